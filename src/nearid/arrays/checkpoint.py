@@ -1,0 +1,91 @@
+"""Tensors saved by torch.save, loaded without running any code they hold."""
+
+import pickle
+import warnings
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.choose import Entry, choose, not_found
+from nearid.arrays.damage import damage_told
+from nearid.arrays.held import TensorRows, tensor_dtype
+from nearid.errors import InputError
+
+
+def open_checkpoint(path: str, name: str, key: str | None, ids: str | None) -> TensorRows:
+    """Open one tensor of a file written by torch.save."""
+    try:
+        import torch
+    except ImportError:
+        raise InputError(f"{name} can only be read with torch. Install it with: pip install nearid[train]") from None
+    saved = _load(path, name)
+    if isinstance(saved, torch.Tensor) and key is None and ids is None:
+        return TensorRows(name, saved)
+    values = dict(_flattened(saved, ""))
+    entries = {
+        entry: Entry(tuple(value.shape), tensor_dtype(value))
+        for entry, value in values.items()
+        if isinstance(value, torch.Tensor)
+    }
+    chosen = choose(name, entries, key)
+    if ids is not None and ids not in values:
+        raise not_found(name, "ids", ids, values)
+    row_ids = None if ids is None else np.asarray(values[ids])
+    return TensorRows(f"{name}:{chosen}", values[chosen], row_ids)
+
+
+def _load(path: str, name: str) -> Any:
+    import torch
+
+    with damage_told(name, "file of torch.save"):
+        zipped = zipfile.is_zipfile(path)
+    if zipped:
+        _check_archive(path, name)
+    try:
+        with warnings.catch_warnings():
+            # torch warns with advice to its own developers; what matters is raised below.
+            warnings.simplefilter("ignore")
+            return torch.load(path, weights_only=True, map_location="cpu", mmap=zipped)
+    except pickle.UnpicklingError:
+        # torch's own message would advise to switch the protection off.
+        raise _refused(name) if zipped or _is_pickle(path) else _damaged(name) from None
+    except Exception:  # damaged bytes make torch raise almost anything
+        raise _damaged(name) from None
+
+
+def _is_pickle(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(1) == pickle.PROTO
+
+
+def _check_archive(path: str, name: str) -> None:
+    with damage_told(name, "file of torch.save"), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+    if any(member.filename.endswith("constants.pkl") for member in members):
+        raise _refused(name)  # a TorchScript archive, which is code
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        # torch.save never compresses; mapping compressed bytes would give arbitrary numbers.
+        raise InputError(f"{name} is a compressed archive, which torch.save does not write. Save the tensor again.")
+
+
+def _refused(name: str) -> InputError:
+    return InputError(
+        f"{name} holds Python objects that could run code; nearid never unpickles. "
+        "Save the tensor alone with torch.save(tensor, path), or as .npy or .safetensors."
+    )
+
+
+def _damaged(name: str) -> InputError:
+    return InputError(f"{name} is not a whole file of torch.save: it is truncated or damaged. Write or copy it again.")
+
+
+def _flattened(value: Any, prefix: str) -> list[tuple[str, Any]]:
+    """Values of nested dicts and lists under dotted names; a list of plain values stays whole."""
+    if isinstance(value, dict):
+        parts = [(str(name), part) for name, part in value.items()]
+    elif isinstance(value, list | tuple) and any(not isinstance(part, str | int | float) for part in value):
+        parts = [(str(index), part) for index, part in enumerate(value)]
+    else:
+        return [(prefix, value)]
+    return [leaf for name, part in parts for leaf in _flattened(part, f"{prefix}.{name}" if prefix else name)]

@@ -1,0 +1,78 @@
+"""Finding the wanted entry among the named arrays of a file."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nearid.arrays.check import is_numeric
+from nearid.errors import InputError
+
+_SHOWN = 20
+
+
+class Entry(NamedTuple):
+    """What a file declares about one of its arrays; a dtype numpy does not know is a string."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any] | str
+
+    @property
+    def is_rows(self) -> bool:
+        """Whether this could be rows of numbers."""
+        return len(self.shape) == 2 and isinstance(self.dtype, np.dtype) and is_numeric(self.dtype)
+
+
+def choose(name: str, entries: Mapping[str, Entry], key: str | None) -> str:
+    """Return `key` if there is such an entry, or without a key the only 2-D numeric one."""
+    if key is not None:
+        if key not in entries:
+            raise not_found(name, "key", key, entries)
+        return key
+    candidates = [entry for entry, declared in entries.items() if declared.is_rows]
+    if len(candidates) == 1:
+        return candidates[0]
+    if len(entries) == 1:
+        return next(iter(entries))
+    if candidates:
+        raise InputError(
+            f"{name} holds {len(candidates)} two-dimensional arrays: {_described(entries, candidates)}. "
+            f"Name one of them, as key={candidates[0]!r}."
+        )
+    held = f"It holds {_described(entries, entries)}." if entries else "It holds no arrays."
+    raise InputError(f"{name} holds no two-dimensional array of numbers. {held}")
+
+
+def not_found(name: str, option: str, wanted: str, available: Iterable[str]) -> InputError:
+    """Error for a name that the source lacks, with the nearest names it has."""
+    names = list(available)
+    near = difflib.get_close_matches(wanted, names, n=3)
+    if near:
+        hint = f"Did you mean {' or '.join(map(repr, near))}?"
+    elif names:
+        hint = f"Available: {listed(map(repr, names))}."
+    else:
+        hint = "It has no names to choose from."
+    return InputError(f"{name} has nothing named {wanted!r} (given as {option}). {hint}")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names separated by commas, the first few of many."""
+    names = list(names)
+    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + rest
+
+
+def refuse_names(name: str, what: str, key: str | None, ids: str | None) -> None:
+    """Refuse a key, or ids given by name, for a source that has no names."""
+    if key is not None:
+        raise InputError(f"{name} is {what} without named parts, but key={key!r} was given. Leave the key out.")
+    if ids is not None:
+        raise InputError(
+            f"{name} is {what} without named parts, but ids={ids!r} was given. Pass the ids themselves, one per row."
+        )
+
+
+def _described(entries: Mapping[str, Entry], names: Iterable[str]) -> str:
+    return listed(f"{name!r} {entries[name].shape} {entries[name].dtype}" for name in names)

@@ -1,0 +1,115 @@
+"""Rows that are already in memory: arrays, and tensors on any device."""
+
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.check import check_rows
+from nearid.arrays.choose import refuse_names
+from nearid.arrays.memory import check_memory
+from nearid.arrays.rows import Rows
+from nearid.errors import InputError
+
+
+class MemoryRows(Rows):
+    """Rows of a numpy array, which is kept as it is and never copied whole."""
+
+    def __init__(self, name: str, array: np.ndarray, ids: Any = None, notes: tuple[str, ...] = ()) -> None:
+        super().__init__(name, array.shape, array.dtype, ids, notes)
+        # Read-only, so that a pass that works in place cannot change the caller's array.
+        self._array = array.view()
+        self._array.flags.writeable = False
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        return self._array[start:stop]
+
+    def _take(self, indices: np.ndarray) -> np.ndarray:
+        taken: np.ndarray = self._array[indices]
+        return taken
+
+
+class TensorRows(Rows):
+    """Rows of a torch tensor, moved to the host slice by slice."""
+
+    def __init__(self, name: str, tensor: Any, ids: Any = None) -> None:
+        stored = tensor_dtype(tensor)
+        if isinstance(stored, str):
+            raise InputError(
+                f"{name} is a tensor of dtype {stored}, which cannot be read as it is. "
+                "Convert it first, for example with x.to(torch.float32)."
+            )
+        if str(tensor.layout) != "torch.strided":
+            raise InputError(f"{name} is a sparse tensor ({tensor.layout}). Make it dense first with x.to_dense().")
+        if tensor.is_meta:
+            raise InputError(f"{name} is a tensor on the meta device, which holds no numbers.")
+        super().__init__(name, tuple(tensor.shape), stored, ids)
+        self._tensor = tensor.detach()
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        return self._to_numpy(self._tensor[start:stop])
+
+    def _take(self, indices: np.ndarray) -> np.ndarray:
+        import torch
+
+        return self._to_numpy(self._tensor[torch.from_numpy(indices).to(self._tensor.device)])
+
+    def _to_numpy(self, rows: Any) -> np.ndarray:
+        if str(rows.dtype) == "torch.bfloat16":
+            rows = rows.float()
+        array: np.ndarray = rows.numpy(force=True)
+        array.flags.writeable = False
+        return array
+
+
+def tensor_dtype(tensor: Any) -> np.dtype[Any] | str:
+    """The numpy dtype that stands for a tensor's dtype, or its torch name where there is none."""
+    name = str(tensor.dtype).removeprefix("torch.")
+    if name == "bfloat16":
+        return np.dtype(np.float32)
+    try:
+        return np.dtype(name)
+    except TypeError:
+        return name
+
+
+def is_a(source: object, package: str, class_name: str) -> bool:
+    """Whether `source` is an instance of a class of `package`, without importing the package."""
+    return any(
+        kind.__name__ == class_name and kind.__module__.partition(".")[0] == package for kind in type(source).__mro__
+    )
+
+
+def open_array(source: Any, name: str, key: str | None, ids: str | None) -> Rows:
+    """Open an array or anything numpy can make an array of."""
+    refuse_names(name, "an array", key, ids)
+    if isinstance(source, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array. Say what masked entries mean first, as with x.filled(np.nan).")
+    if type(source).__module__.startswith("scipy.sparse"):
+        raise InputError(f"{name} is a sparse matrix. Make it dense first with x.toarray().")
+    if isinstance(source, dict):
+        raise InputError(f"{name} is a dict, but rows of numbers are expected. Pass one of its arrays.")
+    if not isinstance(source, np.ndarray):
+        source = _as_array(source, name)
+    return MemoryRows(name, np.asarray(source))
+
+
+def _as_array(source: Any, name: str) -> np.ndarray:
+    shape, dtype = getattr(source, "shape", None), getattr(source, "dtype", None)
+    if isinstance(shape, tuple) and isinstance(dtype, np.dtype):
+        check_rows(name, shape, dtype)
+        # Arrays that live elsewhere (HDF5, zarr, Dask) say their size before they are loaded.
+        advice = "Open its file by path instead, to read it block by block."
+        check_memory(name, shape[0] * shape[1] * dtype.itemsize, advice)
+    try:
+        array = np.asarray(source)
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"{name}, a {type(source).__name__}, cannot be made an array of rows: {error}. "
+            "Give rows of equal length, or a numpy array."
+        ) from None
+    if array.ndim == 0:
+        raise InputError(
+            f"{name} is a {type(source).__name__}, but rows of numbers are expected: "
+            "an array, a tensor, a DataFrame, or the path of a file."
+        )
+    return array

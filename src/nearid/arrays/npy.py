@@ -1,0 +1,47 @@
+"""The .npy format."""
+
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from nearid.arrays.choose import refuse_names
+from nearid.arrays.damage import damage_told
+from nearid.arrays.raw import RawRows
+from nearid.errors import InputError
+
+
+class NpyHeader(NamedTuple):
+    """What an .npy header declares."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+
+
+def read_header(file: IO[bytes]) -> NpyHeader:
+    """Read an .npy header and leave `file` where the numbers begin."""
+    version = np.lib.format.read_magic(file)
+    # Version 3 differs from 2 only in the field names of structures, which are refused anyway.
+    one = np.lib.format.read_array_header_1_0
+    two = np.lib.format.read_array_header_2_0
+    return NpyHeader(*(one if version == (1, 0) else two)(file))
+
+
+def refuse_objects(header: NpyHeader, name: str) -> None:
+    """Refuse an array that only unpickling could load."""
+    if header.dtype.hasobject:
+        raise InputError(
+            f"{name} holds Python objects, which could run code when loaded; nearid never unpickles. "
+            "Save numbers instead, for example np.save(path, np.stack(list(x)).astype(np.float32))."
+        )
+
+
+def open_npy(path: str, name: str, key: str | None, ids: str | None) -> RawRows:
+    """Open an .npy file, which is read block by block."""
+    refuse_names(name, "an .npy file", key, ids)
+    advice = "Write it again with np.save, or copy it again."
+    with damage_told(name, ".npy file", advice), open(path, "rb") as file:
+        header = read_header(file)
+        offset = file.tell()
+    refuse_objects(header, name)
+    return RawRows(path, offset, header.dtype, header.shape, name=name, order="F" if header.fortran else "C")

@@ -1,0 +1,120 @@
+"""Opening any source as rows of numbers."""
+
+import difflib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nearid.arrays.archive import open_npz
+from nearid.arrays.checkpoint import open_checkpoint
+from nearid.arrays.choose import refuse_names
+from nearid.arrays.delimited import open_csv
+from nearid.arrays.frame import open_frame
+from nearid.arrays.hdf5 import open_hdf5
+from nearid.arrays.held import TensorRows, is_a, open_array
+from nearid.arrays.ids import row_ids
+from nearid.arrays.npy import open_npy
+from nearid.arrays.parquet import open_parquet
+from nearid.arrays.rows import Rows
+from nearid.arrays.tensors import open_safetensors
+from nearid.arrays.zarr_store import open_zarr
+from nearid.errors import InputError
+
+_OPENERS: dict[str, Callable[[str, str, str | None, str | None], Rows]] = {
+    ".npy": open_npy,
+    ".npz": open_npz,
+    ".safetensors": open_safetensors,
+    ".csv": open_csv,
+    ".tsv": open_csv,
+    ".csv.gz": open_csv,
+    ".tsv.gz": open_csv,
+    ".parquet": open_parquet,
+    ".h5": open_hdf5,
+    ".hdf5": open_hdf5,
+    ".h5ad": open_hdf5,
+    ".zarr": open_zarr,
+    ".pt": open_checkpoint,
+    ".pth": open_checkpoint,
+    ".th": open_checkpoint,
+}
+_PICKLES = (".pkl", ".pickle", ".joblib")
+
+
+def open_rows(source: Any, *, key: str | None = None, ids: Any = None, name: str | None = None) -> Rows:
+    """Open an array, a tensor, a DataFrame or a file as rows of numbers.
+
+    Parameters
+    ----------
+    source : array-like, torch.Tensor, pandas.DataFrame, str, os.PathLike or Rows
+        What to open. Files are told apart by their suffix; rows that are open already are returned as they are.
+    key : str, optional
+        Which array of a file that holds several: the entry of an archive, the path of a dataset,
+        the dotted name of a nested entry, or the column of lists of a parquet file.
+    ids : str or array-like of shape (n,), optional
+        What names the rows: a column, another entry of the same file, or the ids themselves.
+    name : str, optional
+        What to call the rows in messages and reports; the file name by default.
+
+    Returns
+    -------
+    Rows
+
+    Raises
+    ------
+    InputError
+        If the source cannot be used; the message says why and what to do.
+    """
+    if isinstance(source, Rows):
+        if key is not None or ids is not None or name is not None:
+            raise InputError(f"{source.name} is open already, so key, ids and name must be given when opening it.")
+        return source
+    by_name = ids if isinstance(ids, str) else None
+    rows = _open(source, name, key, by_name)
+    if name is not None:
+        rows.name = name
+    if ids is not None and by_name is None:
+        rows.ids = row_ids(rows.name, ids, rows.shape[0])
+    return rows
+
+
+def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Rows:
+    if isinstance(source, str | os.PathLike):
+        return _open_path(Path(source).expanduser(), key, ids)
+    if is_a(source, "torch", "Tensor"):
+        refuse_names(name or "tensor", "a tensor", key, ids)
+        return TensorRows(name or "tensor", source)
+    if is_a(source, "pandas", "DataFrame"):
+        return open_frame(source, name or "table", key, ids)
+    return open_array(source, name or "array", key, ids)
+
+
+def _open_path(path: Path, key: str | None, ids: str | None) -> Rows:
+    if not path.exists():
+        raise _missing(path)
+    suffix = _suffix(path)
+    if suffix in _PICKLES:
+        raise InputError(
+            f"{path.name} is a pickle, which could run code when loaded; nearid never unpickles. "
+            "Save the numbers instead, for example with np.save('rows.npy', x) or DataFrame.to_parquet(path)."
+        )
+    if path.is_dir() and suffix != ".zarr":
+        raise InputError(f"{path} is a directory, but a file (or a directory named *.zarr) is expected.")
+    if suffix not in _OPENERS:
+        raise InputError(f"{path.name} has no suffix that can be opened. Supported: {', '.join(_OPENERS)}.")
+    if not path.is_dir() and (suffix == ".zarr" or not path.is_file()):
+        raise InputError(f"{path} is not a {'zarr directory' if suffix == '.zarr' else 'regular file'}.")
+    return _OPENERS[suffix](str(path), path.name, key, ids)
+
+
+def _suffix(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
+
+
+def _missing(path: Path) -> InputError:
+    if not path.parent.is_dir():
+        return InputError(f"There is no file {path}: the folder {path.parent} does not exist.")
+    near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=3)
+    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return InputError(f"There is no file named {path.name!r} in {path.parent.resolve()}.{hint}")

@@ -1,0 +1,144 @@
+"""Two sets of rows, row by row about the same samples."""
+
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.rows import Rows
+from nearid.errors import InputError
+
+
+class Pair:
+    """Rows of x and of y that belong together; made by `pair_rows`.
+
+    Attributes
+    ----------
+    x, y : Rows
+        The two sides, with all their rows.
+    x_index, y_index : numpy.ndarray of shape (n,) or None
+        Rows of each side that make up the pairs; None when these are all rows in order.
+    n : int
+        Number of pairs.
+    notes : tuple of str
+        Sentences worth telling the user, those of both sides included.
+    """
+
+    def __init__(
+        self,
+        x: Rows,
+        y: Rows,
+        n: int,
+        x_index: np.ndarray | None = None,
+        y_index: np.ndarray | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.x, self.y, self.n = x, y, n
+        self.x_index, self.y_index = x_index, y_index
+        self.notes = x.notes + y.notes + notes
+
+    def read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs `start` to `stop`, as arrays of shape (stop - start, d) of each side."""
+        return _read(self.x, self.x_index, start, stop), self.read_y(start, stop)
+
+    def read_y(self, start: int, stop: int) -> np.ndarray:
+        """The y side of pairs `start` to `stop` alone."""
+        return _read(self.y, self.y_index, start, stop)
+
+    def take(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs at `indices` in the order given."""
+        return _take(self.x, self.x_index, indices), self.take_y(indices)
+
+    def take_y(self, indices: np.ndarray) -> np.ndarray:
+        """The y side of the pairs at `indices` alone."""
+        return _take(self.y, self.y_index, indices)
+
+
+def pair_rows(x: Rows, y: Rows) -> Pair:
+    """Pair the rows of `x` and `y`: by id when both have ids, by position otherwise.
+
+    The pairs keep the order of x.
+    """
+    if x.ids is None or y.ids is None:
+        return _by_position(x, y)
+    return _by_id(x, y, x.ids, y.ids)
+
+
+def _by_position(x: Rows, y: Rows) -> Pair:
+    if x.shape[0] != y.shape[0]:
+        raise InputError(
+            f"{x.name} has {x.shape[0]} rows and {y.name} has {y.shape[0]}, so they cannot be paired by position. "
+            "Pass ids for both, or the same samples in the same order."
+        )
+    notes: tuple[str, ...] = ()
+    if x.ids is not None or y.ids is not None:
+        named, unnamed = (x, y) if x.ids is not None else (y, x)
+        notes = (f"Only {named.name} has ids, {unnamed.name} has none: the rows are paired by position.",)
+    return Pair(x, y, x.shape[0], notes=notes)
+
+
+def _by_id(x: Rows, y: Rows, x_ids: np.ndarray, y_ids: np.ndarray) -> Pair:
+    x_ids, y_ids, notes = _comparable(x, y, x_ids, y_ids)
+    _refuse_duplicates(x, x_ids)
+    order = _refuse_duplicates(y, y_ids)
+    at = order[np.minimum(np.searchsorted(y_ids, x_ids, sorter=order), len(order) - 1)]
+    x_index = np.flatnonzero(y_ids[at] == x_ids)
+    y_index = at[x_index]
+    n = len(x_index)
+    if n == 0:
+        raise InputError(
+            f"No id of {x.name} (such as {x_ids[0].item()!r}) is an id of {y.name} (such as {y_ids[0].item()!r}). "
+            "Check that both use the same kind of ids."
+        )
+    if n < 2:
+        raise InputError(
+            f"{x.name} and {y.name} share only the id {x_ids[x_index[0]].item()!r}, but at least 2 rows are needed."
+        )
+    for rows in (x, y):
+        if rows.shape[0] > n:
+            notes += (f"{rows.shape[0] - n} of the {rows.shape[0]} rows of {rows.name} found no partner by id.",)
+    return Pair(x, y, n, _none_if_all(x_index, x), _none_if_all(y_index, y), notes)
+
+
+def _comparable(
+    x: Rows, y: Rows, x_ids: np.ndarray, y_ids: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+    kinds = x_ids.dtype.kind, y_ids.dtype.kind
+    if kinds[0] == kinds[1]:
+        return x_ids, y_ids, ()
+    # Also for signed against unsigned: numpy would compare those as floats and confuse large ids.
+    as_text = x_ids.astype(np.str_), y_ids.astype(np.str_)
+    if "U" not in kinds:
+        return *as_text, ()
+    text, numbers = (x, y) if kinds[0] == "U" else (y, x)
+    return *as_text, (f"The ids of {text.name} are strings, those of {numbers.name} integers: compared as strings.",)
+
+
+def _refuse_duplicates(rows: Rows, ids: np.ndarray) -> np.ndarray[Any, np.dtype[np.intp]]:
+    order = np.argsort(ids, kind="stable")
+    repeats = ids[order[1:]] == ids[order[:-1]]
+    if repeats.any():
+        at = int(np.argmax(repeats))
+        raise InputError(
+            f"{rows.name} has the id {ids[order[at]].item()!r} more than once (rows {order[at]} and {order[at + 1]}), "
+            "so its rows cannot be paired by id. Make the ids unique or leave them out."
+        )
+    return order
+
+
+def _none_if_all(index: np.ndarray, rows: Rows) -> np.ndarray | None:
+    return None if np.array_equal(index, np.arange(rows.shape[0])) else index
+
+
+def _read(rows: Rows, index: np.ndarray | None, start: int, stop: int) -> np.ndarray:
+    if index is None:
+        return rows.read(start, stop)
+    if not 0 <= start <= stop <= len(index):
+        raise IndexError(f"Pairs {start} to {stop} were asked of {rows.name}, of which {len(index)} rows are paired.")
+    part = index[start:stop]
+    if len(part) and (np.diff(part) == 1).all():
+        return rows.read(int(part[0]), int(part[-1]) + 1)
+    return rows.take(part)
+
+
+def _take(rows: Rows, index: np.ndarray | None, indices: np.ndarray) -> np.ndarray:
+    return rows.take(indices if index is None else index[indices])

@@ -1,0 +1,89 @@
+"""What columns of a table are features, whatever the table's format."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nearid.arrays.choose import listed, not_found
+from nearid.errors import InputError
+
+
+class Column(NamedTuple):
+    """What a table declares about one of its columns."""
+
+    name: str
+    numeric: bool
+    is_index: bool = False
+    example: str | None = None
+
+
+class Features(NamedTuple):
+    """Positions of the feature columns, and notes on those left out."""
+
+    positions: list[int]
+    notes: tuple[str, ...]
+
+
+def id_position(name: str, columns: Sequence[str], ids: str | None) -> int | None:
+    """Position of the column that holds the ids."""
+    if ids is None:
+        return None
+    if ids not in columns:
+        raise not_found(name, "ids", ids, columns)
+    if columns.count(ids) > 1:
+        raise InputError(f"{name} has {columns.count(ids)} columns named {ids!r}, so ids={ids!r} does not say which.")
+    return columns.index(ids)
+
+
+def features(
+    name: str, columns: Sequence[Column], id_at: int | None, first_column: Callable[[], np.ndarray]
+) -> Features:
+    """Choose the feature columns: the numeric ones except the ids and an index.
+
+    Parameters
+    ----------
+    name : str
+        The table, for the messages.
+    columns : sequence of Column
+        All columns in order.
+    id_at : int or None
+        Position of the id column.
+    first_column : callable
+        Gives the values of the first column; called only when its name lets it be an index.
+    """
+    index = [at for at, column in enumerate(columns) if column.is_index and at != id_at]
+    if not columns:
+        raise InputError(f"{name} has no columns, but one column per feature is expected.")
+    unnamed = columns[0].name in ("", "Unnamed: 0") and columns[0].numeric and 0 not in (id_at, *index)
+    if unnamed and _is_index(first_column()):
+        index.append(0)
+    positions = [at for at, column in enumerate(columns) if column.numeric and at != id_at and at not in index]
+    other = [column for at, column in enumerate(columns) if not column.numeric and at != id_at and at not in index]
+    notes = []
+    if index:
+        names = listed(repr(columns[at].name) for at in index)
+        notes.append(f"The column {names} of {name} is an index written by pandas; it is not used as a feature.")
+    if other:
+        notes.append(f"Columns of {name} that are not numeric are ignored: {listed(map(_described, other))}.")
+    if not positions:
+        held = f"Its columns: {listed(repr(column.name) for column in columns)}."
+        raise InputError(f"{name} has no numeric columns to use as features. {held}")
+    return Features(positions, tuple(notes))
+
+
+def refuse_key(name: str, key: str | None) -> None:
+    """Refuse a key for a table whose numeric columns are the features."""
+    if key is not None:
+        raise InputError(
+            f"{name} is a table whose numeric columns are the features, but key={key!r} was given. Leave the key out."
+        )
+
+
+def _is_index(values: np.ndarray) -> bool:
+    # Distinct integers without a name: counting, or what filtering or shuffling left of counting.
+    return values.dtype.kind in "iu" and len(np.unique(values)) == len(values)
+
+
+def _described(column: Column) -> str:
+    return repr(column.name) if column.example is None else f"{column.name!r} (which holds {column.example!r})"

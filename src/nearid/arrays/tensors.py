@@ -1,0 +1,110 @@
+"""The safetensors format."""
+
+import json
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.choose import Entry, choose, not_found
+from nearid.arrays.memory import readable
+from nearid.arrays.raw import RawRows
+from nearid.errors import InputError
+
+_LONGEST_HEADER = 100_000_000  # the limit of the safetensors library
+
+_STORED = {
+    "BOOL": "|b1",
+    "U8": "|u1",
+    "I8": "|i1",
+    "U16": "<u2",
+    "I16": "<i2",
+    "U32": "<u4",
+    "I32": "<i4",
+    "U64": "<u8",
+    "I64": "<i8",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "F32": "<f4",
+    "F64": "<f8",
+}
+
+
+def open_safetensors(path: str, name: str, key: str | None, ids: str | None) -> RawRows:
+    """Open one tensor of a .safetensors file, which is read block by block."""
+    header, base = _read_header(path, name)
+    entries = {tensor: _declared(name, tensor, fields) for tensor, fields in header.items()}
+    tensor = choose(name, entries, key)
+    stored, offset = _located(path, name, base, tensor, header[tensor])
+    row_ids = None if ids is None else _read_ids(path, name, base, ids, header)
+    return RawRows(
+        path,
+        offset,
+        stored,
+        entries[tensor].shape,
+        name=f"{name}:{tensor}",
+        ids=row_ids,
+        bfloat16=header[tensor]["dtype"] == "BF16",
+    )
+
+
+def _read_header(path: str, name: str) -> tuple[dict[str, Any], int]:
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > min(size - 8, _LONGEST_HEADER):
+            raise InputError(
+                f"{name} declares a header of {readable(length)} in a file of {readable(size)}: "
+                "it is truncated or no safetensors file. Write or copy it again."
+            )
+        text = file.read(length)
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} has a damaged safetensors header: {error}. Write or copy it again.") from None
+    if not isinstance(header, dict):
+        raise InputError(f"{name} has a safetensors header that names no tensors. Write or copy it again.")
+    header.pop("__metadata__", None)
+    return header, 8 + length
+
+
+def _declared(name: str, tensor: str, fields: Any) -> Entry:
+    match fields:
+        case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [int(), int()]} if all(
+            type(size) is int and size >= 0 for size in shape
+        ):
+            stored = _STORED.get(dtype)
+            return Entry(tuple(shape), dtype if stored is None else np.dtype(stored))
+    raise InputError(f"{name} describes the tensor {tensor!r} wrongly in its header. Write the file again.")
+
+
+def _located(path: str, name: str, base: int, tensor: str, fields: dict[str, Any]) -> tuple[np.dtype[Any], int]:
+    if fields["dtype"] not in _STORED:
+        raise InputError(
+            f"{name}:{tensor} has dtype {fields['dtype']}, which cannot be read as it is. "
+            "Convert it first, for example with x.to(torch.float32)."
+        )
+    stored = np.dtype(_STORED[fields["dtype"]])
+    begin, end = fields["data_offsets"]
+    if not 0 <= begin <= end <= os.path.getsize(path) - base:
+        raise InputError(
+            f"{name}:{tensor} is said to lie at bytes {begin} to {end}, outside the file's numbers: "
+            "the file is truncated or its header is damaged. Write or copy it again."
+        )
+    if end - begin != math.prod(fields["shape"]) * stored.itemsize:
+        raise InputError(
+            f"{name}:{tensor} declares shape {tuple(fields['shape'])} of {fields['dtype']}, "
+            f"which does not fill its {end - begin} bytes: the header is damaged. Write or copy the file again."
+        )
+    return stored, base + begin
+
+
+def _read_ids(path: str, name: str, base: int, ids: str, header: dict[str, Any]) -> np.ndarray:
+    if ids not in header:
+        raise not_found(name, "ids", ids, header)
+    stored, offset = _located(path, name, base, ids, header[ids])
+    if stored.kind not in "iu" or header[ids]["dtype"] == "BF16":
+        raise InputError(f"{name}:{ids} has dtype {header[ids]['dtype']}, but ids must be integers here.")
+    shape = header[ids]["shape"]
+    return np.fromfile(path, stored, math.prod(shape), offset=offset).reshape(shape)

@@ -1,0 +1,73 @@
+"""`nearid compare`: the ladder for two or more runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def compare(
+    runs: Annotated[list[str], typer.Argument(metavar="A B [C ...]", help="Files with one row per example.")],
+    groups: Annotated[
+        str | None, typer.Option(help="Groups to fit, separated by commas: permutation,rigid,linear.")
+    ] = None,
+    folds: Annotated[int, typer.Option(help="Folds for held-out errors.")] = 5,
+    ids: Annotated[str | None, typer.Option(help="Column (or entry) with row ids; rows are paired by it.")] = None,
+    key: Annotated[str | None, typer.Option(help="Entry to read from files that hold several arrays.")] = None,
+    in_sample: Annotated[bool, typer.Option("--in-sample", help="Also give in-sample figures.")] = False,
+    symmetric: Annotated[bool, typer.Option("--symmetric", help="Compare in both directions.")] = False,
+    drop_nonfinite: Annotated[
+        bool, typer.Option("--drop-nonfinite", help="Leave out pairs of rows with NaN or Inf.")
+    ] = False,
+    translation: Annotated[bool, typer.Option("--translation/--no-translation", help="Allow a translation.")] = True,
+    scale: Annotated[
+        bool, typer.Option("--scale/--no-scale", help="Allow one global scale in permutation and rigid.")
+    ] = True,
+    ridge: Annotated[float, typer.Option(help="Ridge penalty of the linear map.")] = 0.0,
+    svcca_k: Annotated[int | None, typer.Option(help="Principal components for SVCCA [99% of variance].")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of folds, bootstrap and permutations.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
+) -> None:
+    """Are these runs the same representation? Up to which group, and how nearly?
+
+    Files: .npy .npz .safetensors .parquet .csv .tsv .h5 .zarr .pt. The first run is the source, the second the
+    target: errors are measured in the target's space, over its diameter, on held-out rows.
+    """
+    from nearid.errors import InputError
+    from nearid.files import check_target
+    from nearid.identifiability.statistical import compare as run
+
+    if len(runs) < 2:
+        raise InputError(f"Two runs or more are needed to compare; only {runs[0]} was given.")
+    if report is not None:
+        check_target(report)
+    found = run(
+        *runs,
+        groups=groups,
+        folds=folds,
+        ids=ids,
+        key=key,
+        in_sample=in_sample,
+        symmetric=symmetric,
+        drop_nonfinite=drop_nonfinite,
+        translation=translation,
+        scale=scale,
+        ridge=ridge,
+        svcca_k=svcca_k,
+        random_state=seed,
+        progress=True,
+    )
+    if report is not None:
+        found.save_report(report)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+    else:
+        from nearid.cli.show import show
+
+        show(found)
+    if report is not None:
+        typer.echo(f"Report written to {report}", err=True)

@@ -1,0 +1,54 @@
+"""The demonstration: two small autoencoders of handwritten digits, compared layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nearid.identifiability.result import Comparison
+from nearid.moments import Floats
+
+LAYERS = (64, 16, 64)
+EPOCHS = 150
+
+
+def digits() -> Floats:
+    """The 1,797 handwritten 8 x 8 digits that ship with scikit-learn, in [0, 1]."""
+    from sklearn.datasets import load_digits
+
+    images: Floats = load_digits().data / 16
+    return images
+
+
+def autoencoder_states(images: Floats, seed: int, tick: Callable[[], object] | None = None) -> list[Floats]:
+    """Train a tanh autoencoder 64 -> 64 -> 16 -> 64 -> 64 from a seed; states of its three hidden layers and output."""
+    from sklearn.neural_network import MLPRegressor
+
+    model = MLPRegressor(
+        hidden_layer_sizes=LAYERS, activation="tanh", batch_size=64, learning_rate_init=2e-3, random_state=seed
+    )
+    for _ in range(EPOCHS):
+        model.partial_fit(images, images)
+        if tick:
+            tick()
+    states, state = [], images
+    for weights, bias in zip(model.coefs_[:-1], model.intercepts_[:-1], strict=True):
+        state = np.tanh(state @ weights + bias)
+        states.append(state)
+    return [*states, state @ model.coefs_[-1] + model.intercepts_[-1]]
+
+
+def layer_names() -> list[str]:
+    """Names of the compared layers."""
+    return [f"hidden {k} ({width})" for k, width in enumerate(LAYERS, start=1)] + ["output (64)"]
+
+
+def compare_layers(first: list[Floats], second: list[Floats]) -> list[Comparison]:
+    """One comparison per layer."""
+    from nearid.identifiability.statistical import compare
+
+    return [
+        compare(a, b, names=(f"{layer}: seed 0", "seed 1"))
+        for layer, a, b in zip(layer_names(), first, second, strict=True)
+    ]

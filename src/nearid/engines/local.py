@@ -1,0 +1,72 @@
+"""Passes over row blocks in this process: threads over blocks, one BLAS thread each, results in block order."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+S = TypeVar("S")
+T = TypeVar("T")
+Block = tuple[int, int]
+
+# Blocks of about this many bytes (as float64) stay in the shared cache and still amortise the sums they end in.
+BLOCK_BYTES = 16 << 20
+
+
+def blocks(n: int, width: int) -> list[Block]:
+    """Cut n rows of `width` columns into (start, stop) blocks; depends on the shape alone, never on the threads."""
+    rows = max(256, BLOCK_BYTES // (8 * max(width, 1)))
+    return [(start, min(start + rows, n)) for start in range(0, n, rows)]
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def ordered_map(
+    function: Callable[[S], T],
+    items: Sequence[S],
+    workers: int | None = None,
+    tick: Callable[[], object] | None = None,
+) -> Iterator[T]:
+    """Yield function(item) in order, computed by threads that run at most two items ahead of the consumer.
+
+    Parameters
+    ----------
+    function : callable
+        Called in a worker thread; numpy releases the GIL where it matters.
+    items : sequence
+    workers : int, optional
+        Threads; all cores by default. With 1 the work is done here and BLAS keeps its own threads.
+    tick : callable, optional
+        Called once per finished item, for progress.
+    """
+    workers = min(workers or cores(), len(items))
+    if workers <= 1:
+        for item in items:
+            yield function(item)
+            if tick:
+                tick()
+        return
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+        pending: deque[Future[T]] = deque()
+        try:
+            for item in items:
+                pending.append(pool.submit(function, item))
+                if len(pending) > workers + 1:
+                    yield pending.popleft().result()
+                    if tick:
+                        tick()
+            while pending:
+                yield pending.popleft().result()
+                if tick:
+                    tick()
+        finally:
+            for future in pending:
+                future.cancel()

@@ -1,0 +1,9 @@
+"""Errors that nearid raises on purpose, each a sentence that helps."""
+
+
+class NearidError(ValueError):
+    """Base of all errors raised on purpose."""
+
+
+class InputError(NearidError):
+    """An input cannot be used as it is."""

@@ -1,0 +1,1 @@
+"""The ladder of equivalence: signed permutation < rigid < linear."""

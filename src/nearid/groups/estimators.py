@@ -1,0 +1,154 @@
+"""The groups as scikit-learn estimators: fit(X, Y), transform(X), score(X, Y)."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from nearid.groups.ladder import LADDER
+from nearid.groups.maps import Map, MatchMap, apply
+from nearid.moments import Floats, PairMoments
+
+
+class GroupEstimator(TransformerMixin, BaseEstimator):
+    """Align the rows of X with those of Y by one element of a group.
+
+    Attributes
+    ----------
+    map_ : Map
+        The fitted map, immutable.
+    coef_ : ndarray of shape (n_features_in, n_targets)
+        Matrix A of the map x -> (x - source_centre) A + target_centre.
+    intercept_ : ndarray of shape (n_targets,)
+        Where the origin of X goes.
+    """
+
+    _group: str
+    _parameter_constraints: dict[str, list[Any]] = {}  # noqa: RUF012
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit the map that carries rows of X to rows of y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p)
+        y : array-like of shape (n_samples, q) or (n_samples,)
+        """
+        self._validate_params()
+        rows, targets = validate_data(
+            self, X, y, multi_output=True, y_numeric=True, dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+        targets = targets.reshape(len(targets), -1)
+        group = LADDER[self._group]
+        self.map_: Map = group.fitted(PairMoments.of(rows, targets), self.get_params(deep=False))
+        self.coef_ = self.map_.matrix
+        self.intercept_ = self.map_.target_centre - self.map_.source_centre @ self.coef_
+        self._n_features_out = targets.shape[1]
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Carry rows of X to the space of y."""
+        check_is_fitted(self)
+        return apply(self.map_, validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
+
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Share of the variance of y that the map explains (total over columns, about their means)."""
+        estimate = self.transform(X)
+        target = np.asarray(y, dtype=np.float64).reshape(len(estimate), -1)
+        spread = float(np.sum((target - target.mean(axis=0)) ** 2))
+        error = float(np.sum((target - estimate) ** 2))
+        if spread == 0:
+            return 1.0 if error == 0 else 0.0
+        return 1 - error / spread
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+class SignedPermutation(GroupEstimator):
+    """Match columns one to one, with signs, a translation and one global scale.
+
+    Columns are matched by the assignment with the largest sum of absolute correlations. With different widths the
+    narrower side is matched completely; target columns without a partner are estimated by their mean.
+
+    Parameters
+    ----------
+    translation : bool, default=True
+        Centre both sides; otherwise products about the origin are used.
+    scale : bool, default=True
+        Fit one global scale.
+
+    Attributes
+    ----------
+    columns_ : ndarray of shape (n_targets,)
+        Source column matched to each target column, -1 where there is none.
+    signs_ : ndarray of shape (n_targets,)
+        Sign of each match, 0 where there is none.
+    """
+
+    _group = "permutation"
+    _parameter_constraints = {"translation": ["boolean"], "scale": ["boolean"]}  # noqa: RUF012
+
+    def __init__(self, *, translation: bool = True, scale: bool = True) -> None:
+        self.translation = translation
+        self.scale = scale
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Match the columns of X to those of y."""
+        super().fit(X, y)
+        assert isinstance(self.map_, MatchMap)
+        self.signs_ = np.sign(self.map_.weights)
+        self.columns_ = np.where(self.signs_ != 0, self.map_.columns, -1)
+        return self
+
+
+class Rigid(GroupEstimator):
+    """Orthogonal Procrustes (rotation or reflection) with a translation and one global scale.
+
+    Parameters
+    ----------
+    translation : bool, default=True
+        Fit a translation.
+    scale : bool, default=True
+        Fit one global scale.
+    """
+
+    _group = "rigid"
+    _parameter_constraints = {"translation": ["boolean"], "scale": ["boolean"]}  # noqa: RUF012
+
+    def __init__(self, *, translation: bool = True, scale: bool = True) -> None:
+        self.translation = translation
+        self.scale = scale
+
+
+class Linear(GroupEstimator):
+    """Affine least squares; of least norm where the solution is not unique.
+
+    Parameters
+    ----------
+    translation : bool, default=True
+        Fit an intercept.
+    ridge : float, default=0.0
+        Penalty on the squared norm of the coefficients (scikit-learn's ``Ridge(alpha=...)``).
+    """
+
+    _group = "linear"
+    _parameter_constraints = {  # noqa: RUF012
+        "translation": ["boolean"],
+        "ridge": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(self, *, translation: bool = True, ridge: float = 0.0) -> None:
+        self.translation = translation
+        self.ridge = ridge

@@ -1,0 +1,87 @@
+"""What a reader should know before trusting a comparison, as codes and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearid.measures.diameter import Diameter
+from nearid.moments import Floats, PairMoments
+from nearid.spectra import spectrum
+
+FEW_ROWS = 10
+DUPLICATE = 1e-10
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One caution: a stable code for programs and a sentence for people."""
+
+    code: str
+    message: str
+
+
+def alerts(
+    moments: PairMoments, names: tuple[str, str], radii: Floats, diameter: Diameter, notes: Iterable[str]
+) -> list[Alert]:
+    """All cautions about a pair of inputs."""
+    found = [Alert("input", note) for note in notes]
+    n, widest = moments.n, max(len(moments.mean_x), len(moments.mean_y))
+    if n < FEW_ROWS * widest:
+        advice = "linear fits interpolate noise" if n <= widest else "fits of large groups are noisy"
+        found.append(
+            Alert("few_rows", f"{n} rows for {widest} columns (n/d = {n / widest:.2g}): {advice}; aim for n/d >= 10.")
+        )
+    for name, scatter in zip(names, (moments.xx, moments.yy), strict=True):
+        found.extend(_columns(name, scatter, n))
+    found.extend(_tails(names[1], radii, diameter))
+    return found
+
+
+def _columns(name: str, scatter: Floats, n: int) -> Iterator[Alert]:
+    """Constant, duplicate and dependent columns of one side."""
+    size = np.sqrt(np.diag(scatter))
+    constant = np.flatnonzero(size == 0)
+    if len(constant):
+        yield Alert("constant_columns", f"{name} has {_listed(constant)} constant; they carry nothing to align.")
+    live = np.flatnonzero(size > 0)
+    rho = scatter[np.ix_(live, live)] / size[live, None] / size[live]
+    twins = np.argwhere(np.triu(np.abs(rho) > 1 - DUPLICATE, 1))
+    if len(twins) and n > 2:
+        i, j = live[twins[0]]
+        yield Alert(
+            "duplicate_columns",
+            f"{name} has {len(twins)} pair(s) of columns that are copies of each other up to scale (first: {i} and "
+            f"{j}); matching between copies is arbitrary.",
+        )
+    rank, possible = spectrum(scatter, n).rank, min(len(live), n - 1)
+    if rank < possible:
+        yield Alert(
+            "rank_deficient",
+            f"{name} has rank {rank} with {len(live)} varying columns: some are linear combinations of others; the "
+            "linear map is the one of least norm.",
+        )
+
+
+def _tails(name: str, radii: Floats, diameter: Diameter) -> Iterator[Alert]:
+    """A diameter that a handful of rows decides makes every epsilon look small."""
+    bulk = 2 * float(np.quantile(radii, 0.99))
+    if len(radii) >= 200 and diameter.lower > 2 * bulk:
+        yield Alert(
+            "heavy_tails",
+            f"A few outlying rows decide the diameter of {name}: it is {diameter.lower / bulk:.1f} times as wide as "
+            "the ball around 99% of its rows, so every epsilon is that much smaller than for the bulk. Compare R2.",
+        )
+    if not diameter.exact:
+        yield Alert(
+            "diameter_bracket",
+            f"The diameter of {name} lies between {diameter.lower:.6g} and {diameter.upper:.6g}; epsilon divides by "
+            "the lower bound, so it can only be too large.",
+        )
+
+
+def _listed(columns: np.ndarray) -> str:
+    shown = ", ".join(str(c) for c in columns[:5])
+    return f"column{'s' if len(columns) > 1 else ''} {shown}{' ...' if len(columns) > 5 else ''}"

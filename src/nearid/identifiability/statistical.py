@@ -1,0 +1,306 @@
+"""Statistical identifiability: are two (or many) runs the same representation, up to which group and how nearly?"""
+
+from __future__ import annotations
+
+import itertools
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nearid import __version__
+from nearid.arrays import Pair, Rows, open_rows, pair_rows
+from nearid.engines.local import blocks
+from nearid.errors import InputError
+from nearid.folds import assign
+from nearid.groups.ladder import Group, rungs
+from nearid.identifiability.alerts import Alert, alerts
+from nearid.identifiability.bootstrap import Replicates, bootstrap, interval
+from nearid.identifiability.chance import Chance, chance_level
+from nearid.identifiability.evaluate import (
+    Options,
+    Similarities,
+    evaluate,
+    fit_held_out,
+    fit_in_sample,
+    gather,
+    unexplained_share,
+)
+from nearid.identifiability.result import Comparison, Comparisons, Epsilon, GroupResult
+from nearid.identifiability.verdict import decide
+from nearid.identifiability.views import views
+from nearid.measures.diameter import Diameter, search
+from nearid.measures.similarity import cka_from_moments, debiased_cka
+from nearid.moments import Floats
+from nearid.progress import Progress, reporting
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of a comparison, validated."""
+
+    groups: tuple[Group, ...]
+    folds: int
+    options: Options
+    svcca_k: int | None
+    in_sample: bool
+    drop_nonfinite: bool
+    permutations: int
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, for the provenance."""
+        return {
+            "groups": [g.name for g in self.groups],
+            "folds": self.folds,
+            **self.options,
+            "svcca_k": self.svcca_k,
+            "in_sample": self.in_sample,
+            "drop_nonfinite": self.drop_nonfinite,
+            "permutations": self.permutations,
+            "seed": self.seed,
+        }
+
+
+def compare(
+    x: object,
+    y: object,
+    /,
+    *more: object,
+    groups: Iterable[str] | str | None = None,
+    folds: int = 5,
+    translation: bool = True,
+    scale: bool = True,
+    ridge: float = 0.0,
+    svcca_k: int | None = None,
+    in_sample: bool = False,
+    symmetric: bool = False,
+    drop_nonfinite: bool = False,
+    permutations: int = 3,
+    random_state: int = 0,
+    names: Sequence[str] | None = None,
+    key: str | None = None,
+    ids: Any = None,
+    progress: bool = False,
+) -> Any:
+    """Compare representations of the same rows.
+
+    Parameters
+    ----------
+    x, y, *more : arrays, tensors, paths or Rows, each of shape (n, d)
+        Two or more runs: x is the source and y the target. Rows are paired by position, or by id where ids are given.
+    groups : names, optional
+        Rungs of the ladder: "permutation", "rigid", "linear"; all by default.
+    folds : int, default=5
+        Every error is measured on rows that its map was not fitted on, in this many folds.
+    translation, scale : bool, default=True
+        Conventions of the permutation and rigid groups; the translation also of the linear one.
+    ridge : float, default=0.0
+        Penalty of the linear map.
+    svcca_k : int, optional
+        Principal components for SVCCA; those with 99% of the variance by default.
+    in_sample : bool, default=False
+        Also give in-sample figures, as papers often print them.
+    symmetric : bool, default=False
+        Also compare in the other direction; the verdict is then the larger group of the two.
+    drop_nonfinite : bool, default=False
+        Leave out pairs of rows with a NaN or an infinity.
+    permutations : int, default=3
+        Repetitions of the chance level.
+    random_state : int, default=0
+        Seed of folds, bootstrap and permutations.
+    names : sequence of str, optional
+        What to call the runs.
+    key, ids : optional
+        Entry of a file with several, and its id column; for arrays `ids` is a sequence with one id array per run.
+    progress : bool, default=False
+        Draw progress bars on stderr.
+
+    Returns
+    -------
+    Comparison
+        Of two runs; Comparisons (all pairs) of more.
+    """
+    settings = _settings(
+        groups, folds, translation, scale, ridge, svcca_k, in_sample, drop_nonfinite, permutations, random_state
+    )
+    sources = _open([x, y, *more], names, key, ids)
+    links = list(itertools.combinations(range(len(sources)), 2))
+    results = []
+    with reporting(progress) as report:
+        for i, j in links:
+            a, b = sources[i], sources[j]
+            found = _compare_pair(pair_rows(a, b), settings, report)
+            if symmetric:
+                found = _both_ways(found, _compare_pair(pair_rows(b, a), settings, report))
+            results.append(found)
+    if len(results) == 1:
+        return results[0]
+    return Comparisons(tuple(s.name for s in sources), tuple(links), tuple(results))
+
+
+def _settings(
+    groups: Iterable[str] | str | None,
+    folds: int,
+    translation: bool,
+    scale: bool,
+    ridge: float,
+    svcca_k: int | None,
+    in_sample: bool,
+    drop_nonfinite: bool,
+    permutations: int,
+    seed: int,
+) -> Settings:
+    if not 2 <= folds <= 255:
+        raise InputError(f"folds must be between 2 and 255, not {folds}; in-sample figures come with in_sample=True.")
+    if ridge < 0 or not np.isfinite(ridge):
+        raise InputError(f"ridge must be a finite number >= 0, not {ridge}.")
+    if svcca_k is not None and svcca_k < 1:
+        raise InputError(f"svcca_k must be at least 1, not {svcca_k}.")
+    if permutations < 1:
+        raise InputError(f"permutations must be at least 1, not {permutations}.")
+    options: Options = {"translation": translation, "scale": scale, "ridge": ridge}
+    return Settings(tuple(rungs(groups)), folds, options, svcca_k, in_sample, drop_nonfinite, permutations, seed)
+
+
+def _open(runs: Sequence[object], names: Sequence[str] | None, key: str | None, ids: Any) -> list[Rows]:
+    if names is not None and len(names) != len(runs):
+        raise InputError(f"{len(runs)} runs but {len(names)} names.")
+    each = [ids] * len(runs) if ids is None or isinstance(ids, str) else list(ids)
+    if len(each) != len(runs):
+        raise InputError(f"{len(runs)} runs but {len(each)} id arrays: give one per run, or the name of a column.")
+    opened = [
+        open_rows(r, key=key, ids=i, name=names[k] if names else None)
+        for k, (r, i) in enumerate(zip(runs, each, strict=True))
+    ]
+    # Two arrays would both be called "array", two checkpoints of the same name alike.
+    seen = [o.name for o in opened]
+    if len(set(seen)) < len(seen):
+        for k, o in enumerate(opened):
+            if seen.count(o.name) > 1 or o.name == "array":
+                o.name = f"{o.name} {chr(65 + k % 26)}"
+    return opened
+
+
+def _compare_pair(pair: Pair, settings: Settings, report: Progress) -> Comparison:
+    """Compare two inputs in one direction."""
+    s, names = settings, (pair.x.name, pair.y.name)
+    if pair.n < 2 * s.folds:
+        raise InputError(
+            f"{pair.n} paired rows are too few for {s.folds} folds: give at least {2 * s.folds} rows or fewer folds."
+        )
+    fold = assign(pair.n, s.folds, s.seed)
+    parts, moments = gather(pair, fold, s.folds, drop_nonfinite=s.drop_nonfinite, progress=report)
+    if min(p.n for p in parts.parts) < 2:
+        raise InputError(f"Only {moments.n} rows are left without NaN or Inf, too few for {s.folds} folds.")
+    for name, scatter in zip(names, (moments.xx, moments.yy), strict=True):
+        if not np.any(np.diag(scatter) > 0):
+            raise InputError(f"Every column of {name} is constant: there is no representation to compare.")
+
+    fits = fit_held_out(parts, s.groups, s.options, s.svcca_k)
+    found = evaluate(pair, fold, parts, moments, fits.maps, progress=report)
+    kept = slice(None) if parts.kept is None else parts.kept
+    work = len(blocks(pair.n, pair.y.shape[1]))
+    diameter = search(
+        lambda a, b: pair.read_y(a, b),
+        lambda i: pair.take_y(i),
+        found.radii,
+        moments.mean_y,
+        tick=report("diameter", 3 * work),
+    )
+    errors, spread = found.errors[:, kept], found.spread[kept]
+    replicates = bootstrap(errors, spread, s.seed)
+    unexplained = unexplained_share(errors, spread)
+    chance = chance_level(pair, parts.kept, s.groups, s.options, s.folds, s.svcca_k, s.permutations, s.seed, report)
+    groups = _results(s, pair, errors, unexplained, diameter, replicates, chance)
+    verdict = decide([g.name for g in s.groups], unexplained, chance.r2.max(axis=0), replicates)
+
+    in_sample = in_similar = None
+    if s.in_sample:
+        whole = fit_in_sample(moments, s.groups, s.options, s.svcca_k)
+        again = evaluate(pair, fold, parts, moments, whole.maps, progress=report)
+        flat, base = again.errors[:, kept], again.spread[kept]
+        in_sample = _results(s, pair, flat, unexplained_share(flat, base), diameter)
+        in_similar = Similarities(whole.cca, whole.svcca, cka_from_moments(moments))
+
+    notes = list(pair.notes)
+    if parts.kept is not None:
+        notes.append(f"{pair.n - moments.n} of {pair.n} pairs of rows held NaN or Inf and were dropped.")
+    cautions = alerts(moments, names, found.radii[kept], diameter, notes)
+    prints = {name: rows.fingerprint() for name, rows in zip(names, (pair.x, pair.y), strict=True)}
+    if len(set(prints.values())) < 2:
+        cautions.insert(0, Alert("same_input", "Both inputs look like the same array: their fingerprints are equal."))
+    return Comparison(
+        names=names,
+        n=moments.n,
+        dims=(pair.x.shape[1], pair.y.shape[1]),
+        groups=groups,
+        similarity=Similarities(fits.cca, fits.svcca, debiased_cka(moments, found.fourth)),
+        chance_similarity=chance.similarity,
+        diameter=diameter,
+        verdict=verdict,
+        alerts=cautions,
+        in_sample=in_sample,
+        in_sample_similarity=in_similar,
+        reverse=None,
+        provenance={
+            "nearid": __version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+            "options": s.to_dict(),
+            "chance_rows": chance.rows,
+            "inputs": [
+                {"name": n, "shape": list(r.shape), "dtype": str(r.dtype), "fingerprint": prints[n]}
+                for n, r in zip(names, (pair.x, pair.y), strict=True)
+            ],
+        },
+        views=views(pair, parts.kept, moments, s.groups, s.options, errors, diameter.lower, s.seed),
+    )
+
+
+def _results(
+    settings: Settings,
+    pair: Pair,
+    errors: Floats,
+    unexplained: Floats,
+    diameter: Diameter,
+    replicates: Replicates | None = None,
+    chance: Chance | None = None,
+) -> dict[str, GroupResult]:
+    """Summaries of each group's errors; intervals and chance where they were measured."""
+    size, nan = diameter.lower, float("nan")
+    results = {}
+    for g, group in enumerate(settings.groups):
+        median, q95 = np.quantile(errors[g], [0.5, 0.95])
+        low, high = interval(replicates.error[:, g]) if replicates else (nan, nan)
+        r2_high, r2_low = (1 - v for v in interval(replicates.unexplained[:, g])) if replicates else (nan, nan)
+        results[group.name] = GroupResult(
+            name=group.name,
+            title=group.title,
+            epsilon=Epsilon(
+                float(errors[g].mean()) / size,
+                float(median) / size,
+                float(q95) / size,
+                float(errors[g].max()) / size,
+                low / size,
+                high / size,
+            ),
+            chance=float(chance.error[:, g].mean()) / size if chance else nan,
+            r2=float(1 - unexplained[g]),
+            r2_low=r2_low,
+            r2_high=r2_high,
+            chance_r2=float(chance.r2[:, g].max()) if chance else nan,
+            degrees_of_freedom=group.degrees_of_freedom(pair.x.shape[1], pair.y.shape[1]),
+        )
+    return results
+
+
+def _both_ways(there: Comparison, back: Comparison) -> Comparison:
+    """Join two directions; what holds both ways is the larger group of the two verdicts, or none."""
+    order = ["permutation", "rigid", "linear", "none"]
+    if order.index(back.verdict.group) > order.index(there.verdict.group):
+        worse = replace(back.verdict, reason=f"From {back.names[0]} to {back.names[1]}: {back.verdict.reason}")
+        there = replace(there, verdict=worse)
+    return replace(there, reverse=back)

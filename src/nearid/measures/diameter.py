@@ -1,0 +1,233 @@
+"""The diameter of a set of points: the largest pairwise distance, exactly where that takes seconds.
+
+With r_i the distance of row i from the mean, |y_i - y_j| <= r_i + r_j. Once a pair at distance L is known, only pairs
+with r_i + r_j > L can beat it. Rows sorted by r make those pairs a staircase whose size is known before any of it is
+computed: a few rows on heavy-tailed features, most pairs on concentrated ones. Staircases that fit the budget are
+searched block by block, so no n x n array exists; for larger ones the answer is a certified bracket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+
+from nearid.arrays import open_rows
+from nearid.engines.local import blocks, ordered_map
+from nearid.moments import Floats
+
+# Multiply-adds of an exact search: about three seconds on two cores.
+BUDGET = 2e11
+# Memory for the rows of a search.
+SEARCH_BYTES = 128 << 20
+# Rows farthest from the mean that give the first lower bound; all their pairs take milliseconds.
+EXTREMES = 1024
+# Rows and columns of a tile of pairs: 2 MB in float32, which the second-level cache holds.
+TILE, WIDTH = 512, 1024
+
+
+@dataclass(frozen=True)
+class Diameter:
+    """The largest pairwise distance, or a bracket of it.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Equal (up to rounding) when exact. The lower bound is the distance of an actual pair of rows.
+    exact : bool
+    pair : tuple of int
+        The two rows whose distance is `lower`.
+    """
+
+    lower: float
+    upper: float
+    exact: bool
+    pair: tuple[int, int]
+
+
+def diameter(points: object, *, budget: float = BUDGET) -> Diameter:
+    """Largest pairwise distance among rows.
+
+    Parameters
+    ----------
+    points : array, tensor, path or Rows, of shape (n, d)
+    budget : float
+        Multiply-adds that an exact search may spend; beyond it the result is a bracket.
+
+    Returns
+    -------
+    Diameter
+    """
+    rows = open_rows(points)
+    mean, parts = np.zeros(rows.shape[1]), blocks(*rows.shape)
+    for part in ordered_map(lambda b: rows.read(*b).sum(axis=0, dtype=np.float64), parts):
+        mean += part / rows.shape[0]
+    radii = np.concatenate(list(ordered_map(lambda b: distances(rows.read(*b), mean), parts)))
+    return search(rows.read, rows.take, radii, mean, budget=budget)
+
+
+def distances(block: Floats, point: Floats) -> Floats:
+    """Distances of rows from a point, in float64."""
+    gap = np.subtract(block, point, dtype=np.float64)
+    lengths: Floats = np.sqrt(np.einsum("ij,ij->i", gap, gap))
+    return lengths
+
+
+def search(
+    read: Callable[[int, int], Floats],
+    take: Callable[[np.ndarray], Floats],
+    radii: Floats,
+    centre: Floats,
+    *,
+    budget: float = BUDGET,
+    tick: Callable[[], object] | None = None,
+) -> Diameter:
+    """Find the diameter of rows whose distances from a centre are known.
+
+    Parameters
+    ----------
+    read, take : callable
+        Rows start..stop, and rows by index; each of shape (m, d).
+    radii : ndarray of shape (n,)
+        Distance of each row from `centre`; rows with a NaN are left out.
+    centre : ndarray of shape (d,)
+    """
+    order = np.argsort(-radii, kind="stable")
+    order = order[: len(order) - int(np.isnan(radii).sum())]
+    sorted_radii = radii[order]
+    d = len(centre)
+
+    extremes = take(order[:EXTREMES])
+    best, pair = _farthest_pair(extremes, sorted_radii[:EXTREMES], centre, 0.0)
+    found = (int(order[pair[0]]), int(order[pair[1]]))
+    if len(order) <= EXTREMES:
+        return Diameter(best, best, True, found)
+
+    reach = _reach(sorted_radii, best)
+    rows, pairs = int(np.count_nonzero(reach)), float(reach.sum()) / 2
+    itemsize = extremes.dtype.itemsize
+    if pairs * d <= budget and rows * d * itemsize <= SEARCH_BYTES:
+        if rows:
+            farther, pair = _farthest_pair(take(order[:rows]), sorted_radii[:rows], centre, best)
+            if farther > best:
+                best, found = farther, (int(order[pair[0]]), int(order[pair[1]]))
+        return Diameter(best, best, True, found)
+    return _bracket(read, take, radii, order, best, found, tick)
+
+
+def _reach(sorted_radii: Floats, bound: float) -> np.ndarray:
+    """For each row, how many rows (from the outermost on) it could form a pair longer than `bound` with."""
+    return np.searchsorted(-sorted_radii, sorted_radii - bound, side="left")
+
+
+def _farthest_pair(points: Floats, sorted_radii: Floats, centre: Floats, bound: float) -> tuple[float, tuple[int, int]]:
+    """The longest pair among points sorted by descending radius, if it is longer than `bound`.
+
+    Products of centred rows in the points' own precision find the pairs that may be longest; only those are measured
+    in float64, so the result is what all pairs in float64 would give.
+    """
+    size = float(sorted_radii[0]) or 1.0
+    dtype = np.dtype(np.float32) if points.dtype == np.float32 else np.dtype(np.float64)
+    z = np.subtract(points, centre, dtype=np.float64) / size
+    left, right = _half_squares(z, dtype)
+    slack = 4 * z.shape[1] * float(np.finfo(dtype).eps)
+    best = Longest(bound)
+
+    def search_row(block: tuple[int, int]) -> None:
+        i, end = block
+        # Radii fall along the rows, so the first row of a tile reaches farthest.
+        for j in range(i, len(z), WIDTH):
+            if sorted_radii[i] + sorted_radii[j] <= best.length:
+                break
+            tile = left[i:end] @ right[j : j + WIDTH].T
+            top = float(tile.max())
+            floor = (best.length / size) ** 2 / 2
+            if top + slack > floor:
+                best.offer(*_measure(points, z, tile, max(top, floor) - slack, i, j))
+
+    for _ in ordered_map(search_row, [(i, min(i + TILE, len(z))) for i in range(0, len(z), TILE)]):
+        pass
+    return best.length, best.pair
+
+
+class Longest:
+    """The longest pair so far, shared by threads."""
+
+    def __init__(self, length: float) -> None:
+        self.length, self.pair, self._lock = length, (0, 0), Lock()
+
+    def offer(self, length: float, pair: tuple[int, int]) -> None:
+        """Keep the pair if it is longer."""
+        with self._lock:
+            if length > self.length:
+                self.length, self.pair = length, pair
+
+
+def _half_squares(z: Floats, dtype: np.dtype) -> tuple[Floats, Floats]:
+    """Rows [z, h, 1] and [-z, 1, h] with h = |z|^2 / 2: their product is |z_i - z_j|^2 / 2, with no further sweep."""
+    half = np.einsum("ij,ij->i", z, z)[:, None] / 2
+    one = np.ones_like(half)
+    return np.hstack([z, half, one], dtype=dtype, casting="same_kind"), np.hstack(
+        [-z, one, half], dtype=dtype, casting="same_kind"
+    )
+
+
+def _measure(points: Floats, z: Floats, tile: Floats, floor: float, i: int, j: int) -> tuple[float, tuple[int, int]]:
+    """Measure in float64 the pairs of a tile that stand above the floor; the longest of them."""
+    close = tile >= floor
+    if int(np.count_nonzero(close)) > 4096:
+        # Many ties (points on a grid): one product in float64 is cheaper than pair by pair.
+        left, right = (
+            _half_squares(z[i : i + tile.shape[0]], z.dtype)[0],
+            _half_squares(z[j : j + tile.shape[1]], z.dtype)[1],
+        )
+        tile = left @ right.T
+        close = tile >= tile.max()
+    p, q = np.nonzero(close)
+    p, q = p[:4096] + i, q[:4096] + j
+    gap = np.subtract(points[p], points[q], dtype=np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", gap, gap))
+    k = int(lengths.argmax()) if len(lengths) else -1
+    return (float(lengths[k]), (int(p[k]), int(q[k]))) if k >= 0 else (0.0, (0, 0))
+
+
+def _bracket(
+    read: Callable[[int, int], Floats],
+    take: Callable[[np.ndarray], Floats],
+    radii: Floats,
+    order: np.ndarray,
+    best: float,
+    found: tuple[int, int],
+    tick: Callable[[], object] | None,
+    sweeps: int = 3,
+) -> Diameter:
+    """Lower bound by farthest-point sweeps from the longest pair; upper bound by balls around seen points."""
+    # Every ball that holds all rows bounds the diameter by its two largest radii.
+    upper = float(radii[order[0]] + radii[order[1]])
+    probes = list(found)
+    d = len(take(np.array(probes))[0])
+    parts = blocks(len(radii), d)
+    for _ in range(sweeps):
+        points = take(np.array(probes)).astype(np.float64)
+        middle = points.mean(axis=0)
+        targets = np.vstack([points, middle])
+        farthest = np.zeros(len(targets))
+        where = np.zeros(len(targets), dtype=np.intp)
+
+        def reach(block: tuple[int, int], targets: Floats = targets) -> tuple[Floats, np.ndarray]:
+            rows = read(*block)
+            far = np.array([np.where(np.isnan(radii[slice(*block)]), 0, distances(rows, t)) for t in targets])
+            return far.max(axis=1), far.argmax(axis=1) + block[0]
+
+        for length, row in ordered_map(reach, parts, tick=tick):
+            where = np.where(length > farthest, row, where)
+            farthest = np.maximum(farthest, length)
+        upper = min(upper, 2 * float(farthest[-1]))
+        k = int(farthest[:-1].argmax())
+        if farthest[k] <= best:
+            break
+        best, found = float(farthest[k]), (probes[k], int(where[k]))
+        probes = [found[1], found[0]]
+    return Diameter(best, max(upper, best), False, found)

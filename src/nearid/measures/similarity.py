@@ -1,0 +1,176 @@
+"""Similarity of two representations of the same rows: CCA, SVCCA and linear CKA, all from moments.
+
+Canonical directions are fitted, so their correlations are taken on rows that the fit has not seen: in sample they are
+1 for pure noise as soon as n < p + q. CKA fits nothing but is biased upwards for few rows; the debiased form is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nearid.arrays import open_rows, pair_rows
+from nearid.engines.local import blocks, ordered_map
+from nearid.folds import FoldMoments, assign, fold_moments
+from nearid.moments import Floats, PairMoments
+from nearid.spectra import cholesky, resolution, spectrum
+
+# SVCCA keeps this share of each side's variance unless the number of directions is given.
+SVCCA_VARIANCE = 0.99
+
+
+def cca(x: object, y: object, *, folds: int = 5, random_state: int = 0) -> Floats:
+    """Held-out canonical correlations, in the order of the fitted ones.
+
+    Parameters
+    ----------
+    x, y : array, tensor, path or Rows, of shape (n, p) and (n, q)
+    folds : int
+        Number of folds; 1 gives the in-sample correlations.
+
+    Returns
+    -------
+    ndarray of shape (min(rank x, rank y),)
+    """
+    return _held_out(_moments(x, y, folds, random_state), leading=False, k=None)
+
+
+def svcca(x: object, y: object, *, k: int | None = None, folds: int = 5, random_state: int = 0) -> float:
+    """Mean held-out canonical correlation of the leading principal components.
+
+    Parameters
+    ----------
+    k : int, optional
+        Principal components kept on each side; by default as many as hold 99% of the variance.
+    """
+    return float(np.mean(_held_out(_moments(x, y, folds, random_state), leading=True, k=k)))
+
+
+def linear_cka(x: object, y: object, *, debiased: bool = True) -> float:
+    """Linear centred kernel alignment of paired rows.
+
+    Parameters
+    ----------
+    debiased : bool
+        Use the unbiased estimate of HSIC (Song et al. 2012), near 0 for independent rows; otherwise the classical
+        ratio, which tends to 1 as n/d falls.
+    """
+    pair = pair_rows(open_rows(x), open_rows(y))
+    moments = fold_moments(pair, np.zeros(pair.n, dtype=np.uint8), 1).all
+    if not debiased:
+        return cka_from_moments(moments)
+    fourth = np.zeros(3)
+
+    def sums(block: tuple[int, int]) -> Floats:
+        a, b = pair.read(*block)
+        return fourth_moments(a - moments.mean_x, b - moments.mean_y)
+
+    for part in ordered_map(sums, blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])):
+        fourth += part
+    return debiased_cka(moments, fourth)
+
+
+def _held_out(parts: FoldMoments, *, leading: bool, k: int | None) -> Floats:
+    if len(parts.parts) == 1:
+        return canonical_correlations(parts.all, parts.all, leading=leading, k=k)
+    return mean_over_folds(
+        parts.map_splits(lambda train, test: canonical_correlations(train, test, leading=leading, k=k))
+    )
+
+
+def canonical_correlations(
+    train: PairMoments, test: PairMoments, *, leading: bool = False, k: int | None = None
+) -> Floats:
+    """Correlations in `test` along the canonical directions of `train`.
+
+    With `leading` only principal components enter (SVCCA): k of each side, or those that hold 99% of the variance.
+    """
+    a, b = canonical_directions(train, leading=leading, k=k)
+    return correlations_along(a, b, test)
+
+
+def mean_over_folds(found: Sequence[Floats]) -> Floats:
+    """Mean over folds of correlations in descending order of their fits; folds may differ in rank by a few."""
+    size = min(len(f) for f in found)
+    return np.asarray(np.mean([f[:size] for f in found], axis=0))
+
+
+def canonical_directions(moments: PairMoments, *, leading: bool = False, k: int | None = None) -> tuple[Floats, Floats]:
+    """Directions of shape (p, r) and (q, r) whose projections correlate most, strongest first."""
+    wx, wy = (
+        _leading_whitener(s, moments.n, k) if leading else _whitener(s, moments.n) for s in (moments.xx, moments.yy)
+    )
+    u, _, vt = np.linalg.svd(wx.T @ moments.xy @ wy, full_matrices=False)
+    return wx @ u, wy @ vt.T
+
+
+def correlations_along(a: Floats, b: Floats, moments: PairMoments) -> Floats:
+    """Correlation of x a_i with y b_i for each pair of directions; 0 where a projection is constant."""
+    top = np.einsum("ik,ij,jk->k", a, moments.xy, b, optimize=True)
+    left, right = (np.einsum("ik,ij,jk->k", v, s, v, optimize=True) for v, s in ((a, moments.xx), (b, moments.yy)))
+    size = np.sqrt(np.clip(left, 0, None) * np.clip(right, 0, None))
+    rho: Floats = np.divide(top, size, out=np.zeros_like(top), where=size > 0)
+    return rho
+
+
+def _whitener(scatter: Floats, n: int) -> Floats:
+    from scipy.linalg import solve_triangular
+
+    factor = cholesky(scatter, n)
+    if factor is not None:
+        whitener: Floats = solve_triangular(factor.lower, np.diag(1 / factor.sizes), lower=True).T
+        return whitener
+    s = spectrum(scatter, n)
+    return s.vectors / np.sqrt(s.values) / s.sizes[:, None]
+
+
+def _leading_whitener(scatter: Floats, n: int, k: int | None) -> Floats:
+    # Principal components are those of the data's own units; the rank of the others is judged column by column.
+    values, vectors = np.linalg.eigh(scatter)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    rank = max(min(int(np.sum(values > resolution(len(values)) * values[0])), n - 1), 1)
+    if k is None:
+        share = np.cumsum(values[:rank]) / values[:rank].sum()
+        k = int(np.searchsorted(share, SVCCA_VARIANCE)) + 1
+    k = min(k, rank)
+    return np.asarray(vectors[:, :k] / np.sqrt(values[:k]))
+
+
+def cka_from_moments(moments: PairMoments) -> float:
+    """The classical linear CKA: |xy|^2 / (|xx| |yy|)."""
+    size = np.linalg.norm(moments.xx) * np.linalg.norm(moments.yy)
+    return float(np.linalg.norm(moments.xy) ** 2 / size) if size > 0 else float("nan")
+
+
+def fourth_moments(x: Floats, y: Floats) -> Floats:
+    """Sums over centred rows of |x|^2 |y|^2, |x|^4 and |y|^4, which the debiased CKA needs beside the moments."""
+    a, b = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y)
+    return np.array([a @ b, a @ a, b @ b])
+
+
+def debiased_cka(moments: PairMoments, fourth: Floats) -> float:
+    """Linear CKA from unbiased HSIC estimates (Song et al. 2012, eq. 5), for rows centred on their mean.
+
+    With centred rows and K' = K without its diagonal: K' 1 = -diag(K), so every term is a moment.
+    NaN where the estimate of a side's own HSIC is not positive (fewer than 4 rows, or noise alone).
+    """
+    n = moments.n
+    if n < 4:
+        return float("nan")
+
+    def hsic(cross: Floats, quartic: float, left: Floats, right: Floats) -> float:
+        rest = float(np.trace(left) * np.trace(right)) / ((n - 1) * (n - 2))
+        return float(np.sum(cross**2) - quartic + rest - 2 * quartic / (n - 2))
+
+    # Units cancel in the ratio; taking them out first keeps products of products inside float64.
+    ux, uy = float(np.trace(moments.xx)) or 1.0, float(np.trace(moments.yy)) or 1.0
+    xx, yy, xy = moments.xx / ux, moments.yy / uy, moments.xy / np.sqrt(ux) / np.sqrt(uy)
+    both = hsic(xy, fourth[0] / ux / uy, xx, yy)
+    left, right = hsic(xx, fourth[1] / ux / ux, xx, xx), hsic(yy, fourth[2] / uy / uy, yy, yy)
+    return both / np.sqrt(left * right) if left > 0 and right > 0 else float("nan")
+
+
+def _moments(x: object, y: object, folds: int, seed: int) -> FoldMoments:
+    pair = pair_rows(open_rows(x), open_rows(y))
+    return fold_moments(pair, assign(pair.n, folds, seed), folds)

@@ -1,0 +1,59 @@
+"""Progress on stderr for work that takes more than two seconds; silent for the rest and where nobody looks."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+# A stage: its name and number of steps -> a function to call after each step.
+Progress = Callable[[str, int], Callable[[], object]]
+
+PATIENCE = 2.0
+
+
+def silent(stage: str, steps: int) -> Callable[[], object]:
+    """Report nothing."""
+    return lambda: None
+
+
+@contextmanager
+def reporting(on: bool = True) -> Iterator[Progress]:
+    """Give a Progress that draws bars on stderr once `PATIENCE` seconds have passed and stderr is a terminal."""
+    if not on or not sys.stderr.isatty():
+        yield silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    bars = Bars(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    began = time.monotonic()
+    started = False
+
+    def stage(name: str, steps: int) -> Callable[[], object]:
+        task = bars.add_task(name, total=steps)
+
+        def tick() -> None:
+            nonlocal started
+            bars.advance(task)
+            if not started and time.monotonic() - began > PATIENCE:
+                bars.start()
+                started = True
+
+        return tick
+
+    try:
+        yield stage
+    finally:
+        if started:
+            bars.stop()

@@ -1,0 +1,117 @@
+import os
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nearid.arrays import open_rows
+from nearid.errors import InputError
+
+torch = pytest.importorskip("torch")
+
+
+class Payload:
+    """Makes a folder when unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".pth", ".th"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "int64"])
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_tensor(tmp_path: Path, suffix: str, dtype: str, zipped: bool) -> None:
+    x = (torch.randn(9, 4) * 5).to(getattr(torch, dtype))
+    path = tmp_path / f"x{suffix}"
+    torch.save(x, path, _use_new_zipfile_serialization=zipped)
+    rows = open_rows(path)
+    assert rows.name == path.name
+    np.testing.assert_array_equal(rows.read(2, 6), x[2:6].double().numpy())
+
+
+def test_entries(tmp_path: Path) -> None:
+    path = tmp_path / "x.pt"
+    x, y = torch.randn(3, 2), torch.randn(3, 4)
+    torch.save({"model": {"enc.weight": x, "layers": [y, y + 1]}, "epoch": 3, "who": ["a", "b", "c"]}, path)
+    with pytest.raises(InputError, match=r"3 two-dimensional arrays: 'model.enc.weight' \(3, 2\) float32"):
+        open_rows(path)
+    rows = open_rows(path, key="model.layers.1", ids="who")
+    np.testing.assert_array_equal(rows.read(0, 3), (y + 1).numpy())
+    assert rows.ids is not None and rows.ids.tolist() == ["a", "b", "c"]
+    with pytest.raises(InputError, match=r"Did you mean 'model.enc.weight'"):
+        open_rows(path, key="model.enc.weights")
+    with pytest.raises(InputError, match=r"nothing named 'whom' .given as ids.*Did you mean 'who'"):
+        open_rows(path, key="model.layers.1", ids="whom")
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_code_is_never_run(tmp_path: Path, zipped: bool) -> None:
+    marker = tmp_path / "ran"
+    torch.save(
+        {"x": torch.zeros(3, 2), "evil": Payload(marker)}, tmp_path / "x.pt", _use_new_zipfile_serialization=zipped
+    )
+    with pytest.raises(InputError) as caught:
+        open_rows(tmp_path / "x.pt", key="x")
+    message = str(caught.value)
+    assert message.startswith("x.pt holds Python objects that could run code; nearid never unpickles.")
+    assert "torch.save(tensor" in message and "weights_only" not in message
+    assert caught.value.__suppress_context__
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_plain_pickles_are_refused(tmp_path: Path, protocol: int) -> None:
+    marker = tmp_path / "ran"
+    (tmp_path / "x.pt").write_bytes(pickle.dumps(Payload(marker), protocol))
+    with pytest.raises(InputError, match=r"could run code"):
+        open_rows(tmp_path / "x.pt")
+    assert not marker.exists()
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
+def test_modules_and_scripts_are_refused(tmp_path: Path) -> None:
+    torch.save(torch.nn.Linear(2, 2), tmp_path / "module.pt")
+    torch.jit.script(torch.nn.Linear(2, 2)).save(tmp_path / "script.pt")
+    for name in ("module.pt", "script.pt"):
+        with pytest.raises(InputError, match=r"could run code"):
+            open_rows(tmp_path / name)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.9, 0.99])
+def test_cut_files(tmp_path: Path, zipped: bool, part: float) -> None:
+    torch.save(torch.zeros(100, 20), tmp_path / "x.pt", _use_new_zipfile_serialization=zipped)
+    content = (tmp_path / "x.pt").read_bytes()
+    (tmp_path / "x.pt").write_bytes(content[: int(part * len(content))])
+    with pytest.raises(InputError, match=r"truncated or damaged"):
+        open_rows(tmp_path / "x.pt")
+
+
+def test_garbage(tmp_path: Path) -> None:
+    (tmp_path / "x.pt").write_bytes(b"no tensor at all")
+    with pytest.raises(InputError, match=r"truncated or damaged"):
+        open_rows(tmp_path / "x.pt")
+
+
+def test_compressed_archives_are_refused(tmp_path: Path) -> None:
+    torch.save(torch.zeros(100, 20), tmp_path / "x.pt")
+    with (
+        zipfile.ZipFile(tmp_path / "x.pt") as old,
+        zipfile.ZipFile(tmp_path / "y.pt", "w", zipfile.ZIP_DEFLATED) as new,
+    ):
+        for info in old.infolist():
+            new.writestr(info.filename, old.read(info))
+    with pytest.raises(InputError, match=r"compressed archive"):
+        open_rows(tmp_path / "y.pt")
+
+
+def test_torch_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.pt").write_bytes(b"")
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(InputError, match=r"pip install nearid\[train\]"):
+        open_rows(tmp_path / "x.pt")

@@ -1,0 +1,124 @@
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nearid.arrays import delimited, memory, open_rows
+from nearid.errors import InputError
+
+
+def write(folder: Path, text: str, name: str = "x.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_text_columns_are_ignored_with_a_note(tmp_path: Path) -> None:
+    rows = open_rows(write(tmp_path, "a,who,b,when\n1,ann,2,2020-01-01\n3,7,4.5,2020-01-02\n"))
+    np.testing.assert_array_equal(rows.read(0, 2), [[1, 2], [3, 4.5]])
+    assert rows.notes == ("Columns of x.csv that are not numeric are ignored: 'who' (which holds 'ann'), 'when'.",)
+
+
+def test_a_spoiled_column_shows_what_spoiled_it(tmp_path: Path) -> None:
+    rows = open_rows(write(tmp_path, "a,b\n1,2\n3,oops\n5,6\n"))
+    assert rows.shape == (3, 1) and "'b' (which holds 'oops')" in rows.notes[0]
+
+
+@pytest.mark.parametrize("first", ["", "Unnamed: 0"])
+@pytest.mark.parametrize("index", [[0, 1, 2], [5, 9, 2]])
+def test_an_index_of_pandas_is_dropped(tmp_path: Path, first: str, index: list[int]) -> None:
+    lines = "".join(f"{i},{i / 2}\n" for i in index)
+    rows = open_rows(write(tmp_path, f"{first},a\n{lines}"))
+    np.testing.assert_array_equal(rows.read(0, 3), np.array(index)[:, None] / 2)
+    assert "index written by pandas" in rows.notes[0]
+
+
+def test_an_unnamed_column_of_measurements_is_kept(tmp_path: Path) -> None:
+    assert open_rows(write(tmp_path, ",a\n0.5,1\n1.5,2\n")).shape == (2, 2)
+
+
+def test_no_header(tmp_path: Path) -> None:
+    rows = open_rows(write(tmp_path, "1.5,2\n3,4\n"))
+    np.testing.assert_array_equal(rows.read(0, 2), [[1.5, 2], [3, 4]])
+    assert rows.notes == ("The first line of x.csv holds numbers; it is read as data, not as column names.",)
+
+
+@pytest.mark.parametrize("text, n", [("0,1,2\n5,6,7\n8,9,9\n", 2), ("0,1\n.5,6\n8,9\n", 2), ("0,1\n5,6\n8,9\n", 3)])
+def test_counting_header_of_pandas(tmp_path: Path, text: str, n: int) -> None:
+    rows = open_rows(write(tmp_path, text))
+    assert rows.shape[0] == n and "The first line" in rows.notes[0]
+
+
+def test_missing_and_infinite_cells(tmp_path: Path) -> None:
+    rows = open_rows(write(tmp_path, "a,b,c,d\n1,,inf,\n,2,-inf,\n"))
+    np.testing.assert_array_equal(rows.read(0, 2), [[1, np.nan, np.inf, np.nan], [np.nan, 2, -np.inf, np.nan]])
+
+
+def test_a_final_delimiter_makes_no_feature(tmp_path: Path) -> None:
+    assert open_rows(write(tmp_path, "a,b,\n1,2,\n3,4,\n")).shape == (2, 2)
+
+
+def test_windows_text_quotes_and_mark(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(b'\xef\xbb\xbf"a","b c",t\r\n1,2,"x\r\ny, z"\r\n3,4,w\r\n')
+    np.testing.assert_array_equal(open_rows(tmp_path / "x.csv", ids="t").read(0, 2), [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    "cells, expected",
+    [(["7", "12"], [7, 12]), (["007", "012"], ["007", "012"]), (["a", "7"], ["a", "7"]), (["NA", "x"], ["NA", "x"])],
+)
+def test_ids(tmp_path: Path, cells: list[str], expected: list[object]) -> None:
+    rows = open_rows(write(tmp_path, f"a,id\n1,{cells[0]}\n2,{cells[1]}\n"), ids="id")
+    assert rows.shape == (2, 1) and rows.ids is not None and rows.ids.tolist() == expected and not rows.notes
+
+
+def test_wide_lines(tmp_path: Path) -> None:
+    d = 60_000
+    text = ",".join(f"c{i}" for i in range(d)) + "\n" + (",".join(["0.12345678901234567"] * d) + "\n") * 2
+    assert open_rows(write(tmp_path, text)).shape == (2, d)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("a,b\n1,2\n3\n", "same number of cells: .*Expected 2 columns, got 1"),
+        ("", "Empty CSV"),
+        ("a,b\n", "at least 2 rows"),
+        ("a,b\nx,y\nz,w\n", "no numeric columns to use as features. Its columns: 'a', 'b'"),
+    ],
+)
+def test_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        open_rows(write(tmp_path, text))
+
+
+def test_refused_options(tmp_path: Path) -> None:
+    path = write(tmp_path, "name,b,twice,twice\n1,2,3,4\n5,6,7,8\n")
+    with pytest.raises(InputError, match=r"Did you mean 'name'"):
+        open_rows(path, ids="names")
+    with pytest.raises(InputError, match=r"2 columns named 'twice'"):
+        open_rows(path, ids="twice")
+    with pytest.raises(InputError, match=r"Leave the key out"):
+        open_rows(path, key="b")
+    with pytest.raises(InputError, match=r"id of row 1 of x.csv is ''"):
+        open_rows(write(tmp_path, "id,b\n1,2\n,6\n"), ids="id")
+
+
+def test_damaged_gzip_and_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n1,2\n3,4\n" * 100)[:-20])
+    with pytest.raises(InputError, match=r"x\.csv\.gz is not a table"):
+        open_rows(path)
+    (tmp_path / "y.csv").write_bytes("größe,b\n1,2\n3,4\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"utf-8"):
+        open_rows(tmp_path / "y.csv")
+
+
+def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 2_000_000))
+    for module in (memory, delimited):
+        monkeypatch.setattr(module, "available_memory", lambda: 10**6)
+    with pytest.raises(InputError, match=r"of memory, but 1 MB are available. Save it as .parquet"):
+        open_rows(path)

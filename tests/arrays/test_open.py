@@ -1,0 +1,49 @@
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nearid.arrays import open_rows
+from nearid.errors import InputError
+
+
+def test_missing_files_name_their_neighbours(tmp_path: Path) -> None:
+    np.save(tmp_path / "latents_a.npy", np.zeros((3, 2)))
+    with pytest.raises(InputError, match=r"no file named 'latent_a\.npy' in .*Did you mean 'latents_a\.npy'"):
+        open_rows(tmp_path / "latent_a.npy")
+    with pytest.raises(InputError, match=r"the folder .*nowhere does not exist"):
+        open_rows(str(tmp_path / "nowhere" / "x.npy"))
+
+
+@pytest.mark.parametrize("name", ["x.pkl", "x.pickle", "x.joblib", "X.PKL"])
+def test_pickles_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(pickle.dumps(np.zeros((3, 2))))
+    with pytest.raises(InputError, match=r"never unpickles.*np\.save"):
+        open_rows(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x", "x.gz", ".npy", "x.npy.gz"])
+def test_unknown_suffixes(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"1,2\n")
+    with pytest.raises(InputError, match=r"Supported: \.npy, .*\.csv\.gz, .*\.zarr"):
+        open_rows(tmp_path / name)
+
+
+def test_directories(tmp_path: Path) -> None:
+    (tmp_path / "x.npy").mkdir()
+    for path in (tmp_path, tmp_path / "x.npy"):
+        with pytest.raises(InputError, match=r"is a directory, but a file \(or a directory named \*\.zarr\)"):
+            open_rows(path)
+
+
+def test_suffixes_in_capitals_and_dots_in_names(tmp_path: Path) -> None:
+    with (tmp_path / "run.v1.2.NPY").open("wb") as file:
+        np.save(file, np.zeros((3, 2)))
+    assert open_rows(tmp_path / "run.v1.2.NPY").shape == (3, 2)
+
+
+def test_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    np.save(tmp_path / "x.npy", np.zeros((3, 2)))
+    assert open_rows("~/x.npy").name == "x.npy"

@@ -1,0 +1,33 @@
+"""Shared set-up: real data where this checkout has it, and hypothesis without a clock."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+# A loaded machine is no failure: examples are bounded by number, the suite by pytest-timeout.
+settings.register_profile("nearid", deadline=None, max_examples=40)
+settings.load_profile("nearid")
+
+
+def pytest_configure() -> None:
+    if SHARED.is_dir():
+        os.environ.setdefault("NEARID_DATA", str(SHARED))
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder with real data and weights, or a skip that says where it was looked for."""
+    folder = os.environ.get("NEARID_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("real data is not here: set NEARID_DATA to the folder that holds it")
+    return Path(folder)

@@ -1,0 +1,57 @@
+"""The estimators in scikit-learn's own hands."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from nearid import Linear, Rigid, SignedPermutation
+
+ALL = [SignedPermutation(), Rigid(), Linear()]
+
+
+@parametrize_with_checks(ALL)
+def test_scikit_learns_common_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=str)
+def test_in_a_pipeline_and_cross_validate(rng, estimator):
+    x = rng.laplace(size=(400, 5))
+    found = cross_validate(make_pipeline(StandardScaler(), estimator), x, 3 * x[:, ::-1] + 1, cv=5)
+    assert found["test_score"].min() > 0.98
+
+
+def test_score_is_the_share_of_variance_explained(rng):
+    x = rng.normal(size=(300, 3))
+    y = x + rng.normal(size=(300, 3))
+    model = Linear().fit(x, y)
+    residual = y - model.transform(x)
+    assert model.score(x, y) == pytest.approx(1 - residual.var(axis=0).sum() / y.var(axis=0).sum())
+
+
+def test_score_of_a_constant_target(rng):
+    x, y = rng.normal(size=(30, 3)), np.full((30, 3), 2.0)
+    assert Rigid().fit(x, y).score(x, y) == 1.0
+    assert Rigid(translation=False).fit(x, y).score(x, y) == 0.0
+
+
+def test_signed_permutation_names_its_matches(rng):
+    x = rng.laplace(size=(200, 3))
+    model = SignedPermutation().fit(x, np.column_stack([-x[:, 2], rng.normal(size=200), x[:, 0], x[:, 1]]))
+    np.testing.assert_array_equal(model.columns_, [2, -1, 0, 1])
+    np.testing.assert_array_equal(model.signs_, [-1, 0, 1, 1])
+
+
+def test_intercept_is_where_the_origin_goes(rng):
+    x, y = rng.normal(size=(50, 3)), rng.normal(size=(50, 2))
+    model = Linear().fit(x, y)
+    np.testing.assert_allclose(model.transform(np.zeros((1, 3)))[0], model.intercept_)
+
+
+@pytest.mark.parametrize("bad", [{"ridge": -1.0}, {"ridge": "much"}, {"translation": "yes"}])
+def test_parameters_are_validated(rng, bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        Linear(**bad).fit(rng.normal(size=(9, 2)), rng.normal(size=(9, 2)))

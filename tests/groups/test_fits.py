@@ -1,0 +1,161 @@
+"""The three fits against scipy and scikit-learn, known answers, nestedness and invariance."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import orthogonal_procrustes
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial import procrustes
+from sklearn.linear_model import LinearRegression, Ridge
+
+from nearid.groups.fits import correlation, fit_linear, fit_permutation, fit_rigid
+from nearid.groups.maps import apply
+from nearid.moments import PairMoments
+
+
+def rotation(rng, d):
+    return np.linalg.qr(rng.normal(size=(d, d)))[0]
+
+
+def squared_error(fitted, x, y):
+    return float(np.sum((apply(fitted, x) - y) ** 2))
+
+
+@pytest.mark.parametrize(("n", "p", "q"), [(2000, 32, 32), (300, 20, 40), (300, 40, 20), (50, 80, 30)])
+def test_linear_is_scikit_learns(rng, n, p, q):
+    x = rng.normal(size=(n, p)) * np.geomspace(1, 30, p) + 5
+    y = x @ rng.normal(size=(p, q)) + rng.normal(size=(n, q))
+    oracle = LinearRegression().fit(x, y)
+    fitted = fit_linear(PairMoments.of(x, y))
+    np.testing.assert_allclose(fitted.matrix, oracle.coef_.T, atol=1e-10)
+    np.testing.assert_allclose(apply(fitted, x), oracle.predict(x), atol=1e-8)
+
+
+def test_linear_without_translation_and_with_ridge(rng):
+    x, y = rng.normal(size=(200, 6)) + 2, rng.normal(size=(200, 3)) + 1
+    m = PairMoments.of(x, y)
+    plain, ridge = LinearRegression(fit_intercept=False).fit(x, y), Ridge(3.5).fit(x, y)
+    np.testing.assert_allclose(fit_linear(m, translation=False).matrix, plain.coef_.T, atol=1e-10)
+    np.testing.assert_allclose(fit_linear(m, ridge=3.5).matrix, ridge.coef_.T, atol=1e-10)
+
+
+def test_linear_is_of_least_norm_where_columns_repeat(rng):
+    x = rng.normal(size=(200, 5))
+    x = np.hstack([x, x[:, :2], np.zeros((200, 1))])
+    y = rng.normal(size=(200, 3))
+    fitted = fit_linear(PairMoments.of(x, y))
+    np.testing.assert_allclose(fitted.matrix, LinearRegression().fit(x, y).coef_.T, atol=1e-10)
+
+
+def test_linear_keeps_columns_of_very_different_units(rng):
+    x = rng.normal(size=(500, 4))
+    y = x @ rng.normal(size=(4, 4))
+    units = np.array([1e-12, 1, 1e6, 1e12])
+    fitted = fit_linear(PairMoments.of(x * units, y))
+    np.testing.assert_allclose(apply(fitted, x * units), y, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_rigid_is_scipys_procrustes(rng, scale):
+    x, y = rng.normal(size=(1000, 32)) + 3, rng.normal(size=(1000, 32)) - 2
+    y = y + x @ rotation(rng, 32)
+    a, b = x - x.mean(axis=0), y - y.mean(axis=0)
+    r, nuclear = orthogonal_procrustes(a, b)
+    expected = r * (nuclear / np.sum(a**2) if scale else 1.0)
+    np.testing.assert_allclose(fit_rigid(PairMoments.of(x, y), scale=scale).matrix, expected, atol=1e-10)
+
+
+def test_rigid_disparity_is_scipys(rng):
+    x = rng.normal(size=(200, 5))
+    y = x @ rotation(rng, 5) + 0.3 * rng.normal(size=(200, 5))
+    _, _, disparity = procrustes(y, x)
+    share = squared_error(fit_rigid(PairMoments.of(x, y)), x, y) / np.sum((y - y.mean(axis=0)) ** 2)
+    assert share == pytest.approx(disparity, rel=1e-10)
+
+
+def test_rigid_embeds_a_narrower_source(rng):
+    x = rng.normal(size=(400, 3))
+    y = 2 * x @ rotation(rng, 7)[:3] + 1
+    fitted = fit_rigid(PairMoments.of(x, y))
+    np.testing.assert_allclose(apply(fitted, x), y, atol=1e-10)
+    np.testing.assert_allclose(fitted.matrix @ fitted.matrix.T, 4 * np.eye(3), atol=1e-10)
+
+
+def test_rigid_drops_spare_coordinates_of_a_wider_source(rng):
+    y = rng.normal(size=(400, 3))
+    x = np.hstack([y, 0.01 * rng.normal(size=(400, 4))]) @ rotation(rng, 7)
+    fitted = fit_rigid(PairMoments.of(x, y))
+    np.testing.assert_allclose(apply(fitted, x), y, atol=0.01)
+
+
+def test_permutation_recovers_signs_order_scale_and_shift(rng):
+    x = rng.laplace(size=(500, 6))
+    order, signs = rng.permutation(6), rng.choice([-1.0, 1.0], 6)
+    y = 2.5 * signs * x[:, order] + 4
+    fitted = fit_permutation(PairMoments.of(x, y))
+    np.testing.assert_array_equal(fitted.columns, order)
+    np.testing.assert_allclose(fitted.weights, 2.5 * signs)
+    np.testing.assert_allclose(apply(fitted, x), y)
+    np.testing.assert_allclose((x - fitted.source_centre) @ fitted.matrix + fitted.target_centre, y)
+
+
+def test_permutation_maximises_the_sum_of_absolute_correlations(rng):
+    x, y = rng.normal(size=(100, 5)), rng.normal(size=(100, 8))
+    rho = np.abs(np.corrcoef(x.T, y.T)[:5, 5:])
+    best = rho[linear_sum_assignment(-rho)].sum()
+    fitted = fit_permutation(PairMoments.of(x, y))
+    matched = np.flatnonzero(fitted.weights)
+    assert len(matched) == 5 and len(set(fitted.columns[matched])) == 5
+    assert rho[fitted.columns[matched], matched].sum() == pytest.approx(best)
+    # The one scale is least squares: no other does better.
+    for factor in (0.9, 1.1):
+        worse = (x - x.mean(axis=0)) @ (fitted.matrix * factor) + y.mean(axis=0)
+        assert np.sum((worse - y) ** 2) > squared_error(fitted, x, y)
+
+
+@pytest.mark.parametrize(("p", "q"), [(4, 7), (7, 4)])
+def test_permutation_matches_different_widths_in_part(rng, p, q):
+    wide = rng.laplace(size=(500, 7))
+    x, y = wide[:, :p], wide[:, ::-1][:, -q:] if q < p else wide[:, ::-1]
+    fitted = fit_permutation(PairMoments.of(x, y))
+    matched = np.flatnonzero(fitted.weights)
+    assert len(matched) == 4
+    np.testing.assert_allclose(apply(fitted, x)[:, matched], y[:, matched], atol=1e-10)
+    spare = np.flatnonzero(fitted.weights == 0)
+    np.testing.assert_allclose(apply(fitted, x)[:, spare], np.broadcast_to(y.mean(axis=0)[spare], (500, len(spare))))
+
+
+def test_constant_columns_correlate_with_nothing(rng):
+    x = np.hstack([rng.normal(size=(100, 2)), np.full((100, 1), 0.3)])
+    rho = correlation(PairMoments.of(x, x))
+    assert not rho[2].any() and not rho[:, 2].any() and np.isfinite(rho).all()
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_ladder_is_nested_in_sample(seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(60, 4)) + 1, rng.normal(size=(60, 4))
+    y = y + x @ rng.normal(size=(4, 4))
+    m = PairMoments.of(x, y)
+    errors = [squared_error(f(m), x, y) for f in (fit_permutation, fit_rigid, fit_linear)]
+    assert errors[0] >= errors[1] - 1e-9 and errors[1] >= errors[2] - 1e-9
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-20, 1e-3, 1e20]), st.sampled_from([0.0, 1e4]))
+def test_fits_follow_units_and_offsets(seed, unit, offset):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(80, 3)), rng.normal(size=(80, 3))
+    y = y + x
+    base, moved = PairMoments.of(x, y), PairMoments.of((x + offset) * unit, y)
+    for fit in (fit_permutation, fit_rigid, fit_linear):
+        np.testing.assert_allclose(apply(fit(moved), (x + offset) * unit), apply(fit(base), x), rtol=1e-6, atol=1e-6)
+
+
+def test_rigid_and_permutation_without_translation_keep_the_origin(rng):
+    x = rng.normal(size=(300, 4)) + 2
+    y = x @ rotation(rng, 4)
+    m = PairMoments.of(x, y)
+    for fit in (fit_rigid, fit_permutation):
+        np.testing.assert_array_equal(apply(fit(m, translation=False), np.zeros((1, 4))), 0)
+    np.testing.assert_allclose(apply(fit_rigid(m, translation=False), x), y, atol=1e-10)

@@ -1,0 +1,77 @@
+"""Folds: balanced, reproducible, and gathered in one pass whatever the blocks."""
+
+import numpy as np
+import pytest
+
+import nearid.engines.local as local
+from nearid.arrays import open_rows, pair_rows
+from nearid.errors import InputError
+from nearid.folds import assign, fold_moments
+from nearid.moments import PairMoments
+
+
+def pair(x, y):
+    return pair_rows(open_rows(x, name="left"), open_rows(y, name="right"))
+
+
+def test_assignment_is_balanced_and_seeded():
+    a = assign(103, 5, 7)
+    assert set(np.bincount(a)) == {20, 21}
+    np.testing.assert_array_equal(a, assign(103, 5, 7))
+    assert not np.array_equal(a, assign(103, 5, 8))
+
+
+@pytest.mark.parametrize("block_bytes", [1, 16 << 20])
+def test_fold_moments_match_each_folds_own_rows(rng, monkeypatch, block_bytes):
+    monkeypatch.setattr(local, "BLOCK_BYTES", block_bytes)
+    x, y = rng.normal(size=(1000, 4)) + 9, rng.normal(size=(1000, 3))
+    fold = assign(1000, 3, 0)
+    parts = fold_moments(pair(x, y), fold, 3)
+    for k in range(3):
+        train, test = parts.split(k)
+        for found, rows in ((train, fold != k), (test, fold == k)):
+            expected = PairMoments.of(x[rows], y[rows])
+            assert found.n == expected.n
+            for block in ("mean_x", "mean_y", "xx", "xy", "yy"):
+                np.testing.assert_allclose(getattr(found, block), getattr(expected, block), rtol=1e-9, atol=1e-9)
+
+
+def test_the_result_is_the_same_bytes_whatever_the_threads(rng, monkeypatch):
+    monkeypatch.setattr(local, "BLOCK_BYTES", 1)
+    x, y = rng.normal(size=(3000, 4)), rng.normal(size=(3000, 4))
+    found = []
+    for cores in (1, 2, 3):
+        monkeypatch.setattr(local, "cores", lambda cores=cores: cores)
+        found.append(fold_moments(pair(x, y), assign(3000, 5, 0), 5).all.xy.tobytes())
+    assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_the_first_bad_value_is_named(rng, bad):
+    x, y = rng.normal(size=(700, 3)), rng.normal(size=(700, 2))
+    y[411, 1] = y[600, 0] = bad
+    with pytest.raises(InputError, match=rf"right has {bad} at row 411, column 1 .*drop-nonfinite"):
+        fold_moments(pair(x, y), assign(700, 5, 0), 5)
+
+
+def test_a_bad_value_is_named_by_its_own_row_when_paired_by_id(rng):
+    x, y = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    y[3, 1] = np.nan
+    order = rng.permutation(20)
+    joined = pair_rows(open_rows(x, ids=np.arange(20)), open_rows(y, ids=order, name="right"))
+    with pytest.raises(InputError, match="right has nan at row 3, column 1"):
+        fold_moments(joined, assign(20, 2, 0), 2)
+
+
+def test_bad_rows_are_dropped_in_pairs(rng):
+    x, y = rng.normal(size=(700, 3)), rng.normal(size=(700, 2))
+    x[5, 0], y[6, 1] = np.nan, np.inf
+    parts = fold_moments(pair(x, y), assign(700, 5, 0), 5, drop_nonfinite=True)
+    good = np.delete(np.arange(700), [5, 6])
+    np.testing.assert_array_equal(np.flatnonzero(parts.kept), good)
+    np.testing.assert_allclose(parts.all.xy, PairMoments.of(x[good], y[good]).xy, rtol=1e-9, atol=1e-9)
+
+
+def test_values_whose_squares_overflow_are_refused(rng):
+    with pytest.raises(InputError, match="overflow float64"):
+        fold_moments(pair(rng.normal(size=(50, 2)) * 1e200, rng.normal(size=(50, 2))), assign(50, 2, 0), 2)

@@ -1,0 +1,100 @@
+"""Moments against numpy on whole arrays and exact arithmetic; merging, taking away, hard offsets and scales."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nearid.errors import InputError
+from nearid.moments import Moments, PairMoments, total
+
+
+def close(found: Moments, rows: np.ndarray, rtol: float = 1e-12) -> None:
+    rows = rows.astype(np.float64)
+    scatter = np.cov(rows.T, bias=True).reshape(rows.shape[1], -1) * len(rows)
+    assert found.n == len(rows)
+    np.testing.assert_allclose(found.mean, rows.mean(axis=0), rtol=rtol, atol=1e-12 * np.abs(rows).max())
+    np.testing.assert_allclose(found.scatter, scatter, rtol=rtol, atol=rtol * np.abs(scatter).max())
+
+
+def test_of_one_block_is_numpys_covariance(rng):
+    close(Moments.of(rows := rng.normal(size=(500, 7))), rows)
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(0, 2**32 - 1))
+def test_any_cut_merges_to_the_same_moments(sizes, seed):
+    sizes = [*sizes, 5]
+    rows = np.random.default_rng(seed).normal(loc=3, size=(sum(sizes), 4))
+    close(total(Moments.of(part) for part in np.split(rows, np.cumsum(sizes)[:-1])), rows, rtol=1e-10)
+
+
+@given(st.integers(2, 40), st.integers(2, 40), st.integers(0, 2**32 - 1))
+def test_taking_away_undoes_merging(a, b, seed):
+    rows = np.random.default_rng(seed).normal(size=(a + b, 3))
+    left = total([Moments.of(rows[:a]), Moments.of(rows[a:])]) - Moments.of(rows[a:])
+    close(left, rows[:a], rtol=1e-9)
+
+
+def test_taking_away_everything_leaves_no_rows(rng):
+    whole = Moments.of(rng.normal(size=(10, 3)))
+    assert (whole - whole).n == 0
+
+
+def test_no_rows_change_nothing(rng):
+    rows = rng.normal(size=(20, 3))
+    close(Moments.zero(3) + Moments.of(rows) + Moments.of(rows[:0]), rows)
+
+
+def test_float32_with_a_large_offset_is_exact_to_float64(rng):
+    rows = (rng.normal(size=(4000, 3)) + 1e4).astype(np.float32)
+    merged = total(Moments.of(part) for part in np.array_split(rows, 17))
+    # The oracle sums the very same float32 values as fractions, without any rounding.
+    column = [Fraction(float(v)) for v in rows[:, 0]]
+    mean = sum(column) / len(column)
+    exact = float(sum((v - mean) ** 2 for v in column))
+    assert merged.scatter[0, 0] == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1e-20, 1.0, 1e20])
+def test_units_do_not_matter(rng, unit):
+    rows = rng.normal(size=(300, 4))
+    scaled = total(Moments.of(part) for part in np.array_split(rows * unit, 5))
+    np.testing.assert_allclose(scaled.scatter / unit / unit, Moments.of(rows).scatter, rtol=1e-10, atol=1e-10)
+
+
+def test_overwrite_spares_the_copy_only_when_asked(rng):
+    rows = rng.normal(size=(10, 2)) + 1
+    before = rows.copy()
+    Moments.of(rows)
+    np.testing.assert_array_equal(rows, before)
+    Moments.of(rows, overwrite=True)
+    assert not np.array_equal(rows, before)
+
+
+def test_pair_blocks_and_swap(rng):
+    x, y = rng.normal(size=(50, 3)), rng.normal(size=(50, 2))
+    m = PairMoments.of(x, y)
+    cx, cy = x - x.mean(axis=0), y - y.mean(axis=0)
+    for found, expected in ((m.xx, cx.T @ cx), (m.xy, cx.T @ cy), (m.yy, cy.T @ cy), (m.swap().xy, cy.T @ cx)):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    o = m.about_origin()
+    np.testing.assert_allclose(o.xy, x.T @ y, atol=1e-12)
+    assert not o.mean_x.any()
+
+
+def test_a_constant_column_has_no_scatter_at_all(rng):
+    x = np.hstack([rng.normal(size=(1000, 2)), np.full((1000, 1), 0.1)])
+    m = PairMoments.of(x, x)
+    assert not m.xx[2].any() and not m.xy[:, 2].any() and m.xx[0, 0] > 0
+
+
+def test_a_nearly_constant_float32_column_is_not_constant(rng):
+    x = (1e4 + 1e-2 * rng.normal(size=(1000, 1))).astype(np.float32)
+    assert PairMoments.of(x, x).xx[0, 0] > 0
+
+
+def test_unpaired_blocks_are_refused(rng):
+    with pytest.raises(InputError, match="x has 3 rows and y has 4"):
+        PairMoments.of(rng.normal(size=(3, 2)), rng.normal(size=(4, 2)))
