@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -80,38 +79,57 @@ def fold_moments(
     """
     p, q = pair.x.shape[1], pair.y.shape[1]
     kept = np.ones(pair.n, dtype=bool)
+    shift = _shift(pair)
 
-    def gather(block: tuple[int, int]) -> list[Moments]:
-        start, stop = block
-        x, y = pair.read(start, stop)
-        label = fold[start:stop]
-        # Rows of one fold become contiguous, and each fold one matrix product.
-        order = np.argsort(label, kind="stable")
-        ends = np.searchsorted(label[order], np.arange(folds + 1))
-        z = np.empty((stop - start, p + q))
-        z[:, :p], z[:, p:] = x[order], y[order]
-        with np.errstate(invalid="ignore", over="ignore"):
-            parts = [Moments.of(z[a:b], overwrite=True) for a, b in pairwise(ends)]
-        if all(np.isfinite(part.mean).all() for part in parts):
-            return parts
+    def gather(block: tuple[int, int]) -> list[tuple[int, Floats, Floats]]:
+        x, y = pair.read(*block)
+        sums = _sums_by_fold(x, y, fold[slice(*block)], folds, shift)
+        if all(np.isfinite(first).all() for _, first, _ in sums):
+            return sums
         if not drop_nonfinite:
-            _refuse(pair, x, y, start)
-        kept[start:stop] = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
-        return [_moments_of(x, y, kept[start:stop] & (label == k)) for k in range(folds)]
+            _refuse(pair, x, y, block[0])
+        good = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
+        kept[slice(*block)] = good
+        return _sums_by_fold(x[good], y[good], fold[slice(*block)][good], folds, shift)
 
-    in_flight = 8 * (p + q) ** 2 * folds * 4
-    sums = [Moments.zero(p + q)] * folds
-    for parts in ordered_map(
-        gather, blocks(pair.n, p + q), workers=1 if in_flight > PARTIAL_BYTES else None, tick=tick
-    ):
-        sums = [a + b for a, b in zip(sums, parts, strict=True)]
-    if not all(np.isfinite(s.scatter).all() for s in sums):
+    n, first, second = np.zeros(folds, dtype=int), np.zeros((folds, p + q)), np.zeros((folds, p + q, p + q))
+    workers = 1 if 4 * second.nbytes > PARTIAL_BYTES else None
+    for sums in ordered_map(gather, blocks(pair.n, p + q), workers=workers, tick=tick):
+        for k, (count, linear, square) in enumerate(sums):
+            n[k] += count
+            first[k] += linear
+            second[k] += square
+    if not np.isfinite(second).all():
         raise InputError("Squares of the values overflow float64; divide the inputs by their typical size first.")
-    return FoldMoments(sums, p, None if kept.all() else kept)
+    parts = [Moments.from_sums(int(n[k]), first[k], second[k], shift) for k in range(folds)]
+    return FoldMoments(parts, p, None if kept.all() else kept)
 
 
-def _moments_of(x: Floats, y: Floats, rows: np.ndarray) -> Moments:
-    return Moments.of(np.hstack([x[rows], y[rows]], dtype=np.float64), overwrite=True)
+def _shift(pair: Pair) -> Floats:
+    """A point among the rows to take sums about: 0 where that is as good, so that nothing need be subtracted."""
+    x, y = pair.read(0, min(pair.n, 256))
+    z = np.hstack([x, y], dtype=np.float64)
+    with np.errstate(all="ignore"):
+        z = np.where(np.isfinite(z), z, np.nan)
+        mean, spread = np.nanmean(z, axis=0), np.nanstd(z, axis=0)
+    return np.where(np.isfinite(mean) & (np.abs(mean) > 8 * spread), mean, 0.0)
+
+
+def _sums_by_fold(
+    x: Floats, y: Floats, label: np.ndarray, folds: int, shift: Floats
+) -> list[tuple[int, Floats, Floats]]:
+    """Count, sum and products of the shifted rows of each fold; one matrix product each."""
+    p = x.shape[1]
+    sums: list[tuple[int, Floats, Floats]] = []
+    for k in range(folds):
+        rows = np.flatnonzero(label == k)
+        z = np.empty((len(rows), len(shift)))
+        z[:, :p], z[:, p:] = x[rows], y[rows]
+        if shift.any():
+            z -= shift
+        with np.errstate(invalid="ignore", over="ignore"):
+            sums.append((len(rows), z.sum(axis=0), z.T @ z))
+    return sums
 
 
 def _refuse(pair: Pair, x: Floats, y: Floats, start: int) -> None:

@@ -40,18 +40,26 @@ class Moments:
     scatter: Floats
 
     @classmethod
-    def of(cls, rows: ArrayLike, *, overwrite: bool = False) -> Moments:
-        """Moments of one block of rows of shape (n, d); `overwrite` lets float64 rows be centred in place."""
-        z = np.array(rows, dtype=np.float64, order="C", copy=None if overwrite else True)
+    def of(cls, rows: ArrayLike) -> Moments:
+        """Moments of one block of rows of shape (n, d)."""
+        z = np.array(rows, dtype=np.float64, order="C")
         if not len(z):
             return cls.zero(z.shape[1])
         mean = z.mean(axis=0)
         z -= mean
-        # The mean of large values is off by its own rounding; a second sweep over centred rows removes that.
-        rest = z.mean(axis=0)
-        scatter = z.T @ z
-        scatter -= len(z) * np.outer(rest, rest)
-        return cls(len(z), mean + rest, scatter)
+        return cls.from_sums(len(z), z.sum(axis=0), z.T @ z, mean)
+
+    @classmethod
+    def from_sums(cls, n: int, first: Floats, second: Floats, shift: Floats) -> Moments:
+        """Moments from sums of z - shift and of (z - shift)(z - shift)^T.
+
+        Sums about one point add up over blocks without any correction. The shift must only lie among the rows: what
+        cancels here is then no more than the spread of the rows themselves.
+        """
+        if not n:
+            return cls.zero(len(first))
+        gap = first / n
+        return cls(n, shift + gap, second - n * np.outer(gap, gap))
 
     @classmethod
     def zero(cls, width: int) -> Moments:

@@ -79,14 +79,24 @@ class RawRows(Rows):
         at = self._offset + start * d * self._stored.itemsize
         block = np.fromfile(self._path, self._stored, count, offset=at)
         if len(block) < count:
-            raise InputError(
-                f"{self.name} ended within rows {start} to {stop}: the file became shorter while it was read. "
-                "Write or copy it again."
-            )
+            raise self._cut_short()
         return self._decoded(block.reshape(stop - start, d))
 
     def _take(self, indices: np.ndarray) -> np.ndarray:
-        return self._decoded(np.asarray(self._map()[indices]))
+        if self._order == "F":
+            return self._decoded(np.asarray(self._map()[indices]))
+        # Row by row: a map would bring in, and count, sixteen pages around each row.
+        block = np.empty((len(indices), self.shape[1]), self._stored)
+        size = block.strides[0]
+        with open(self._path, "rb", buffering=0) as file:
+            for row, index in zip(block, indices.tolist(), strict=True):
+                file.seek(self._offset + index * size)
+                if file.readinto(row) < size:
+                    raise self._cut_short()
+        return self._decoded(block)
+
+    def _cut_short(self) -> InputError:
+        return InputError(f"{self.name} became shorter while it was read. Write or copy it again.")
 
     def _decoded(self, block: np.ndarray) -> np.ndarray:
         if not self._bfloat16:

@@ -8,7 +8,7 @@ import numpy as np
 
 from nearid.moments import Floats
 
-UNITS = 2000
+UNITS = 1000
 REPLICATES = 1000
 
 
@@ -31,7 +31,7 @@ class Replicates:
 def bootstrap(errors: Floats, spread: Floats, seed: int) -> Replicates:
     """Resample rows with replacement.
 
-    Millions of rows are first dealt at random into 2,000 units of equal size, and the units are resampled: for means
+    Millions of rows are first dealt at random into 1,000 units of equal size, and the units are resampled: for means
     of exchangeable rows that has the same spread, and a replicate becomes one row of a small matrix product.
 
     Parameters
@@ -49,7 +49,9 @@ def bootstrap(errors: Floats, spread: Floats, seed: int) -> Replicates:
         return np.bincount(unit, weights=values, minlength=units).astype(np.float64)
 
     count = np.bincount(unit, minlength=units)
-    weights = rng.multinomial(units, np.full(units, 1 / units), size=REPLICATES).astype(np.float64)
+    # Row b counts how often replicate b drew each unit.
+    draws = rng.integers(units, size=(REPLICATES, units)) + units * np.arange(REPLICATES)[:, None]
+    weights = np.bincount(draws.ravel(), minlength=REPLICATES * units).reshape(REPLICATES, units).astype(np.float64)
     # Units of the data are taken out before squaring: 1e200 squared is no number.
     size = float(np.sqrt(np.mean((spread / (spread.max() or 1.0)) ** 2)) * (spread.max() or 1.0)) or 1.0
     means = weights @ np.stack([sums(e) for e in errors], axis=1) / (weights @ count)[:, None]

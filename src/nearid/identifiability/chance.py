@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nearid.arrays import Pair
+from nearid.engines.local import ordered_map
 from nearid.groups.ladder import Group
 from nearid.groups.maps import apply
 from nearid.identifiability.evaluate import Options, Similarities, fit_split, row_norms, unexplained_share
@@ -16,7 +17,7 @@ from nearid.moments import Floats, PairMoments
 from nearid.progress import Progress
 
 # Rows on which chance is measured, and the memory they may take.
-ROWS = 20_000
+ROWS = 10_000
 BYTES = 128 << 20
 
 
@@ -40,6 +41,19 @@ class Chance:
     rows: int
 
 
+class Part:
+    """Centred rows of one part of a split, and the moments that permuting them leaves alone."""
+
+    def __init__(self, x: Floats, y: Floats) -> None:
+        self.moments = PairMoments.of(x, y)
+        self.x, self.y = x - self.moments.mean_x, y - self.moments.mean_y
+
+    def permuted(self, rng: np.random.Generator) -> tuple[PairMoments, Floats]:
+        """Moments with the rows of y permuted, and those (centred) rows."""
+        mixed = self.y[rng.permutation(len(self.y))]
+        return replace(self.moments, xy=self.x.T @ mixed), mixed
+
+
 def chance_level(
     pair: Pair,
     kept: np.ndarray | None,
@@ -51,29 +65,33 @@ def chance_level(
     seed: int,
     progress: Progress,
 ) -> Chance:
-    """Permute the target's rows, fit on all folds but one, judge on that one; a sample of rows where there are many."""
+    """Fit on permuted rows and judge on others, in the folds' proportion; a sample where rows are many."""
     rng = np.random.default_rng([seed, 1])
     width = pair.x.shape[1] + pair.y.shape[1]
-    most = max(4 * folds, min(max(ROWS, 20 * width), BYTES // (8 * width)))
+    most = max(4 * folds, min(max(ROWS, 10 * width), BYTES // (8 * width)))
     rows = np.arange(pair.n) if kept is None else np.flatnonzero(kept)
     if len(rows) > most:
-        rows = np.sort(rng.choice(rows, most, replace=False))
+        rows = rng.choice(rows, most, replace=False)
+    # Rows are exchangeable once permuted, so one split is as good as another. The target is permuted within each part:
+    # then only the products of x with y change, and the rest is computed once.
+    rng.shuffle(rows)
     x, y = pair.take(rows)
-    test = max(len(rows) // folds, 1)
+    cut = max(len(rows) // folds, 2)
+    train, test = Part(x[cut:], y[cut:]), Part(x[:cut], y[:cut])
+
+    def mixed_up(seeds: np.random.SeedSequence) -> tuple[Floats, Floats, Similarities]:
+        own = np.random.default_rng(seeds)
+        fitted_on, _ = train.permuted(own)
+        judged, mixed = test.permuted(own)
+        maps, cca, svcca = fit_split(fitted_on, judged, groups, options, svcca_k)
+        error = np.array([row_norms(apply(m, x[:cut]) - mixed - judged.mean_y) for m in maps])
+        spread = row_norms(mixed + judged.mean_y - fitted_on.mean_y)
+        cka = debiased_cka(judged, fourth_moments(test.x, mixed))
+        return error.mean(axis=1), 1 - unexplained_share(error, spread), Similarities(cca, float(np.mean(svcca)), cka)
+
+    each = np.random.SeedSequence([seed, 2]).spawn(permutations)
     tick = progress("chance", permutations)
-    errors, r2, similar = [], [], []
-    for _ in range(permutations):
-        # Permuted rows are exchangeable, so one fold is as good as another.
-        a, b = x[rng.permutation(len(x))], y[rng.permutation(len(y))]
-        train, judged = PairMoments.of(a[test:], b[test:]), PairMoments.of(a[:test], b[:test])
-        maps, cca, svcca = fit_split(train, judged, groups, options, svcca_k)
-        error = np.array([row_norms(apply(m, a[:test]) - b[:test]) for m in maps])
-        spread = row_norms(b[:test] - train.mean_y)
-        errors.append(error.mean(axis=1))
-        r2.append(1 - unexplained_share(error, spread))
-        fourth = fourth_moments(a[:test] - judged.mean_x, b[:test] - judged.mean_y)
-        similar.append(Similarities(cca, float(np.mean(svcca)), debiased_cka(judged, fourth)))
-        tick()
+    errors, r2, similar = zip(*ordered_map(mixed_up, each, tick=tick), strict=True)
     mean = Similarities(
         np.mean([s.cca for s in similar], axis=0),
         float(np.mean([s.svcca for s in similar])),

@@ -12,7 +12,7 @@ from nearid.engines.local import blocks, ordered_map
 from nearid.folds import FoldMoments, fold_moments
 from nearid.groups.ladder import Group
 from nearid.groups.maps import Map
-from nearid.measures.similarity import canonical_correlations, fourth_moments, mean_over_folds
+from nearid.measures.similarity import canonical_correlations, mean_over_folds
 from nearid.moments import Floats, PairMoments
 from nearid.progress import Progress
 
@@ -30,10 +30,7 @@ class Evaluation:
     spread : ndarray of shape (n,)
         Error of the constant guess: the mean of the rows that the maps were fitted on.
     radii : ndarray of shape (n,)
-        Distance of each target row from the mean of all; NaN for rows left out.
-    moments : PairMoments
-        Of all rows in use.
-    parts : FoldMoments
+        Distance of each target row from the mean of all, rounded up; NaN for rows left out.
     fourth : ndarray of shape (3,)
         Fourth-order sums for the debiased CKA.
     """
@@ -41,8 +38,6 @@ class Evaluation:
     errors: Floats
     spread: Floats
     radii: Floats
-    moments: PairMoments
-    parts: FoldMoments
     fourth: Floats
 
 
@@ -71,13 +66,17 @@ def evaluate(
     maps : sequence over folds of sequences over groups
         maps[k][g] judges the rows of fold k. One fold with all rows gives in-sample errors.
     """
-    p, q = pair.x.shape[1], pair.y.shape[1]
-    mean_x, mean_y = moments.mean_x, moments.mean_y
-    unit_x, unit_y = (np.sqrt(np.trace(s) / moments.n) or 1.0 for s in (moments.xx, moments.yy))
-    # Rows are centred in float64 and brought to unit size, so float32 is safe for the products of float32 inputs.
+    # Products are taken in the precision of the inputs. The point that is subtracted first has that precision too, so
+    # that the subtraction is exact near it; what it misses of the mean is part of each map's offset.
     dtype = np.result_type(pair.x.dtype, pair.y.dtype)
-    plans = [[_plan(m, mean_x, mean_y, unit_x, unit_y, dtype) for m in row] for row in maps]
-    guesses = [((row[0].target_centre - mean_y) / unit_y).astype(dtype) if row else np.zeros(q, dtype) for row in maps]
+    x_frame, y_frame = (
+        _frame(mean, scatter, moments.n, dtype)
+        for mean, scatter in ((moments.mean_x, moments.xx), (moments.mean_y, moments.yy))
+    )
+    plans = [[_plan(m, x_frame, y_frame, dtype) for m in row] for row in maps]
+    guesses = [((row[0].target_centre - y_frame.origin) / y_frame.unit).astype(dtype) for row in maps]
+    # Sums of d rounded products are off by at most d units in the last place: radii are rounded up by that.
+    up = y_frame.unit * (1 + pair.y.shape[1] * float(np.finfo(dtype).eps))
 
     errors = np.full((len(maps[0]), pair.n), np.nan)
     spread, radii, fourth = np.full(pair.n, np.nan), np.full(pair.n, np.nan), np.zeros(3)
@@ -85,39 +84,67 @@ def evaluate(
     def judge(block: tuple[int, int]) -> Floats:
         start, stop = block
         x, y = pair.read(start, stop)
-        rows = np.arange(start, stop)
-        if parts.kept is not None:
-            kept = parts.kept[start:stop]
-            x, y, rows = x[kept], y[kept], rows[kept]
-        centred_x, centred_y = np.subtract(x, mean_x, dtype=np.float64), np.subtract(y, mean_y, dtype=np.float64)
-        radii[rows] = np.sqrt(np.einsum("ij,ij->i", centred_y, centred_y))
-        sums = fourth_moments(centred_x, centred_y)
-        centred_x /= unit_x
-        centred_y /= unit_y
-        x, y = centred_x.astype(dtype, copy=False), centred_y.astype(dtype, copy=False)
+        sums = np.zeros(3)
         for k, (row, guess) in enumerate(zip(plans, guesses, strict=True)):
-            mine = np.flatnonzero(fold[rows] == k) if len(plans) > 1 else slice(None)
-            xk, yk, where = x[mine], y[mine], rows[mine]
-            spread[where] = row_norms(yk - guess) * unit_y
+            mine = fold[start:stop] == k if len(plans) > 1 else np.ones(stop - start, dtype=bool)
+            if parts.kept is not None:
+                mine &= parts.kept[start:stop]
+            rows = np.flatnonzero(mine)
+            xk, yk, where = x_frame.enter(x[rows]), y_frame.enter(y[rows]), rows + start
+            x_squares, y_squares = (np.einsum("ij,ij->i", z, z).astype(np.float64) for z in (xk, yk))
+            sums += [x_squares @ y_squares, x_squares @ x_squares, y_squares @ y_squares]
+            radii[where] = np.sqrt(y_squares) * up
+            # |y - guess|^2 from products at hand; the guess is near the origin, so nothing cancels.
+            apart = y_squares - 2 * (yk @ guess) + guess @ guess
+            spread[where] = np.sqrt(np.maximum(apart, 0)) * y_frame.unit
             for g, (turn, offset) in enumerate(row):
                 residual = turn(xk)
                 residual -= yk
                 residual += offset
-                errors[g, where] = row_norms(residual) * unit_y
+                errors[g, where] = row_norms(residual) * y_frame.unit
         return sums
 
-    work = blocks(pair.n, p + q)
+    work = blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])
     for sums in ordered_map(judge, work, tick=progress("errors", len(work))):
         fourth += sums
-    return Evaluation(errors, spread, radii, moments, parts, fourth)
+    a, b = x_frame.unit**2, y_frame.unit**2
+    return Evaluation(errors, spread, radii, fourth * [a * b, a * a, b * b])
 
 
-def _plan(
-    fitted: Map, mean_x: Floats, mean_y: Floats, unit_x: float, unit_y: float, dtype: np.dtype
-) -> tuple[Callable[[Floats], Floats], Floats]:
-    """The map between rows centred on the means of all, in unit sizes: a turn and a constant offset."""
-    shift = fitted.turn((mean_x - fitted.source_centre)[None])[0] + fitted.target_centre - mean_y
-    return fitted.rescaled(unit_x, unit_y, dtype).turn, (shift / unit_y).astype(dtype)
+@dataclass(frozen=True)
+class Frame:
+    """Where one side's rows are measured from, and in what unit.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (d,)
+        The mean, rounded to the precision of the rows.
+    unit : float
+        1, or the rows' typical size where squares of such rows would leave the range of float32.
+    """
+
+    origin: Floats
+    unit: float
+
+    def enter(self, rows: Floats) -> Floats:
+        """Rows of a fresh array, moved and scaled in place."""
+        rows = rows.astype(self.origin.dtype, copy=False)
+        rows -= self.origin
+        if self.unit != 1:
+            rows /= self.unit
+        return rows
+
+
+def _frame(mean: Floats, scatter: Floats, n: int, dtype: np.dtype) -> Frame:
+    size = float(np.sqrt(np.trace(scatter) / n)) or 1.0
+    return Frame(mean.astype(dtype), 1.0 if 1e-6 < size < 1e6 else size)
+
+
+def _plan(fitted: Map, x_frame: Frame, y_frame: Frame, dtype: np.dtype) -> tuple[Callable[[Floats], Floats], Floats]:
+    """The map between the two frames: a turn and a constant offset."""
+    start = x_frame.origin.astype(np.float64) - fitted.source_centre
+    shift = fitted.turn(start[None])[0] + fitted.target_centre - y_frame.origin
+    return fitted.rescaled(x_frame.unit, y_frame.unit, dtype).turn, (shift / y_frame.unit).astype(dtype)
 
 
 def row_norms(rows: Floats) -> Floats:

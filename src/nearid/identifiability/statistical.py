@@ -31,7 +31,7 @@ from nearid.identifiability.evaluate import (
 from nearid.identifiability.result import Comparison, Comparisons, Epsilon, GroupResult
 from nearid.identifiability.verdict import decide
 from nearid.identifiability.views import views
-from nearid.measures.diameter import Diameter, search
+from nearid.measures.diameter import SWEEPS, Diameter, search
 from nearid.measures.similarity import cka_from_moments, debiased_cka
 from nearid.moments import Floats
 from nearid.progress import Progress, reporting
@@ -202,13 +202,13 @@ def _compare_pair(pair: Pair, settings: Settings, report: Progress) -> Compariso
     fits = fit_held_out(parts, s.groups, s.options, s.svcca_k)
     found = evaluate(pair, fold, parts, moments, fits.maps, progress=report)
     kept = slice(None) if parts.kept is None else parts.kept
-    work = len(blocks(pair.n, pair.y.shape[1]))
+    work = len(blocks(pair.n, 8 * pair.y.shape[1]))
     diameter = search(
         lambda a, b: pair.read_y(a, b),
         lambda i: pair.take_y(i),
         found.radii,
         moments.mean_y,
-        tick=report("diameter", 3 * work),
+        tick=report("diameter", SWEEPS * work),
     )
     errors, spread = found.errors[:, kept], found.spread[kept]
     replicates = bootstrap(errors, spread, s.seed)

@@ -24,6 +24,8 @@ BUDGET = 2e11
 SEARCH_BYTES = 128 << 20
 # Rows farthest from the mean that give the first lower bound; all their pairs take milliseconds.
 EXTREMES = 1024
+# Passes over all rows that a bracket may take.
+SWEEPS = 3
 # Rows and columns of a tile of pairs: 2 MB in float32, which the second-level cache holds.
 TILE, WIDTH = 512, 1024
 
@@ -94,7 +96,7 @@ def search(
         Distance of each row from `centre`; rows with a NaN are left out.
     centre : ndarray of shape (d,)
     """
-    order = np.argsort(-radii, kind="stable")
+    order = np.argsort(-radii)
     order = order[: len(order) - int(np.isnan(radii).sum())]
     sorted_radii = radii[order]
     d = len(centre)
@@ -114,7 +116,7 @@ def search(
             if farther > best:
                 best, found = farther, (int(order[pair[0]]), int(order[pair[1]]))
         return Diameter(best, best, True, found)
-    return _bracket(read, take, radii, order, best, found, tick)
+    return _bracket(read, take, radii, centre, order, best, found, tick)
 
 
 def _reach(sorted_radii: Floats, bound: float) -> np.ndarray:
@@ -197,37 +199,52 @@ def _bracket(
     read: Callable[[int, int], Floats],
     take: Callable[[np.ndarray], Floats],
     radii: Floats,
+    centre: Floats,
     order: np.ndarray,
     best: float,
     found: tuple[int, int],
     tick: Callable[[], object] | None,
-    sweeps: int = 3,
 ) -> Diameter:
-    """Lower bound by farthest-point sweeps from the longest pair; upper bound by balls around seen points."""
+    """Lower bound by farthest-point sweeps from the longest pair; upper bound by balls that hold all rows."""
     # Every ball that holds all rows bounds the diameter by its two largest radii.
     upper = float(radii[order[0]] + radii[order[1]])
-    probes = list(found)
-    d = len(take(np.array(probes))[0])
-    parts = blocks(len(radii), d)
-    for _ in range(sweeps):
-        points = take(np.array(probes)).astype(np.float64)
-        middle = points.mean(axis=0)
-        targets = np.vstack([points, middle])
-        farthest = np.zeros(len(targets))
-        where = np.zeros(len(targets), dtype=np.intp)
-
-        def reach(block: tuple[int, int], targets: Floats = targets) -> tuple[Floats, np.ndarray]:
-            rows = read(*block)
-            far = np.array([np.where(np.isnan(radii[slice(*block)]), 0, distances(rows, t)) for t in targets])
-            return far.max(axis=1), far.argmax(axis=1) + block[0]
-
-        for length, row in ordered_map(reach, parts, tick=tick):
-            where = np.where(length > farthest, row, where)
-            farthest = np.maximum(farthest, length)
-        upper = min(upper, 2 * float(farthest[-1]))
-        k = int(farthest[:-1].argmax())
-        if farthest[k] <= best:
+    for _ in range(SWEEPS):
+        ends = take(np.array(found)).astype(np.float64)
+        lengths, rows = _farthest(read, radii, centre, np.vstack([ends, ends.mean(axis=0)]), tick)
+        upper = min(upper, 2 * float(lengths[2]))
+        # Found in the rows' own precision, measured in float64.
+        others = take(rows[:2]).astype(np.float64)
+        measured = np.linalg.norm(others - ends, axis=1)
+        k = int(measured.argmax())
+        if measured[k] <= best:
             break
-        best, found = float(farthest[k]), (probes[k], int(where[k]))
-        probes = [found[1], found[0]]
+        best, found = float(measured[k]), (found[k], int(rows[k]))
     return Diameter(best, max(upper, best), False, found)
+
+
+def _farthest(
+    read: Callable[[int, int], Floats],
+    radii: Floats,
+    centre: Floats,
+    points: Floats,
+    tick: Callable[[], object] | None,
+) -> tuple[Floats, np.ndarray]:
+    """For each point, the distance of the farthest row (rounded up) and which row that is."""
+    around = points - centre
+    sizes = np.einsum("ij,ij->i", around, around)
+
+    def reach(block: tuple[int, int]) -> tuple[Floats, np.ndarray]:
+        rows = read(*block)
+        # |y - t|^2 = |y - c|^2 - 2 (y - c).(t - c) + |t - c|^2, of which the radii know the first term.
+        inner = (rows - centre.astype(rows.dtype)) @ around.T.astype(rows.dtype)
+        known = radii[slice(*block)]
+        far = (known**2)[:, None] - 2 * inner + sizes
+        far[np.isnan(known)] = 0
+        slack = 1 + 4 * rows.shape[1] * float(np.finfo(rows.dtype).eps)
+        return np.sqrt(far.max(axis=0)) * slack, far.argmax(axis=0) + block[0]
+
+    longest, where = np.zeros(len(points)), np.zeros(len(points), dtype=np.intp)
+    for length, row in ordered_map(reach, blocks(len(radii), 8 * points.shape[1]), tick=tick):
+        where = np.where(length > longest, row, where)
+        longest = np.maximum(longest, length)
+    return longest, where
