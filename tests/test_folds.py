@@ -72,6 +72,7 @@ def test_bad_rows_are_dropped_in_pairs(rng):
     np.testing.assert_allclose(parts.all.xy, PairMoments.of(x[good], y[good]).xy, rtol=1e-9, atol=1e-9)
 
 
-def test_values_whose_squares_overflow_are_refused(rng):
-    with pytest.raises(InputError, match="overflow float64"):
-        fold_moments(pair(rng.normal(size=(50, 2)) * 1e200, rng.normal(size=(50, 2))), assign(50, 2, 0), 2)
+@pytest.mark.parametrize("unit", [1e200, 1e100, 1e-100])
+def test_values_whose_powers_leave_float64_are_refused(rng, unit):
+    with pytest.raises(InputError, match="of right leave the range of float64"):
+        fold_moments(pair(rng.normal(size=(50, 2)), rng.normal(size=(50, 2)) * unit), assign(50, 2, 0), 2)

@@ -15,6 +15,9 @@ from nearid.moments import Floats, Moments, PairMoments, total
 
 T = TypeVar("T")
 
+# Beyond this size (or below its inverse) products of second moments overflow or vanish.
+LARGEST = 1e70
+
 # Above this many bytes of partial sums in flight, one worker with a threaded BLAS replaces a thread per block.
 PARTIAL_BYTES = 256 << 20
 
@@ -99,8 +102,12 @@ def fold_moments(
             n[k] += count
             first[k] += linear
             second[k] += square
-    if not np.isfinite(second).all():
-        raise InputError("Squares of the values overflow float64; divide the inputs by their typical size first.")
+    for name, columns in ((pair.x.name, slice(p)), (pair.y.name, slice(p, None))):
+        largest = np.diagonal(second, axis1=1, axis2=2)[:, columns].max()
+        if not largest < LARGEST**2 or 0 < largest < LARGEST**-2:
+            raise InputError(
+                f"Fourth powers of the values of {name} leave the range of float64; divide it by its typical size."
+            )
     parts = [Moments.from_sums(int(n[k]), first[k], second[k], shift) for k in range(folds)]
     return FoldMoments(parts, p, None if kept.all() else kept)
 

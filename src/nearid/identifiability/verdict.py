@@ -105,7 +105,7 @@ def _reason(names: Sequence[str], r2: Floats, chosen: int, best: int) -> str:
     if chosen == best:
         said += ", and no smaller group explains as much" if chosen else ", and no larger group does better"
     else:
-        said += f", as much as a {LADDER[names[best]].title} does ({_percent(r2[best])})"
+        said += f", within the margin of what a {LADDER[names[best]].title} explains ({_percent(r2[best])})"
     smaller = chosen - 1
     if smaller >= 0:
         said += f"; a {LADDER[names[smaller]].title} explains {_percent(r2[smaller])}"

@@ -116,23 +116,25 @@ def _alerts(messages: Iterable[str]) -> list[Text]:
 def many(found: Iterable[Comparison]) -> RenderableType:
     """Several comparisons, a row each, as in a paper's table."""
     results = list(found)
-    table = Table(title="error / diameter, held out (95% interval)", title_justify="left", box=SIMPLE_HEAD)
-    table.add_column("pair")
+    table = Table(
+        title="mean error / diameter, held out (± half of the 95% interval)", title_justify="left", box=SIMPLE_HEAD
+    )
+    table.add_column("source", overflow="fold")
+    table.add_column("target", overflow="fold")
     groups = list(results[0].groups)
     for name in groups:
-        table.add_column(name, justify="right")
-    for head in ("R2 (largest)", "CCA", "verdict"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for head in ("best R2", "CCA", "verdict"):
         table.add_column(head, justify="right")
     for c in results:
-        cells = [f"{number(g.epsilon.mean)} {span(g.epsilon.low, g.epsilon.high)}" for g in c.groups.values()]
-        largest = c.groups[groups[-1]]
-        colour = COLOURS[c.verdict.group]
+        cells = [f"{number(e.mean)} ±{number((e.high - e.low) / 2)}" for e in (g.epsilon for g in c.groups.values())]
         table.add_row(
-            f"{escape(c.names[0])} -> {escape(c.names[1])}",
+            escape(c.names[0]),
+            escape(c.names[1]),
             *cells,
-            number(largest.r2),
+            number(max(g.r2 for g in c.groups.values())),
             number(float(np.mean(c.similarity.cca))),
-            f"[{colour}]{c.verdict.group}[/] ({c.verdict.strength})",
+            Text(f"{c.verdict.group} ({c.verdict.strength})", style=COLOURS[c.verdict.group]),
         )
-    said = {f"{a.code}: {a.message}" for c in results for a in c.alerts}
+    said = {a.message for c in results for a in c.alerts}
     return Group(table, *_alerts(sorted(said)))

@@ -1,0 +1,38 @@
+"""Each caution appears when it should and not otherwise."""
+
+import pytest
+
+from nearid import compare
+
+
+def codes(x, y, **options):
+    return {a.code for a in compare(x, y, permutations=1, **options).alerts}
+
+
+def test_clean_inputs_raise_no_alert(rng):
+    x = rng.normal(size=(1000, 4))
+    assert codes(x, x + rng.normal(size=(1000, 4))) == set()
+
+
+@pytest.mark.parametrize(("n", "words"), [(30, "noisy"), (12, "interpolate")])
+def test_few_rows(rng, n, words):
+    x = rng.normal(size=(n, 14))
+    found = compare(x, x + rng.normal(size=(n, 14)), permutations=1)
+    assert any(a.code == "few_rows" and words in a.message for a in found.alerts)
+
+
+def test_heavy_tails(rng):
+    x = rng.normal(size=(1000, 4))
+    y = x + rng.normal(size=(1000, 4))
+    y[0] *= 100
+    assert "heavy_tails" in codes(x, y)
+
+
+def test_a_bracketed_diameter_is_said(rng, monkeypatch):
+    import nearid.measures.diameter as room
+
+    monkeypatch.setattr(room.search, "__kwdefaults__", {"budget": 0, "tick": None})
+    x = rng.normal(size=(3000, 12))
+    found = compare(x, x + rng.normal(size=(3000, 12)), permutations=1)
+    assert not found.diameter.exact
+    assert any(a.code == "diameter_bracket" and "lower bound" in a.message for a in found.alerts)

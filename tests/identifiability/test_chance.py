@@ -1,0 +1,33 @@
+"""Chance is what permuted rows reach, whatever the true relation."""
+
+import numpy as np
+import pytest
+
+import nearid.identifiability.chance as room
+from nearid import compare
+
+
+def test_chance_of_identical_rows_is_the_constant_guess(rng):
+    x = rng.normal(size=(4000, 5))
+    found = compare(x, x, names=["x", "same x"])
+    guess = np.linalg.norm(x - x.mean(axis=0), axis=1).mean() / found.diameter.lower
+    for g in found.groups.values():
+        assert g.chance == pytest.approx(guess, rel=0.02)
+        assert abs(g.chance_r2) < 0.01
+    assert abs(np.mean(found.chance_similarity.cca)) < 0.03
+
+
+def test_chance_is_measured_on_a_sample_of_many_rows(rng, monkeypatch):
+    monkeypatch.setattr(room, "ROWS", 400)
+    x = rng.normal(size=(5000, 3))
+    found = compare(x, x)
+    assert found.provenance["chance_rows"] == 400
+    whole = np.linalg.norm(x - x.mean(axis=0), axis=1).mean() / found.diameter.lower
+    assert found.groups["rigid"].chance == pytest.approx(whole, rel=0.1)
+
+
+def test_rows_left_out_stay_out(rng):
+    x = rng.normal(size=(200, 3))
+    x[:50] = np.nan
+    found = compare(x, x, drop_nonfinite=True)
+    assert found.provenance["chance_rows"] == 150 and np.isfinite(found.groups["rigid"].chance)

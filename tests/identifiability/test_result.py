@@ -1,0 +1,27 @@
+"""Results as data."""
+
+import math
+
+import numpy as np
+import pytest
+
+from nearid import compare
+from nearid.identifiability.result import finite
+
+
+def test_finite_replaces_what_json_cannot_say():
+    assert finite({"a": [1.0, math.nan, (math.inf, "x")], "b": None}) == {"a": [1.0, None, [None, "x"]], "b": None}
+
+
+def test_results_are_immutable(rng):
+    found = compare(x := rng.normal(size=(60, 2)), x + 1, permutations=1)
+    with pytest.raises(AttributeError):
+        found.n = 3
+
+
+def test_matrix_of_other_figures(rng):
+    runs = [rng.normal(size=(100, 2)) for _ in range(3)]
+    found = compare(*runs, permutations=1)
+    assert np.diag(found.matrix("rigid", "r2")).tolist() == [1, 1, 1]
+    assert found.matrix("rigid", "chance")[0, 1] == found[0].groups["rigid"].chance
+    assert [c.names for c in found] == [("array A", "array B"), ("array A", "array C"), ("array B", "array C")]

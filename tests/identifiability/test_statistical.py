@@ -1,0 +1,249 @@
+"""compare(): the issue's known answers, oracles for every figure, honest options, bad inputs."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
+
+import nearid
+from nearid import InputError, Linear, Rigid, SignedPermutation, compare
+from nearid.folds import assign
+
+
+def noisy(y, rng):
+    return y + 0.01 * y.std(axis=0) * rng.normal(size=y.shape)
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """n=20,000, d=32, 1% noise: one target per answer."""
+    rng = np.random.default_rng(1)
+    n, d = 20_000, 32
+    x = rng.laplace(size=(n, d)) * np.linspace(0.5, 2, d)
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    return {
+        "x": x,
+        "permutation": noisy(x[:, rng.permutation(d)] * rng.choice([-1, 1], d), rng),
+        "rigid": noisy(3 * x @ turn + 5, rng),
+        "linear": noisy(x @ rng.normal(size=(d, d)), rng),
+        "none": rng.laplace(size=(n, d)),
+    }
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("answer", ["permutation", "rigid", "linear", "none"])
+def test_known_answers(pairs, answer, dtype):
+    found = compare(pairs["x"].astype(dtype), pairs[answer].astype(dtype))
+    assert found.verdict.group == answer
+    names = list(found.groups)
+    if answer == "none":
+        for g in found.groups.values():
+            assert g.epsilon.mean == pytest.approx(g.chance, rel=0.02)
+            assert g.r2 < 0.01
+        assert abs(np.mean(found.similarity.cca)) < 0.02
+    else:
+        for name in names[names.index(answer) :]:
+            assert found.groups[name].r2 > 0.999 and found.groups[name].epsilon.max < 0.02
+        for name in names[: names.index(answer)]:
+            assert found.groups[name].r2 < 0.9
+
+
+def test_noise_with_fewer_rows_than_columns_is_at_chance(rng):
+    found = compare(rng.normal(size=(500, 1000)), rng.normal(size=(500, 1000)), in_sample=True, permutations=1)
+    assert found.verdict.group == "none"
+    assert np.mean(found.in_sample_similarity.cca) == pytest.approx(1, abs=1e-9)
+    assert abs(np.mean(found.similarity.cca)) < 0.02 and abs(found.similarity.cka) < 0.02
+    for g in found.groups.values():
+        assert g.epsilon.mean == pytest.approx(g.chance, rel=0.02)
+    assert "few_rows" in {a.code for a in found.alerts}
+
+
+@pytest.fixture
+def partial(rng):
+    x = rng.normal(size=(900, 6)) + 3
+    return x, x @ rng.normal(size=(6, 4)) + rng.normal(size=(900, 4)) - 8
+
+
+def test_held_out_figures_are_those_of_cross_val_predict(partial):
+    x, y = partial
+    found = compare(x, y, folds=5, random_state=3)
+    fold = assign(len(x), 5, 3)
+    size = pdist(y).max()
+    spread = np.concatenate([np.sum((y[fold == k] - y[fold != k].mean(axis=0)) ** 2, axis=1) for k in range(5)])
+    for name, model in (("permutation", SignedPermutation()), ("rigid", Rigid()), ("linear", LinearRegression())):
+        method = "predict" if name == "linear" else "transform"
+        estimate = cross_val_predict(model, x, y, cv=PredefinedSplit(fold), method=method)
+        error = np.linalg.norm(estimate - y, axis=1)
+        e = found.groups[name].epsilon
+        assert e.mean == pytest.approx(error.mean() / size, rel=1e-9)
+        assert e.median == pytest.approx(np.median(error) / size, rel=1e-9)
+        assert e.q95 == pytest.approx(np.quantile(error, 0.95) / size, rel=1e-9)
+        assert e.max == pytest.approx(error.max() / size, rel=1e-9)
+        assert found.groups[name].r2 == pytest.approx(1 - np.sum(error**2) / spread.sum(), rel=1e-9)
+
+
+def test_in_sample_figures_are_those_of_a_fit_on_all_rows(partial):
+    x, y = partial
+    found = compare(x, y, in_sample=True)
+    for name, model in (("permutation", SignedPermutation()), ("rigid", Rigid()), ("linear", Linear())):
+        error = np.linalg.norm(model.fit(x, y).transform(x) - y, axis=1)
+        assert found.in_sample[name].epsilon.mean == pytest.approx(error.mean() / pdist(y).max(), rel=1e-9)
+        assert found.in_sample[name].r2 == pytest.approx(model.score(x, y), rel=1e-9)
+
+
+def test_the_interval_covers_the_mean_about_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    turn, hits = rng.normal(size=(3, 3)), 0
+    far = rng.normal(size=(200_000, 3))
+    for _ in range(60):
+        x = rng.normal(size=(400, 3))
+        y = x @ turn + rng.normal(size=(400, 3))
+        # A pair of far rows fixes the diameter, so that only the mean error varies.
+        x[:2], y[:2] = 0, [[50, 0, 0], [-50, 0, 0]]
+        e = compare(x, y, groups="linear", permutations=1).groups["linear"].epsilon
+        truth = (np.linalg.norm(far, axis=1).mean() * 398 + 100) / 400 / 100
+        hits += e.low <= truth * 1.01 and truth * 0.99 <= e.high
+    assert hits >= 50
+
+
+def test_symmetric_gives_both_directions_and_the_larger_group(rng):
+    x = rng.laplace(size=(1000, 4))
+    wide = np.hstack([x, rng.laplace(size=(1000, 4)) * 3])
+    found = compare(wide, x, symmetric=True)
+    assert found.reverse.names == found.names[::-1]
+    alone = compare(x, wide)
+    assert found.reverse.groups["linear"].epsilon.mean == alone.groups["linear"].epsilon.mean
+    order = ["permutation", "rigid", "linear", "none"]
+    assert order.index(found.verdict.group) == max(
+        order.index(compare(wide, x).verdict.group), order.index(alone.verdict.group)
+    )
+
+
+def test_many_runs_are_all_pairs_and_a_matrix(rng):
+    x = rng.laplace(size=(300, 3))
+    found = compare(x, -x[:, ::-1], rng.laplace(size=(300, 3)), names=["a", "b", "c"])
+    assert len(found) == 3 and found.pairs == ((0, 1), (0, 2), (1, 2))
+    m = found.matrix("linear")
+    assert m[0, 1] < 1e-6 and m[0, 2] > 0.1 and not np.isnan(m).any() and not np.diag(m).any()
+    plain = found.to_dict()
+    assert plain["verdicts"] == [[0, 1, "permutation"], [0, 2, "none"], [1, 2, "none"]]
+    both = compare(x, -x[:, ::-1], rng.laplace(size=(300, 3)), symmetric=True)
+    assert both.matrix("rigid")[2, 0] == both[1].reverse.groups["rigid"].epsilon.mean
+
+
+@pytest.mark.parametrize(("p", "q"), [(4, 9), (9, 4)])
+def test_different_widths(rng, p, q):
+    wide = rng.laplace(size=(2000, 9))
+    found = compare(wide[:, :p], wide[:, :q])
+    assert found.dims == (p, q)
+    assert all(np.isfinite(g.epsilon.mean) for g in found.groups.values())
+    if p > q:
+        assert found.verdict.group == "permutation"
+
+
+@pytest.mark.parametrize(
+    ("unit", "offset", "dtype"),
+    [(1e-20, 0, np.float32), (1e18, 0, np.float32), (1, 1e4, np.float32), (1e100, 0, np.float64)],
+)
+def test_units_and_offsets_change_nothing(rng, unit, offset, dtype):
+    x = rng.normal(size=(3000, 5))
+    y = x @ rng.normal(size=(5, 5)) + 0.5 * rng.normal(size=(3000, 5))
+    base = compare(x, y)
+    moved = compare(((x + offset) * unit).astype(dtype), ((y - offset) * unit).astype(dtype))
+    assert moved.verdict.group == base.verdict.group
+    for name, g in base.groups.items():
+        assert moved.groups[name].epsilon.mean == pytest.approx(g.epsilon.mean, rel=2e-3)
+        assert moved.groups[name].r2 == pytest.approx(g.r2, abs=2e-3)
+    assert moved.similarity.cka == pytest.approx(base.similarity.cka, abs=2e-3)
+
+
+def test_papers_conventions(rng):
+    x = rng.normal(size=(500, 4))
+    turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    strict = compare(x, 2 * x @ turn + 1, translation=False, scale=False).groups
+    assert strict["rigid"].epsilon.mean > 0.1
+    assert compare(x, 2 * x @ turn + 1).groups["rigid"].epsilon.mean < 1e-9
+
+
+def test_the_same_input_is_noticed(rng):
+    x = rng.normal(size=(100, 3))
+    found = compare(x, x.copy())
+    assert found.verdict.group == "permutation" and found.groups["permutation"].epsilon.max < 1e-9
+    assert found.alerts[0].code == "same_input"
+
+
+def test_same_seed_same_bytes_other_seed_other_folds(partial):
+    x, y = partial
+    assert json.dumps(compare(x, y).to_dict()) == json.dumps(compare(x, y).to_dict())
+    other = compare(x, y, random_state=1)
+    assert other.groups["linear"].epsilon.mean != compare(x, y).groups["linear"].epsilon.mean
+
+
+def test_rows_with_nan_are_refused_or_dropped_in_pairs(partial):
+    x, y = (z.copy() for z in partial)
+    x[10, 2], y[20, 0] = np.nan, np.inf
+    with pytest.raises(InputError, match=r"row 10, column 2"):
+        compare(x, y)
+    found = compare(x, y, drop_nonfinite=True)
+    assert found.n == 898
+    assert any("2 of 900 pairs of rows held NaN or Inf" in a.message for a in found.alerts)
+    assert np.isfinite(found.groups["linear"].epsilon.max)
+
+
+def test_ids_pair_the_rows(partial, rng):
+    x, y = partial
+    order = rng.permutation(900)[:700]
+    found = compare(x, y[order], ids=(np.arange(900), order))
+    assert found.n == 700
+    assert found.groups["linear"].r2 == pytest.approx(compare(x, y).groups["linear"].r2, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"folds": 1}, "folds must be between 2"),
+        ({"folds": 500}, "folds must be between 2"),
+        ({"folds": 200}, "too few for 200 folds"),
+        ({"groups": "affine"}, "Unknown group 'affine'"),
+        ({"ridge": -1.0}, "ridge must be"),
+        ({"svcca_k": 0}, "svcca_k must be"),
+        ({"permutations": 0}, "permutations must be"),
+        ({"names": ["only one"]}, "2 runs but 1 names"),
+    ],
+)
+def test_bad_options(rng, change, message):
+    x = rng.normal(size=(100, 3))
+    with pytest.raises(InputError, match=message):
+        compare(x, x, **change)
+
+
+def test_constant_inputs_are_refused_and_constant_columns_told(rng):
+    x = rng.normal(size=(100, 3))
+    with pytest.raises(InputError, match="Every column of flat is constant"):
+        compare(x, np.full((100, 3), 0.1), names=["x", "flat"])
+    y = np.hstack([x, np.full((100, 1), 0.1), x[:, :1] * 2])
+    codes = {a.code for a in compare(x, y).alerts}
+    assert {"constant_columns", "duplicate_columns", "rank_deficient"} <= codes
+
+
+def test_json_has_what_is_promised(partial):
+    plain = compare(*partial, in_sample=True).to_dict()
+    assert {"n", "dims", "groups", "in_sample", "cca", "svcca", "cka", "verdict", "provenance"} <= set(plain)
+    for name in ("permutation", "rigid", "linear"):
+        for part in (plain["groups"][name], plain["in_sample"][name]):
+            assert set(part["epsilon"]) == {"mean", "median", "q95", "max", "low", "high"}
+            assert {"chance", "r2"} <= set(part)
+    assert set(plain["verdict"]) >= {"group", "reason"}
+    assert plain["provenance"]["inputs"][0]["shape"] == [900, 6]
+    assert plain["provenance"]["options"]["seed"] == 0 and plain["provenance"]["nearid"] == nearid.__version__
+    json.dumps(plain, allow_nan=False)
+
+
+def test_results_print(partial):
+    found = compare(*partial, names=["[bold]x[/bold]", "y"], symmetric=True, in_sample=True)
+    text = str(found)
+    assert "[bold]x[/bold]" in text and "permutation" in text and "chance" in text
+    assert "linear map" in found._repr_html_() and "<script" not in found._repr_html_()

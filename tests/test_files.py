@@ -1,0 +1,39 @@
+"""Writing: whole or not at all."""
+
+import os
+
+import pytest
+
+from nearid.errors import InputError
+from nearid.files import check_target, write_text
+
+
+def test_writes_and_replaces_and_leaves_nothing_else(tmp_path):
+    target = tmp_path / "page.html"
+    write_text(target, "one")
+    write_text(target, "two é")
+    assert target.read_text(encoding="utf-8") == "two é"
+    assert os.listdir(tmp_path) == ["page.html"]
+    mask = os.umask(0)
+    os.umask(mask)
+    assert target.stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
+    target = tmp_path / "page.html"
+    write_text(target, "old")
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="No space left on device"):
+        write_text(target, "new")
+    assert target.read_text() == "old" and os.listdir(tmp_path) == ["page.html"]
+
+
+def test_bad_targets(tmp_path):
+    with pytest.raises(InputError, match="is a folder"):
+        check_target(tmp_path)
+    with pytest.raises(InputError, match="There is no folder"):
+        check_target(tmp_path / "missing" / "page.html")
