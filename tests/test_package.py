@@ -10,9 +10,10 @@ import nearid
 HEAVY = ("torch", "sklearn", "plotly", "scipy", "numba", "pandas", "pyarrow", "jinja2")
 
 
-@pytest.mark.parametrize(
-    "code", ["import nearid", "import sys; sys.argv = ['nearid', '--help']; import nearid.cli.app as a; a.main()"]
-)
+HELP = "import sys; sys.argv = ['nearid', '--help']; import nearid.cli.app as a; a.main()"
+
+
+@pytest.mark.parametrize("code", ["import nearid", HELP])
 def test_nothing_heavy_is_loaded(code):
     script = (
         "import sys, atexit\n"
