@@ -29,7 +29,7 @@ def test_a_file_that_shrinks_is_told(tmp_path: Path) -> None:
     rows = open_rows(path)
     with path.open("r+b") as file:
         file.truncate(500)
-    with pytest.raises(InputError, match=r"ended within rows 0 to 100"):
+    with pytest.raises(InputError, match="became shorter while it was read"):
         rows.read(0, 100)
-    with pytest.raises(InputError, match=r"truncated"):
+    with pytest.raises(InputError, match="became shorter while it was read"):
         rows.take(np.array([5, 900]))
