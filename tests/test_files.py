@@ -32,6 +32,12 @@ def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     assert target.read_text() == "old" and os.listdir(tmp_path) == ["page.html"]
 
 
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="not a regular file"):
+        write_text(tmp_path / "pipe", "text")
+
+
 def test_bad_targets(tmp_path):
     with pytest.raises(InputError, match="is a folder"):
         check_target(tmp_path)

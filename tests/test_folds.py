@@ -76,3 +76,32 @@ def test_bad_rows_are_dropped_in_pairs(rng):
 def test_values_whose_powers_leave_float64_are_refused(rng, unit):
     with pytest.raises(InputError, match="of right leave the range of float64"):
         fold_moments(pair(rng.normal(size=(50, 2)), rng.normal(size=(50, 2)) * unit), assign(50, 2, 0), 2)
+
+
+def test_a_shift_far_from_the_rows_is_noticed(rng):
+    # The rows that the shift is taken from are all dropped, so the first sums are about 0.
+    x = rng.normal(size=(5000, 3)) + 1e9
+    y = x @ rng.normal(size=(3, 3))
+    sampled = np.unique(np.linspace(0, 4999, 256).astype(int))
+    x[sampled] = np.nan
+    parts = fold_moments(pair(x, y), assign(5000, 5, 0), 5, drop_nonfinite=True)
+    good = np.delete(np.arange(5000), sampled)
+    np.testing.assert_allclose(parts.all.xx, PairMoments.of(x[good], y[good]).xx, rtol=1e-6)
+
+
+@pytest.mark.parametrize("drift", [1e3, 1e8])
+def test_sorted_rows_lose_no_digits(rng, drift):
+    x = np.sort(rng.normal(size=(5000, 2)), axis=0) + np.linspace(0, drift, 5000)[:, None]
+    found, centred = fold_moments(pair(x, x), assign(5000, 5, 0), 5).all.xx, x - x.mean(axis=0)
+    np.testing.assert_allclose(found, centred.T @ centred, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "folds"), [(100, 0), (100, 256), (100, 51), (1, 1)])
+def test_impossible_folds_are_refused(n, folds):
+    with pytest.raises(InputError, match="folds"):
+        assign(n, folds, 0)
+
+
+def test_values_that_vanish_when_squared_are_not_called_constant(rng):
+    with pytest.raises(InputError, match="leave the range"):
+        fold_moments(pair(rng.normal(size=(50, 2)) * 1e-200, rng.normal(size=(50, 2))), assign(50, 2, 0), 2)

@@ -14,6 +14,8 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.is_dir():
         raise InputError(f"{target} is a folder; give the name of a file to write.")
+    if target.exists() and not target.is_file():
+        raise InputError(f"{target} is not a regular file, and would be replaced; give the name of a file to write.")
     if not target.parent.is_dir():
         raise InputError(f"There is no folder {target.parent} to write {target.name} into; make it first.")
     if not os.access(target.parent, os.W_OK):

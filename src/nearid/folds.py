@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -24,6 +24,12 @@ PARTIAL_BYTES = 256 << 20
 
 def assign(n: int, folds: int, seed: int) -> np.ndarray:
     """Fold of each of n rows: balanced, at random, the same for the same seed whatever the chunks."""
+    if not 1 <= folds <= 255:
+        raise InputError(f"folds must be between 2 and 255, not {folds}.")
+    if n < 2 * folds:
+        raise InputError(
+            f"{n} paired rows are too few for {folds} folds: give at least {2 * folds} rows or fewer folds."
+        )
     return (np.random.default_rng(seed).permutation(n) % folds).astype(np.uint8)
 
 
@@ -80,63 +86,91 @@ def fold_moments(
     drop_nonfinite : bool
         Leave out pairs of rows with a NaN or an infinity; otherwise such a value is an error that names its place.
     """
-    p, q = pair.x.shape[1], pair.y.shape[1]
-    kept = np.ones(pair.n, dtype=bool)
     shift = _shift(pair)
+    parts, kept = _gather(pair, fold, folds, drop_nonfinite, shift, tick)
+    whole = total(parts)
+    # Far from the mean, a shift lets digits cancel: then the mean just found is a better one.
+    spread = np.sqrt(np.diag(whole.scatter) / max(whole.n, 1))
+    if np.any(np.abs(whole.mean - shift) > 1e3 * spread):
+        parts, kept = _gather(pair, fold, folds, drop_nonfinite, whole.mean, None)
+    return FoldMoments(parts, pair.x.shape[1], None if kept.all() else kept)
 
-    def gather(block: tuple[int, int]) -> list[tuple[int, Floats, Floats]]:
+
+def _gather(
+    pair: Pair,
+    fold: np.ndarray,
+    folds: int,
+    drop_nonfinite: bool,
+    shift: Floats,
+    tick: Callable[[], object] | None,
+) -> tuple[list[Moments], np.ndarray]:
+    """One pass: moments of each fold from sums about `shift`, and which rows are in use."""
+    p, width = pair.x.shape[1], len(shift)
+    kept = np.ones(pair.n, dtype=bool)
+
+    def sums(block: tuple[int, int]) -> Iterator[tuple[int, Floats, Floats]]:
         x, y = pair.read(*block)
-        sums = _sums_by_fold(x, y, fold[slice(*block)], folds, shift)
-        if all(np.isfinite(first).all() for _, first, _ in sums):
-            return sums
-        if not drop_nonfinite:
-            _refuse(pair, x, y, block[0])
-        good = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
-        kept[slice(*block)] = good
-        return _sums_by_fold(x[good], y[good], fold[slice(*block)][good], folds, shift)
+        label = fold[slice(*block)]
+        for k in range(folds):
+            rows = np.flatnonzero(label == k)
+            z = _shifted(x, y, rows, shift)
+            first = z.sum(axis=0)
+            if not np.isfinite(first).all():
+                if not drop_nonfinite:
+                    _refuse(pair, x, y, block[0])
+                good = np.isfinite(z).all(axis=1)
+                kept[rows[~good] + block[0]] = False
+                z = z[good]
+                first = z.sum(axis=0)
+            with np.errstate(over="ignore"):
+                yield len(z), first, z.T @ z
 
-    n, first, second = np.zeros(folds, dtype=int), np.zeros((folds, p + q)), np.zeros((folds, p + q, p + q))
-    workers = 1 if 4 * second.nbytes > PARTIAL_BYTES else None
-    for sums in ordered_map(gather, blocks(pair.n, p + q), workers=workers, tick=tick):
-        for k, (count, linear, square) in enumerate(sums):
+    n, first, second = np.zeros(folds, dtype=int), np.zeros((folds, width)), np.zeros((folds, width, width))
+    # Where products are large, one fold's at a time is held, and BLAS has all threads to itself.
+    alone = 4 * second.nbytes > PARTIAL_BYTES
+    task: Callable[[tuple[int, int]], Iterable[tuple[int, Floats, Floats]]] = sums if alone else lambda b: list(sums(b))
+    for found in ordered_map(task, blocks(pair.n, width), workers=1 if alone else None, tick=tick):
+        for k, (count, linear, square) in enumerate(found):
             n[k] += count
             first[k] += linear
             second[k] += square
     for name, columns in ((pair.x.name, slice(p)), (pair.y.name, slice(p, None))):
         largest = np.diagonal(second, axis1=1, axis2=2)[:, columns].max()
-        if not largest < LARGEST**2 or 0 < largest < LARGEST**-2:
+        vanished = largest == 0 and first[:, columns].any()
+        if not largest < LARGEST**2 or 0 < largest < LARGEST**-2 or vanished:
             raise InputError(
                 f"Fourth powers of the values of {name} leave the range of float64; divide it by its typical size."
             )
-    parts = [Moments.from_sums(int(n[k]), first[k], second[k], shift) for k in range(folds)]
-    return FoldMoments(parts, p, None if kept.all() else kept)
+    return [Moments.from_sums(int(n[k]), first[k], second[k], shift) for k in range(folds)], kept
 
 
 def _shift(pair: Pair) -> Floats:
-    """A point among the rows to take sums about: 0 where that is as good, so that nothing need be subtracted."""
-    x, y = pair.read(0, min(pair.n, 256))
+    """A point amid the rows to take sums about: 0 where that is as good, so that nothing need be subtracted."""
+    x, y = pair.take(np.unique(np.linspace(0, pair.n - 1, 256).astype(int)))
     z = np.hstack([x, y], dtype=np.float64)
-    with np.errstate(all="ignore"):
-        z = np.where(np.isfinite(z), z, np.nan)
-        mean, spread = np.nanmean(z, axis=0), np.nanstd(z, axis=0)
-    return np.where(np.isfinite(mean) & (np.abs(mean) > 8 * spread), mean, 0.0)
+    shift = np.zeros(z.shape[1])
+    for j, column in enumerate(z.T):
+        seen = column[np.isfinite(column)]
+        if len(seen):
+            low, middle, high = np.quantile(seen, [0.1, 0.5, 0.9])
+            shift[j] = middle if abs(middle) > 4 * (high - low) else 0.0
+    return shift
 
 
-def _sums_by_fold(
-    x: Floats, y: Floats, label: np.ndarray, folds: int, shift: Floats
-) -> list[tuple[int, Floats, Floats]]:
-    """Count, sum and products of the shifted rows of each fold; one matrix product each."""
-    p = x.shape[1]
-    sums: list[tuple[int, Floats, Floats]] = []
-    for k in range(folds):
-        rows = np.flatnonzero(label == k)
-        z = np.empty((len(rows), len(shift)))
-        z[:, :p], z[:, p:] = x[rows], y[rows]
-        if shift.any():
-            z -= shift
-        with np.errstate(invalid="ignore", over="ignore"):
-            sums.append((len(rows), z.sum(axis=0), z.T @ z))
-    return sums
+def _shifted(x: Floats, y: Floats, rows: np.ndarray, shift: Floats) -> Floats:
+    """Some rows of both sides, side by side in float64, moved by the shift."""
+    z = np.empty((len(rows), len(shift)))
+    z[:, : x.shape[1]], z[:, x.shape[1] :] = x[rows], y[rows]
+    if shift.any():
+        z -= shift
+    return z
+
+
+def refuse_constant(names: tuple[str, str], moments: PairMoments) -> None:
+    """Refuse a side without any variation."""
+    for name, scatter in zip(names, (moments.xx, moments.yy), strict=True):
+        if not np.any(np.diag(scatter) > 0):
+            raise InputError(f"Every column of {name} is constant: there is no representation to compare.")
 
 
 def _refuse(pair: Pair, x: Floats, y: Floats, start: int) -> None:

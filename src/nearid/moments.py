@@ -14,10 +14,13 @@ from functools import reduce
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nearid.engines.local import blocks
 from nearid.errors import InputError
 
-# A column whose spread is below this share of its mean is constant as far as float64 sums can tell.
-CONSTANT = 64 * float(np.finfo(np.float64).eps)
+# A column that spreads by less than this share of its mean is constant as far as float64 can tell.
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
+# What is left of a difference below this share of its terms may be rounding alone, of sums over many rows.
+CANCELLED = 1e-9
 
 Floats = NDArray[np.floating]
 
@@ -41,25 +44,30 @@ class Moments:
 
     @classmethod
     def of(cls, rows: ArrayLike) -> Moments:
-        """Moments of one block of rows of shape (n, d)."""
+        """Moments of rows of shape (n, d), block by block."""
+        z = np.asarray(rows)
+        return total([cls.zero(z.shape[1]), *(cls._of_block(z[a:b]) for a, b in blocks(*z.shape))])
+
+    @classmethod
+    def _of_block(cls, rows: ArrayLike) -> Moments:
         z = np.array(rows, dtype=np.float64, order="C")
-        if not len(z):
-            return cls.zero(z.shape[1])
         mean = z.mean(axis=0)
         z -= mean
         return cls.from_sums(len(z), z.sum(axis=0), z.T @ z, mean)
 
     @classmethod
     def from_sums(cls, n: int, first: Floats, second: Floats, shift: Floats) -> Moments:
-        """Moments from sums of z - shift and of (z - shift)(z - shift)^T.
+        """Moments from sums of z - shift and of (z - shift)(z - shift)^T; `second` is overwritten.
 
-        Sums about one point add up over blocks without any correction. The shift must only lie among the rows: what
-        cancels here is then no more than the spread of the rows themselves.
+        Sums about one point add up over blocks without any correction. What cancels here is the distance of the shift
+        from the mean: a spread that is lost in it is set to zero. Take sums about the mean to see if there is one.
         """
         if not n:
             return cls.zero(len(first))
         gap = first / n
-        return cls(n, shift + gap, second - n * np.outer(gap, gap))
+        about_shift = np.diag(second).copy()
+        second -= n * np.outer(gap, gap)
+        return cls(n, shift + gap, _silenced(second, np.diag(second) <= CANCELLED * about_shift))
 
     @classmethod
     def zero(cls, width: int) -> Moments:
@@ -75,20 +83,13 @@ class Moments:
         scatter += (self.n * other.n / n) * np.outer(gap, gap)
         return Moments(n, self.mean + gap * (other.n / n), scatter)
 
-    def __sub__(self, part: Moments) -> Moments:
-        """Moments of the rows that are left when those of `part` are taken away."""
-        n = self.n - part.n
-        if not n:
-            return Moments.zero(len(self.mean))
-        gap = self.mean - part.mean
-        mean = self.mean + gap * (part.n / n)
-        scatter = self.scatter - part.scatter - (self.n * part.n / n) * np.outer(gap, gap)
-        return Moments(n, mean, scatter)
 
-    @property
-    def covariance(self) -> Floats:
-        """Scatter divided by n."""
-        return self.scatter / self.n
+def _silenced(scatter: Floats, still: np.ndarray) -> Floats:
+    """The scatter with rows and columns of constant columns set to zero, in place."""
+    if still.any():
+        scatter[still] = 0
+        scatter[:, still] = 0
+    return scatter
 
 
 def total(parts: Iterable[Moments]) -> Moments:
@@ -119,27 +120,25 @@ class PairMoments:
     def split(cls, joint: Moments, width: int) -> PairMoments:
         """Cut the moments of concatenated rows [x, y], where x has `width` columns.
 
-        The scatter of a constant column is rounding of its mean; it is set to zero here, once for all that follows.
+        Merging parts of a constant column leaves rounding of its mean; it is set to zero here.
         """
         s = joint.scatter
-        still = np.diag(s) <= joint.n * (CONSTANT * joint.mean) ** 2
+        still = (np.diag(s) > 0) & (np.diag(s) <= joint.n * (ROUNDING * joint.mean) ** 2)
         if still.any():
-            s = np.where(still | still[:, None], 0.0, s)
+            s = _silenced(s.copy(), still)
         return cls(
             joint.n, joint.mean[:width], joint.mean[width:], s[:width, :width], s[:width, width:], s[width:, width:]
         )
 
     @classmethod
     def of(cls, x: ArrayLike, y: ArrayLike) -> PairMoments:
-        """Moments of paired blocks of rows."""
+        """Moments of paired rows."""
         x, y = np.asarray(x), np.asarray(y)
         if len(x) != len(y):
             raise InputError(f"Paired rows are needed: x has {len(x)} rows and y has {len(y)}.")
-        return cls.split(Moments.of(np.hstack([x, y], dtype=np.float64)), x.shape[1])
-
-    def swap(self) -> PairMoments:
-        """The same pairs seen from the other side."""
-        return PairMoments(self.n, self.mean_y, self.mean_x, self.yy, self.xy.T, self.xx)
+        width = x.shape[1] + y.shape[1]
+        parts = (np.hstack([x[a:b], y[a:b]], dtype=np.float64) for a, b in blocks(len(x), width))
+        return cls.split(total([Moments.zero(width), *map(Moments.of, parts)]), x.shape[1])
 
     def about_origin(self) -> PairMoments:
         """Products about the origin in the place of the means: fits without a translation follow from these."""

@@ -1,4 +1,4 @@
-"""Progress on stderr for work that takes more than two seconds; silent for the rest and where nobody looks."""
+"""Progress on stderr for work that takes more than a second or two; silent for the rest and where nobody looks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 # A stage: its name and number of steps -> a function to call after each step.
 Progress = Callable[[str, int], Callable[[], object]]
 
-PATIENCE = 2.0
+PATIENCE = 1.0
 
 
 def silent(stage: str, steps: int) -> Callable[[], object]:
@@ -41,6 +41,9 @@ def reporting(on: bool = True) -> Iterator[Progress]:
     started = False
 
     def stage(name: str, steps: int) -> Callable[[], object]:
+        # A stage may end early (a search that needs fewer sweeps); when the next begins, it is over.
+        for earlier in bars.tasks:
+            bars.update(earlier.id, completed=earlier.total)
         task = bars.add_task(name, total=steps)
 
         def tick() -> None:

@@ -113,5 +113,5 @@ def test_compressed_archives_are_refused(tmp_path: Path) -> None:
 def test_torch_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "x.pt").write_bytes(b"")
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(InputError, match=r"pip install nearid\[train\]"):
+    with pytest.raises(InputError, match="pip install torch"):
         open_rows(tmp_path / "x.pt")

@@ -60,7 +60,7 @@ def test_array_likes_that_do_not_fit_into_memory_are_refused() -> None:
 def test_names_are_refused(matrix: np.ndarray) -> None:
     with pytest.raises(InputError, match=r"key='x' was given"):
         open_rows(matrix, key="x")
-    with pytest.raises(InputError, match=r"ids='x' was given. Pass the ids themselves"):
+    with pytest.raises(InputError, match=r"no 'x' to take ids from. In Python pass the ids themselves"):
         open_rows(matrix, ids="x")
 
 

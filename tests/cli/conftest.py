@@ -11,15 +11,15 @@ import pytest
 def nearid(tmp_path):
     """Call `nearid` with arguments in tmp_path; gives the completed process."""
 
-    def run(*args, **options):
+    def run(*args, columns=140, stdout=subprocess.PIPE):
         return subprocess.run(
             [sys.executable, "-c", "from nearid.cli.app import main; main()", *map(str, args)],
             cwd=tmp_path,
-            capture_output=True,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
             text=True,
             timeout=120,
-            env={**os.environ, "COLUMNS": "140"},
-            **options,
+            env={**os.environ, "COLUMNS": str(columns)},
         )
 
     return run

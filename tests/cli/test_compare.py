@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import subprocess
+import sys
 
 import h5py
 import numpy as np
@@ -160,6 +162,10 @@ def test_bad_inputs_get_a_sentence_and_exit_code_2(nearid, runs, tmp_path, kind)
         (["a.npy", "b.npy", "--folds", "151"], "too few for 151 folds"),
         (["a.npy", "b.npy", "--report", "no/such/out.html"], "There is no folder"),
         (["a.npy", "b.npy", "--ids", "cell"], "cell"),
+        (["a.npy", "b.npy", "--report", "a.npy"], "name it something.html"),
+        (["a.npy", "b.npy", "--report", "/dev/null"], "name it something.html"),
+        (["a.npy", "b.npy", "--seed", "-1"], "seed must be"),
+        (["a.npy", "b.npy", "--groups", "ica"], "unmixing"),
         (["a.npy", "b.npy", "--fold", "3"], "No such option"),
     ],
 )
@@ -172,3 +178,35 @@ def test_nonfinite_rows_are_dropped_on_request(nearid, runs, tmp_path):
     name, _ = bad(tmp_path, "nan")
     plain = json.loads(nearid("compare", "a.npy", name, "--drop-nonfinite", "--json").stdout)
     assert plain["n"] == 299 and any("1 of 300 pairs of rows" in a["message"] for a in plain["alerts"])
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+@pytest.mark.parametrize("many", [False, True])
+def test_tables_are_never_cut(nearid, runs, tmp_path, width, many):
+    names = ["a.npy", "b.npy"]
+    if many:
+        np.save(tmp_path / "a_rather_long_name_of_a_third_run.npy", runs[0] + 1)
+        names.append("a_rather_long_name_of_a_third_run.npy")
+    done = nearid("compare", *names, "--in-sample", "--symmetric", columns=width)
+    assert done.returncode == 0 and "…" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= width
+    for word in ("permutation", "rigid", "linear", "nearly"):
+        assert word in done.stdout
+
+
+def test_a_key_is_for_the_files_that_have_entries(nearid, runs, tmp_path):
+    np.savez(tmp_path / "b.npz", one=runs[1], two=runs[1] * 2)
+    assert "--key one" in nearid("compare", "a.npy", "b.npz").stderr
+    assert nearid("compare", "a.npy", "b.npz", "--key", "two").returncode == 0
+
+
+def test_a_full_disk_and_a_closed_pipe(nearid, runs):
+    with open("/dev/full", "w") as full:
+        done = nearid("compare", "a.npy", "b.npy", stdout=full)
+    assert done.returncode == 1 and "No space left" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_interrupt_is_told(runs, tmp_path):
+    code = "import nearid.cli.app as a, signal as s; a.app = lambda: s.raise_signal(s.SIGINT); a.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 130 and "interrupted; nothing was written" in done.stderr

@@ -52,3 +52,19 @@ def test_no_more_than_a_few_items_run_ahead():
 
 def test_no_items_give_nothing():
     assert list(ordered_map(lambda k: k, [])) == []
+
+
+def test_blas_threads_come_back_when_passes_overlap():
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return [i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"]
+
+    before = threads()
+    runs = [ordered_map(lambda k: k, range(20), workers=2) for _ in range(3)]
+    for run in runs:
+        next(run)
+    assert set(threads()) == {1}
+    for run in runs:
+        list(run)
+    assert threads() == before

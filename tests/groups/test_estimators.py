@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.model_selection import cross_validate
+from sklearn.model_selection import cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -22,6 +22,12 @@ def test_in_a_pipeline_and_cross_validate(rng, estimator):
     x = rng.laplace(size=(400, 5))
     found = cross_validate(make_pipeline(StandardScaler(), estimator), x, 3 * x[:, ::-1] + 1, cv=5)
     assert found["test_score"].min() > 0.98
+
+
+def test_scorers_and_feature_names(rng):
+    x = rng.laplace(size=(200, 4))
+    assert cross_val_score(make_pipeline(StandardScaler(), Rigid()), x, x[:, ::-1], scoring="r2").min() > 0.9
+    assert list(Rigid().fit(x, x).get_feature_names_out()) == ["rigid0", "rigid1", "rigid2", "rigid3"]
 
 
 def test_score_is_the_share_of_variance_explained(rng):

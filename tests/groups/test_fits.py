@@ -132,14 +132,15 @@ def test_constant_columns_correlate_with_nothing(rng):
     assert not rho[2].any() and not rho[:, 2].any() and np.isfinite(rho).all()
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_the_ladder_is_nested_in_sample(seed):
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 6))
+def test_the_ladder_is_nested_in_sample(seed, p, q):
     rng = np.random.default_rng(seed)
-    x, y = rng.normal(size=(60, 4)) + 1, rng.normal(size=(60, 4))
-    y = y + x @ rng.normal(size=(4, 4))
+    x, y = rng.normal(size=(60, p)) * 10.0 ** rng.uniform(-2, 2, p) + 1, rng.normal(size=(60, q))
+    y = y + x @ rng.normal(size=(p, q))
     m = PairMoments.of(x, y)
     errors = [squared_error(f(m), x, y) for f in (fit_permutation, fit_rigid, fit_linear)]
-    assert errors[0] >= errors[1] - 1e-9 and errors[1] >= errors[2] - 1e-9
+    slack = 1e-9 * np.sum((y - y.mean(axis=0)) ** 2)
+    assert errors[0] >= errors[1] - slack and errors[1] >= errors[2] - slack
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-20, 1e-3, 1e20]), st.sampled_from([0.0, 1e4]))
@@ -159,3 +160,22 @@ def test_rigid_and_permutation_without_translation_keep_the_origin(rng):
     for fit in (fit_rigid, fit_permutation):
         np.testing.assert_array_equal(apply(fit(m, translation=False), np.zeros((1, 4))), 0)
     np.testing.assert_allclose(apply(fit_rigid(m, translation=False), x), y, atol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_rigid_finds_an_exact_rotate_and_drop(rng, scale):
+    x = rng.normal(size=(500, 10)) * np.geomspace(0.1, 10, 10)
+    y = (x @ rotation(rng, 10))[:, :4] * (3 if scale else 1)
+    fitted = fit_rigid(PairMoments.of(x, y), scale=scale)
+    np.testing.assert_allclose(apply(fitted, x), y, atol=1e-6)
+    size = 9 if scale else 1
+    np.testing.assert_allclose(fitted.matrix.T @ fitted.matrix, size * np.eye(4), atol=1e-6)
+
+
+def test_rotate_and_drop_is_no_worse_than_random_rotations(rng):
+    x = rng.normal(size=(300, 6)) * [5, 3, 2, 1, 1, 0.5]
+    y = x @ rng.normal(size=(6, 2)) + rng.normal(size=(300, 2))
+    found = squared_error(fit_rigid(PairMoments.of(x, y), scale=False), x, y)
+    x0, y0 = x - x.mean(axis=0), y - y.mean(axis=0)
+    tries = [np.sum((y0 - x0 @ rotation(rng, 6)[:, :2]) ** 2) for _ in range(2000)]
+    assert found <= min(tries)

@@ -23,6 +23,11 @@ def test_rungs_come_in_ladder_order():
     assert [g.name for g in rungs()] == list(LADDER)
 
 
+def test_the_seat_of_ica_is_kept():
+    with pytest.raises(InputError, match="ica rung needs unmixing"):
+        rungs("rigid,ica")
+
+
 @pytest.mark.parametrize("wrong", ["rotation", "rigid,affine", ""])
 def test_unknown_groups_are_refused_with_the_known_ones(wrong):
     with pytest.raises(InputError, match="the groups are permutation, rigid, linear"):

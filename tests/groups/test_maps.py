@@ -12,7 +12,7 @@ from nearid.moments import PairMoments
 def test_a_rescaled_map_acts_on_rescaled_rows(rng, fit):
     x, y = rng.normal(size=(40, 3)), rng.normal(size=(40, 3))
     fitted = fit(PairMoments.of(x, y))
-    small = fitted.rescaled(4.0, 2.0, np.dtype(np.float32))
+    small = fitted.rescaled(np.full(3, 4.0), 2.0, np.dtype(np.float32))
     turned = small.turn((x / 4.0).astype(np.float32))
     assert turned.dtype == np.float32
     np.testing.assert_allclose(turned * 2.0, fitted.turn(x), rtol=1e-5, atol=1e-5)

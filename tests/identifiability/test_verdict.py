@@ -41,6 +41,13 @@ def test_rule(unexplained, group, strength):
     assert found.reason.endswith(".")
 
 
+def test_reasons_speak_of_what_was_tried():
+    u = np.array([0.01])
+    alone = decide(["rigid"], u, np.zeros(1), Replicates(u[None].repeat(9, 0), u[None].repeat(9, 0)))
+    assert "larger" not in alone.reason and "smaller" not in alone.reason
+    assert "more than 99.999%" in ruled((1e-9, 1e-9, 1e-9)).reason
+
+
 def test_chance_sets_the_bar():
     assert ruled((0.9, 0.9, 0.9), chance=(0.2, 0.2, 0.2)).group == "none"
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
 import nearid.measures.diameter as room
-from nearid import diameter
+from nearid import InputError, diameter
 
 
 def clouds(rng):
@@ -78,3 +78,23 @@ def test_from_a_file(tmp_path, rng):
     points = rng.normal(size=(100, 3))
     np.save(tmp_path / "points.npy", points)
     assert diameter(tmp_path / "points.npy").lower == pytest.approx(pdist(points).max())
+
+
+@pytest.mark.parametrize("unit", [1e-22, 1.0, 1e20])
+@pytest.mark.parametrize("offset", [0, 1000])
+def test_a_float32_bracket_holds_in_any_units(rng, unit, offset):
+    sphere = rng.normal(size=(4000, 8))
+    points = ((sphere / np.linalg.norm(sphere, axis=1, keepdims=True) + offset) * unit).astype(np.float32)
+    truth = pdist(points.astype(np.float64) / unit).max() * unit
+    found = diameter(points, budget=0)
+    assert not found.exact and 0.95 * truth <= found.lower <= truth * (1 + 1e-9) and truth <= found.upper
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"), [(np.nan, "nan at row 3, column 1"), (np.inf, "inf at row 3"), (1e300, "leave")]
+)
+def test_bad_values_are_refused(rng, bad, words):
+    points = rng.normal(size=(50, 2))
+    points[3, 1] = bad
+    with pytest.raises(InputError, match=words):
+        diameter(points)

@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import qr
 from sklearn.cross_decomposition import CCA
 
-from nearid import cca, linear_cka, svcca
+from nearid import InputError, cca, linear_cka, svcca
 
 
 def rotation(rng, d):
@@ -105,3 +105,15 @@ def test_cka_is_invariant_to_rotation_scale_and_shift_and_symmetric(rng, debiase
 
 def test_cka_of_too_few_rows_is_nan_and_not_a_plausible_number(rng):
     assert np.isnan(linear_cka(rng.normal(size=(3, 2)), rng.normal(size=(3, 2))))
+
+
+@pytest.mark.parametrize("folds", [0, 300, 1500])
+def test_impossible_folds_are_refused(rng, folds):
+    x, y, _ = shared(rng)
+    with pytest.raises(InputError, match="folds"):
+        cca(x, y, folds=folds)
+
+
+def test_a_constant_side_is_refused(rng):
+    with pytest.raises(InputError, match="is constant"):
+        svcca(rng.normal(size=(50, 2)), np.ones((50, 2)))

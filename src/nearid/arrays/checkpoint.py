@@ -18,7 +18,9 @@ def open_checkpoint(path: str, name: str, key: str | None, ids: str | None) -> T
     try:
         import torch
     except ImportError:
-        raise InputError(f"{name} can only be read with torch. Install it with: pip install nearid[train]") from None
+        raise InputError(
+            f"{name} can only be read with torch. Install it: pip install torch (nearid's extra `train` brings it)"
+        ) from None
     saved = _load(path, name)
     if isinstance(saved, torch.Tensor) and key is None and ids is None:
         return TensorRows(name, saved)

@@ -38,7 +38,7 @@ def choose(name: str, entries: Mapping[str, Entry], key: str | None) -> str:
     if candidates:
         raise InputError(
             f"{name} holds {len(candidates)} two-dimensional arrays: {_described(entries, candidates)}. "
-            f"Name one of them, as key={candidates[0]!r}."
+            f"Name one of them: key={candidates[0]!r} (on the command line --key {candidates[0]})."
         )
     held = f"It holds {_described(entries, entries)}." if entries else "It holds no arrays."
     raise InputError(f"{name} holds no two-dimensional array of numbers. {held}")
@@ -70,7 +70,8 @@ def refuse_names(name: str, what: str, key: str | None, ids: str | None) -> None
         raise InputError(f"{name} is {what} without named parts, but key={key!r} was given. Leave the key out.")
     if ids is not None:
         raise InputError(
-            f"{name} is {what} without named parts, but ids={ids!r} was given. Pass the ids themselves, one per row."
+            f"{name} is {what} without named parts, so there is no {ids!r} to take ids from. In Python pass the ids "
+            "themselves, one per row; for the command line save them beside the rows, as .npz, .parquet or .csv."
         )
 
 

@@ -30,8 +30,10 @@ def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRo
         table = _read_table(path, delimiter, has_header, ids)
     except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         first_line = str(error).partition("\n")[0].strip().rstrip(".")
+        if os.path.getsize(path) == 0:
+            raise InputError(f"{name} is empty, but a table with at least 2 rows is expected.") from None
         raise InputError(
-            f"{name} is not a table in which every line has the same number of cells: {first_line}. "
+            f"{name} could not be read as a table of text with the same number of cells in every line: {first_line}. "
             "Write it again, for example with DataFrame.to_csv(path, index=False)."
         ) from None
     names = table.column_names

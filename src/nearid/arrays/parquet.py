@@ -161,7 +161,7 @@ def _list_column(name: str, schema: Any, key: str | None, id_at: int | None) -> 
         beside = f" beside {len(plain)} numeric columns" if plain else ""
         raise InputError(
             f"{name} has {len(lists)} columns of number lists ({listed(map(repr, lists))}){beside}. "
-            f"Name the one to use, as key={lists[0]!r}."
+            f"Name the one to use: key={lists[0]!r} (on the command line --key {lists[0]})."
         )
     return None
 

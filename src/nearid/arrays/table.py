@@ -65,10 +65,12 @@ def features(
         names = listed(repr(columns[at].name) for at in index)
         notes.append(f"The column {names} of {name} is an index written by pandas; it is not used as a feature.")
     if other:
-        notes.append(f"Columns of {name} that are not numeric are ignored: {listed(map(_described, other))}.")
+        hint = "" if id_at is not None else " If one of them names the rows, pair by it: ids (--ids)."
+        notes.append(f"Columns of {name} that are not numeric are ignored: {listed(map(_described, other))}.{hint}")
     if not positions:
         held = f"Its columns: {listed(repr(column.name) for column in columns)}."
-        raise InputError(f"{name} has no numeric columns to use as features. {held}")
+        hint = " Are its cells separated by something else than this suffix says?" if len(columns) == 1 else ""
+        raise InputError(f"{name} has no numeric columns to use as features. {held}{hint}")
     return Features(positions, tuple(notes))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
 import typer
@@ -35,13 +37,32 @@ def _common(
     pass
 
 
+class Interrupted(BaseException):
+    """Ctrl-C, in a form that no library in between takes for its own."""
+
+
+def _interrupt(*_: object) -> None:
+    raise Interrupted
+
+
 def main() -> None:
-    """Run the command line: 0 done, 2 bad input, 130 interrupted."""
+    """Run the command line: 0 done, 1 output cannot be written, 2 bad input, 130 interrupted."""
+    signal.signal(signal.SIGINT, _interrupt)
     try:
         app()
+        sys.stdout.flush()
     except NearidError as error:
-        print(f"nearid: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("nearid: interrupted; nothing was written.", file=sys.stderr)
-        sys.exit(130)
+        _leave(f"nearid: {error}", 2)
+    except BrokenPipeError:
+        # The reader has seen enough (| head). Nothing may be flushed into the closed pipe at exit.
+        os._exit(0)
+    except OSError as error:
+        _leave(f"nearid: could not write the output: {error.strerror or error}.", 1)
+    except Interrupted:
+        _leave("nearid: interrupted; nothing was written.", 130)
+
+
+def _leave(message: str, code: int) -> None:
+    print(message, file=sys.stderr, flush=True)
+    # Worker threads may still be busy with their blocks, and stdout may be full: neither is waited for.
+    os._exit(code)

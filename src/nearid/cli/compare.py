@@ -38,13 +38,13 @@ def compare(
     target: errors are measured in the target's space, over its diameter, on held-out rows.
     """
     from nearid.errors import InputError
-    from nearid.files import check_target
     from nearid.identifiability.statistical import compare as run
+    from nearid.report.page import check_report
 
     if len(runs) < 2:
         raise InputError(f"Two runs or more are needed to compare; only {runs[0]} was given.")
     if report is not None:
-        check_target(report)
+        check_report(report)
     found = run(
         *runs,
         groups=groups,

@@ -14,11 +14,10 @@ def demo(
     """Train two small autoencoders on handwritten digits from different seeds and compare them layer by layer."""
     from nearid.cli.show import show
     from nearid.demo import EPOCHS, autoencoder_states, compare_layers, digits
-    from nearid.files import check_target
     from nearid.progress import reporting
-    from nearid.report.page import write_report
+    from nearid.report.page import check_report, write_report
 
-    check_target(out)
+    check_report(out)
     images = digits()
     typer.echo(f"{len(images)} handwritten digits of 8 x 8 pixels; training two autoencoders (64-16-64) ...", err=True)
     with reporting() as report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,6 @@ if TYPE_CHECKING:
 
 
 def show(found: Comparison | Comparisons | list[Comparison]) -> None:
-    """Print a table; wide enough for every column where stdout is not a terminal."""
-    console = Console() if sys.stdout.isatty() else Console(width=140)
-    console.print(render(found))
+    """Print a table that fits the terminal; into a pipe or file 140 columns, or what COLUMNS says."""
+    console = Console() if sys.stdout.isatty() else Console(width=int(os.environ.get("COLUMNS", "140")))
+    console.print(render(found, console.width))

@@ -6,7 +6,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from threading import Lock
+from typing import Any, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -25,6 +26,31 @@ def blocks(n: int, width: int) -> list[Block]:
 def cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _OneBlasThread:
+    """Hold BLAS at one thread while any pass runs; passes of several threads may begin and end in any order."""
+
+    def __init__(self) -> None:
+        self._lock, self._holders = Lock(), 0
+        self._limits: Any = None
+
+    def __enter__(self) -> None:
+        from threadpoolctl import threadpool_limits
+
+        with self._lock:
+            self._holders += 1
+            if self._holders == 1:
+                self._limits = threadpool_limits(limits=1, user_api="blas")
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0 and self._limits is not None:
+                self._limits.restore_original_limits()
+
+
+one_blas_thread = _OneBlasThread()
 
 
 def ordered_map(
@@ -52,9 +78,7 @@ def ordered_map(
             if tick:
                 tick()
         return
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+    with one_blas_thread, ThreadPoolExecutor(workers) as pool:
         pending: deque[Future[T]] = deque()
         try:
             for item in items:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -16,7 +16,7 @@ from nearid.groups.maps import Map, MatchMap, apply
 from nearid.moments import Floats, PairMoments
 
 
-class GroupEstimator(TransformerMixin, BaseEstimator):
+class GroupEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Align the rows of X with those of Y by one element of a group.
 
     Attributes
@@ -56,6 +56,10 @@ class GroupEstimator(TransformerMixin, BaseEstimator):
         """Carry rows of X to the space of y."""
         check_is_fitted(self)
         return apply(self.map_, validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
+
+    def predict(self, X: ArrayLike) -> Floats:
+        """The same as `transform`, for tools that score predictions."""
+        return self.transform(X)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """Share of the variance of y that the map explains (total over columns, about their means)."""

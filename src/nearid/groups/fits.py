@@ -45,20 +45,56 @@ def fit_permutation(moments: PairMoments, *, translation: bool = True, scale: bo
 def fit_rigid(moments: PairMoments, *, translation: bool = True, scale: bool = True) -> DenseMap:
     """Orthogonal Procrustes with reflections: R = U V^T of the cross-scatter's SVD, and one scale.
 
-    A narrower source is embedded isometrically. A wider one is rotated and its spare coordinates dropped, which is
-    Procrustes on the target padded with zeros; the scale is then least squares in the target's own space.
+    A narrower source is embedded isometrically. A wider one is rotated and its spare coordinates are dropped; that
+    problem has no closed form and is solved by descent from the best of three starts.
     """
     if not translation:
         moments = moments.about_origin()
-    u, _, vt = np.linalg.svd(moments.xy / (np.abs(moments.xy).max() or 1.0), full_matrices=False)
-    rotation = u @ vt
-    factor = 1.0
-    if scale:
-        wider = len(u) > vt.shape[1]
-        kept = np.sum(rotation * (moments.xx @ rotation)) if wider else np.trace(moments.xx)
-        size = float(kept)
-        factor = float(np.sum(rotation * moments.xy)) / size if size > 0 else 1.0
+    xx, xy = moments.xx, moments.xy
+    if len(xx) > xy.shape[1]:
+        return DenseMap(moments.mean_x, moments.mean_y, _rotate_and_drop(moments, scale))
+    rotation = polar(xy)
+    factor = float(np.sum(rotation * xy)) / (float(np.trace(xx)) or 1.0) if scale else 1.0
     return DenseMap(moments.mean_x, moments.mean_y, factor * rotation)
+
+
+def polar(matrix: Floats) -> Floats:
+    """The matrix with orthonormal rows or columns that is nearest to the given one."""
+    u, _, vt = np.linalg.svd(matrix / (np.abs(matrix).max() or 1.0), full_matrices=False)
+    nearest: Floats = u @ vt
+    return nearest
+
+
+def _rotate_and_drop(moments: PairMoments, scale: bool, steps: int = 100, tol: float = 1e-9) -> Floats:
+    """Minimise |y - s x R|^2 over R with orthonormal columns (fewer than rows) and, where asked, the scale s.
+
+    Each step minimises a bound that touches the error at R (x^T x replaced by its largest eigenvalue), so the error
+    never grows. The starts include the signed permutation, so that the ladder stays nested.
+    """
+    unit_x, unit_y = (float(np.trace(m)) or 1.0 for m in (moments.xx, moments.yy))
+    xx, xy = moments.xx / unit_x, moments.xy / np.sqrt(unit_x) / np.sqrt(unit_y)
+    fixed = np.sqrt(unit_x / unit_y)
+
+    def judged(rotation: Floats) -> tuple[float, float]:
+        """Error up to a constant, and the scale."""
+        gain, size = float(np.sum(rotation * xy)), float(np.sum(rotation * (xx @ rotation)))
+        s = gain / size if scale and size > 0 else fixed
+        return s * s * size - 2 * s * gain, s
+
+    starts = [
+        polar(xy),
+        polar(fit_linear(moments).coefficients),
+        np.sign(fit_permutation(moments).matrix),
+    ]
+    rotation = min(starts, key=lambda r: judged(r)[0])
+    error, s = judged(rotation)
+    bound = float(np.linalg.eigvalsh(xx)[-1])
+    for _ in range(steps):
+        rotation = polar(xy + s * (bound * rotation - xx @ rotation)) if s > 0 else polar(xy)
+        before, (error, s) = error, judged(rotation)
+        if before - error <= tol * abs(before):
+            break
+    return np.asarray(s * np.sqrt(unit_y / unit_x) * rotation)
 
 
 def fit_linear(moments: PairMoments, *, translation: bool = True, ridge: float = 0.0) -> DenseMap:

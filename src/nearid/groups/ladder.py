@@ -84,6 +84,10 @@ def rungs(names: Iterable[str] | str | None = None) -> list[Group]:
     if names is None:
         return list(LADDER.values())
     wanted = [n.strip() for n in (names.split(",") if isinstance(names, str) else names)]
+    if "ica" in wanted:
+        raise InputError(
+            "The ica rung needs unmixing, which this version does not have; there are permutation, rigid, linear."
+        )
     unknown = [n for n in wanted if n not in LADDER]
     if unknown or not wanted:
         given = f"Unknown group {unknown[0]!r}" if unknown else "No group was named"

@@ -27,8 +27,8 @@ class Map(ABC):
         """Apply A alone to rows that are centred already."""
 
     @abstractmethod
-    def rescaled(self, source: float, target: float, dtype: np.dtype) -> Map:
-        """The same map between spaces measured in units of `source` and `target`, at another precision."""
+    def rescaled(self, source: Floats, target: float, dtype: np.dtype) -> Map:
+        """The same map with source columns in units of `source` and the target in units of `target`."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class DenseMap(Map):
         """Apply the matrix to centred rows."""
         return centred @ self.coefficients
 
-    def rescaled(self, source: float, target: float, dtype: np.dtype) -> DenseMap:
+    def rescaled(self, source: Floats, target: float, dtype: np.dtype) -> DenseMap:
         """The same map in other units and precision."""
-        matrix = np.ascontiguousarray(self.coefficients * (source / target), dtype=dtype)
+        matrix = np.ascontiguousarray(self.coefficients * (source / target)[:, None], dtype=dtype)
         return DenseMap(self.source_centre, self.target_centre, matrix)
 
 
@@ -83,9 +83,9 @@ class MatchMap(Map):
         full[self.columns, np.arange(len(self.columns))] = self.weights
         return full
 
-    def rescaled(self, source: float, target: float, dtype: np.dtype) -> MatchMap:
+    def rescaled(self, source: Floats, target: float, dtype: np.dtype) -> MatchMap:
         """The same map in other units and precision."""
-        weights = (self.weights * (source / target)).astype(dtype)
+        weights = (self.weights * (source[self.columns] / target)).astype(dtype)
         return MatchMap(self.source_centre, self.target_centre, self.columns, weights, self.width)
 
 

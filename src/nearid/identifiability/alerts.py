@@ -9,7 +9,7 @@ import numpy as np
 
 from nearid.measures.diameter import Diameter
 from nearid.moments import Floats, PairMoments
-from nearid.spectra import spectrum
+from nearid.spectra import cholesky, spectrum
 
 FEW_ROWS = 10
 DUPLICATE = 1e-10
@@ -24,10 +24,25 @@ class Alert:
 
 
 def alerts(
-    moments: PairMoments, names: tuple[str, str], radii: Floats, diameter: Diameter, notes: Iterable[str]
+    moments: PairMoments,
+    names: tuple[str, str],
+    radii: Floats,
+    traits: Floats,
+    diameter: Diameter,
+    notes: Iterable[str],
 ) -> list[Alert]:
     """All cautions about a pair of inputs."""
     found = [Alert("input", note) for note in notes]
+    p, q = len(moments.mean_x), len(moments.mean_y)
+    if p != q:
+        found.append(
+            Alert(
+                "widths_differ",
+                f"{names[0]} has {p} columns and {names[1]} has {q}: the verdict says whether {names[1]} can be had "
+                f"from {names[0]}, not the other way; compare both ways with symmetric=True (--symmetric).",
+            )
+        )
+    found.extend(_copies(traits))
     n, widest = moments.n, max(len(moments.mean_x), len(moments.mean_y))
     if n < FEW_ROWS * widest:
         advice = "linear fits interpolate noise" if n <= widest else "fits of large groups are noisy"
@@ -56,12 +71,25 @@ def _columns(name: str, scatter: Floats, n: int) -> Iterator[Alert]:
             f"{name} has {len(twins)} pair(s) of columns that are copies of each other up to scale (first: {i} and "
             f"{j}); matching between copies is arbitrary.",
         )
+    if cholesky(scatter[np.ix_(live, live)], n) is not None:
+        return
     rank, possible = spectrum(scatter, n).rank, min(len(live), n - 1)
     if rank < possible:
         yield Alert(
             "rank_deficient",
-            f"{name} has rank {rank} with {len(live)} varying columns: some are linear combinations of others; the "
-            "linear map is the one of least norm.",
+            f"{name} has rank {rank} with {len(live)} varying columns: some are linear combinations of others, as "
+            "far as float64 moments tell (to about 3e-7 of the spread); the linear map is the one of least norm.",
+        )
+
+
+def _copies(traits: Floats) -> Iterator[Alert]:
+    """Rows that repeat stand on both sides of a fold, where they are no longer held out."""
+    copies = len(traits) - len(np.unique(traits))
+    if copies > max(0.005 * len(traits), 1):
+        yield Alert(
+            "repeated_rows",
+            f"About {copies} of {len(traits)} rows repeat others: copies of a held-out row are fitted on, so errors "
+            "are too small. Drop repeated rows.",
         )
 
 

@@ -40,7 +40,7 @@ def bootstrap(errors: Floats, spread: Floats, seed: int) -> Replicates:
     spread : ndarray of shape (n,)
         Error of the constant guess.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 3])
     n = len(spread)
     units = min(n, UNITS)
     unit = rng.permutation(n) % units

@@ -70,7 +70,8 @@ def chance_level(
     width = pair.x.shape[1] + pair.y.shape[1]
     most = max(4 * folds, min(max(ROWS, 10 * width), BYTES // (8 * width)))
     rows = np.arange(pair.n) if kept is None else np.flatnonzero(kept)
-    if len(rows) > most:
+    sampled = len(rows) > most
+    if sampled:
         rows = rng.choice(rows, most, replace=False)
     # Rows are exchangeable once permuted, so one split is as good as another. The target is permuted within each part:
     # then only the products of x with y change, and the rest is computed once.
@@ -83,18 +84,22 @@ def chance_level(
         own = np.random.default_rng(seeds)
         fitted_on, _ = train.permuted(own)
         judged, mixed = test.permuted(own)
-        maps, cca, svcca = fit_split(fitted_on, judged, groups, options, svcca_k)
+        maps, guess, cca, svcca = fit_split(fitted_on, judged, groups, options, svcca_k)
         error = np.array([row_norms(apply(m, x[:cut]) - mixed - judged.mean_y) for m in maps])
-        spread = row_norms(mixed + judged.mean_y - fitted_on.mean_y)
+        spread = row_norms(mixed + judged.mean_y - guess)
         cka = debiased_cka(judged, fourth_moments(test.x, mixed))
-        return error.mean(axis=1), 1 - unexplained_share(error, spread), Similarities(cca, float(np.mean(svcca)), cka)
+        level, r2 = error.mean(axis=1), 1 - unexplained_share(error, spread)
+        if sampled:
+            # With all the rows a fit to noise would be nearer to the constant guess than with these few.
+            level, r2 = np.minimum(level, spread.mean()), np.maximum(r2, 0)
+        return level, r2, Similarities(cca, float(np.mean(svcca)), cka)
 
-    each = np.random.SeedSequence([seed, 2]).spawn(permutations)
+    each = np.random.SeedSequence([seed, 4]).spawn(permutations)
     tick = progress("chance", permutations)
-    errors, r2, similar = zip(*ordered_map(mixed_up, each, tick=tick), strict=True)
+    levels, r2, similar = zip(*ordered_map(mixed_up, each, tick=tick), strict=True)
     mean = Similarities(
         np.mean([s.cca for s in similar], axis=0),
         float(np.mean([s.svcca for s in similar])),
         float(np.mean([s.cka for s in similar])),
     )
-    return Chance(np.array(errors), np.array(r2), mean, len(rows))
+    return Chance(np.array(levels), np.array(r2), mean, len(rows))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from nearid.errors import InputError
 from nearid.identifiability.alerts import Alert
 from nearid.identifiability.evaluate import Similarities
 from nearid.identifiability.verdict import Verdict
@@ -84,7 +85,7 @@ class Views:
     overlay: dict[str, Floats]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Are two runs the same representation: up to which group, and how nearly?
 
@@ -152,6 +153,12 @@ class Comparison:
         cleaned: dict[str, Any] = finite(plain)
         return cleaned
 
+    def __repr__(self) -> str:
+        said = f"{self.verdict.group} ({self.verdict.strength})"
+        return (
+            f"<Comparison {self.names[0]} -> {self.names[1]}: {said}, n={self.n}, d={self.dims[0]} -> {self.dims[1]}>"
+        )
+
     def save_report(self, path: str | os.PathLike[str]) -> None:
         """Write one self-contained HTML page."""
         from nearid.report.page import write_report
@@ -169,7 +176,7 @@ class Comparison:
         return fragment(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparisons(Sequence[Comparison]):
     """Several comparisons: all pairs of some runs, or one pair at several layers.
 
@@ -195,17 +202,27 @@ class Comparisons(Sequence[Comparison]):
     def __iter__(self) -> Iterator[Comparison]:
         return iter(self.results)
 
-    def matrix(self, group: str, what: str = "epsilon") -> Floats:
-        """Source x target matrix of a group's mean epsilon, or of its "r2" or "chance".
+    def __repr__(self) -> str:
+        return f"<Comparisons of {len(self.names)} runs: {', '.join(c.verdict.group for c in self.results)}>"
 
-        Pairs that were compared in one direction only fill both places; the diagonal is 0 (1 for "r2").
+    def matrix(self, group: str, what: str = "epsilon") -> Floats:
+        """Source x target matrix of a group's mean "epsilon", its "r2" or its "chance".
+
+        Errors are not symmetric: below the diagonal there are numbers only with ``symmetric=True``, else NaN. The
+        diagonal is 0 (1 for "r2").
         """
+        known = list(self.results[0].groups)
+        if group not in known:
+            raise InputError(f"{group!r} was not compared; the groups are {', '.join(known)}.")
+        if what not in ("epsilon", "r2", "chance"):
+            raise InputError(f"A matrix shows epsilon, r2 or chance, not {what!r}.")
         full = np.full((len(self.names), len(self.names)), np.nan)
         np.fill_diagonal(full, 1.0 if what == "r2" else 0.0)
         for (i, j), c in zip(self.pairs, self.results, strict=True):
-            for a, b, result in ((i, j, c), (j, i, c.reverse or c)):
-                g = result.groups[group]
-                full[a, b] = g.epsilon.mean if what == "epsilon" else getattr(g, what)
+            for a, b, result in ((i, j, c), (j, i, c.reverse)):
+                if result is not None:
+                    g = result.groups[group]
+                    full[a, b] = g.epsilon.mean if what == "epsilon" else getattr(g, what)
         return full
 
     def to_dict(self) -> dict[str, Any]:

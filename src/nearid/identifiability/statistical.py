@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import platform
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +16,8 @@ from nearid import __version__
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
 from nearid.engines.local import blocks
 from nearid.errors import InputError
-from nearid.folds import assign
-from nearid.groups.ladder import Group, rungs
+from nearid.folds import assign, refuse_constant
+from nearid.groups.ladder import LADDER, Group, rungs
 from nearid.identifiability.alerts import Alert, alerts
 from nearid.identifiability.bootstrap import Replicates, bootstrap, interval
 from nearid.identifiability.chance import Chance, chance_level
@@ -47,7 +49,7 @@ class Settings:
     svcca_k: int | None
     in_sample: bool
     drop_nonfinite: bool
-    permutations: int
+    permutations: int | None
     seed: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,7 +80,7 @@ def compare(
     in_sample: bool = False,
     symmetric: bool = False,
     drop_nonfinite: bool = False,
-    permutations: int = 3,
+    permutations: int | None = None,
     random_state: int = 0,
     names: Sequence[str] | None = None,
     key: str | None = None,
@@ -107,8 +109,8 @@ def compare(
         Also compare in the other direction; the verdict is then the larger group of the two.
     drop_nonfinite : bool, default=False
         Leave out pairs of rows with a NaN or an infinity.
-    permutations : int, default=3
-        Repetitions of the chance level.
+    permutations : int, optional
+        Repetitions of the chance level: 3 by default, 20 where rows are few.
     random_state : int, default=0
         Seed of folds, bootstrap and permutations.
     names : sequence of str, optional
@@ -126,15 +128,17 @@ def compare(
     settings = _settings(
         groups, folds, translation, scale, ridge, svcca_k, in_sample, drop_nonfinite, permutations, random_state
     )
-    sources = _open([x, y, *more], names, key, ids)
+    runs = [x, y, *more]
+    sources = _open(runs, names, key, ids)
+    origins = {rows.name: _origin(run) for rows, run in zip(sources, runs, strict=True)}
     links = list(itertools.combinations(range(len(sources)), 2))
     results = []
     with reporting(progress) as report:
         for i, j in links:
             a, b = sources[i], sources[j]
-            found = _compare_pair(pair_rows(a, b), settings, report)
+            found = _compare_pair(pair_rows(a, b), settings, origins, report)
             if symmetric:
-                found = _both_ways(found, _compare_pair(pair_rows(b, a), settings, report))
+                found = _both_ways(found, _compare_pair(pair_rows(b, a), settings, origins, report))
             results.append(found)
     if len(results) == 1:
         return results[0]
@@ -150,16 +154,18 @@ def _settings(
     svcca_k: int | None,
     in_sample: bool,
     drop_nonfinite: bool,
-    permutations: int,
+    permutations: int | None,
     seed: int,
 ) -> Settings:
-    if not 2 <= folds <= 255:
+    if folds < 2:
         raise InputError(f"folds must be between 2 and 255, not {folds}; in-sample figures come with in_sample=True.")
+    if seed < 0:
+        raise InputError(f"The seed must be a whole number >= 0, not {seed}.")
     if ridge < 0 or not np.isfinite(ridge):
         raise InputError(f"ridge must be a finite number >= 0, not {ridge}.")
     if svcca_k is not None and svcca_k < 1:
         raise InputError(f"svcca_k must be at least 1, not {svcca_k}.")
-    if permutations < 1:
+    if permutations is not None and permutations < 1:
         raise InputError(f"permutations must be at least 1, not {permutations}.")
     options: Options = {"translation": translation, "scale": scale, "ridge": ridge}
     return Settings(tuple(rungs(groups)), folds, options, svcca_k, in_sample, drop_nonfinite, permutations, seed)
@@ -171,56 +177,61 @@ def _open(runs: Sequence[object], names: Sequence[str] | None, key: str | None, 
     each = [ids] * len(runs) if ids is None or isinstance(ids, str) else list(ids)
     if len(each) != len(runs):
         raise InputError(f"{len(runs)} runs but {len(each)} id arrays: give one per run, or the name of a column.")
+    # An .npy file has no entries to choose from; beside files that have some, the key is theirs.
+    plain = [str(r).endswith(".npy") for r in runs]
+    keys = [None if p and not all(plain) else key for p in plain]
     opened = [
-        open_rows(r, key=key, ids=i, name=names[k] if names else None)
-        for k, (r, i) in enumerate(zip(runs, each, strict=True))
+        open_rows(r, key=own, ids=i, name=names[k] if names else None)
+        for k, (r, own, i) in enumerate(zip(runs, keys, each, strict=True))
     ]
-    # Two arrays would both be called "array", two checkpoints of the same name alike.
+    # Two arrays would both be called "array", two files of different folders alike; the caller's own are left alone.
     seen = [o.name for o in opened]
-    if len(set(seen)) < len(seen):
-        for k, o in enumerate(opened):
-            if seen.count(o.name) > 1 or o.name == "array":
-                o.name = f"{o.name} {chr(65 + k % 26)}"
-    return opened
+    renamed = []
+    for k, rows in enumerate(opened, start=1):
+        name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in rows.name)
+        rows = copy(rows)
+        rows.name = f"{name} {k}" if seen.count(rows.name) > 1 else name
+        renamed.append(rows)
+    return renamed
 
 
-def _compare_pair(pair: Pair, settings: Settings, report: Progress) -> Comparison:
+def _origin(run: object) -> str:
+    """Where a run came from: the path of a file, the kind of anything else."""
+    return os.path.abspath(run) if isinstance(run, str | os.PathLike) else type(run).__name__
+
+
+def _compare_pair(pair: Pair, settings: Settings, origins: dict[str, str], report: Progress) -> Comparison:
     """Compare two inputs in one direction."""
     s, names = settings, (pair.x.name, pair.y.name)
-    if pair.n < 2 * s.folds:
-        raise InputError(
-            f"{pair.n} paired rows are too few for {s.folds} folds: give at least {2 * s.folds} rows or fewer folds."
-        )
     fold = assign(pair.n, s.folds, s.seed)
     parts, moments = gather(pair, fold, s.folds, drop_nonfinite=s.drop_nonfinite, progress=report)
     if min(p.n for p in parts.parts) < 2:
         raise InputError(f"Only {moments.n} rows are left without NaN or Inf, too few for {s.folds} folds.")
-    for name, scatter in zip(names, (moments.xx, moments.yy), strict=True):
-        if not np.any(np.diag(scatter) > 0):
-            raise InputError(f"Every column of {name} is constant: there is no representation to compare.")
+    refuse_constant(names, moments)
 
     fits = fit_held_out(parts, s.groups, s.options, s.svcca_k)
-    found = evaluate(pair, fold, parts, moments, fits.maps, progress=report)
+    found = evaluate(pair, fold, parts, moments, fits, progress=report)
     kept = slice(None) if parts.kept is None else parts.kept
     work = len(blocks(pair.n, 8 * pair.y.shape[1]))
     diameter = search(
-        lambda a, b: pair.read_y(a, b),
-        lambda i: pair.take_y(i),
+        pair.read_y,
+        pair.take_y,
         found.radii,
-        moments.mean_y,
+        found.origin,
         tick=report("diameter", SWEEPS * work),
     )
     errors, spread = found.errors[:, kept], found.spread[kept]
     replicates = bootstrap(errors, spread, s.seed)
     unexplained = unexplained_share(errors, spread)
-    chance = chance_level(pair, parts.kept, s.groups, s.options, s.folds, s.svcca_k, s.permutations, s.seed, report)
+    permutations = s.permutations or (20 if moments.n * max(pair.x.shape[1], pair.y.shape[1]) < 100_000 else 3)
+    chance = chance_level(pair, parts.kept, s.groups, s.options, s.folds, s.svcca_k, permutations, s.seed, report)
     groups = _results(s, pair, errors, unexplained, diameter, replicates, chance)
     verdict = decide([g.name for g in s.groups], unexplained, chance.r2.max(axis=0), replicates)
 
     in_sample = in_similar = None
     if s.in_sample:
         whole = fit_in_sample(moments, s.groups, s.options, s.svcca_k)
-        again = evaluate(pair, fold, parts, moments, whole.maps, progress=report)
+        again = evaluate(pair, fold, parts, moments, whole, progress=report)
         flat, base = again.errors[:, kept], again.spread[kept]
         in_sample = _results(s, pair, flat, unexplained_share(flat, base), diameter)
         in_similar = Similarities(whole.cca, whole.svcca, cka_from_moments(moments))
@@ -228,10 +239,12 @@ def _compare_pair(pair: Pair, settings: Settings, report: Progress) -> Compariso
     notes = list(pair.notes)
     if parts.kept is not None:
         notes.append(f"{pair.n - moments.n} of {pair.n} pairs of rows held NaN or Inf and were dropped.")
-    cautions = alerts(moments, names, found.radii[kept], diameter, notes)
+    cautions = alerts(moments, names, found.radii[kept], found.traits[kept], diameter, notes)
     prints = {name: rows.fingerprint() for name, rows in zip(names, (pair.x, pair.y), strict=True)}
     if len(set(prints.values())) < 2:
-        cautions.insert(0, Alert("same_input", "Both inputs look like the same array: their fingerprints are equal."))
+        cautions.insert(
+            0, Alert("same_input", f"{names[0]} and {names[1]} hold the same numbers: fingerprints are equal.")
+        )
     return Comparison(
         names=names,
         n=moments.n,
@@ -252,7 +265,13 @@ def _compare_pair(pair: Pair, settings: Settings, report: Progress) -> Compariso
             "options": s.to_dict(),
             "chance_rows": chance.rows,
             "inputs": [
-                {"name": n, "shape": list(r.shape), "dtype": str(r.dtype), "fingerprint": prints[n]}
+                {
+                    "name": n,
+                    "source": origins[n],
+                    "shape": list(r.shape),
+                    "dtype": str(r.dtype),
+                    "fingerprint": prints[n],
+                }
                 for n, r in zip(names, (pair.x, pair.y), strict=True)
             ],
         },
@@ -298,9 +317,15 @@ def _results(
 
 
 def _both_ways(there: Comparison, back: Comparison) -> Comparison:
-    """Join two directions; what holds both ways is the larger group of the two verdicts, or none."""
-    order = ["permutation", "rigid", "linear", "none"]
-    if order.index(back.verdict.group) > order.index(there.verdict.group):
-        worse = replace(back.verdict, reason=f"From {back.names[0]} to {back.names[1]}: {back.verdict.reason}")
-        there = replace(there, verdict=worse)
-    return replace(there, reverse=back)
+    """Join two directions; what holds both ways is the worse verdict: the larger group, or less explained."""
+    order = [*LADDER, "none"]
+
+    def standing(c: Comparison) -> tuple[int, float]:
+        return order.index(c.verdict.group), -c.groups[c.verdict.group].r2 if c.verdict.group in c.groups else 0.0
+
+    further = [a for a in back.alerts if a not in there.alerts]
+    joined = replace(there, reverse=back, alerts=[*there.alerts, *further])
+    if standing(back) <= standing(there):
+        return joined
+    reason = f"From {back.names[0]} to {back.names[1]}: {back.verdict.reason}"
+    return replace(joined, verdict=replace(back.verdict, reason=reason))

@@ -103,7 +103,10 @@ def _reason(names: Sequence[str], r2: Floats, chosen: int, best: int) -> str:
     title = LADDER[names[chosen]].title
     said = f"A {title} explains {_percent(r2[chosen])} of the target's variance on held-out rows"
     if chosen == best:
-        said += ", and no smaller group explains as much" if chosen else ", and no larger group does better"
+        if chosen:
+            said += ", and no smaller group explains as much"
+        elif len(names) > 1:
+            said += ", and no larger group does better"
     else:
         said += f", within the margin of what a {LADDER[names[best]].title} explains ({_percent(r2[best])})"
     smaller = chosen - 1
@@ -115,5 +118,7 @@ def _reason(names: Sequence[str], r2: Floats, chosen: int, best: int) -> str:
 def _percent(share: float) -> str:
     """A share in percent, with as many digits as tell it from 100."""
     share = float(share)
-    digits = 1 if share < 0.99 else min(4, int(np.ceil(-np.log10(max(1 - share, 1e-6)))))
+    if share > 0.99999:
+        return "more than 99.999%"
+    digits = 1 if share < 0.99 else int(np.ceil(-np.log10(1 - share)))
     return f"{100 * share:.{digits}f}%"

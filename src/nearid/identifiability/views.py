@@ -72,13 +72,17 @@ def _overlay(
     options: Options,
     seed: int,
 ) -> dict[str, Floats]:
-    """Both runs in the plane of the target's first two principal components."""
+    """Both runs in the plane of the target's first two principal components, in units of its size."""
+    from scipy.linalg import eigh
+
     rows = np.arange(pair.n) if kept is None else np.flatnonzero(kept)
     if len(rows) > OVERLAY_ROWS:
         rows = np.sort(np.random.default_rng([seed, 2]).choice(rows, OVERLAY_ROWS, replace=False))
     x, y = pair.take(rows)
-    _, vectors = np.linalg.eigh(moments.yy)
-    plane = vectors[:, ::-1][:, :2]
+    d = len(moments.yy)
+    _, vectors = eigh(moments.yy, subset_by_index=[max(d - 2, 0), d - 1])
+    # In units of the target's size: what is drawn has no units, and may come in any.
+    plane = vectors[:, ::-1] / np.sqrt(np.trace(moments.yy) / moments.n)
     pictures = {"target": (y - moments.mean_y) @ plane}
     # The source as it is, in its own first columns where the widths differ, brought to the target's size.
     width = min(x.shape[1], y.shape[1])

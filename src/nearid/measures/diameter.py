@@ -14,8 +14,10 @@ from threading import Lock
 
 import numpy as np
 
-from nearid.arrays import open_rows
+from nearid.arrays import Rows, first_nonfinite, open_rows
 from nearid.engines.local import blocks, ordered_map
+from nearid.errors import InputError
+from nearid.folds import LARGEST
 from nearid.moments import Floats
 
 # Multiply-adds of an exact search: about three seconds on two cores.
@@ -64,17 +66,34 @@ def diameter(points: object, *, budget: float = BUDGET) -> Diameter:
     """
     rows = open_rows(points)
     mean, parts = np.zeros(rows.shape[1]), blocks(*rows.shape)
-    for part in ordered_map(lambda b: rows.read(*b).sum(axis=0, dtype=np.float64), parts):
-        mean += part / rows.shape[0]
-    radii = np.concatenate(list(ordered_map(lambda b: distances(rows.read(*b), mean), parts)))
-    return search(rows.read, rows.take, radii, mean, budget=budget)
+    with np.errstate(invalid="ignore", over="ignore"):
+        for part in ordered_map(lambda b: rows.read(*b).sum(axis=0, dtype=np.float64) / rows.shape[0], parts):
+            mean += part
+    if not np.isfinite(mean).all():
+        _refuse_nonfinite(rows)
+    centre = mean.astype(rows.dtype).astype(np.float64)
+    radii = np.concatenate(list(ordered_map(lambda b: _distances(rows.read(*b), centre), parts)))
+    if not radii.max() < LARGEST:
+        raise InputError(
+            f"Squares of the values of {rows.name} leave the range of float64; divide it by its typical size."
+        )
+    return search(rows.read, rows.take, radii, centre, budget=budget)
 
 
-def distances(block: Floats, point: Floats) -> Floats:
+def _distances(block: Floats, point: Floats) -> Floats:
     """Distances of rows from a point, in float64."""
     gap = np.subtract(block, point, dtype=np.float64)
-    lengths: Floats = np.sqrt(np.einsum("ij,ij->i", gap, gap))
+    with np.errstate(over="ignore"):
+        lengths: Floats = np.sqrt(np.einsum("ij,ij->i", gap, gap))
     return lengths
+
+
+def _refuse_nonfinite(rows: Rows) -> None:
+    for start, stop in blocks(*rows.shape):
+        bad = first_nonfinite(rows.read(start, stop), start)
+        if bad:
+            raise InputError(f"{rows.name} has {bad[2]} at row {bad[0]}, column {bad[1]} (counted from 0).")
+    raise InputError(f"Sums of the values of {rows.name} leave the range of float64; divide it by its typical size.")
 
 
 def search(
@@ -93,8 +112,9 @@ def search(
     read, take : callable
         Rows start..stop, and rows by index; each of shape (m, d).
     radii : ndarray of shape (n,)
-        Distance of each row from `centre`; rows with a NaN are left out.
+        Distance of each row from `centre`, exact or rounded up; rows with a NaN are left out.
     centre : ndarray of shape (d,)
+        A point near the middle that the rows' own precision holds exactly.
     """
     order = np.argsort(-radii)
     order = order[: len(order) - int(np.isnan(radii).sum())]
@@ -131,10 +151,9 @@ def _farthest_pair(points: Floats, sorted_radii: Floats, centre: Floats, bound: 
     in float64, so the result is what all pairs in float64 would give.
     """
     size = float(sorted_radii[0]) or 1.0
-    dtype = np.dtype(np.float32) if points.dtype == np.float32 else np.dtype(np.float64)
-    z = np.subtract(points, centre, dtype=np.float64) / size
-    left, right = _half_squares(z, dtype)
-    slack = 4 * z.shape[1] * float(np.finfo(dtype).eps)
+    z = _unit_rows(points, centre, size)
+    left, right = _half_squares(z)
+    slack = 4 * z.shape[1] * float(np.finfo(z.dtype).eps)
     best = Longest(bound)
 
     def search_row(block: tuple[int, int]) -> None:
@@ -147,7 +166,7 @@ def _farthest_pair(points: Floats, sorted_radii: Floats, centre: Floats, bound: 
             top = float(tile.max())
             floor = (best.length / size) ** 2 / 2
             if top + slack > floor:
-                best.offer(*_measure(points, z, tile, max(top, floor) - slack, i, j))
+                best.offer(*_measure(points, tile, max(top, floor) - slack, i, j))
 
     for _ in ordered_map(search_row, [(i, min(i + TILE, len(z))) for i in range(0, len(z), TILE)]):
         pass
@@ -167,32 +186,37 @@ class Longest:
                 self.length, self.pair = length, pair
 
 
-def _half_squares(z: Floats, dtype: np.dtype) -> tuple[Floats, Floats]:
+def _unit_rows(rows: Floats, centre: Floats, size: float) -> Floats:
+    """Rows about the centre, in units of `size` and in their own precision, in which any size is safe to square."""
+    z = rows - centre.astype(rows.dtype)
+    z /= rows.dtype.type(size)
+    return z
+
+
+def _half_squares(z: Floats) -> tuple[Floats, Floats]:
     """Rows [z, h, 1] and [-z, 1, h] with h = |z|^2 / 2: their product is |z_i - z_j|^2 / 2, with no further sweep."""
     half = np.einsum("ij,ij->i", z, z)[:, None] / 2
     one = np.ones_like(half)
-    return np.hstack([z, half, one], dtype=dtype, casting="same_kind"), np.hstack(
-        [-z, one, half], dtype=dtype, casting="same_kind"
-    )
+    return np.hstack([z, half, one]), np.hstack([-z, one, half])
 
 
-def _measure(points: Floats, z: Floats, tile: Floats, floor: float, i: int, j: int) -> tuple[float, tuple[int, int]]:
+def _measure(points: Floats, tile: Floats, floor: float, i: int, j: int) -> tuple[float, tuple[int, int]]:
     """Measure in float64 the pairs of a tile that stand above the floor; the longest of them."""
     close = tile >= floor
     if int(np.count_nonzero(close)) > 4096:
         # Many ties (points on a grid): one product in float64 is cheaper than pair by pair.
-        left, right = (
-            _half_squares(z[i : i + tile.shape[0]], z.dtype)[0],
-            _half_squares(z[j : j + tile.shape[1]], z.dtype)[1],
-        )
-        tile = left @ right.T
+        rows, cols = (points[a : a + m].astype(np.float64) for a, m in zip((i, j), tile.shape, strict=True))
+        middle = rows.mean(axis=0)
+        size = float(np.abs(rows - middle).max()) or 1.0
+        tile = _half_squares((rows - middle) / size)[0] @ _half_squares((cols - middle) / size)[1].T
         close = tile >= tile.max()
-    p, q = np.nonzero(close)
-    p, q = p[:4096] + i, q[:4096] + j
-    gap = np.subtract(points[p], points[q], dtype=np.float64)
-    lengths = np.sqrt(np.einsum("ij,ij->i", gap, gap))
-    k = int(lengths.argmax()) if len(lengths) else -1
-    return (float(lengths[k]), (int(p[k]), int(q[k]))) if k >= 0 else (0.0, (0, 0))
+    p, q = (at[:4096] for at in np.nonzero(close))
+    if not len(p):
+        return 0.0, (0, 0)
+    gap = np.subtract(points[p + i], points[q + j], dtype=np.float64)
+    lengths = np.linalg.norm(gap, axis=1)
+    k = int(lengths.argmax())
+    return float(lengths[k]), (int(p[k] + i), int(q[k] + j))
 
 
 def _bracket(
@@ -230,18 +254,20 @@ def _farthest(
     tick: Callable[[], object] | None,
 ) -> tuple[Floats, np.ndarray]:
     """For each point, the distance of the farthest row (rounded up) and which row that is."""
-    around = points - centre
+    size = float(np.nanmax(radii)) or 1.0
+    around = (points - centre) / size
     sizes = np.einsum("ij,ij->i", around, around)
 
     def reach(block: tuple[int, int]) -> tuple[Floats, np.ndarray]:
         rows = read(*block)
         # |y - t|^2 = |y - c|^2 - 2 (y - c).(t - c) + |t - c|^2, of which the radii know the first term.
-        inner = (rows - centre.astype(rows.dtype)) @ around.T.astype(rows.dtype)
-        known = radii[slice(*block)]
+        inner = _unit_rows(rows, centre, size) @ around.T.astype(rows.dtype)
+        known = radii[slice(*block)] / size
         far = (known**2)[:, None] - 2 * inner + sizes
         far[np.isnan(known)] = 0
-        slack = 1 + 4 * rows.shape[1] * float(np.finfo(rows.dtype).eps)
-        return np.sqrt(far.max(axis=0)) * slack, far.argmax(axis=0) + block[0]
+        # Products of rows of unit size are off by at most d units in the last place, twice for the rounding of rows.
+        slack = 8 * rows.shape[1] * float(np.finfo(rows.dtype).eps)
+        return np.sqrt(far.max(axis=0) + slack) * size, far.argmax(axis=0) + block[0]
 
     longest, where = np.zeros(len(points)), np.zeros(len(points), dtype=np.intp)
     for length, row in ordered_map(reach, blocks(len(radii), 8 * points.shape[1]), tick=tick):

@@ -12,7 +12,7 @@ import numpy as np
 
 from nearid.arrays import open_rows, pair_rows
 from nearid.engines.local import blocks, ordered_map
-from nearid.folds import FoldMoments, assign, fold_moments
+from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
 from nearid.moments import Floats, PairMoments
 from nearid.spectra import cholesky, resolution, spectrum
 
@@ -173,4 +173,6 @@ def debiased_cka(moments: PairMoments, fourth: Floats) -> float:
 
 def _moments(x: object, y: object, folds: int, seed: int) -> FoldMoments:
     pair = pair_rows(open_rows(x), open_rows(y))
-    return fold_moments(pair, assign(pair.n, folds, seed), folds)
+    parts = fold_moments(pair, assign(pair.n, folds, seed), folds)
+    refuse_constant((pair.x.name, pair.y.name), parts.all)
+    return parts

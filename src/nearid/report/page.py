@@ -6,12 +6,14 @@ import json
 import os
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nearid import __version__
-from nearid.files import write_text
+from nearid.errors import InputError
+from nearid.files import check_target, write_text
 from nearid.identifiability.result import finite
 from nearid.report import plots
 from nearid.report.tables import headline, number, span
@@ -26,7 +28,14 @@ def write_report(
     found: Sequence[Comparison], path: str | os.PathLike[str], title: str = "Are these the same representation?"
 ) -> None:
     """Write the page for some comparisons, atomically."""
-    write_text(path, page(found, title))
+    write_text(check_report(path), page(found, title))
+
+
+def check_report(path: str | os.PathLike[str]) -> Path:
+    """Refuse a place where a page cannot or should not be written, such as a file of data."""
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"A report is an HTML page: name it something.html, not {Path(path).name}.")
+    return check_target(path)
 
 
 def page(found: Sequence[Comparison], title: str = "Are these the same representation?") -> str:

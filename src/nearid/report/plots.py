@@ -19,8 +19,8 @@ SOURCE, TARGET, CHANCE = "#CC79A7", "#0072B2", "#999999"
 def figure(data: list[dict[str, Any]], x: str = "", y: str = "", **layout: Any) -> Figure:
     """A figure with titled axes."""
     base: dict[str, Any] = {
-        "xaxis": {"title": {"text": x}},
-        "yaxis": {"title": {"text": y}},
+        "xaxis": {"title": {"text": x}, "automargin": True},
+        "yaxis": {"title": {"text": y}, "automargin": True},
         "margin": {"l": 60, "r": 20, "t": 30, "b": 50},
         "height": 340,
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
@@ -216,7 +216,7 @@ def matrix(names: list[str], values: list[list[float]], title: str) -> Figure:
         [heat],
         "target",
         "source",
-        yaxis={"autorange": "reversed", "title": {"text": "source"}},
+        yaxis={"autorange": "reversed", "title": {"text": "source", "standoff": 12}, "automargin": True},
         title={"text": title},
         height=380,
     )

@@ -14,8 +14,13 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from nearid.groups.ladder import LADDER
+
 if TYPE_CHECKING:
-    from nearid.identifiability.result import Comparison, GroupResult
+    from nearid.identifiability.result import Comparison
+
+# From so many columns of text on, a table shows all it has.
+WIDE = 105
 
 COLOURS = {"permutation": "green", "rigid": "cyan", "linear": "yellow", "none": "red"}
 
@@ -35,24 +40,23 @@ def span(low: float, high: float, digits: int = 3) -> str:
 def as_text(found: Comparison | Iterable[Comparison], width: int = 120) -> str:
     """Render without colours."""
     buffer = StringIO()
-    Console(file=buffer, width=width, no_color=True).print(render(found))
+    Console(file=buffer, width=width, no_color=True).print(render(found, width))
     return buffer.getvalue().rstrip()
 
 
-def render(found: Comparison | Iterable[Comparison]) -> RenderableType:
-    """A comparison in full, or several as one row each."""
+def render(found: Comparison | Iterable[Comparison], width: int) -> RenderableType:
+    """A comparison in full, or several as one row each, for so many columns of text."""
     from nearid.identifiability.result import Comparison
 
-    return _one(found) if isinstance(found, Comparison) else many(found)
+    return _one(found, width) if isinstance(found, Comparison) else many(found, width)
 
 
-def _one(c: Comparison) -> RenderableType:
-    parts: list[RenderableType] = [_verdict(c), _ladder(c)]
-    parts.append(_similarity(c))
+def _one(c: Comparison, width: int) -> RenderableType:
+    parts: list[RenderableType] = [_verdict(c), _ladder(c, width), _similarity(c)]
     if c.reverse is not None:
-        parts.append(_ladder(c.reverse))
-    parts.extend(_alerts(a.message for a in c.alerts))
-    return Group(*parts)
+        parts += [Text(f"\nThe other direction: {headline(c.reverse)}. {c.reverse.verdict.reason}")]
+        parts += [_ladder(c.reverse, width)]
+    return Group(*parts, *_alerts(a.message for a in c.alerts))
 
 
 def _verdict(c: Comparison) -> Panel:
@@ -64,37 +68,41 @@ def _verdict(c: Comparison) -> Panel:
 
 def headline(c: Comparison) -> str:
     """The verdict in a line."""
-    if c.verdict.group == "none":
+    verdict = c.verdict
+    if verdict.group == "none":
         return "Not the same representation up to any group of the ladder"
-    title = {"permutation": "a signed permutation", "rigid": "a rigid motion", "linear": "a linear map"}
-    return f"The same representation, {c.verdict.strength}, up to {title[c.verdict.group]}"
+    up_to = f"up to a {LADDER[verdict.group].title}"
+    if c.dims[0] != c.dims[1]:
+        return f"The target is contained in the source, {verdict.strength}, {up_to}"
+    return {
+        "in part": f"Partly the same representation, {up_to}",
+        "weakly": f"Only weakly alike, {up_to}",
+    }.get(verdict.strength, f"The same representation, {verdict.strength}, {up_to}")
 
 
-def _ladder(c: Comparison) -> Table:
+def _ladder(c: Comparison, width: int) -> Table:
+    """All figures of each group; where the terminal is narrow, the quantiles go first."""
     table = Table(
         title=f"{escape(c.names[0])} -> {escape(c.names[1])}: error / diameter, held out (n = {c.n:,}, "
         f"d = {c.dims[0]} -> {c.dims[1]})",
         title_justify="left",
         box=SIMPLE_HEAD,
+        padding=(0, 1) if width >= WIDE else (0, 0, 0, 1),
     )
-    table.add_column("group")
-    for head in ("mean (95% interval)", "median", "95%", "max", "chance", "R2 (95% interval)"):
-        table.add_column(head, justify="right")
+    quantiles = ("median", "95%", "max") if width >= WIDE else () if c.in_sample else ("max",)
+    for head in ("group", "mean [95% interval]", *quantiles, "chance", "R2 [95% interval]"):
+        table.add_column(head, justify="left" if head == "group" else "right", no_wrap=True)
     if c.in_sample:
-        table.add_column("in sample", justify="right")
+        table.add_column("in sample", justify="right", no_wrap=True)
     for name, g in c.groups.items():
-        chosen = "bold" if name == c.verdict.group else ""
-        table.add_row(*_ladder_row(name, g, c.in_sample), style=chosen)
+        e = g.epsilon
+        known = {"median": e.median, "95%": e.q95, "max": e.max}
+        row = [name, f"{number(e.mean)} {span(e.low, e.high)}", *(number(known[q]) for q in quantiles)]
+        row += [number(g.chance), f"{number(g.r2)} {span(g.r2_low, g.r2_high)}"]
+        if c.in_sample:
+            row.append(number(c.in_sample[name].epsilon.mean))
+        table.add_row(*row, style="bold" if name == c.verdict.group else "")
     return table
-
-
-def _ladder_row(name: str, g: GroupResult, in_sample: dict[str, GroupResult] | None) -> list[str]:
-    e = g.epsilon
-    row = [name, f"{number(e.mean)} {span(e.low, e.high)}", number(e.median), number(e.q95), number(e.max)]
-    row += [number(g.chance), f"{number(g.r2)} {span(g.r2_low, g.r2_high)}"]
-    if in_sample:
-        row.append(number(in_sample[name].epsilon.mean))
-    return row
 
 
 def _similarity(c: Comparison) -> Text:
@@ -113,28 +121,29 @@ def _alerts(messages: Iterable[str]) -> list[Text]:
     return [Text(f"! {m}", style="yellow") for m in messages]
 
 
-def many(found: Iterable[Comparison]) -> RenderableType:
-    """Several comparisons, a row each, as in a paper's table."""
+def many(found: Iterable[Comparison], width: int) -> RenderableType:
+    """Several comparisons, a row each, as in a paper's table; in a narrow terminal without intervals."""
     results = list(found)
+    wide = width >= WIDE
     table = Table(
-        title="mean error / diameter, held out (± half of the 95% interval)", title_justify="left", box=SIMPLE_HEAD
+        title="mean error / diameter, held out" + (" (± half of the 95% interval)" if wide else ""),
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1) if wide else (0, 0, 0, 1),
     )
-    table.add_column("source", overflow="fold")
-    table.add_column("target", overflow="fold")
-    groups = list(results[0].groups)
-    for name in groups:
-        table.add_column(name, justify="right", no_wrap=True)
-    for head in ("best R2", "CCA", "verdict"):
-        table.add_column(head, justify="right")
+    table.add_column("pair", overflow="fold")
+    for head in (*results[0].groups, "best R2", *(["CCA"] if wide else []), "verdict"):
+        table.add_column(head, justify="right", no_wrap=True)
     for c in results:
-        cells = [f"{number(e.mean)} ±{number((e.high - e.low) / 2)}" for e in (g.epsilon for g in c.groups.values())]
-        table.add_row(
-            escape(c.names[0]),
-            escape(c.names[1]),
-            *cells,
-            number(max(g.r2 for g in c.groups.values())),
-            number(float(np.mean(c.similarity.cca))),
-            Text(f"{c.verdict.group} ({c.verdict.strength})", style=COLOURS[c.verdict.group]),
-        )
-    said = {a.message for c in results for a in c.alerts}
-    return Group(table, *_alerts(sorted(said)))
+        cells = []
+        for g in c.groups.values():
+            half = (g.epsilon.high - g.epsilon.low) / 2
+            cells.append(f"{number(g.epsilon.mean)} ±{number(half)}" if wide else number(g.epsilon.mean))
+        cells.append(number(max(g.r2 for g in c.groups.values())))
+        if wide:
+            cells.append(number(float(np.mean(c.similarity.cca))))
+        said = f"{c.verdict.group} ({c.verdict.strength})" if wide else f"{c.verdict.group}\n{c.verdict.strength}"
+        pair = f"{c.names[0]} -> {c.names[1]}" if wide else f"{c.names[0]}\n-> {c.names[1]}"
+        table.add_row(escape(pair), *cells, Text(said, style=COLOURS[c.verdict.group]))
+    said_once = {a.message for c in results for a in c.alerts}
+    return Group(table, *_alerts(sorted(said_once)))
