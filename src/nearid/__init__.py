@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from nearid.identifiability.statistical import compare
     from nearid.measures.diameter import diameter
     from nearid.measures.similarity import cca, linear_cka, svcca
+    from nearid.unmix.estimators import ICA, Whitening
 
 # Loaded on first use, so that importing nearid and asking for help cost nothing.
 _HOMES = {
+    "ICA": "nearid.unmix.estimators",
     "Comparison": "nearid.identifiability.result",
     "Comparisons": "nearid.identifiability.result",
     "InputError": "nearid.errors",
@@ -22,6 +24,7 @@ _HOMES = {
     "NearidError": "nearid.errors",
     "Rigid": "nearid.groups.estimators",
     "SignedPermutation": "nearid.groups.estimators",
+    "Whitening": "nearid.unmix.estimators",
     "cca": "nearid.measures.similarity",
     "compare": "nearid.identifiability.statistical",
     "diameter": "nearid.measures.diameter",
@@ -30,6 +33,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "ICA",
     "Comparison",
     "Comparisons",
     "InputError",
@@ -37,6 +41,7 @@ __all__ = [
     "NearidError",
     "Rigid",
     "SignedPermutation",
+    "Whitening",
     "__version__",
     "cca",
     "compare",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
-from nearid.arrays import Pair, first_nonfinite
+from nearid.arrays import Pair, Rows, Single, first_nonfinite
 from nearid.engines.local import blocks, ordered_map
 from nearid.errors import InputError
 from nearid.moments import Floats, Moments, PairMoments, total
@@ -86,18 +86,33 @@ def fold_moments(
     drop_nonfinite : bool
         Leave out pairs of rows with a NaN or an infinity; otherwise such a value is an error that names its place.
     """
-    shift = _shift(pair)
-    parts, kept = _gather(pair, fold, folds, drop_nonfinite, shift, tick)
+    parts, kept = _moments(pair, fold, folds, drop_nonfinite, tick)
+    return FoldMoments(parts, pair.x.shape[1], kept)
+
+
+def row_moments(
+    rows: Rows, *, drop_nonfinite: bool = False, tick: Callable[[], object] | None = None
+) -> tuple[Moments, np.ndarray | None]:
+    """Moments of the rows of one input, in one pass; and which rows are in use, None when that is all."""
+    parts, kept = _moments(Single(rows), np.zeros(rows.shape[0], dtype=np.uint8), 1, drop_nonfinite, tick)
+    return parts[0], kept
+
+
+def _moments(
+    rows: Pair | Single, fold: np.ndarray, folds: int, drop_nonfinite: bool, tick: Callable[[], object] | None
+) -> tuple[list[Moments], np.ndarray | None]:
+    shift = _shift(rows)
+    parts, kept = _gather(rows, fold, folds, drop_nonfinite, shift, tick)
     whole = total(parts)
     # Far from the mean, a shift lets digits cancel: then the mean just found is a better one.
     spread = np.sqrt(np.diag(whole.scatter) / max(whole.n, 1))
     if np.any(np.abs(whole.mean - shift) > 1e3 * spread):
-        parts, kept = _gather(pair, fold, folds, drop_nonfinite, whole.mean, None)
-    return FoldMoments(parts, pair.x.shape[1], None if kept.all() else kept)
+        parts, kept = _gather(rows, fold, folds, drop_nonfinite, whole.mean, None)
+    return parts, None if kept.all() else kept
 
 
 def _gather(
-    pair: Pair,
+    source: Pair | Single,
     fold: np.ndarray,
     folds: int,
     drop_nonfinite: bool,
@@ -105,19 +120,19 @@ def _gather(
     tick: Callable[[], object] | None,
 ) -> tuple[list[Moments], np.ndarray]:
     """One pass: moments of each fold from sums about `shift`, and which rows are in use."""
-    p, width = pair.x.shape[1], len(shift)
-    kept = np.ones(pair.n, dtype=bool)
+    width = len(shift)
+    kept = np.ones(source.n, dtype=bool)
 
     def sums(block: tuple[int, int]) -> Iterator[tuple[int, Floats, Floats]]:
-        x, y = pair.read(*block)
+        sides = source.read(*block)
         label = fold[slice(*block)]
         for k in range(folds):
             rows = np.flatnonzero(label == k)
-            z = _shifted(x, y, rows, shift)
+            z = _shifted(sides, rows, shift)
             first = z.sum(axis=0)
             if not np.isfinite(first).all():
                 if not drop_nonfinite:
-                    _refuse(pair, x, y, block[0])
+                    _refuse(source, sides, block[0])
                 good = np.isfinite(z).all(axis=1)
                 kept[rows[~good] + block[0]] = False
                 z = z[good]
@@ -129,25 +144,28 @@ def _gather(
     # Where products are large, one fold's at a time is held, and BLAS has all threads to itself.
     alone = 4 * second.nbytes > PARTIAL_BYTES
     task: Callable[[tuple[int, int]], Iterable[tuple[int, Floats, Floats]]] = sums if alone else lambda b: list(sums(b))
-    for found in ordered_map(task, blocks(pair.n, width), workers=1 if alone else None, tick=tick):
+    for found in ordered_map(task, blocks(source.n, width), workers=1 if alone else None, tick=tick):
         for k, (count, linear, square) in enumerate(found):
             n[k] += count
             first[k] += linear
             second[k] += square
-    for name, columns in ((pair.x.name, slice(p)), (pair.y.name, slice(p, None))):
+    start = 0
+    for rows, _ in source.sides:
+        columns = slice(start, start + rows.shape[1])
+        start = columns.stop
         largest = np.diagonal(second, axis1=1, axis2=2)[:, columns].max()
         vanished = largest == 0 and first[:, columns].any()
         if not largest < LARGEST**2 or 0 < largest < LARGEST**-2 or vanished:
             raise InputError(
-                f"Fourth powers of the values of {name} leave the range of float64; divide it by its typical size."
+                f"Fourth powers of the values of {rows.name} leave the range of float64; divide it by its typical size."
             )
     return [Moments.from_sums(int(n[k]), first[k], second[k], shift) for k in range(folds)], kept
 
 
-def _shift(pair: Pair) -> Floats:
+def _shift(source: Pair | Single) -> Floats:
     """A point amid the rows to take sums about: 0 where that is as good, so that nothing need be subtracted."""
-    x, y = pair.take(np.unique(np.linspace(0, pair.n - 1, 256).astype(int)))
-    z = np.hstack([x, y], dtype=np.float64)
+    sample = np.unique(np.linspace(0, source.n - 1, 256).astype(int))
+    z = np.hstack(source.take(sample), dtype=np.float64)
     shift = np.zeros(z.shape[1])
     for j, column in enumerate(z.T):
         seen = column[np.isfinite(column)]
@@ -157,10 +175,14 @@ def _shift(pair: Pair) -> Floats:
     return shift
 
 
-def _shifted(x: Floats, y: Floats, rows: np.ndarray, shift: Floats) -> Floats:
-    """Some rows of both sides, side by side in float64, moved by the shift."""
+def _shifted(sides: Sequence[Floats], rows: np.ndarray, shift: Floats) -> Floats:
+    """Some rows of all sides, side by side in float64, moved by the shift."""
     z = np.empty((len(rows), len(shift)))
-    z[:, : x.shape[1]], z[:, x.shape[1] :] = x[rows], y[rows]
+    start = 0
+    for side in sides:
+        # Without folds the rows are all rows, and need not be gathered.
+        z[:, start : start + side.shape[1]] = side if len(rows) == len(side) else side[rows]
+        start += side.shape[1]
     if shift.any():
         z -= shift
     return z
@@ -173,14 +195,14 @@ def refuse_constant(names: tuple[str, str], moments: PairMoments) -> None:
             raise InputError(f"Every column of {name} is constant: there is no representation to compare.")
 
 
-def _refuse(pair: Pair, x: Floats, y: Floats, start: int) -> None:
+def _refuse(source: Pair | Single, sides: Sequence[Floats], start: int) -> None:
     """Name the first value that is not finite, in the row numbers of its own input."""
-    for rows, index, block in ((pair.x, pair.x_index, x), (pair.y, pair.y_index, y)):
+    for (rows, index), block in zip(source.sides, sides, strict=True):
         bad = first_nonfinite(block, start)
         if bad:
             row, column, value = bad
             own = row if index is None else int(index[row])
             raise InputError(
                 f"{rows.name} has {value} at row {own}, column {column} (counted from 0). "
-                "Fix the values, or drop such pairs of rows with drop_nonfinite=True (--drop-nonfinite)."
+                "Fix the values, or drop such rows with drop_nonfinite=True (--drop-nonfinite)."
             )

@@ -1,7 +1,7 @@
 """What comes in: arrays, tensors and files opened as rows of numbers, safely and out of core."""
 
 from nearid.arrays.open import open_rows
-from nearid.arrays.pair import Pair, pair_rows
+from nearid.arrays.pair import Pair, Single, pair_rows
 from nearid.arrays.rows import Rows, first_nonfinite
 
-__all__ = ["Pair", "Rows", "first_nonfinite", "open_rows", "pair_rows"]
+__all__ = ["Pair", "Rows", "Single", "first_nonfinite", "open_rows", "pair_rows"]

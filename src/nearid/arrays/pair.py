@@ -8,6 +8,28 @@ from nearid.arrays.rows import Rows
 from nearid.errors import InputError
 
 
+class Single:
+    """The rows of one input, read like those of a pair.
+
+    Attributes
+    ----------
+    sides : tuple of (Rows, None)
+    n : int
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows, self.n = rows, rows.shape[0]
+        self.sides = ((rows, None),)
+
+    def read(self, start: int, stop: int) -> tuple[np.ndarray]:
+        """Rows `start` to `stop`."""
+        return (self.rows.read(start, stop),)
+
+    def take(self, indices: np.ndarray) -> tuple[np.ndarray]:
+        """Rows at `indices` in the order given."""
+        return (self.rows.take(indices),)
+
+
 class Pair:
     """Rows of x and of y that belong together; made by `pair_rows`.
 
@@ -17,6 +39,8 @@ class Pair:
         The two sides, with all their rows.
     x_index, y_index : numpy.ndarray of shape (n,) or None
         Rows of each side that make up the pairs; None when these are all rows in order.
+    sides : tuple of (Rows, index)
+        Both sides with their indices.
     n : int
         Number of pairs.
     notes : tuple of str
@@ -34,6 +58,7 @@ class Pair:
     ) -> None:
         self.x, self.y, self.n = x, y, n
         self.x_index, self.y_index = x_index, y_index
+        self.sides = ((x, x_index), (y, y_index))
         self.notes = x.notes + y.notes + notes
 
     def read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,1 @@
+"""Whitening and ICA: what is left of an ambiguity, removed."""

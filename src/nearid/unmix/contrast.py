@@ -1,0 +1,88 @@
+"""Contrasts: the function G whose mean tells how far a unit-variance component is from Gaussian."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from nearid.moments import Floats
+
+
+class Evaluated(NamedTuple):
+    """g = G' of every entry, and per component the sums of g' and (where asked) of G."""
+
+    g: Floats
+    slopes: Floats
+    values: Floats
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """A contrast and what it gives for a standard Gaussian.
+
+    Attributes
+    ----------
+    name : str
+    evaluate : callable
+        (y, with_values) -> Evaluated; y of shape (rows, k) is overwritten.
+    gaussian : float
+        E[G(v)] for a standard normal v.
+    gaussian_spread : float
+        Standard deviation of G(v), for a test of Gaussianity.
+    """
+
+    name: str
+    evaluate: Callable[[Floats, bool], Evaluated]
+    gaussian: float
+    gaussian_spread: float
+
+
+def _column_sums(rows: Floats) -> Floats:
+    return np.asarray(np.sum(rows, axis=0, dtype=np.float64))
+
+
+def _logcosh(y: Floats, with_values: bool) -> Evaluated:
+    values = np.zeros(y.shape[1])
+    if with_values:
+        size = np.abs(y)
+        values = _column_sums(size) - len(y) * np.log(2)
+        size *= -2
+        np.exp(size, out=size)
+        values += _column_sums(np.log1p(size, out=size))
+    g = np.tanh(y, out=y)
+    return Evaluated(g, len(y) - np.einsum("ij,ij->j", g, g).astype(np.float64), values)
+
+
+def _exp(y: Floats, with_values: bool) -> Evaluated:
+    squares = y * y
+    bell = np.exp(squares / -2)
+    values = -_column_sums(bell) if with_values else np.zeros(y.shape[1])
+    slopes = _column_sums(bell) - np.einsum("ij,ij->j", squares, bell).astype(np.float64)
+    y *= bell
+    return Evaluated(y, slopes, values)
+
+
+def _cube(y: Floats, with_values: bool) -> Evaluated:
+    squares = y * y
+    values = _column_sums(squares * squares) / 4 if with_values else np.zeros(y.shape[1])
+    slopes = 3 * _column_sums(squares)
+    y *= squares
+    return Evaluated(y, slopes, values)
+
+
+def _gaussian_moments(function: Callable[[Floats, bool], Evaluated]) -> tuple[float, float]:
+    """Mean and standard deviation of G under a standard normal, by Gauss-Hermite quadrature."""
+    points, weights = np.polynomial.hermite_e.hermegauss(120)
+    weights = weights / weights.sum()
+    values = np.array([function(np.array([[p]]), True).values[0] for p in points])
+    mean = float(weights @ values)
+    return mean, float(np.sqrt(weights @ (values - mean) ** 2))
+
+
+CONTRASTS = {
+    name: Contrast(name, function, *_gaussian_moments(function))
+    for name, function in (("logcosh", _logcosh), ("exp", _exp), ("cube", _cube))
+}

@@ -1,0 +1,71 @@
+"""Whitening from moments: the map that makes a covariance the identity on the directions that exist."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from nearid.moments import Floats, Moments
+from nearid.spectra import resolution
+
+Form = Literal["pca", "zca"]
+
+
+@dataclass(frozen=True)
+class Whitener:
+    """z = (x - mean) forward^T, x = z backward^T + mean.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (p,)
+    forward : ndarray of shape (k, p)
+    backward : ndarray of shape (p, k)
+    variances : ndarray of shape (rank,)
+        Variances along all resolvable principal directions, descending.
+    rank : int
+        Number of resolvable directions; k of them are kept.
+    """
+
+    mean: Floats
+    forward: Floats
+    backward: Floats
+    variances: Floats
+    rank: int
+
+
+def fit_whitener(moments: Moments, *, components: int | None = None, form: Form = "pca", rtol: float = 0.0) -> Whitener:
+    """Whiten along the principal directions above the cut.
+
+    The rank is judged in units of each column's own size, so that mixed scales lose nothing: columns are brought to
+    unit variance first, their span found there, and the principal directions of the data's own units taken within it.
+
+    Parameters
+    ----------
+    components : int, optional
+        Leading directions to keep; all by default.
+    form : {"pca", "zca"}
+        "pca" orders by variance; "zca" rotates back, so that z stays as near to x as it can (p columns).
+    rtol : float
+        Further relative cut on variances.
+    """
+    covariance = moments.scatter / max(moments.n, 1)
+    sizes = np.sqrt(np.diag(covariance))
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    values, vectors = np.linalg.eigh(covariance / sizes[:, None] / sizes)
+    kept = values > resolution(len(values)) * max(values[-1], 0.0)
+    kept &= np.cumsum(kept[::-1])[::-1] <= moments.n - 1
+    # Rows of `span` carry unit coordinates to the data's own units, `unspan` back. The principal directions of the data
+    # are a rotation u of those coordinates: applying u, never dividing by singular values, keeps small scales exact.
+    span = (vectors[:, kept] * np.sqrt(values[kept])).T * sizes
+    unspan = vectors[:, kept] / np.sqrt(values[kept]) / sizes[:, None]
+    u, singular, vt = np.linalg.svd(span, full_matrices=False)
+    rank = len(singular) if rtol == 0 else int(np.sum(singular > np.sqrt(rtol) * singular[0]))
+    k = rank if components is None else min(components, rank)
+    # Signs of principal directions are arbitrary: the largest loading of each is made positive.
+    signs = np.sign(vt[np.arange(k), np.abs(vt[:k]).argmax(axis=1)])
+    forward, backward, lead = (unspan @ u[:, :k] * signs).T, span.T @ u[:, :k] * signs, vt[:k].T * signs
+    if form == "zca":
+        forward, backward = lead @ forward, backward @ lead.T
+    return Whitener(moments.mean, forward, backward, singular[:rank] ** 2, rank)

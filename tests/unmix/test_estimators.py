@@ -1,0 +1,113 @@
+"""Whitening and ICA in scikit-learn's hands, on known sources, on files, and the same bytes every time."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from sklearn.decomposition import FastICA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import nearid.engines.local as local
+from nearid import ICA, InputError, Whitening
+from nearid.unmix.estimators import RankWarning
+
+
+@parametrize_with_checks([Whitening(), Whitening(form="zca"), ICA(), ICA(whiten=False)])
+def test_scikit_learns_common_checks(estimator, check):
+    with warnings.catch_warnings():
+        # The checks fit few rows, noise and copies of columns; that this is said is tested below.
+        warnings.simplefilter("ignore", (RankWarning, ConvergenceWarning))
+        check(estimator)
+
+
+def sources(rng, n, k):
+    """Laplace (super-Gaussian), uniform (sub-Gaussian) and mildly heavy sources in turn, of unit variance."""
+    kinds = [rng.laplace(size=(n, k)), rng.uniform(-1, 1, size=(n, k)), rng.standard_t(8, size=(n, k))]
+    s = np.stack([kinds[j % 3][:, j] for j in range(k)], axis=1)
+    return s / s.std(axis=0)
+
+
+def mcc(a, b):
+    rho = np.abs(np.corrcoef(a.T, b.T)[: a.shape[1], a.shape[1] :])
+    return rho[linear_sum_assignment(-rho)].mean()
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    rng = np.random.default_rng(3)
+    s = sources(rng, 20_000, 9)
+    turn = np.linalg.qr(rng.normal(size=(9, 9)))[0]
+    return s, ((s @ turn) * np.geomspace(1, 0.01, 9) @ turn.T + 5).astype(np.float32)
+
+
+@pytest.mark.parametrize("contrast", ["logcosh", "exp"])
+def test_sources_of_both_signs_are_found_as_well_as_by_scikit_learn(mixed, contrast):
+    s, x = mixed
+    found = ICA(contrast=contrast, tol=1e-6, dtype="float64").fit(x)
+    peer = FastICA(fun=contrast, random_state=0, max_iter=500, tol=1e-8).fit_transform(x.astype(np.float64))
+    assert found.converged_ and mcc(s, found.transform(x)) >= mcc(s, peer) - 1e-3
+    if contrast == "logcosh":
+        assert (found.kappa_ < 0).sum() == 3
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_ten_seeds_give_the_same_components(mixed, seed):
+    s, x = mixed
+    first, other = (ICA(tol=1e-6, dtype="float64", random_state=r).fit(x) for r in (0, seed))
+    assert other.converged_ and mcc(s, other.transform(x)) > 0.98
+    # Order and signs are canonical, so components compare one by one.
+    np.testing.assert_allclose(other.transform(x[:50]), first.transform(x[:50]), atol=0.02)
+
+
+def test_components_are_white_and_invertible(mixed):
+    _, x = mixed
+    found = ICA().fit(x)
+    z = found.transform(x.astype(np.float64))
+    np.testing.assert_allclose(np.cov(z.T, bias=True), np.eye(9), atol=1e-6)
+    np.testing.assert_allclose(found.inverse_transform(z), x, atol=1e-4)
+    np.testing.assert_allclose(found.components_ @ found.mixing_, np.eye(9), atol=1e-8)
+
+
+def test_without_whitening_it_is_a_rotation(mixed):
+    _, x = mixed
+    found = ICA(whiten=False, max_passes=300).fit(x)
+    gram = found.components_ @ found.components_.T
+    np.testing.assert_allclose(gram, gram[0, 0] * np.eye(9), atol=1e-9 * gram[0, 0])
+
+
+def test_the_same_bytes_whatever_the_threads(mixed, monkeypatch):
+    _, x = mixed
+    monkeypatch.setattr(local, "BLOCK_BYTES", 1 << 16)
+    found = []
+    for cores in (1, 2, 3):
+        monkeypatch.setattr(local, "cores", lambda cores=cores: cores)
+        found.append(ICA().fit(x).components_.tobytes())
+    assert len(set(found)) == 1
+
+
+def test_files_are_streamed(mixed, tmp_path):
+    _, x = mixed
+    np.save(tmp_path / "x.npy", x)
+    from_file, from_memory = ICA().fit(tmp_path / "x.npy"), ICA().fit(x)
+    np.testing.assert_array_equal(from_file.components_, from_memory.components_)
+    np.testing.assert_array_equal(from_file.transform(str(tmp_path / "x.npy")), from_memory.transform(x))
+    with pytest.raises(InputError, match="4 columns; 9 were fitted"):
+        np.save(tmp_path / "y.npy", x[:, :4])
+        from_file.transform(tmp_path / "y.npy")
+
+
+def test_rank_and_convergence_are_told(mixed):
+    _, x = mixed
+    with pytest.warns(RankWarning, match="10 columns have rank 9"):
+        assert Whitening().fit(np.hstack([x, x[:, :1]])).rank_ == 9
+    with pytest.warns(ConvergenceWarning, match="stopped after 3 passes"):
+        assert not ICA(max_passes=3).fit(x).converged_
+
+
+def test_wrong_components_are_refused(mixed):
+    with pytest.raises(InputError, match="9 components a row"):
+        ICA().fit(mixed[1]).inverse_transform(np.ones((2, 3)))
+    with pytest.raises(InputError, match="nothing to unmix"):
+        ICA().fit(np.ones((50, 2)))
