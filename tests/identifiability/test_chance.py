@@ -31,3 +31,10 @@ def test_rows_left_out_stay_out(rng):
     x[:50] = np.nan
     found = compare(x, x, drop_nonfinite=True)
     assert found.provenance["chance_rows"] == 150 and np.isfinite(found.groups["rigid"].chance)
+
+
+def test_a_target_that_varies_in_few_rows_gives_no_nan(rng):
+    y = np.zeros((40, 2))
+    y[:3] = rng.normal(size=(3, 2))
+    found = compare(rng.normal(size=(40, 3)), y)
+    assert found.verdict.group == "none" and all(np.isfinite(g.chance_r2) for g in found.groups.values())

@@ -223,6 +223,8 @@ def row_norms(rows: Floats) -> Floats:
 
 
 def unexplained_share(errors: Floats, spread: Floats) -> Floats:
-    """Squared error over that of the constant guess (1 - R2), per group."""
-    size = float(spread.max()) or 1.0
+    """Squared error over that of the constant guess (1 - R2), per group; 1 where there is nothing to explain."""
+    size = float(spread.max())
+    if size == 0:
+        return np.ones(len(errors))
     return np.asarray(np.sum((errors / size) ** 2, axis=1) / np.sum((spread / size) ** 2))

@@ -178,7 +178,7 @@ def _open(runs: Sequence[object], names: Sequence[str] | None, key: str | None, 
     if len(each) != len(runs):
         raise InputError(f"{len(runs)} runs but {len(each)} id arrays: give one per run, or the name of a column.")
     # An .npy file has no entries to choose from; beside files that have some, the key is theirs.
-    plain = [str(r).endswith(".npy") for r in runs]
+    plain = [isinstance(r, str | os.PathLike) and os.fspath(r).endswith(".npy") for r in runs]
     keys = [None if p and not all(plain) else key for p in plain]
     opened = [
         open_rows(r, key=own, ids=i, name=names[k] if names else None)
