@@ -30,6 +30,7 @@ def test_both_phases_find_the_sources(white, monkeypatch, slow):
     # With a negative bar any progress counts as slow: L-BFGS takes over as soon as signs have settled.
     monkeypatch.setattr(solver, "SLOW", slow)
     monkeypatch.setattr(solver, "SETTLED", 1)
+    monkeypatch.setattr(solver, "FALLEN", 2.0)
     z, s = white
     start = polar(np.random.default_rng(0).normal(size=(6, 6)))
     found = solver.solve(oracle(z), start, tol=1e-7, max_passes=300, n=len(z))

@@ -22,6 +22,9 @@ from nearid.moments import Floats
 
 # The fixed point hands over when the gradient falls by less than this a step, with signs settled for SETTLED steps.
 SLOW, SETTLED = 0.8, 4
+# Not before the gradient is below this share of its peak: a random start of many components first wanders on a plateau
+# of sampling noise, where signs mean nothing yet; nor later than so many passes.
+FALLEN, PATIENT = 0.5, 100
 MEMORY = 20
 # Curvature below this share of the median is that of near-Gaussian pairs; dividing by it would leap.
 LEAST_CURVATURE = 1e-2
@@ -101,7 +104,8 @@ def solve(oracle: Oracle, start: Floats, *, tol: float, max_passes: int, n: int)
     gradients = [state.relative_gradient(signs)]
     settled = 0
     while gradients[-1] > tol and len(gradients) < max_passes:
-        if settled >= SETTLED and gradients[-1] > SLOW * gradients[-2]:
+        begun = gradients[-1] < FALLEN * max(gradients) or len(gradients) >= PATIENT
+        if begun and settled >= SETTLED and gradients[-1] > SLOW * gradients[-2]:
             return _descend(oracle, oracle(state.rotation, True), signs, gradients, tol, max_passes, n)
         step = state.products - np.diag(state.slopes)
         # The fixed point may turn a component over; components keep their direction here.
