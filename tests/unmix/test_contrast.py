@@ -35,6 +35,4 @@ def test_large_values_do_not_overflow():
 @pytest.mark.parametrize("name", CONTRASTS)
 def test_what_a_gaussian_gives(name):
     mean = quad(lambda v: G[name](v) * norm.pdf(v), -12, 12)[0]
-    square = quad(lambda v: G[name](v) ** 2 * norm.pdf(v), -12, 12)[0]
     assert CONTRASTS[name].gaussian == pytest.approx(mean, rel=1e-6)
-    assert CONTRASTS[name].gaussian_spread == pytest.approx(np.sqrt(square - mean**2), rel=1e-5)

@@ -6,7 +6,6 @@ No n x d array is ever made. Partial sums are added in the order of the rows, so
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,7 +75,7 @@ class Sweeper:
         origin = self.mean.astype(self.dtype)
         return [np.subtract(x[a : a + size], origin, dtype=self.dtype) for a in range(0, len(x), size)]
 
-    def sweep(self, unmixing: Floats, with_values: bool = False, tick: Callable[[], object] | None = None) -> Sums:
+    def sweep(self, unmixing: Floats, with_values: bool = False) -> Sums:
         """Sums for components y = unmixing (x - mean), unmixing of shape (k, p)."""
         k, p = unmixing.shape
         turn = np.ascontiguousarray(unmixing.T, dtype=self.dtype)
@@ -95,7 +94,7 @@ class Sweeper:
             return n, products, *sums
 
         n, products, sums = 0, np.zeros((k, p)), np.zeros((3, k))
-        for count, part, *partial in ordered_map(task, self.blocks(), tick=tick):
+        for count, part, *partial in ordered_map(task, self.blocks()):
             n += count
             products += part
             sums += partial

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from nearid.moments import Floats, Moments
-from nearid.spectra import resolution
+from nearid.spectra import spectrum
 
 Form = Literal["pca", "zca"]
 
@@ -50,16 +50,11 @@ def fit_whitener(moments: Moments, *, components: int | None = None, form: Form 
     rtol : float
         Further relative cut on variances.
     """
-    covariance = moments.scatter / max(moments.n, 1)
-    sizes = np.sqrt(np.diag(covariance))
-    sizes = np.where(sizes > 0, sizes, 1.0)
-    values, vectors = np.linalg.eigh(covariance / sizes[:, None] / sizes)
-    kept = values > resolution(len(values)) * max(values[-1], 0.0)
-    kept &= np.cumsum(kept[::-1])[::-1] <= moments.n - 1
+    found = spectrum(moments.scatter / max(moments.n, 1), moments.n)
     # Rows of `span` carry unit coordinates to the data's own units, `unspan` back. The principal directions of the data
     # are a rotation u of those coordinates: applying u, never dividing by singular values, keeps small scales exact.
-    span = (vectors[:, kept] * np.sqrt(values[kept])).T * sizes
-    unspan = vectors[:, kept] / np.sqrt(values[kept]) / sizes[:, None]
+    span = (found.vectors * np.sqrt(found.values)).T * found.sizes
+    unspan = found.vectors / np.sqrt(found.values) / found.sizes[:, None]
     u, singular, vt = np.linalg.svd(span, full_matrices=False)
     rank = len(singular) if rtol == 0 else int(np.sum(singular > np.sqrt(rtol) * singular[0]))
     k = rank if components is None else min(components, rank)
