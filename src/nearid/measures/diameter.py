@@ -26,6 +26,8 @@ BUDGET = 2e11
 SEARCH_BYTES = 128 << 20
 # Rows farthest from the mean that give the first lower bound; all their pairs take milliseconds.
 EXTREMES = 1024
+# Multiply-adds below which a search is done in this thread.
+SMALL = 5e9
 # Passes over all rows that a bracket may take.
 SWEEPS = 3
 # Rows and columns of a tile of pairs: 2 MB in float32, which the second-level cache holds.
@@ -121,10 +123,12 @@ def search(
     sorted_radii = radii[order]
     d = len(centre)
 
-    extremes = take(order[:EXTREMES])
-    best, pair = _farthest_pair(extremes, sorted_radii[:EXTREMES], centre, 0.0)
+    # A bound from a few rows pays only where there are many more.
+    first = len(order) if len(order) <= 4 * EXTREMES else EXTREMES
+    extremes = take(order[:first])
+    best, pair = _farthest_pair(extremes, sorted_radii[:first], centre, 0.0)
     found = (int(order[pair[0]]), int(order[pair[1]]))
-    if len(order) <= EXTREMES:
+    if len(order) == first:
         return Diameter(best, best, True, found)
 
     reach = _reach(sorted_radii, best)
@@ -168,7 +172,9 @@ def _farthest_pair(points: Floats, sorted_radii: Floats, centre: Floats, bound: 
             if top + slack > floor:
                 best.offer(*_measure(points, tile, max(top, floor) - slack, i, j))
 
-    for _ in ordered_map(search_row, [(i, min(i + TILE, len(z))) for i in range(0, len(z), TILE)]):
+    # Setting threads up costs more than a small search; BLAS then uses its own.
+    workers = 1 if float(len(z)) ** 2 * z.shape[1] < SMALL else None
+    for _ in ordered_map(search_row, [(i, min(i + TILE, len(z))) for i in range(0, len(z), TILE)], workers=workers):
         pass
     return best.length, best.pair
 
