@@ -124,11 +124,12 @@ def search(
     d = len(centre)
 
     # A bound from a few rows pays only where there are many more.
-    first = len(order) if len(order) <= 4 * EXTREMES else EXTREMES
+    n = len(order)
+    first = n if n <= 4 * EXTREMES and n * n / 2 * d <= budget else min(n, EXTREMES)
     extremes = take(order[:first])
     best, pair = _farthest_pair(extremes, sorted_radii[:first], centre, 0.0)
     found = (int(order[pair[0]]), int(order[pair[1]]))
-    if len(order) == first:
+    if n == first:
         return Diameter(best, best, True, found)
 
     reach = _reach(sorted_radii, best)
