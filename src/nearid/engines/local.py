@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeVar
+
+from nearid.engines.base import FAN_IN, Engine, merge_parts, merge_tree
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -94,3 +96,32 @@ def ordered_map(
         finally:
             for future in pending:
                 future.cancel()
+
+
+class Local(Engine):
+    """Passes in this process: threads over items."""
+
+    def reduce(
+        self,
+        task: Callable[..., Iterable[T]],
+        items: Sequence[Any],
+        *shared: Any,
+        merge: Callable[[T, T], T],
+        large: bool = False,
+        tick: Callable[[], object] | None = None,
+    ) -> list[T]:
+        """See `Engine.reduce`."""
+
+        def run(item: Any) -> Iterable[T]:
+            parts = task(item, *shared)
+            # A generator is left to the merging where its parts are too large to be held together.
+            return parts if large else list(parts)
+
+        def add(node: list[T], parts: Iterable[T]) -> list[T]:
+            return merge_parts(node, parts, merge)
+
+        leaves = ordered_map(run, items, workers=1 if large else None, tick=tick)
+        return list(merge_tree(leaves, list, add, list, None if large else FAN_IN))
+
+
+LOCAL = Local()
