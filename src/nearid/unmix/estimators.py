@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearid.arrays import Rows, open_rows
 from nearid.engines.local import blocks
+from nearid.engines.open import open_engine
 from nearid.errors import InputError
 from nearid.folds import row_moments
 from nearid.moments import Floats
@@ -102,6 +103,9 @@ class Whitening(LinearUnmixer):
         "pca" gives components by descending variance; "zca" turns them back, as near to the columns as can be.
     rtol : float, default=0.0
         Leave out directions with less than this share of the largest variance.
+    engine : {"local", "dask"} or str, optional
+        Where the pass of `fit` runs: this process by default, a Dask cluster of this machine's cores, or the cluster of
+        the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
 
     Attributes
     ----------
@@ -113,17 +117,23 @@ class Whitening(LinearUnmixer):
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "form": [StrOptions({"pca", "zca"})],
         "rtol": [Interval(Real, 0, 1, closed="left")],
+        "engine": [None, str],
     }
 
-    def __init__(self, n_components: int | None = None, *, form: Form = "pca", rtol: float = 0.0) -> None:
+    def __init__(
+        self, n_components: int | None = None, *, form: Form = "pca", rtol: float = 0.0, engine: str | None = None
+    ) -> None:
         self.n_components = n_components
         self.form = form
         self.rtol = rtol
+        self.engine = engine
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to an array, or to a path or Rows read block by block."""
         self._validate_params()
-        moments, _ = row_moments(open_rows(self._rows(X, reset=True)))
+        rows = open_rows(self._rows(X, reset=True))
+        with open_engine(self.engine) as engine:
+            moments, _ = row_moments(rows, engine=engine)
         found = fit_whitener(moments, components=self.n_components, form=self.form, rtol=self.rtol)
         self.variances_ = found.variances
         self._note(found.mean, found.forward, found.backward, found.rank)
@@ -152,6 +162,9 @@ class ICA(LinearUnmixer):
         Precision of the products; that of the rows by default. Sums are float64.
     random_state : int, RandomState or None, default=0
         Of the first rotation.
+    engine : {"local", "dask"} or str, optional
+        Where the passes of `fit` run: this process by default, a Dask cluster of this machine's cores, or the cluster
+        of the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
 
     Attributes
     ----------
@@ -173,6 +186,7 @@ class ICA(LinearUnmixer):
         "max_passes": [Interval(Integral, 1, None, closed="left")],
         "dtype": [None, StrOptions({"float32", "float64"})],
         "random_state": ["random_state"],
+        "engine": [None, str],
     }
 
     def __init__(
@@ -185,6 +199,7 @@ class ICA(LinearUnmixer):
         max_passes: int = 500,
         dtype: str | None = None,
         random_state: Any = 0,
+        engine: str | None = None,
     ) -> None:
         self.n_components = n_components
         self.whiten = whiten
@@ -193,20 +208,24 @@ class ICA(LinearUnmixer):
         self.max_passes = max_passes
         self.dtype = dtype
         self.random_state = random_state
+        self.engine = engine
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to an array, or to a path or Rows read block by block."""
         self._validate_params()
-        found = fit_ica(
-            open_rows(self._rows(X, reset=True)),
-            components=self.n_components,
-            whiten=self.whiten,
-            contrast=self.contrast,
-            tol=self.tol,
-            max_passes=self.max_passes,
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            dtype=None if self.dtype is None else np.dtype(self.dtype),
-        )
+        rows = open_rows(self._rows(X, reset=True))
+        with open_engine(self.engine) as engine:
+            found = fit_ica(
+                rows,
+                components=self.n_components,
+                whiten=self.whiten,
+                contrast=self.contrast,
+                tol=self.tol,
+                max_passes=self.max_passes,
+                seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+                dtype=None if self.dtype is None else np.dtype(self.dtype),
+                engine=engine,
+            )
         self.gradients_ = found.solution.gradients
         self.n_iter_, self.converged_, self.kappa_ = len(self.gradients_), found.solution.converged, found.kappa
         self._note(found.mean, found.components, found.mixing, found.whitener.rank)
