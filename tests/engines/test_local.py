@@ -3,9 +3,11 @@
 import threading
 import time
 
+import numpy as np
 import pytest
 
-from nearid.engines.local import blocks, ordered_map
+import nearid.engines.local as local
+from nearid.engines.local import LOCAL, blocks, ordered_map
 
 
 @pytest.mark.parametrize("n", [1, 255, 256, 10_001])
@@ -68,3 +70,43 @@ def test_blas_threads_come_back_when_passes_overlap():
     for run in runs:
         list(run)
     assert threads() == before
+
+
+def powers(item, scale):
+    """Numbers whose sum depends on the order of adding."""
+    yield np.float64(scale * 1.1**item)
+    yield np.float64(scale * 0.7**item)
+
+
+def add(into, part):
+    return into + part
+
+
+def test_reducing_gives_the_same_bytes_whatever_the_threads(monkeypatch):
+    found = []
+    for cores in (1, 2, 5):
+        monkeypatch.setattr(local, "cores", lambda cores=cores: cores)
+        ticks: list[int] = []
+        found.append(LOCAL.reduce(powers, range(100), 0.1, merge=add, tick=lambda: ticks.append(1)))
+        assert len(ticks) == 100
+    assert found[0] == found[1] == found[2]
+    np.testing.assert_allclose(found[0], [sum(0.1 * b**k for k in range(100)) for b in (1.1, 0.7)])
+    in_order = LOCAL.reduce(powers, range(100), 0.1, merge=add, large=True)
+    assert in_order[0] == np.cumsum([0.1 * 1.1**k for k in range(100)])[-1] != found[0][0]
+
+
+def test_of_large_parts_one_at_a_time_is_made():
+    events = []
+
+    def parts(item):
+        for place in range(3):
+            events.append(("made", item, place))
+            yield item
+
+    def merge(into, part):
+        events.append(("merged", part))
+        return into + part
+
+    assert LOCAL.reduce(parts, [1, 2], merge=merge, large=True) == [3, 3, 3]
+    second = [kind for kind, *_ in events[3:]]
+    assert second == ["made", "merged"] * 3
