@@ -1,4 +1,4 @@
-"""Dask clusters for tests: in this process, and as processes of their own."""
+"""A Dask cluster of real processes, to be killed."""
 
 import json
 import os
@@ -12,21 +12,6 @@ import pytest
 
 import nearid
 
-REASON = "the extra `distributed` is not installed"
-
-
-@pytest.fixture(scope="module")
-def threads():
-    """A client of two one-thread workers in this process: quick to start, and everything still goes through Dask."""
-    distributed = pytest.importorskip("distributed", reason=REASON)
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp"
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
 
 class Processes:
     """`dask scheduler` and two `dask worker` with nannies."""
@@ -37,7 +22,9 @@ class Processes:
         self._env = {**os.environ, "PYTHONPATH": source}
         self._log = (folder / "log").open("w")
         self._file = folder / "scheduler.json"
-        self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0")
+        self.scheduler = self._start(
+            "scheduler", "--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0"
+        )
         deadline = time.monotonic() + 60
         while not self._file.exists():
             assert time.monotonic() < deadline and self.scheduler.poll() is None, "the scheduler did not start"
@@ -60,7 +47,8 @@ class Processes:
 
 @pytest.fixture
 def processes(tmp_path):
-    pytest.importorskip("distributed", reason=REASON)
+    """A cluster of real processes."""
+    pytest.importorskip("distributed", reason="the extra `distributed` is not installed")
     running = Processes(tmp_path)
     yield running
     running.stop()

@@ -25,13 +25,13 @@ from nearid.unmix.sweep import Sweeper
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    """256 rows a block: some ten levels and nodes instead of one block."""
+    """256 rows a block, so that there is a tree to merge in."""
     monkeypatch.setattr(local, "BLOCK_BYTES", 1)
 
 
 @pytest.fixture
 def x(rng):
-    return rng.laplace(size=(20_000, 4)) @ rng.normal(size=(4, 4)) + 3
+    return rng.laplace(size=(8000, 4)) @ rng.normal(size=(4, 4)) + 3
 
 
 def both_ways(engine, run):
@@ -56,10 +56,10 @@ def sweep(engine, x, dtype):
     return found.products, found.slopes, found.values
 
 
-def test_passes_give_the_same_bytes(threads, x, monkeypatch):
-    engine = Cluster(threads)
+def test_passes_give_the_same_bytes(dask_client, x, monkeypatch):
+    engine = Cluster(dask_client)
     spoiled = x.copy()
-    spoiled[[3, 700, 19_999], 1] = np.nan
+    spoiled[[3, 700, 7999], 1] = np.nan
     cases = [
         lambda e: moments(e, x),
         lambda e: moments(e, spoiled, drop_nonfinite=True),
@@ -76,16 +76,31 @@ def test_passes_give_the_same_bytes(threads, x, monkeypatch):
     assert in_order[0] == in_order[1] != in_tree[0]
 
 
-def test_dropped_rows_are_told(threads, x):
+def test_dropped_rows_are_told(dask_client, x):
     x[[3, 700], 1] = np.inf
-    _, kept = folds.row_moments(open_rows(x), drop_nonfinite=True, engine=Cluster(threads))
+    _, kept = folds.row_moments(open_rows(x), drop_nonfinite=True, engine=Cluster(dask_client))
     np.testing.assert_array_equal(np.flatnonzero(~kept), [3, 700])
 
 
-def test_of_several_errors_the_first_is_told(threads, x):
-    x[[900, 15_000], 2] = np.nan
+def keys(client):
+    return {key for held in client.has_what().values() for key in held}
+
+
+def assert_released(client, before):
+    """Workers come to hold no more than before; what nobody refers to is released some time later."""
+    deadline = time.monotonic() + 10
+    while not keys(client) <= before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert keys(client) <= before
+
+
+def test_of_several_errors_the_first_is_told(dask_client, x):
+    x[[900, 6000], 2] = np.nan
+    engine, before = Cluster(dask_client), keys(dask_client)
     with pytest.raises(InputError, match="row 900, column 2"):
-        folds.row_moments(open_rows(x), engine=Cluster(threads))
+        folds.row_moments(open_rows(x), engine=engine)
+    engine._sent.clear()
+    assert_released(dask_client, before)
 
 
 class Counting(Cluster):
@@ -103,8 +118,8 @@ class Counting(Cluster):
         return found
 
 
-def test_rows_travel_once_and_nothing_is_left_behind(threads, x):
-    engine, rows = Counting(threads), open_rows(x)
+def test_rows_travel_once_and_nothing_is_left_behind(dask_client, x):
+    engine, rows, before = Counting(dask_client), open_rows(x), keys(dask_client)
     ticks: list[int] = []
     fit_ica(rows, engine=engine, tick=lambda: ticks.append(1))
     assert engine.sent == ["Plan", "MemoryRows", *["Task"] * len(ticks)]
@@ -112,10 +127,7 @@ def test_rows_travel_once_and_nothing_is_left_behind(threads, x):
     del rows
     gc.collect()
     assert not engine._sent
-    deadline = time.monotonic() + 10
-    while any(threads.has_what().values()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(threads.has_what().values())
+    assert_released(dask_client, before)
 
 
 def held(item):
@@ -162,13 +174,13 @@ def broken(item):
     ("task", "kind", "words"),
     [(missing, EngineError, "same path"), (foreign, EngineError, "same versions"), (broken, RuntimeError, "my own")],
 )
-def test_errors_of_tasks_are_told_at_once(threads, task, kind, words):
+def test_errors_of_tasks_are_told_at_once(dask_client, task, kind, words):
     with pytest.raises(kind, match=words):
-        Cluster(threads).reduce(task, [1, 2], merge=merged_in_place)
+        Cluster(dask_client).reduce(task, [1, 2], merge=merged_in_place)
 
 
-def test_a_pass_that_is_lost_again_and_again_is_given_up(threads, monkeypatch):
-    engine, runs = Cluster(threads), []
+def test_a_pass_that_is_lost_again_and_again_is_given_up(dask_client, monkeypatch):
+    engine, runs = Cluster(dask_client), []
 
     def lose(*_):
         runs.append(1)
@@ -184,8 +196,9 @@ def test_no_workers_are_told(monkeypatch):
     from distributed import LocalCluster
 
     monkeypatch.setattr(room, "RETURN", 0.5)
+    server = {"dashboard_address": "127.0.0.1:0"}
     with (
-        LocalCluster(n_workers=0, processes=False, dashboard_address=None, protocol="tcp") as empty,
+        LocalCluster(n_workers=0, processes=False, dashboard_address=None, scheduler_kwargs=server) as empty,
         Cluster(empty.scheduler_address) as engine,
         pytest.raises(EngineError, match=f"no worker for 0.5 seconds.*dask worker {empty.scheduler_address}"),
     ):
@@ -238,14 +251,15 @@ def test_killed_workers_cost_recomputation_only(processes, x, tmp_path, count):
         # With the last worker the rows and the rotation that were shared are lost, and only then.
         assert engine.passes > 5 and (engine.runs > engine.passes) == (count == 2)
     expected = fit_ica(open_rows(tmp_path / "x.npy"), tol=1e-8)
-    np.testing.assert_allclose(found.components, expected.components, rtol=1e-10, atol=1e-10)
+    np.testing.assert_array_equal(found.components, expected.components)
 
 
 @pytest.mark.timeout(120)
-def test_a_killed_scheduler_is_told_promptly(processes, x):
+def test_a_killed_scheduler_is_told_promptly(processes, x, monkeypatch):
+    monkeypatch.setattr(room, "ANSWER", 3)
     with (
         Disturbed(processes.address, lambda _: processes.scheduler.kill()) as engine,
         pytest.raises(EngineError, match=r"scheduler at tcp://127.0.0.1:\d+ is gone.*checkpoint"),
     ):
         fit_ica(open_rows(x), tol=1e-8, engine=engine)
-    assert engine.harmed_at is not None and time.monotonic() - engine.harmed_at < 40
+    assert engine.harmed_at is not None and time.monotonic() - engine.harmed_at < 20

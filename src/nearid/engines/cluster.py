@@ -121,15 +121,21 @@ class Cluster(Engine):
         with losses_told():
             sent = [self._send(value) for value in shared]
             leaves = [self._client.submit(run_on_worker, task, item, *sent, pure=False) for item in items]
-            root = merge_tree(leaves, lambda child: [child], add, node, None if large else FAN_IN)
-        for count in range(len(items)):
-            # In order, so that of several errors the first is told. What is done is let go: only the tree needs it.
-            self._await(leaves.pop(0))
-            finished(count + 1)
-        self._await(root)
-        with losses_told():
-            result: list[T] = root.result()
-        return result
+            waiting = [*leaves, merge_tree(leaves, lambda child: [child], add, node, None if large else FAN_IN)]
+            del leaves
+        try:
+            for count in range(len(items)):
+                # In order, so that of several errors the first is told. What is done is let go: only the tree needs it.
+                self._await(waiting.pop(0))
+                finished(count + 1)
+            self._await(waiting[0])
+            with losses_told():
+                result: list[T] = waiting[0].result()
+            return result
+        finally:
+            # Dask stops what nobody waits for, also where the traceback of an error is kept.
+            waiting.clear()
+            sent.clear()
 
     def _send(self, value: Any) -> Any:
         """A future of a value that every worker holds, sent once for as long as the value lives."""

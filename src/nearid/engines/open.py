@@ -53,7 +53,11 @@ def _own_cluster() -> Iterator[str]:
     _require_distributed()
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=cores(), threads_per_worker=1, dashboard_address=None) as cluster:
+    # Even without a dashboard there is a server for it, which by default would complain of a port in use.
+    server = {"dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(
+        n_workers=cores(), threads_per_worker=1, dashboard_address=None, scheduler_kwargs=server
+    ) as cluster:
         yield cluster.scheduler_address
 
 
