@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -56,7 +57,12 @@ def _own_cluster() -> Iterator[str]:
     # Even without a dashboard there is a server for it, which by default would complain of a port in use.
     server = {"dashboard_address": "127.0.0.1:0"}
     with LocalCluster(
-        n_workers=cores(), threads_per_worker=1, dashboard_address=None, scheduler_kwargs=server
+        n_workers=cores(),
+        threads_per_worker=1,
+        dashboard_address=None,
+        scheduler_kwargs=server,
+        # What goes wrong is raised here, once and in words.
+        silence_logs=logging.CRITICAL,
     ) as cluster:
         yield cluster.scheduler_address
 
