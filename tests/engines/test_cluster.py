@@ -179,6 +179,12 @@ def test_errors_of_tasks_are_told_at_once(dask_client, task, kind, words):
         Cluster(dask_client).reduce(task, [1, 2], merge=merged_in_place)
 
 
+def test_another_nearid_on_the_cluster_is_refused(dask_client, monkeypatch):
+    monkeypatch.setattr(room, "__version__", "99.0")
+    with pytest.raises(EngineError, match=r"has nearid \d\S* and this process 99\.0\. Install nearid 99\.0"):
+        Cluster(dask_client)
+
+
 def test_a_pass_that_is_lost_again_and_again_is_given_up(dask_client, monkeypatch):
     engine, runs = Cluster(dask_client), []
 

@@ -7,8 +7,10 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from nearid import __version__
 from nearid.engines.base import FAN_IN, Engine, merge_parts, merge_tree
 from nearid.engines.local import one_blas_thread
 from nearid.errors import EngineError
@@ -56,6 +58,21 @@ class Cluster(Engine):
             ) from None
         self._address = str(self._client.scheduler_info()["address"])
         self._sent: dict[int, Future[Any]] = {}
+        self._check_versions()
+
+    def _check_versions(self) -> None:
+        """Refuse another nearid on the cluster: its tasks could not be read there, or would compute something else."""
+        name = "nearid:__version__"
+        try:
+            found = {self._client.run_on_scheduler(resolve_name, name), *self._client.run(resolve_name, name).values()}
+        except ImportError:
+            found = {"missing"}
+        if found != {__version__}:
+            self.__exit__()
+            raise EngineError(
+                f"The Dask cluster at {self._address} has nearid {', '.join(sorted(found))} and this process "
+                f"{__version__}. Install nearid {__version__} where the scheduler and the workers run."
+            )
 
     def __enter__(self) -> Self:
         return self
