@@ -16,6 +16,14 @@ def test_blocks_cover_every_row_once(n):
     assert [i for a, b in cut for i in range(a, b)] == list(range(n))
 
 
+@pytest.mark.parametrize(
+    ("n", "width", "count"),
+    [(10**6, 8, 8), (10**7, 8, 20), (9000, 384, 8), (2000, 20, 1), (1000, 10**6, 4)],
+)
+def test_blocks_are_enough_to_share_and_worth_it(n, width, count):
+    assert len(blocks(n, width)) == count
+
+
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_results_come_in_order(workers):
     def slow_first(k: int) -> int:
@@ -92,6 +100,17 @@ def test_reducing_gives_the_same_bytes_whatever_the_threads(monkeypatch):
     np.testing.assert_allclose(found[0], [sum(0.1 * b**k for k in range(100)) for b in (1.1, 0.7)])
     in_order = LOCAL.reduce(powers, range(100), 0.1, merge=add, large=True)
     assert in_order[0] == np.cumsum([0.1 * 1.1**k for k in range(100)])[-1] != found[0][0]
+
+
+def test_blas_has_one_thread_unless_parts_are_large():
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def seen(item):
+        return [max(i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas")]
+
+    with threadpool_limits(2, user_api="blas"):
+        assert LOCAL.reduce(seen, [1], merge=max) == [1]
+        assert LOCAL.reduce(seen, [1, 2], merge=max, large=True) == [2]
 
 
 def test_of_large_parts_one_at_a_time_is_made():

@@ -29,8 +29,9 @@ class Engine(ABC):
     ) -> list[T]:
         """Merge the partial results of task(item, *shared) over all items.
 
-        The order of merging depends on the number of items alone, never on threads, workers or time: every engine
-        gives the same bytes.
+        The order of merging depends on the number of items alone, never on threads, workers or time, and tasks run with
+        one thread of BLAS: every engine gives the same bytes. Where partial results are large, the last digits may
+        differ, as products then use all threads.
 
         Parameters
         ----------
