@@ -17,10 +17,11 @@ from nearid.arrays import Pair, Rows, open_rows, pair_rows
 from nearid.engines.local import blocks
 from nearid.errors import InputError
 from nearid.folds import assign, refuse_constant
-from nearid.groups.ladder import LADDER, Group, rungs
+from nearid.groups.ladder import LADDER, UNMIXED, Group, rungs
 from nearid.identifiability.alerts import Alert, alerts
 from nearid.identifiability.bootstrap import Replicates, bootstrap, interval
 from nearid.identifiability.chance import Chance, chance_level
+from nearid.identifiability.efficiency import efficiency
 from nearid.identifiability.evaluate import (
     Options,
     Similarities,
@@ -31,6 +32,7 @@ from nearid.identifiability.evaluate import (
     unexplained_share,
 )
 from nearid.identifiability.result import Comparison, Comparisons, Epsilon, GroupResult
+from nearid.identifiability.unmixed import Unmixer, fit_options, unmixing_alerts
 from nearid.identifiability.verdict import decide
 from nearid.identifiability.views import views
 from nearid.measures.diameter import SWEEPS, Diameter, search
@@ -94,11 +96,12 @@ def compare(
     x, y, *more : arrays, tensors, paths or Rows, each of shape (n, d)
         Two or more runs: x is the source and y the target. Rows are paired by position, or by id where ids are given.
     groups : names, optional
-        Rungs of the ladder: "permutation", "rigid", "linear"; all by default.
+        Rungs of the ladder, "permutation", "rigid", "linear": these three by default. Beside it "ica": ICA fitted on
+        each side alone, then signed matching; it costs two fits per fold. "all" for all four.
     folds : int, default=5
         Every error is measured on rows that its map was not fitted on, in this many folds.
     translation, scale : bool, default=True
-        Conventions of the permutation and rigid groups; the translation also of the linear one.
+        Conventions of the permutation and rigid groups; the translation also of the others.
     ridge : float, default=0.0
         Penalty of the linear map.
     svcca_k : int, optional
@@ -112,7 +115,7 @@ def compare(
     permutations : int, optional
         Repetitions of the chance level: 3 by default, 20 where rows are few.
     random_state : int, default=0
-        Seed of folds, bootstrap and permutations.
+        Seed of folds, bootstrap, permutations and ICA.
     names : sequence of str, optional
         What to call the runs.
     key, ids : optional
@@ -134,11 +137,12 @@ def compare(
     links = list(itertools.combinations(range(len(sources)), 2))
     results = []
     with reporting(progress) as report:
+        unmixer = Unmixer(settings.seed, report)
         for i, j in links:
             a, b = sources[i], sources[j]
-            found = _compare_pair(pair_rows(a, b), settings, origins, report)
+            found = _compare_pair(pair_rows(a, b), settings, origins, unmixer, report)
             if symmetric:
-                found = _both_ways(found, _compare_pair(pair_rows(b, a), settings, origins, report))
+                found = _both_ways(found, _compare_pair(pair_rows(b, a), settings, origins, unmixer, report))
             results.append(found)
     if len(results) == 1:
         return results[0]
@@ -200,7 +204,9 @@ def _origin(run: object) -> str:
     return os.path.abspath(run) if isinstance(run, str | os.PathLike) else type(run).__name__
 
 
-def _compare_pair(pair: Pair, settings: Settings, origins: dict[str, str], report: Progress) -> Comparison:
+def _compare_pair(
+    pair: Pair, settings: Settings, origins: dict[str, str], unmixer: Unmixer, report: Progress
+) -> Comparison:
     """Compare two inputs in one direction."""
     s, names = settings, (pair.x.name, pair.y.name)
     fold = assign(pair.n, s.folds, s.seed)
@@ -209,7 +215,11 @@ def _compare_pair(pair: Pair, settings: Settings, origins: dict[str, str], repor
         raise InputError(f"Only {moments.n} rows are left without NaN or Inf, too few for {s.folds} folds.")
     refuse_constant(names, moments)
 
-    fits = fit_held_out(parts, s.groups, s.options, s.svcca_k)
+    options, without_fold = s.options, [s.options] * s.folds
+    unmixed = unmixer.unmix(pair, fold, parts) if UNMIXED in s.groups else None
+    if unmixed:
+        options, *without_fold = [{**s.options, **fit_options(u)} for u in (unmixed.whole, *unmixed.folds)]
+    fits = fit_held_out(parts, s.groups, without_fold, s.svcca_k)
     found = evaluate(pair, fold, parts, moments, fits, progress=report)
     kept = slice(None) if parts.kept is None else parts.kept
     work = len(blocks(pair.n, 8 * pair.y.shape[1]))
@@ -224,22 +234,28 @@ def _compare_pair(pair: Pair, settings: Settings, origins: dict[str, str], repor
     replicates = bootstrap(errors, spread, s.seed)
     unexplained = unexplained_share(errors, spread)
     permutations = s.permutations or (20 if moments.n * max(pair.x.shape[1], pair.y.shape[1]) < 100_000 else 3)
-    chance = chance_level(pair, parts.kept, s.groups, s.options, s.folds, s.svcca_k, permutations, s.seed, report)
+    chance = chance_level(pair, parts.kept, s.groups, options, s.folds, s.svcca_k, permutations, s.seed, report)
     groups = _results(s, pair, errors, unexplained, diameter, replicates, chance)
-    verdict = decide([g.name for g in s.groups], unexplained, chance.r2.max(axis=0), replicates)
+    names_of = [g.name for g in s.groups]
+    # What stands beside the ladder comes after its groups, and takes no part in the verdict.
+    m = sum(name in LADDER for name in names_of)
+    on_ladder = Replicates(replicates.error[:, :m], replicates.unexplained[:, :m])
+    verdict = decide(names_of[:m], unexplained[:m], chance.r2.max(axis=0)[:m], on_ladder)
 
-    in_sample = in_similar = None
+    in_sample = in_similar = in_errors = None
     if s.in_sample:
-        whole = fit_in_sample(moments, s.groups, s.options, s.svcca_k)
+        whole = fit_in_sample(moments, s.groups, options, s.svcca_k)
         again = evaluate(pair, fold, parts, moments, whole, progress=report)
         flat, base = again.errors[:, kept], again.spread[kept]
-        in_sample = _results(s, pair, flat, unexplained_share(flat, base), diameter)
+        in_sample, in_errors = _results(s, pair, flat, unexplained_share(flat, base), diameter), flat.mean(axis=1)
         in_similar = Similarities(whole.cca, whole.svcca, cka_from_moments(moments))
 
     notes = list(pair.notes)
     if parts.kept is not None:
         notes.append(f"{pair.n - moments.n} of {pair.n} pairs of rows held NaN or Inf and were dropped.")
     cautions = alerts(moments, names, found.radii[kept], found.traits[kept], diameter, notes)
+    if unmixed:
+        cautions += unmixing_alerts(names, unmixed)
     prints = {name: rows.fingerprint() for name, rows in zip(names, (pair.x, pair.y), strict=True)}
     if len(set(prints.values())) < 2:
         cautions.insert(
@@ -254,6 +270,9 @@ def _compare_pair(pair: Pair, settings: Settings, origins: dict[str, str], repor
         chance_similarity=chance.similarity,
         diameter=diameter,
         verdict=verdict,
+        efficiency=efficiency(names_of, errors.mean(axis=1), replicates.error, float(spread.mean()), in_errors)
+        if unmixed
+        else None,
         alerts=cautions,
         in_sample=in_sample,
         in_sample_similarity=in_similar,
@@ -275,7 +294,7 @@ def _compare_pair(pair: Pair, settings: Settings, origins: dict[str, str], repor
                 for n, r in zip(names, (pair.x, pair.y), strict=True)
             ],
         },
-        views=views(pair, parts.kept, moments, s.groups, s.options, errors, diameter.lower, s.seed),
+        views=views(pair, parts.kept, moments, s.groups, options, errors, diameter.lower, s.seed),
     )
 
 

@@ -75,7 +75,7 @@ def _held_out(parts: FoldMoments, *, leading: bool, k: int | None) -> Floats:
     if len(parts.parts) == 1:
         return canonical_correlations(parts.all, parts.all, leading=leading, k=k)
     return mean_over_folds(
-        parts.map_splits(lambda train, test: canonical_correlations(train, test, leading=leading, k=k))
+        parts.map_splits(lambda _, train, test: canonical_correlations(train, test, leading=leading, k=k))
     )
 
 
