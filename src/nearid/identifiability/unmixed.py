@@ -16,7 +16,7 @@ from nearid.progress import Progress
 from nearid.unmix.ica import fit_ica
 
 # Passes over the rows; a fold starts from the fit on all rows and needs few.
-PASSES, FOLD_PASSES = 500, 100
+PASSES, FOLD_PASSES = 500, 200
 
 # Standard deviation over rows of g'(v) - g(v) v for a Gaussian v of known variance (logcosh); ICA of k Gaussian columns
 # finds components where its mean over n rows is up to some 1.6 sqrt(k / n) times that.
