@@ -19,8 +19,8 @@ from nearid.errors import InputError
 from nearid.folds import assign, refuse_constant
 from nearid.groups.ladder import LADDER, UNMIXED, Group, rungs
 from nearid.identifiability.alerts import Alert, alerts
-from nearid.identifiability.bootstrap import Replicates, bootstrap, interval
-from nearid.identifiability.chance import Chance, chance_level
+from nearid.identifiability.bootstrap import Replicates, bootstrap
+from nearid.identifiability.chance import chance_level
 from nearid.identifiability.efficiency import efficiency
 from nearid.identifiability.evaluate import (
     Options,
@@ -31,13 +31,13 @@ from nearid.identifiability.evaluate import (
     gather,
     unexplained_share,
 )
-from nearid.identifiability.result import Comparison, Comparisons, Epsilon, GroupResult
+from nearid.identifiability.result import Comparison, Comparisons
+from nearid.identifiability.summary import summaries
 from nearid.identifiability.unmixed import Unmixer, fit_options, unmixing_alerts
 from nearid.identifiability.verdict import decide
 from nearid.identifiability.views import views
-from nearid.measures.diameter import SWEEPS, Diameter, search
+from nearid.measures.diameter import SWEEPS, search
 from nearid.measures.similarity import cka_from_moments, debiased_cka
-from nearid.moments import Floats
 from nearid.progress import Progress, reporting
 
 
@@ -208,7 +208,7 @@ def _compare_pair(
     pair: Pair, settings: Settings, origins: dict[str, str], unmixer: Unmixer, report: Progress
 ) -> Comparison:
     """Compare two inputs in one direction."""
-    s, names = settings, (pair.x.name, pair.y.name)
+    s, names, dims = settings, (pair.x.name, pair.y.name), (pair.x.shape[1], pair.y.shape[1])
     fold = assign(pair.n, s.folds, s.seed)
     parts, moments = gather(pair, fold, s.folds, drop_nonfinite=s.drop_nonfinite, progress=report)
     if min(p.n for p in parts.parts) < 2:
@@ -233,9 +233,9 @@ def _compare_pair(
     errors, spread = found.errors[:, kept], found.spread[kept]
     replicates = bootstrap(errors, spread, s.seed)
     unexplained = unexplained_share(errors, spread)
-    permutations = s.permutations or (20 if moments.n * max(pair.x.shape[1], pair.y.shape[1]) < 100_000 else 3)
+    permutations = s.permutations or (20 if moments.n * max(dims) < 100_000 else 3)
     chance = chance_level(pair, parts.kept, s.groups, options, s.folds, s.svcca_k, permutations, s.seed, report)
-    groups = _results(s, pair, errors, unexplained, diameter, replicates, chance)
+    groups = summaries(s.groups, dims, errors, unexplained, diameter, replicates, chance)
     names_of = [g.name for g in s.groups]
     # What stands beside the ladder comes after its groups, and takes no part in the verdict.
     m = sum(name in LADDER for name in names_of)
@@ -247,7 +247,10 @@ def _compare_pair(
         whole = fit_in_sample(moments, s.groups, options, s.svcca_k)
         again = evaluate(pair, fold, parts, moments, whole, progress=report)
         flat, base = again.errors[:, kept], again.spread[kept]
-        in_sample, in_errors = _results(s, pair, flat, unexplained_share(flat, base), diameter), flat.mean(axis=1)
+        in_sample, in_errors = (
+            summaries(s.groups, dims, flat, unexplained_share(flat, base), diameter),
+            flat.mean(axis=1),
+        )
         in_similar = Similarities(whole.cca, whole.svcca, cka_from_moments(moments))
 
     notes = list(pair.notes)
@@ -264,7 +267,7 @@ def _compare_pair(
     return Comparison(
         names=names,
         n=moments.n,
-        dims=(pair.x.shape[1], pair.y.shape[1]),
+        dims=dims,
         groups=groups,
         similarity=Similarities(fits.cca, fits.svcca, debiased_cka(moments, found.fourth)),
         chance_similarity=chance.similarity,
@@ -296,43 +299,6 @@ def _compare_pair(
         },
         views=views(pair, parts.kept, moments, s.groups, options, errors, diameter.lower, s.seed),
     )
-
-
-def _results(
-    settings: Settings,
-    pair: Pair,
-    errors: Floats,
-    unexplained: Floats,
-    diameter: Diameter,
-    replicates: Replicates | None = None,
-    chance: Chance | None = None,
-) -> dict[str, GroupResult]:
-    """Summaries of each group's errors; intervals and chance where they were measured."""
-    size, nan = diameter.lower, float("nan")
-    results = {}
-    for g, group in enumerate(settings.groups):
-        median, q95 = np.quantile(errors[g], [0.5, 0.95])
-        low, high = interval(replicates.error[:, g]) if replicates else (nan, nan)
-        r2_high, r2_low = (1 - v for v in interval(replicates.unexplained[:, g])) if replicates else (nan, nan)
-        results[group.name] = GroupResult(
-            name=group.name,
-            title=group.title,
-            epsilon=Epsilon(
-                float(errors[g].mean()) / size,
-                float(median) / size,
-                float(q95) / size,
-                float(errors[g].max()) / size,
-                low / size,
-                high / size,
-            ),
-            chance=float(chance.error[:, g].mean()) / size if chance else nan,
-            r2=float(1 - unexplained[g]),
-            r2_low=r2_low,
-            r2_high=r2_high,
-            chance_r2=float(chance.r2[:, g].max()) if chance else nan,
-            degrees_of_freedom=group.degrees_of_freedom(pair.x.shape[1], pair.y.shape[1]),
-        )
-    return results
 
 
 def _both_ways(there: Comparison, back: Comparison) -> Comparison:
