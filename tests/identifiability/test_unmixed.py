@@ -39,7 +39,8 @@ def test_ica_undoes_mixing_without_seeing_a_pair(rng, kind, dtype):
     found = compare(x.astype(dtype), y.astype(dtype), groups="all", in_sample=True, permutations=3)
     for groups in (found.groups, found.in_sample):
         e = {name: g.epsilon.mean for name, g in groups.items()}
-        assert e["linear"] < e["ica"] < 1.6 * e["linear"] and e["permutation"] > 5 * e["ica"]
+        # Least squares has the smallest error in sample, and next to it here: a thousand rows a parameter.
+        assert 0.995 * e["linear"] < e["ica"] < 1.6 * e["linear"] and e["permutation"] > 5 * e["ica"]
     assert found.groups["ica"].r2 > 0.99
     e = found.efficiency
     if kind == "rotation":
@@ -85,9 +86,9 @@ def test_held_out_figures_are_those_of_fits_without_the_fold(rng):
 
 def test_gaussian_sources_are_not_separated_and_that_is_said(rng):
     x = rng.normal(size=(2000, 5))
-    found = compare(x, noisy(x @ mixture(rng, "rotation", 5), rng), groups="all", permutations=1)
+    found = compare(x, noisy(x @ mixture(rng, "rotation", 5), rng, 0.3), groups="all", permutations=1)
     assert found.verdict.group == "rigid"
-    assert found.efficiency.value < 0.5 and found.groups["ica"].r2 < 0.8
+    assert found.efficiency.value < 0.3 and found.groups["ica"].r2 < 0.5
     said = [a.message for a in found.alerts if a.code == "ica_gaussian"]
     assert len(said) == 2 and "5 of 5 components of array 1" in said[0]
 

@@ -189,5 +189,5 @@ def _side_alerts(name: str, side: Side, folds: list[Side]) -> Iterator[Alert]:
         yield Alert(
             "ica_gaussian",
             f"{doubtful} of {k} components of {name} cannot be told from Gaussian ones with {side.n} rows: ICA cannot "
-            "separate these, so no match is to be expected among them.",
+            "separate these, and where they match it is because both runs have the same rows, not for what they are.",
         )
