@@ -39,7 +39,7 @@ def test_ica_undoes_mixing_without_seeing_a_pair(rng, kind, dtype):
     found = compare(x.astype(dtype), y.astype(dtype), groups="all", in_sample=True, permutations=3)
     for groups in (found.groups, found.in_sample):
         e = {name: g.epsilon.mean for name, g in groups.items()}
-        # Least squares has the smallest error in sample, and next to it here: a thousand rows a parameter.
+        # Least squares has the smallest error in sample, and next to it held out: hundreds of rows a column.
         assert 0.995 * e["linear"] < e["ica"] < 1.6 * e["linear"] and e["permutation"] > 5 * e["ica"]
     assert found.groups["ica"].r2 > 0.99
     e = found.efficiency
