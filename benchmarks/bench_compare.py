@@ -13,13 +13,10 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from measure import PeakMemory, timed
 from scipy.linalg import orthogonal_procrustes
 from scipy.optimize import linear_sum_assignment
 from sklearn.linear_model import LinearRegression
@@ -27,45 +24,6 @@ from sklearn.linear_model import LinearRegression
 from nearid.folds import assign
 from nearid.identifiability.statistical import compare
 from nearid.measures.diameter import diameter
-
-
-def timed(function: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
-    """Best wall time of some repeats, and the last result."""
-    best, result = float("inf"), None
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = function()
-        best = min(best, time.perf_counter() - start)
-    return best, result
-
-
-class PeakMemory:
-    """Largest resident set above that at the start, sampled every 5 ms."""
-
-    def __enter__(self) -> PeakMemory:
-        self.base = self.peak = self._now()
-        self.on = True
-        self.thread = threading.Thread(target=self._watch, daemon=True)
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.on = False
-        self.thread.join()
-
-    @property
-    def megabytes(self) -> float:
-        return (self.peak - self.base) / 1024
-
-    def _watch(self) -> None:
-        while self.on:
-            self.peak = max(self.peak, self._now())
-            time.sleep(0.005)
-
-    @staticmethod
-    def _now() -> int:
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("VmRSS")).split()[1])
 
 
 def write_pair(folder: Path, n: int, d: int) -> tuple[Path, Path]:
