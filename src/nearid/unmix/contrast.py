@@ -28,13 +28,24 @@ class Contrast:
     name : str
     evaluate : callable
         (y, with_values) -> Evaluated, of y of shape (rows, k).
+    slope : callable
+        g' of every entry.
     gaussian : float
         E[G(v)] for a standard normal v.
+    spread : float
+        Standard deviation of what is left of G(v) when the mean and the variance of v are known exactly, as those of
+        whitened components are: sqrt(n) (mean G - gaussian) / spread is standard normal for Gaussian components.
+    reach : float
+        How far that statistic gets at most, on average, over all directions of k Gaussian columns, over sqrt(k): the
+        bound of Sudakov and Fernique, sqrt(E[h'(v)^2]) for that remainder h of unit variance.
     """
 
     name: str
     evaluate: Callable[[Floats, bool], Evaluated]
+    slope: Callable[[Floats], Floats]
     gaussian: float
+    spread: float
+    reach: float
 
 
 def _column_sums(rows: Floats) -> Floats:
@@ -71,25 +82,46 @@ def _cube(y: Floats, with_values: bool) -> Evaluated:
     return Evaluated(squares, slopes, values)
 
 
+def _logcosh_slope(y: Floats) -> Floats:
+    return np.asarray(1 - np.tanh(y) ** 2)
+
+
+def _exp_slope(y: Floats) -> Floats:
+    return np.asarray((1 - y * y) * np.exp(y * y / -2))
+
+
+def _cube_slope(y: Floats) -> Floats:
+    return np.asarray(3 * y * y)
+
+
 def _radial(y: Floats, with_values: bool) -> Evaluated:
     k = y.shape[1]
     weights = np.log1p(np.einsum("ij,ij->i", y, y) / k) - y.dtype.type(np.log(2))
     return Evaluated(y * weights[:, None], np.zeros(k), np.zeros(k))
 
 
-def _gaussian_mean(function: Callable[[Floats, bool], Evaluated]) -> float:
-    """Mean of G under a standard normal, by Gauss-Hermite quadrature."""
-    points, weights = np.polynomial.hermite_e.hermegauss(120)
-    values = [function(np.array([[p]]), True).values[0] for p in points]
-    return float(weights @ values / weights.sum())
+def _contrast(name: str, evaluate: Callable[[Floats, bool], Evaluated], slope: Callable[[Floats], Floats]) -> Contrast:
+    """A contrast with its figures for a standard normal, by Gauss-Hermite quadrature."""
+    v, weights = np.polynomial.hermite_e.hermegauss(120)
+    weights = weights / weights.sum()
+    g = evaluate(v[:, None], False).g[:, 0]
+    values = np.array([evaluate(np.array([[p]]), True).values[0] for p in v])
+    mean, bend = float(weights @ values), float(weights @ (values * (v**2 - 1))) / 2
+    spread = float(np.sqrt(weights @ (values - mean - bend * (v**2 - 1)) ** 2))
+    reach = float(np.sqrt(weights @ (g - 2 * bend * v) ** 2)) / spread
+    return Contrast(name, evaluate, slope, mean, spread, reach)
 
 
 CONTRASTS = {
-    name: Contrast(name, function, _gaussian_mean(function))
-    for name, function in (("logcosh", _logcosh), ("exp", _exp), ("cube", _cube))
+    c.name: c
+    for c in (
+        _contrast("logcosh", _logcosh, _logcosh_slope),
+        _contrast("exp", _exp, _exp_slope),
+        _contrast("cube", _cube, _cube_slope),
+    )
 }
 
 # Not a contrast of single components: g is each row times a growing function of its length. For whitened rows the
 # eigenvectors of E[g(y) y^T] part sources of different kurtosis (Cardoso 1989: fourth-order blind identification, whose
 # weight is the squared length itself; its logarithm keeps outlying rows from deciding).
-RADIAL = Contrast("radial", _radial, 0.0)
+RADIAL = Contrast("radial", _radial, np.ones_like, 0.0, 1.0, 1.0)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from nearid.arrays import Rows
 from nearid.engines.base import Engine
@@ -14,7 +15,8 @@ from nearid.errors import InputError
 from nearid.folds import row_moments
 from nearid.groups.fits import polar
 from nearid.moments import Floats, Moments
-from nearid.unmix.contrast import CONTRASTS, RADIAL, Contrast
+from nearid.unmix.contrast import CONTRASTS, RADIAL
+from nearid.unmix.diagnostics import LEVEL, Diagnostics, cautions, flattest, gaussian_test
 from nearid.unmix.solver import Checkpoint, Keep, Solution, State, solve
 from nearid.unmix.sweep import Sweeper
 from nearid.unmix.whiten import Whitener, fit_whitener
@@ -34,23 +36,19 @@ class Unmixing:
     mixing : ndarray of shape (p, k)
     whitener : Whitener
         Without whitening, the principal rotation in one common unit.
-    values, kappa : ndarray of shape (k,)
-        E[G(s)] and E[g'(s)] - E[g(s) s] of each component.
+    kappa : ndarray of shape (k,)
+        E[g'(s)] - E[g(s) s] of each component.
     solution : Solution
-    contrast : Contrast
-    n : int
-        Rows in use.
+    diagnostics : Diagnostics
     """
 
     mean: Floats
     components: Floats
     mixing: Floats
     whitener: Whitener
-    values: Floats
     kappa: Floats
     solution: Solution
-    contrast: Contrast
-    n: int
+    diagnostics: Diagnostics
 
 
 def fit_ica(
@@ -70,6 +68,7 @@ def fit_ica(
     start: Floats | None = None,
     resume: Checkpoint | None = None,
     keep: Keep | None = None,
+    restarts: int = 0,
     tick: Callable[[], object] | None = None,
 ) -> Unmixing:
     """Fit ICA to rows.
@@ -101,6 +100,8 @@ def fit_ica(
         Of an earlier fit of the same rows with the same options: go on from there.
     keep : callable, optional
         Given a Checkpoint after every pass.
+    restarts : int
+        Fits from other starts to random halves of the rows, for the diagnostics' stability.
     tick : callable, optional
         Called after every pass.
 
@@ -119,7 +120,18 @@ def fit_ica(
         whitener = _common_unit(whitener)
     sweeper = Sweeper(rows, kept, moments.mean, CONTRASTS[contrast], np.dtype(dtype or rows.dtype), engine=engine)
     k = len(whitener.forward)
-    oracle = _oracle(sweeper, whitener, tick)
+
+    def search(over: Sweeper, first: Floats | Checkpoint, n: int, keep: Keep | None = None) -> Solution:
+        return solve(
+            _oracle(over, whitener, tick),
+            first,
+            tol=tol,
+            max_passes=max_passes,
+            n=n,
+            gaussian=over.contrast.gaussian if whiten else None,
+            keep=keep,
+        )
+
     first: Floats | Checkpoint
     if resume is not None:
         if resume.rotation.shape != (k, k):
@@ -131,16 +143,22 @@ def fit_ica(
         first = polar(start @ whitener.backward)
     else:
         first = _first(sweeper, whitener, seed)
-    solution = solve(
-        oracle,
-        first,
-        tol=tol,
-        max_passes=max_passes,
-        n=moments.n,
-        gaussian=sweeper.contrast.gaussian if whiten else None,
-        keep=keep,
+    solution, values, bends = _canonical(sweeper, whitener, search(sweeper, first, moments.n, keep), whiten)
+    rotation = solution.state.rotation
+    stability = None
+    if restarts:
+        stability = _stability(
+            rotation, restarts, seed, moments.n, sweeper, lambda o, s, n: search(o, _first(o, whitener, s), n)
+        )
+    return Unmixing(
+        mean=moments.mean,
+        components=rotation @ whitener.forward,
+        mixing=whitener.backward @ rotation.T,
+        whitener=whitener,
+        kappa=solution.state.kappa,
+        solution=solution,
+        diagnostics=_diagnose(sweeper, whitener, solution, values, bends, moments.n, components, tol, stability),
     )
-    return _canonical(whitener, solution, oracle, sweeper.contrast, moments.n)
 
 
 def _first(sweeper: Sweeper, whitener: Whitener, seed: int) -> Floats:
@@ -173,23 +191,98 @@ def _oracle(sweeper: Sweeper, whitener: Whitener, tick: Callable[[], object] | N
 
 
 def _canonical(
-    whitener: Whitener, solution: Solution, oracle: Callable[[Floats, bool], State], contrast: Contrast, n: int
-) -> Unmixing:
-    """Order and sign the components, so that two fits are comparable by eye."""
-    state = oracle(solution.state.rotation, True)
-    order = np.argsort(-np.abs(state.values - contrast.gaussian), kind="stable")
-    rotation = state.rotation[order]
-    mixing = whitener.backward @ rotation.T
-    signs = np.sign(mixing[np.abs(mixing).argmax(axis=0), np.arange(len(rotation))])
-    rotation *= signs[:, None]
-    return Unmixing(
-        whitener.mean,
-        rotation @ whitener.forward,
-        mixing * signs,
-        whitener,
-        state.values[order],
-        state.kappa[order],
-        replace(solution, state=replace(state, rotation=rotation)),
-        contrast,
-        n,
+    sweeper: Sweeper, whitener: Whitener, solution: Solution, whiten: bool
+) -> tuple[Solution, Floats, Floats]:
+    """Order and sign the components, so that two fits are comparable by eye; their mean contrasts and bends."""
+    state = solution.state
+    sums = sweeper.bend(state.rotation @ whitener.forward)
+    values = sums.values
+    if not whiten:
+        # How far a component is from Gaussian is a matter of its shape, not of its size.
+        variances = whitener.variances[: len(state.rotation)]
+        sizes = np.sqrt(state.rotation**2 @ variances / variances.mean())
+        values = sweeper.sweep(state.rotation @ whitener.forward / sizes[:, None], with_values=True).values
+    order = np.argsort(-np.abs(values - sweeper.contrast.gaussian), kind="stable")
+    mixing = whitener.backward @ state.rotation[order].T
+    turned = np.sign(mixing[np.abs(mixing).argmax(axis=0), np.arange(len(order))])
+    state = State(
+        state.rotation[order] * turned[:, None],
+        state.products[np.ix_(order, order)] * np.outer(turned, turned),
+        state.slopes[order],
+        sums.values[order],
     )
+    return (
+        replace(solution, state=state, signs=solution.signs[order]),
+        values[order],
+        sums.products[np.ix_(order, order)],
+    )
+
+
+def _diagnose(
+    sweeper: Sweeper,
+    whitener: Whitener,
+    solution: Solution,
+    values: Floats,
+    bends: Floats,
+    n: int,
+    asked: int | None,
+    tol: float,
+    stability: Floats | None,
+) -> Diagnostics:
+    k, columns = len(values), sweeper.rows.shape[1]
+    z, p_values = gaussian_test(values, sweeper.contrast, n)
+    gaussian = p_values > LEVEL
+    curvature = flattest(bends, np.diag(solution.state.products), solution.signs)
+    passes, gradient = len(solution.gradients), solution.gradients[-1]
+    said = cautions(
+        converged=solution.converged,
+        passes=passes,
+        gradient=gradient,
+        tol=tol,
+        rows=n,
+        columns=columns,
+        rank=whitener.rank,
+        asked=min(columns, asked or columns),
+        gaussian=gaussian,
+        curvature=curvature,
+        stability=stability,
+    )
+    upward = solution.signs > 0
+    return Diagnostics(
+        converged=solution.converged,
+        passes=passes,
+        gradient=gradient,
+        tol=tol,
+        rows=n,
+        columns=columns,
+        components=k,
+        rank=whitener.rank,
+        rows_per_parameter=n / max(k * (k - 1) / 2, 1),
+        smallest_variance=float(whitener.variances[k - 1]),
+        largest_variance=float(whitener.variances[0]),
+        nongaussianity=values - sweeper.contrast.gaussian,
+        z=z,
+        p_values=p_values,
+        gaussian=gaussian,
+        super_gaussian=int(np.sum(upward & ~gaussian)),
+        sub_gaussian=int(np.sum(~upward & ~gaussian)),
+        curvature=curvature,
+        stability=stability,
+        cautions=list(said),
+    )
+
+
+def _stability(
+    rotation: Floats, restarts: int, seed: int, n: int, sweeper: Sweeper, again: Callable[[Sweeper, int, int], Solution]
+) -> Floats:
+    """Mean |correlation| of each component with its match in fits from other starts to random halves of the rows."""
+    used = np.arange(sweeper.rows.shape[0]) if sweeper.kept is None else np.flatnonzero(sweeper.kept)
+    matched = np.zeros(len(rotation))
+    for run in range(1, restarts + 1):
+        half = np.zeros(sweeper.rows.shape[0], dtype=bool)
+        half[np.random.default_rng([seed, run]).permutation(used)[: n // 2]] = True
+        other = again(replace(sweeper, kept=half), seed + run, n // 2).state.rotation
+        # Components of whitened rows are rows of rotations: their products are correlations.
+        alike = np.abs(rotation @ other.T)
+        matched[:] += alike[linear_sum_assignment(-alike)]
+    return matched / restarts

@@ -68,12 +68,18 @@ class Sweeper:
 
     def sweep(self, unmixing: Floats, with_values: bool = False) -> Sums:
         """Sums for components y = unmixing (x - mean), unmixing of shape (k, p)."""
+        return self._pass(unmixing, with_values, False)
+
+    def bend(self, unmixing: Floats) -> Sums:
+        """The same with values, and E[g'(y_i) y_j^2] in the place of the products: what second derivatives need."""
+        return self._pass(unmixing, True, True)
+
+    def _pass(self, unmixing: Floats, with_values: bool, bent: bool) -> Sums:
         origin = self.mean.astype(self.dtype)
-        gap = origin.astype(np.float64) - self.mean
         turn = np.ascontiguousarray(unmixing.T, dtype=self.dtype)
         # What the rounded origin misses of the mean moves every component by a constant.
-        shift = (unmixing @ gap).astype(self.dtype)
-        task = Task(origin, turn, shift, self.contrast, with_values)
+        shift = (unmixing @ (origin.astype(np.float64) - self.mean)).astype(self.dtype)
+        task = Task(origin, turn, shift, self.contrast, with_values, bent)
         work = blocks(*self.rows.shape)
         [(n, products, sums)] = self.engine.reduce(_part, work, self.rows, self.kept, task, merge=_add)
         return Sums(products / n, sums[0] / n, sums[1] / n)
@@ -88,10 +94,11 @@ class Task:
     shift: Floats
     contrast: Contrast
     with_values: bool
+    bent: bool
 
 
 class Part(NamedTuple):
-    """Number of rows, sum of g(y) y^T, and the sums of g' and of G."""
+    """Number of rows, sum of g(y) y^T (or of g'(y) and squares), and the sums of g' and of G."""
 
     n: int
     products: Floats
@@ -105,7 +112,7 @@ def _part(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, task: Tas
         y = x @ task.turn
         y += task.shift
         g, slopes, values = task.contrast.evaluate(y, task.with_values)
-        products += g.T @ y
+        products += task.contrast.slope(y).T @ (y * y) if task.bent else g.T @ y
         sums += (slopes, values)
         n += len(x)
     yield Part(n, products, sums)
