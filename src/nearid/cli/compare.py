@@ -39,7 +39,7 @@ def compare(
     """
     from nearid.errors import InputError
     from nearid.identifiability.statistical import compare as run
-    from nearid.report.page import check_report
+    from nearid.report.html import check_report
 
     if len(runs) < 2:
         raise InputError(f"Two runs or more are needed to compare; only {runs[0]} was given.")

@@ -15,7 +15,8 @@ def demo(
     from nearid.cli.show import show
     from nearid.demo import EPOCHS, autoencoder_states, compare_layers, digits
     from nearid.progress import reporting
-    from nearid.report.page import check_report, write_report
+    from nearid.report.html import check_report
+    from nearid.report.page import write_report
 
     check_report(out)
     images = digits()
