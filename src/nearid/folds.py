@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from nearid.arrays import Pair, Rows, Single, first_nonfinite
+from nearid.arrays import Pair, Rows, Single, first_nonfinite, nonfinite
 from nearid.engines.local import blocks, ordered_map
 from nearid.errors import InputError
 from nearid.moments import Floats, Moments, PairMoments, total
@@ -201,8 +201,4 @@ def _refuse(source: Pair | Single, sides: Sequence[Floats], start: int) -> None:
         bad = first_nonfinite(block, start)
         if bad:
             row, column, value = bad
-            own = row if index is None else int(index[row])
-            raise InputError(
-                f"{rows.name} has {value} at row {own}, column {column} (counted from 0). "
-                "Fix the values, or drop such rows with drop_nonfinite=True (--drop-nonfinite)."
-            )
+            raise nonfinite(rows.name, row if index is None else int(index[row]), column, value)
