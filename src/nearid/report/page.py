@@ -23,7 +23,7 @@ def write_report(
 
 def page(found: Sequence[Comparison], title: str = "Are these the same representation?") -> str:
     """The whole page as text."""
-    sections = [{"c": c, "id": f"pair{k}", "figures": _figures(c)} for k, c in enumerate(found)]
+    sections: list[dict[str, Any]] = [{"c": c, "id": f"pair{k}", "figures": _figures(c)} for k, c in enumerate(found)]
     overview = _matrices(found)
     figures = {f"o{k}": f["figure"] for k, f in enumerate(overview)}
     for s in sections:
