@@ -67,7 +67,8 @@ def compare(
         typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
     else:
         from nearid.cli.show import show
+        from nearid.report.tables import render
 
-        show(found)
+        show(lambda width: render(found, width))
     if report is not None:
         typer.echo(f"Report written to {report}", err=True)
