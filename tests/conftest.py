@@ -24,6 +24,25 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
+@pytest.fixture(scope="module")
+def dask_client():
+    """A client of two one-thread workers in this process: quick to start, and everything still goes through Dask."""
+    distributed = pytest.importorskip("distributed", reason="the extra `distributed` is not installed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=False,
+            protocol="tcp",
+            dashboard_address=None,
+            # No server on the dashboard's usual port, which may be in use.
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder with real data and weights, or a skip that says where it was looked for."""

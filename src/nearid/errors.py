@@ -7,3 +7,7 @@ class NearidError(ValueError):
 
 class InputError(NearidError):
     """An input cannot be used as it is."""
+
+
+class EngineError(NearidError):
+    """The engine that is to run the passes cannot be had, or was lost."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from nearid.arrays import Pair, Rows, Single, first_nonfinite, nonfinite
-from nearid.engines.local import blocks, ordered_map
+from nearid.arrays.pair import Index, read_side
+from nearid.engines.base import Engine, held_nodes
+from nearid.engines.local import LOCAL, blocks, ordered_map
 from nearid.errors import InputError
 from nearid.moments import Floats, Moments, PairMoments, total
 
@@ -73,6 +75,7 @@ def fold_moments(
     folds: int,
     *,
     drop_nonfinite: bool = False,
+    engine: Engine = LOCAL,
     tick: Callable[[], object] | None = None,
 ) -> FoldMoments:
     """Gather the moments of every fold in one pass.
@@ -85,81 +88,129 @@ def fold_moments(
     folds : int
     drop_nonfinite : bool
         Leave out pairs of rows with a NaN or an infinity; otherwise such a value is an error that names its place.
+    engine : Engine
+        Where the pass runs.
     """
-    parts, kept = _moments(pair, fold, folds, drop_nonfinite, tick)
+    parts, kept = _moments(pair, fold, folds, drop_nonfinite, engine, tick)
     return FoldMoments(parts, pair.x.shape[1], kept)
 
 
 def row_moments(
-    rows: Rows, *, drop_nonfinite: bool = False, tick: Callable[[], object] | None = None
+    rows: Rows,
+    *,
+    drop_nonfinite: bool = False,
+    engine: Engine = LOCAL,
+    tick: Callable[[], object] | None = None,
 ) -> tuple[Moments, np.ndarray | None]:
     """Moments of the rows of one input, in one pass; and which rows are in use, None when that is all."""
-    parts, kept = _moments(Single(rows), np.zeros(rows.shape[0], dtype=np.uint8), 1, drop_nonfinite, tick)
+    fold = np.zeros(rows.shape[0], dtype=np.uint8)
+    parts, kept = _moments(Single(rows), fold, 1, drop_nonfinite, engine, tick)
     return parts[0], kept
 
 
 def _moments(
-    rows: Pair | Single, fold: np.ndarray, folds: int, drop_nonfinite: bool, tick: Callable[[], object] | None
-) -> tuple[list[Moments], np.ndarray | None]:
-    shift = _shift(rows)
-    parts, kept = _gather(rows, fold, folds, drop_nonfinite, shift, tick)
-    whole = total(parts)
-    # Far from the mean, a shift lets digits cancel: then the mean just found is a better one.
-    spread = np.sqrt(np.diag(whole.scatter) / max(whole.n, 1))
-    if np.any(np.abs(whole.mean - shift) > 1e3 * spread):
-        parts, kept = _gather(rows, fold, folds, drop_nonfinite, whole.mean, None)
-    return parts, None if kept.all() else kept
-
-
-def _gather(
     source: Pair | Single,
     fold: np.ndarray,
     folds: int,
     drop_nonfinite: bool,
-    shift: Floats,
+    engine: Engine,
     tick: Callable[[], object] | None,
-) -> tuple[list[Moments], np.ndarray]:
-    """One pass: moments of each fold from sums about `shift`, and which rows are in use."""
-    width = len(shift)
-    kept = np.ones(source.n, dtype=bool)
+) -> tuple[list[Moments], np.ndarray | None]:
+    indices = tuple(index for _, index in source.sides)
+    plan = Plan(indices, fold, folds, drop_nonfinite, _shift(source))
+    parts, kept = _gather(source, plan, engine, tick)
+    whole = total(parts)
+    # Far from the mean, a shift lets digits cancel: then the mean just found is a better one.
+    spread = np.sqrt(np.diag(whole.scatter) / max(whole.n, 1))
+    if np.any(np.abs(whole.mean - plan.shift) > 1e3 * spread):
+        parts, kept = _gather(source, replace(plan, shift=whole.mean), engine, None)
+    return parts, None if kept.all() else kept
 
-    def sums(block: tuple[int, int]) -> Iterator[tuple[int, Floats, Floats]]:
-        sides = source.read(*block)
-        label = fold[slice(*block)]
-        for k in range(folds):
-            rows = np.flatnonzero(label == k)
-            z = _shifted(sides, rows, shift)
+
+@dataclass(frozen=True)
+class Plan:
+    """What the pass over the blocks needs to know beside the rows; see `fold_moments`.
+
+    Attributes
+    ----------
+    indices : tuple of (ndarray or None)
+        Rows of each side that make up the pairs.
+    shift : ndarray of shape (width,)
+        Sums are taken about this point.
+    """
+
+    indices: tuple[Index, ...]
+    fold: np.ndarray
+    folds: int
+    drop_nonfinite: bool
+    shift: Floats
+
+
+class Sums(NamedTuple):
+    """Count, sum and sum of products of the shifted rows of a fold; and the numbers of the rows that were dropped."""
+
+    n: int
+    first: Floats
+    second: Floats
+    dropped: np.ndarray
+
+
+def _sums(block: tuple[int, int], plan: Plan, *rows: Rows) -> Iterator[Sums]:
+    """Sums over a block, fold by fold."""
+    sides = [read_side(side, index, *block) for side, index in zip(rows, plan.indices, strict=True)]
+    label = plan.fold[slice(*block)]
+    for k in range(plan.folds):
+        at = np.flatnonzero(label == k)
+        dropped = at[:0]
+        z = _shifted(sides, at, plan.shift)
+        first = z.sum(axis=0)
+        if not np.isfinite(first).all():
+            if not plan.drop_nonfinite:
+                _refuse(list(zip(rows, plan.indices, strict=True)), sides, block[0])
+            good = np.isfinite(z).all(axis=1)
+            dropped = at[~good] + block[0]
+            z = z[good]
             first = z.sum(axis=0)
-            if not np.isfinite(first).all():
-                if not drop_nonfinite:
-                    _refuse(source, sides, block[0])
-                good = np.isfinite(z).all(axis=1)
-                kept[rows[~good] + block[0]] = False
-                z = z[good]
-                first = z.sum(axis=0)
-            with np.errstate(over="ignore"):
-                yield len(z), first, z.T @ z
+        yield Sums(len(z), first, _products(z), dropped)
 
-    n, first, second = np.zeros(folds, dtype=int), np.zeros((folds, width)), np.zeros((folds, width, width))
-    # Where products are large, one fold's at a time is held, and BLAS has all threads to itself.
-    alone = 4 * second.nbytes > PARTIAL_BYTES
-    task: Callable[[tuple[int, int]], Iterable[tuple[int, Floats, Floats]]] = sums if alone else lambda b: list(sums(b))
-    for found in ordered_map(task, blocks(source.n, width), workers=1 if alone else None, tick=tick):
-        for k, (count, linear, square) in enumerate(found):
-            n[k] += count
-            first[k] += linear
-            second[k] += square
+
+def _products(z: Floats) -> Floats:
+    # Values whose products leave float64 are refused by name when the pass is over.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(z.T @ z)
+
+
+def _add(into: Sums, part: Sums) -> Sums:
+    np.add(into.first, part.first, out=into.first)
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.add(into.second, part.second, out=into.second)
+    return Sums(into.n + part.n, into.first, into.second, np.concatenate([into.dropped, part.dropped]))
+
+
+def _gather(
+    source: Pair | Single, plan: Plan, engine: Engine, tick: Callable[[], object] | None
+) -> tuple[list[Moments], np.ndarray]:
+    """One pass: moments of each fold from sums about the shift, and which rows are in use."""
+    width = len(plan.shift)
+    cut = blocks(source.n, width)
+    # The tree's nodes, and what a few threads have ready for it. Beyond the bound one fold's products at a time are
+    # held, and BLAS has all threads to itself.
+    large = (held_nodes(len(cut)) + 3) * 8 * plan.folds * width**2 > PARTIAL_BYTES
+    found = engine.reduce(_sums, cut, plan, *(rows for rows, _ in source.sides), merge=_add, large=large, tick=tick)
+    kept = np.ones(source.n, dtype=bool)
+    for sums in found:
+        kept[sums.dropped] = False
     start = 0
     for rows, _ in source.sides:
         columns = slice(start, start + rows.shape[1])
         start = columns.stop
-        largest = np.diagonal(second, axis1=1, axis2=2)[:, columns].max()
-        vanished = largest == 0 and first[:, columns].any()
+        largest = np.max([sums.second.diagonal()[columns] for sums in found])
+        vanished = largest == 0 and any(sums.first[columns].any() for sums in found)
         if not largest < LARGEST**2 or 0 < largest < LARGEST**-2 or vanished:
             raise InputError(
                 f"Fourth powers of the values of {rows.name} leave the range of float64; divide it by its typical size."
             )
-    return [Moments.from_sums(int(n[k]), first[k], second[k], shift) for k in range(folds)], kept
+    return [Moments.from_sums(s.n, s.first, s.second, plan.shift) for s in found], kept
 
 
 def _shift(source: Pair | Single) -> Floats:
@@ -195,9 +246,9 @@ def refuse_constant(names: tuple[str, str], moments: PairMoments) -> None:
             raise InputError(f"Every column of {name} is constant: there is no representation to compare.")
 
 
-def _refuse(source: Pair | Single, sides: Sequence[Floats], start: int) -> None:
+def _refuse(sources: Sequence[tuple[Rows, Index]], sides: Sequence[Floats], start: int) -> None:
     """Name the first value that is not finite, in the row numbers of its own input."""
-    for (rows, index), block in zip(source.sides, sides, strict=True):
+    for (rows, index), block in zip(sources, sides, strict=True):
         bad = first_nonfinite(block, start)
         if bad:
             row, column, value = bad

@@ -3,15 +3,25 @@
 import threading
 import time
 
+import numpy as np
 import pytest
 
-from nearid.engines.local import blocks, ordered_map
+import nearid.engines.local as local
+from nearid.engines.local import LOCAL, blocks, ordered_map
 
 
 @pytest.mark.parametrize("n", [1, 255, 256, 10_001])
 def test_blocks_cover_every_row_once(n):
     cut = blocks(n, 5000)
     assert [i for a, b in cut for i in range(a, b)] == list(range(n))
+
+
+@pytest.mark.parametrize(
+    ("n", "width", "count"),
+    [(10**6, 8, 8), (10**7, 8, 20), (9000, 384, 8), (2000, 20, 1), (1000, 10**6, 4)],
+)
+def test_blocks_are_enough_to_share_and_worth_it(n, width, count):
+    assert len(blocks(n, width)) == count
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -68,3 +78,53 @@ def test_blas_threads_come_back_when_passes_overlap():
     for run in runs:
         list(run)
     assert threads() == before
+
+
+def powers(item, scale):
+    """Numbers whose sum depends on the order of adding."""
+    yield np.float64(scale * 1.1**item)
+    yield np.float64(scale * 0.7**item)
+
+
+def add(into, part):
+    return into + part
+
+
+def test_reducing_gives_the_same_bytes_whatever_the_threads(monkeypatch):
+    found, ticks = [], []
+    for cores in (1, 2, 5):
+        monkeypatch.setattr(local, "cores", lambda cores=cores: cores)
+        found.append(LOCAL.reduce(powers, range(100), 0.1, merge=add, tick=lambda: ticks.append(1)))
+    assert len(ticks) == 300
+    assert found[0] == found[1] == found[2]
+    np.testing.assert_allclose(found[0], [sum(0.1 * b**k for k in range(100)) for b in (1.1, 0.7)])
+    in_order = LOCAL.reduce(powers, range(100), 0.1, merge=add, large=True)
+    assert in_order[0] == np.cumsum([0.1 * 1.1**k for k in range(100)])[-1] != found[0][0]
+
+
+def test_blas_has_one_thread_unless_parts_are_large():
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def seen(item):
+        return [max(i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas")]
+
+    with threadpool_limits(2, user_api="blas"):
+        assert LOCAL.reduce(seen, [1], merge=max) == [1]
+        assert LOCAL.reduce(seen, [1, 2], merge=max, large=True) == [2]
+
+
+def test_of_large_parts_one_at_a_time_is_made():
+    events = []
+
+    def parts(item):
+        for place in range(3):
+            events.append(("made", item, place))
+            yield item
+
+    def merge(into, part):
+        events.append(("merged", part))
+        return into + part
+
+    assert LOCAL.reduce(parts, [1, 2], merge=merge, large=True) == [3, 3, 3]
+    second = [kind for kind, *_ in events[3:]]
+    assert second == ["made", "merged"] * 3

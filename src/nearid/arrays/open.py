@@ -104,7 +104,8 @@ def _open_path(path: Path, key: str | None, ids: str | None) -> Rows:
         raise InputError(f"{path.name} has no suffix that can be opened. Supported: {', '.join(_OPENERS)}.")
     if not path.is_dir() and (suffix == ".zarr" or not path.is_file()):
         raise InputError(f"{path} is not a {'zarr directory' if suffix == '.zarr' else 'regular file'}.")
-    return _OPENERS[suffix](str(path), path.name, key, ids)
+    # Whole, because the rows may be read by a worker process that was started elsewhere.
+    return _OPENERS[suffix](os.path.abspath(path), path.name, key, ids)
 
 
 def _suffix(path: Path) -> str:

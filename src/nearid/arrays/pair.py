@@ -7,9 +7,12 @@ import numpy as np
 from nearid.arrays.rows import Rows
 from nearid.errors import InputError
 
+# Rows of a side that make up the pairs; None when these are all rows in order.
+Index = np.ndarray | None
+
 
 class Single:
-    """The rows of one input, read like those of a pair.
+    """The rows of one input, taken like those of a pair.
 
     Attributes
     ----------
@@ -20,10 +23,6 @@ class Single:
     def __init__(self, rows: Rows) -> None:
         self.rows, self.n = rows, rows.shape[0]
         self.sides = ((rows, None),)
-
-    def read(self, start: int, stop: int) -> tuple[np.ndarray]:
-        """Rows `start` to `stop`."""
-        return (self.rows.read(start, stop),)
 
     def take(self, indices: np.ndarray) -> tuple[np.ndarray]:
         """Rows at `indices` in the order given."""
@@ -52,8 +51,8 @@ class Pair:
         x: Rows,
         y: Rows,
         n: int,
-        x_index: np.ndarray | None = None,
-        y_index: np.ndarray | None = None,
+        x_index: Index = None,
+        y_index: Index = None,
         notes: tuple[str, ...] = (),
     ) -> None:
         self.x, self.y, self.n = x, y, n
@@ -63,11 +62,11 @@ class Pair:
 
     def read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Pairs `start` to `stop`, as arrays of shape (stop - start, d) of each side."""
-        return _read(self.x, self.x_index, start, stop), self.read_y(start, stop)
+        return read_side(self.x, self.x_index, start, stop), self.read_y(start, stop)
 
     def read_y(self, start: int, stop: int) -> np.ndarray:
         """The y side of pairs `start` to `stop` alone."""
-        return _read(self.y, self.y_index, start, stop)
+        return read_side(self.y, self.y_index, start, stop)
 
     def take(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Pairs at `indices` in the order given."""
@@ -150,11 +149,12 @@ def _refuse_duplicates(rows: Rows, ids: np.ndarray) -> np.ndarray[Any, np.dtype[
     return order
 
 
-def _none_if_all(index: np.ndarray, rows: Rows) -> np.ndarray | None:
+def _none_if_all(index: np.ndarray, rows: Rows) -> Index:
     return None if np.array_equal(index, np.arange(rows.shape[0])) else index
 
 
-def _read(rows: Rows, index: np.ndarray | None, start: int, stop: int) -> np.ndarray:
+def read_side(rows: Rows, index: Index, start: int, stop: int) -> np.ndarray:
+    """One side of pairs `start` to `stop`."""
     if index is None:
         return rows.read(start, stop)
     if not 0 <= start <= stop <= len(index):
@@ -165,5 +165,5 @@ def _read(rows: Rows, index: np.ndarray | None, start: int, stop: int) -> np.nda
     return rows.take(part)
 
 
-def _take(rows: Rows, index: np.ndarray | None, indices: np.ndarray) -> np.ndarray:
+def _take(rows: Rows, index: Index, indices: np.ndarray) -> np.ndarray:
     return rows.take(indices if index is None else index[indices])

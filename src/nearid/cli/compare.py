@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from nearid.cli.engine import EngineName, EngineOption, SchedulerOption, engine_of
+
 
 def compare(
     runs: Annotated[list[str], typer.Argument(metavar="A B [C ...]", help="Files with one row per example.")],
@@ -29,6 +31,8 @@ def compare(
     ridge: Annotated[float, typer.Option(help="Ridge penalty of the linear map.")] = 0.0,
     svcca_k: Annotated[int | None, typer.Option(help="Principal components for SVCCA [99% of variance].")] = None,
     seed: Annotated[int, typer.Option(help="Seed of folds, bootstrap and permutations.")] = 0,
+    engine: EngineOption = EngineName.local,
+    scheduler: SchedulerOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
 ) -> None:
@@ -59,6 +63,7 @@ def compare(
         ridge=ridge,
         svcca_k=svcca_k,
         random_state=seed,
+        engine=engine_of(engine, scheduler),
         progress=True,
     )
     if report is not None:

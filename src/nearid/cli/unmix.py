@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from nearid.cli.engine import EngineName, EngineOption, SchedulerOption, engine_of
 from nearid.cli.interrupt import Interrupted
 
 
@@ -24,6 +25,8 @@ def unmix(
     tol: Annotated[float, typer.Option(help="Relative projected gradient to stop at.")] = 1e-4,
     max_passes: Annotated[int, typer.Option(help="Passes over the rows at most.")] = 500,
     seed: Annotated[int, typer.Option(help="Seed of the first rotation.")] = 0,
+    engine: EngineOption = EngineName.local,
+    scheduler: SchedulerOption = None,
     form: Annotated[Literal["npy", "zarr"], typer.Option("--format", help="Format of the components.")] = "npy",
     key: Annotated[str | None, typer.Option(help="Entry to read from a file that holds several arrays.")] = None,
     ids: Annotated[str | None, typer.Option(help="Column (or entry) with row ids; kept beside the components.")] = None,
@@ -51,7 +54,15 @@ def unmix(
         check_report(report)
     rows = open_rows(source, key=key, ids=ids)
     refuse_input(out, source)
-    ica = ICA(components, whiten=whiten, contrast=contrast, tol=tol, max_passes=max_passes, random_state=seed)
+    ica = ICA(
+        components,
+        whiten=whiten,
+        contrast=contrast,
+        tol=tol,
+        max_passes=max_passes,
+        random_state=seed,
+        engine=engine_of(engine, scheduler),
+    )
     try:
         with reporting() as progress:
             found = unmix_into(

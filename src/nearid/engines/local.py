@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeVar
+
+from nearid.engines.base import Engine, merge_parts, merge_tree
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -15,11 +17,14 @@ Block = tuple[int, int]
 
 # Blocks of about this many bytes (as float64): their fifths fit a core's cache, and they amortise the sums they end in.
 BLOCK_BYTES = 32 << 20
+# Few rows are cut into this many blocks, so that threads have something to share; not below the bytes worth sharing.
+LEAST_BLOCKS, LEAST_BYTES = 8, 1 << 20
 
 
 def blocks(n: int, width: int) -> list[Block]:
     """Cut n rows of `width` columns into (start, stop) blocks; depends on the shape alone, never on the threads."""
-    rows = max(256, BLOCK_BYTES // (8 * max(width, 1)))
+    row_bytes = 8 * max(width, 1)
+    rows = max(256, min(BLOCK_BYTES // row_bytes, max(LEAST_BYTES // row_bytes, -(-n // LEAST_BLOCKS))))
     return [(start, min(start + rows, n)) for start in range(0, n, rows)]
 
 
@@ -94,3 +99,35 @@ def ordered_map(
         finally:
             for future in pending:
                 future.cancel()
+
+
+class Local(Engine):
+    """Passes in this process: threads over items."""
+
+    def reduce(
+        self,
+        task: Callable[..., Iterable[T]],
+        items: Sequence[Any],
+        *shared: Any,
+        merge: Callable[[T, T], T],
+        large: bool = False,
+        tick: Callable[[], object] | None = None,
+    ) -> list[T]:
+        """See `Engine.reduce`."""
+
+        def run(item: Any) -> Iterable[T]:
+            parts = task(item, *shared)
+            # A generator is left to the merging where its parts are too large to be held together.
+            return parts if large else list(parts)
+
+        def add(node: list[T], parts: Iterable[T]) -> list[T]:
+            return merge_parts(node, parts, merge)
+
+        if large:
+            return list(merge_tree(ordered_map(run, items, workers=1, tick=tick), list, add, list, None))
+        # Also where there is but one item: the last digits of a product depend on the threads of BLAS.
+        with one_blas_thread:
+            return list(merge_tree(ordered_map(run, items, tick=tick), list, add, list))
+
+
+LOCAL = Local()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearid.arrays import Pair
+from nearid.engines.base import Engine
 from nearid.engines.local import blocks, ordered_map
 from nearid.errors import InputError
 from nearid.folds import FoldMoments, fold_moments
@@ -86,11 +87,11 @@ class Evaluation:
 
 
 def gather(
-    pair: Pair, fold: np.ndarray, folds: int, *, drop_nonfinite: bool, progress: Progress
+    pair: Pair, fold: np.ndarray, folds: int, *, drop_nonfinite: bool, engine: Engine, progress: Progress
 ) -> tuple[FoldMoments, PairMoments]:
     """First pass: the moments."""
     tick = progress("moments", len(blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])))
-    parts = fold_moments(pair, fold, folds, drop_nonfinite=drop_nonfinite, tick=tick)
+    parts = fold_moments(pair, fold, folds, drop_nonfinite=drop_nonfinite, engine=engine, tick=tick)
     return parts, parts.all
 
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from nearid import __version__
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
+from nearid.engines.base import Engine
 from nearid.engines.local import blocks
+from nearid.engines.open import open_engine
 from nearid.errors import InputError
 from nearid.folds import assign, refuse_constant
 from nearid.groups.ladder import LADDER, Group, rungs
@@ -85,6 +87,7 @@ def compare(
     names: Sequence[str] | None = None,
     key: str | None = None,
     ids: Any = None,
+    engine: str | Engine | None = None,
     progress: bool = False,
 ) -> Any:
     """Compare representations of the same rows.
@@ -117,6 +120,10 @@ def compare(
         What to call the runs.
     key, ids : optional
         Entry of a file with several, and its id column; for arrays `ids` is a sequence with one id array per run.
+    engine : {"local", "dask"}, address or Engine, optional
+        Where the moments are gathered: this process by default, a Dask cluster of this machine's cores, or the cluster
+        of the scheduler at an address such as "tcp://127.0.0.1:8786". The other passes run in this process. The result
+        is the same.
     progress : bool, default=False
         Draw progress bars on stderr.
 
@@ -133,12 +140,12 @@ def compare(
     origins = {rows.name: _origin(run) for rows, run in zip(sources, runs, strict=True)}
     links = list(itertools.combinations(range(len(sources)), 2))
     results = []
-    with reporting(progress) as report:
+    with reporting(progress) as report, open_engine(engine) as opened:
         for i, j in links:
             a, b = sources[i], sources[j]
-            found = _compare_pair(pair_rows(a, b), settings, origins, report)
+            found = _compare_pair(pair_rows(a, b), settings, origins, opened, report)
             if symmetric:
-                found = _both_ways(found, _compare_pair(pair_rows(b, a), settings, origins, report))
+                found = _both_ways(found, _compare_pair(pair_rows(b, a), settings, origins, opened, report))
             results.append(found)
     if len(results) == 1:
         return results[0]
@@ -200,11 +207,13 @@ def _origin(run: object) -> str:
     return os.path.abspath(run) if isinstance(run, str | os.PathLike) else type(run).__name__
 
 
-def _compare_pair(pair: Pair, settings: Settings, origins: dict[str, str], report: Progress) -> Comparison:
+def _compare_pair(
+    pair: Pair, settings: Settings, origins: dict[str, str], engine: Engine, report: Progress
+) -> Comparison:
     """Compare two inputs in one direction."""
     s, names = settings, (pair.x.name, pair.y.name)
     fold = assign(pair.n, s.folds, s.seed)
-    parts, moments = gather(pair, fold, s.folds, drop_nonfinite=s.drop_nonfinite, progress=report)
+    parts, moments = gather(pair, fold, s.folds, drop_nonfinite=s.drop_nonfinite, engine=engine, progress=report)
     if min(p.n for p in parts.parts) < 2:
         raise InputError(f"Only {moments.n} rows are left without NaN or Inf, too few for {s.folds} folds.")
     refuse_constant(names, moments)

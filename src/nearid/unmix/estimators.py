@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nearid.arrays import Rows, open_rows
+from nearid.engines.open import open_engine
 from nearid.errors import InputError
 from nearid.folds import row_moments
 from nearid.unmix.contrast import CONTRASTS
@@ -41,6 +42,9 @@ class Whitening(LinearUnmixer):
         "pca" gives components by descending variance; "zca" turns them back, as near to the columns as can be.
     rtol : float, default=0.0
         Leave out directions with less than this share of the largest variance.
+    engine : {"local", "dask"} or str, optional
+        Where the pass of `fit` runs: this process by default, a Dask cluster of this machine's cores, or the cluster of
+        the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
 
     Attributes
     ----------
@@ -52,17 +56,23 @@ class Whitening(LinearUnmixer):
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "form": [StrOptions({"pca", "zca"})],
         "rtol": [Interval(Real, 0, 1, closed="left")],
+        "engine": [None, str],
     }
 
-    def __init__(self, n_components: int | None = None, *, form: Form = "pca", rtol: float = 0.0) -> None:
+    def __init__(
+        self, n_components: int | None = None, *, form: Form = "pca", rtol: float = 0.0, engine: str | None = None
+    ) -> None:
         self.n_components = n_components
         self.form = form
         self.rtol = rtol
+        self.engine = engine
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to an array, or to a path or Rows read block by block."""
         self._validate_params()
-        moments, _ = row_moments(open_rows(self._rows(X, reset=True)))
+        rows = open_rows(self._rows(X, reset=True))
+        with open_engine(self.engine) as engine:
+            moments, _ = row_moments(rows, engine=engine)
         found = fit_whitener(moments, components=self.n_components, form=self.form, rtol=self.rtol)
         self.variances_ = found.variances
         self._note(found.mean, found.forward, found.backward, found.rank)
@@ -91,6 +101,9 @@ class ICA(LinearUnmixer):
         Precision of the products; that of the rows by default. Sums are float64.
     random_state : int, RandomState or None, default=0
         Of the first rotation.
+    engine : {"local", "dask"} or str, optional
+        Where the passes of `fit` run: this process by default, a Dask cluster of this machine's cores, or the cluster
+        of the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
 
     Attributes
     ----------
@@ -120,6 +133,7 @@ class ICA(LinearUnmixer):
         "max_passes": [Interval(Integral, 1, None, closed="left")],
         "dtype": [None, StrOptions({"float32", "float64"})],
         "random_state": ["random_state"],
+        "engine": [None, str],
     }
 
     def __init__(
@@ -132,6 +146,7 @@ class ICA(LinearUnmixer):
         max_passes: int = 500,
         dtype: str | None = None,
         random_state: Any = 0,
+        engine: str | None = None,
     ) -> None:
         self.n_components = n_components
         self.whiten = whiten
@@ -140,6 +155,7 @@ class ICA(LinearUnmixer):
         self.max_passes = max_passes
         self.dtype = dtype
         self.random_state = random_state
+        self.engine = engine
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to an array, or to a path or Rows read block by block."""
@@ -169,20 +185,22 @@ class ICA(LinearUnmixer):
         self._validate_params()
         self.n_features_in_ = rows.shape[1]
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
-        found = fit_ica(
-            rows,
-            components=self.n_components,
-            whiten=self.whiten,
-            contrast=self.contrast,
-            tol=self.tol,
-            max_passes=self.max_passes,
-            seed=self.seed_,
-            dtype=None if self.dtype is None else np.dtype(self.dtype),
-            drop_nonfinite=drop_nonfinite,
-            resume=resume,
-            keep=keep,
-            tick=tick,
-        )
+        with open_engine(self.engine) as engine:
+            found = fit_ica(
+                rows,
+                components=self.n_components,
+                whiten=self.whiten,
+                contrast=self.contrast,
+                tol=self.tol,
+                max_passes=self.max_passes,
+                seed=self.seed_,
+                dtype=None if self.dtype is None else np.dtype(self.dtype),
+                drop_nonfinite=drop_nonfinite,
+                engine=engine,
+                resume=resume,
+                keep=keep,
+                tick=tick,
+            )
         self.input_ = describe(rows)
         self.gradients_, self.converged_ = found.solution.gradients, found.solution.converged
         self.n_iter_, self.diagnostics_ = len(self.gradients_), found.diagnostics
@@ -208,6 +226,8 @@ class ICA(LinearUnmixer):
         """Write the fit to a folder: model.safetensors and model.json; a model that is there is replaced."""
         check_is_fitted(self)
         options = self.get_params()
+        # Where the passes ran changes nothing, and is not where they will run next.
+        del options["engine"]
         if not isinstance(options["random_state"], int):
             options["random_state"] = None
         tensors = {name: np.asarray(getattr(self, f"{name}_")) for name in SHAPES}

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nearid.arrays import Rows
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL
 from nearid.errors import InputError
 from nearid.folds import row_moments
 from nearid.groups.fits import polar
@@ -62,6 +64,7 @@ def fit_ica(
     seed: int = 0,
     dtype: np.dtype | None = None,
     drop_nonfinite: bool = False,
+    engine: Engine = LOCAL,
     tick: Callable[[], object] | None = None,
 ) -> Unmixing:
     """Fit ICA to rows.
@@ -81,6 +84,8 @@ def fit_ica(
         Of the first rotation.
     dtype : dtype, optional
         Precision of the products; that of the rows by default.
+    engine : Engine
+        Where the passes run; the result is the same.
 
     Returns
     -------
@@ -88,13 +93,13 @@ def fit_ica(
         Components in the order of their distance from Gaussian, the largest first, each with its largest loading
         positive.
     """
-    moments, kept = row_moments(rows, drop_nonfinite=drop_nonfinite)
+    moments, kept = row_moments(rows, drop_nonfinite=drop_nonfinite, engine=engine)
     if not np.any(np.diag(moments.scatter) > 0):
         raise InputError(f"Every column of {rows.name} is constant: there is nothing to unmix.")
     whitener = fit_whitener(moments, components=components)
     if not whiten:
         whitener = _common_unit(whitener)
-    sweeper = Sweeper(rows, kept, moments.mean, CONTRASTS[contrast], np.dtype(dtype or rows.dtype))
+    sweeper = Sweeper(rows, kept, moments.mean, CONTRASTS[contrast], np.dtype(dtype or rows.dtype), engine=engine)
     k = len(whitener.forward)
     start = polar(np.random.default_rng(seed).normal(size=(k, k)))
     if len(sweeper.blocks()) >= HALF_BLOCKS:

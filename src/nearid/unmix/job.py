@@ -131,7 +131,8 @@ def _waiting(folder: Path, ica: ICA, source: dict[str, object]) -> ICA | None:
         found = ICA.load(folder)
     except InputError:
         return None
-    same = found.get_params() == ica.get_params() and {**found.input_, "name": ""} == {**source, "name": ""}
+    wanted = {**ica.get_params(), "engine": found.engine}
+    same = found.get_params() == wanted and {**found.input_, "name": ""} == {**source, "name": ""}
     return found if same else None
 
 

@@ -1,17 +1,20 @@
 """One fused pass of ICA: components of every row, their contrast, and the products that a step needs.
 
 For each cache-sized piece of rows: y = (x - m) A^T (a product), g(y) in place, sums, and M += g^T (x - m) (a product).
-No n x d array is ever made. Partial sums are added in the order of the rows, so the result does not depend on threads.
+No n x d array is ever made. Partial sums are added in a fixed tree: the result does not depend on threads or engines.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from nearid.arrays import Rows
-from nearid.engines.local import blocks, ordered_map
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL, blocks
 from nearid.moments import Floats
 from nearid.unmix.contrast import Contrast
 
@@ -53,6 +56,8 @@ class Sweeper:
         Precision of the products; sums are float64.
     step : int
         Every how many blocks one is used (2: half of the rows).
+    engine : Engine
+        Where passes run.
     """
 
     rows: Rows
@@ -61,42 +66,66 @@ class Sweeper:
     contrast: Contrast
     dtype: np.dtype
     step: int = 1
+    engine: Engine = LOCAL
 
     def blocks(self) -> list[tuple[int, int]]:
         """The blocks that a pass reads."""
         return blocks(*self.rows.shape)[:: self.step]
 
-    def pieces(self, block: tuple[int, int]) -> list[Floats]:
-        """Centred pieces of a block, each a fresh array in the pass's precision."""
-        x = self.rows.read(*block)
-        if self.kept is not None:
-            x = x[self.kept[slice(*block)]]
-        size = max(64, PIECE_BYTES // (self.dtype.itemsize * x.shape[1]))
-        origin = self.mean.astype(self.dtype)
-        return [np.subtract(x[a : a + size], origin, dtype=self.dtype) for a in range(0, len(x), size)]
-
     def sweep(self, unmixing: Floats, with_values: bool = False) -> Sums:
         """Sums for components y = unmixing (x - mean), unmixing of shape (k, p)."""
-        k, p = unmixing.shape
+        origin = self.mean.astype(self.dtype)
+        gap = origin.astype(np.float64) - self.mean
         turn = np.ascontiguousarray(unmixing.T, dtype=self.dtype)
         # What the rounded origin misses of the mean moves every component by a constant.
-        shift = (unmixing @ (self.mean.astype(self.dtype).astype(np.float64) - self.mean)).astype(self.dtype)
-
-        def task(block: tuple[int, int]) -> tuple[int, Floats, Floats, Floats, Floats]:
-            n, products, sums = 0, np.zeros((k, p)), np.zeros((3, k))
-            for x in self.pieces(block):
-                y = x @ turn
-                y += shift
-                g, slopes, values = self.contrast.evaluate(y, with_values)
-                products += g.T @ x
-                sums += (np.sum(g, axis=0, dtype=np.float64), slopes, values)
-                n += len(x)
-            return n, products, *sums
-
-        n, products, sums = 0, np.zeros((k, p)), np.zeros((3, k))
-        for count, part, *partial in ordered_map(task, self.blocks()):
-            n += count
-            products += part
-            sums += partial
-        gap = self.mean.astype(self.dtype).astype(np.float64) - self.mean
+        shift = (unmixing @ gap).astype(self.dtype)
+        task = Task(origin, turn, shift, self.contrast, with_values)
+        [(n, products, sums)] = self.engine.reduce(_part, self.blocks(), self.rows, self.kept, task, merge=_add)
         return Sums((products + np.outer(sums[0], gap)) / n, sums[1] / n, sums[2] / n)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a pass computes: components y = (x - origin) turn + shift in the precision of these, and their contrast."""
+
+    origin: Floats
+    turn: Floats
+    shift: Floats
+    contrast: Contrast
+    with_values: bool
+
+
+class Part(NamedTuple):
+    """Number of rows, sum of g (x - origin)^T, and the sums of g, of g' and of G."""
+
+    n: int
+    products: Floats
+    sums: Floats
+
+
+def _part(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, task: Task) -> Iterator[Part]:
+    p, k = task.turn.shape
+    n, products, sums = 0, np.zeros((k, p)), np.zeros((3, k))
+    for x in _pieces(block, rows, kept, task.origin):
+        y = x @ task.turn
+        y += task.shift
+        g, slopes, values = task.contrast.evaluate(y, task.with_values)
+        products += g.T @ x
+        sums += (np.sum(g, axis=0, dtype=np.float64), slopes, values)
+        n += len(x)
+    yield Part(n, products, sums)
+
+
+def _pieces(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, origin: Floats) -> Iterator[Floats]:
+    """Centred pieces of a block, each a fresh array in the precision of the origin."""
+    x = rows.read(*block)
+    if kept is not None:
+        x = x[kept[slice(*block)]]
+    size = max(64, PIECE_BYTES // (origin.itemsize * x.shape[1]))
+    return (np.subtract(x[a : a + size], origin, dtype=origin.dtype) for a in range(0, len(x), size))
+
+
+def _add(into: Part, part: Part) -> Part:
+    np.add(into.products, part.products, out=into.products)
+    np.add(into.sums, part.sums, out=into.sums)
+    return Part(into.n + part.n, into.products, into.sums)

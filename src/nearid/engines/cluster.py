@@ -1,0 +1,243 @@
+"""Passes on a Dask cluster: workers read the blocks from storage, and only sums come back."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from nearid import __version__
+from nearid.engines.base import FAN_IN, Engine, merge_parts, merge_tree
+from nearid.engines.local import one_blas_thread
+from nearid.errors import EngineError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+T = TypeVar("T")
+
+# Seconds to wait for a scheduler to answer, and for a worker to be (back) there.
+ANSWER, RETURN = 10, 60
+# Seconds between looks at whether there are workers at all.
+LOOK = 5
+# Runs of a pass, of which all but the last may be lost with their workers.
+RUNS = 4
+
+
+class PassLost(Exception):
+    """A pass came to no end because workers, or what they held, are gone."""
+
+
+class Cluster(Engine):
+    """Passes on a Dask cluster.
+
+    Rows of files are read by the workers, so that only the path travels; rows in memory travel once to every worker.
+    A worker that dies costs what it held: Dask computes lost sums again, and where shared data is lost with the only
+    worker that had it, the pass is run again. The sums are merged in the same tree, so the result is the same.
+
+    Parameters
+    ----------
+    client : str or distributed.Client
+        The address of a scheduler, or a client, which is then left open.
+    """
+
+    def __init__(self, client: str | Client) -> None:
+        from distributed import Client
+
+        self._own = isinstance(client, str)
+        try:
+            self._client = Client(client, timeout=ANSWER, set_as_default=False) if isinstance(client, str) else client
+        except (OSError, ValueError) as error:
+            raise EngineError(
+                f"No Dask scheduler can be reached at {client} ({error}). Check the address, which "
+                "`dask scheduler` prints when it starts, for example tcp://127.0.0.1:8786."
+            ) from None
+        self._address = str(self._client.scheduler_info()["address"])
+        self._sent: dict[int, Future[Any]] = {}
+        self._check_versions()
+
+    def _check_versions(self) -> None:
+        """Refuse another nearid on the cluster: its tasks could not be read there, or would compute something else."""
+        name = "nearid:__version__"
+        try:
+            found = {self._client.run_on_scheduler(resolve_name, name), *self._client.run(resolve_name, name).values()}
+        except ImportError:
+            found = {"missing"}
+        if found != {__version__}:
+            self.__exit__()
+            raise EngineError(
+                f"The Dask cluster at {self._address} has nearid {', '.join(sorted(found))} and this process "
+                f"{__version__}. Install nearid {__version__} where the scheduler and the workers run."
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sent.clear()
+        if self._own:
+            self._client.close()
+
+    def reduce(
+        self,
+        task: Callable[..., Iterable[T]],
+        items: Sequence[Any],
+        *shared: Any,
+        merge: Callable[[T, T], T],
+        large: bool = False,
+        tick: Callable[[], object] | None = None,
+    ) -> list[T]:
+        """See `Engine.reduce`."""
+        done = 0
+
+        def finished(count: int) -> None:
+            # A pass that is run again does not count twice.
+            nonlocal done
+            if count > done:
+                done = count
+                if tick:
+                    tick()
+
+        for _ in range(RUNS):
+            self._await_worker()
+            try:
+                return self._run(task, items, shared, merge, large, finished)
+            except PassLost as error:
+                lost = error
+                self._sent.clear()
+        raise EngineError(
+            f"Workers of the Dask cluster at {self._address} were lost in {RUNS} runs of the same pass ({lost}). "
+            "They may have too little memory: see their logs, and give them more memory or fewer threads."
+        )
+
+    def _run(
+        self,
+        task: Callable[..., Iterable[T]],
+        items: Sequence[Any],
+        shared: tuple[Any, ...],
+        merge: Callable[[T, T], T],
+        large: bool,
+        finished: Callable[[int], None],
+    ) -> list[T]:
+        """Run a pass once."""
+
+        def add(children: list[Future[Any]], child: Future[Any]) -> list[Future[Any]]:
+            children = [*children, child]
+            return [node(children)] if len(children) == FAN_IN else children
+
+        def node(children: list[Future[Any]]) -> Future[Any]:
+            if len(children) == 1:
+                return children[0]
+            # Merged as soon as can be, so that few partial results are held.
+            return self._client.submit(merge_on_worker, merge, *children, pure=False, priority=1)
+
+        with losses_told():
+            sent = [self._send(value) for value in shared]
+            leaves = [self._client.submit(run_on_worker, task, item, *sent, pure=False) for item in items]
+            waiting = [*leaves, merge_tree(leaves, lambda child: [child], add, node, None if large else FAN_IN)]
+            del leaves
+        try:
+            for count in range(len(items)):
+                # In order, so that of several errors the first is told. What is done is let go: only the tree needs it.
+                self._await(waiting.pop(0))
+                finished(count + 1)
+            self._await(waiting[0])
+            with losses_told():
+                result: list[T] = waiting[0].result()
+            return result
+        finally:
+            # Dask stops what nobody waits for, also where the traceback of an error is kept.
+            waiting.clear()
+            sent.clear()
+
+    def _send(self, value: Any) -> Any:
+        """A future of a value that every worker holds, sent once for as long as the value lives."""
+        if id(value) in self._sent:
+            return self._sent[id(value)]
+        try:
+            weakref.finalize(value, self._sent.pop, id(value), None).atexit = False
+        except TypeError:
+            return value
+        # Hashing would read all of an array, and equal keys of released data can be waited for in vain.
+        [self._sent[id(value)]] = self._client.scatter([value], broadcast=True, hash=False)
+        return self._sent[id(value)]
+
+    def _await(self, future: Future[Any]) -> None:
+        """Wait until a future is done; raise what went wrong."""
+        from distributed import KilledWorker
+
+        while not future.done():
+            try:
+                with losses_told():
+                    future.exception(timeout=LOOK)
+            except TimeoutError:
+                self._await_worker()
+        if future.cancelled():
+            raise PassLost("shared data or the connection was lost")
+        with losses_told():
+            error = future.exception()
+        if isinstance(error, KilledWorker):
+            raise PassLost(str(error))
+        if isinstance(error, ImportError):
+            raise EngineError(
+                f"The workers at {self._address} cannot import what they need ({error}). Install the same versions of "
+                "nearid and its dependencies where the scheduler and the workers run."
+            )
+        if isinstance(error, OSError):
+            raise EngineError(
+                f"A worker at {self._address} cannot read the rows ({error}). Workers read files by themselves: the "
+                "same path must lead to the same file on all their machines."
+            )
+        if error is not None:
+            raise error
+
+    def _await_worker(self) -> None:
+        """Wait until there is a worker; tell when the scheduler or all workers stay away."""
+        began = time.monotonic()
+        while self._client.status == "connecting" and time.monotonic() < began + ANSWER:
+            time.sleep(0.1)
+        try:
+            if self._client.status != "running":
+                raise OSError
+            self._client.wait_for_workers(1, timeout=RETURN)
+        except TimeoutError:
+            raise EngineError(
+                f"The Dask cluster at {self._address} has had no worker for {RETURN} seconds. Start one: "
+                f"dask worker {self._address}"
+            ) from None
+        except (OSError, RuntimeError):
+            raise EngineError(
+                f"The Dask scheduler at {self._address} is gone. Start it again and repeat the call: where a "
+                "checkpoint is kept, the fit goes on from its last pass."
+            ) from None
+
+
+@contextmanager
+def losses_told() -> Iterator[None]:
+    """Turn what Dask raises when a connection or data is gone into PassLost."""
+    from distributed import CancelledError
+
+    try:
+        yield
+    except TimeoutError:
+        raise
+    except (OSError, RuntimeError, CancelledError) as error:
+        raise PassLost(str(error)) from error
+
+
+def run_on_worker(task: Callable[..., Iterable[T]], item: Any, *shared: Any) -> list[T]:
+    """A leaf of the tree; a worker has as many threads for tasks as it is to use."""
+    with one_blas_thread:
+        return list(task(item, *shared))
+
+
+def merge_on_worker(merge: Callable[[T, T], T], first: list[T], *others: list[T]) -> list[T]:
+    """A node of the tree; Dask may give its children to someone again, so the first is copied before it is added to."""
+    merged = deepcopy(first)
+    for parts in others:
+        merged = merge_parts(merged, parts, merge)
+    return merged

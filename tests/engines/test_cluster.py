@@ -1,0 +1,272 @@
+"""The Dask engine: the same bytes as in this process, and what happens when parts of the cluster die."""
+
+import gc
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed", reason="the extra `distributed` is not installed")
+
+import nearid.engines.cluster as room
+import nearid.engines.local as local
+import nearid.folds as folds
+from nearid.arrays import open_rows, pair_rows
+from nearid.engines.base import FAN_IN
+from nearid.engines.cluster import Cluster
+from nearid.engines.local import LOCAL
+from nearid.errors import EngineError, InputError
+from nearid.unmix.contrast import CONTRASTS
+from nearid.unmix.ica import fit_ica
+from nearid.unmix.sweep import Sweeper
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """256 rows a block, so that there is a tree to merge in."""
+    monkeypatch.setattr(local, "BLOCK_BYTES", 1)
+
+
+@pytest.fixture
+def x(rng):
+    return rng.laplace(size=(8000, 4)) @ rng.normal(size=(4, 4)) + 3
+
+
+def both_ways(engine, run):
+    """What run(engine) gives in this process and on the engine, as bytes."""
+    return [[np.asarray(a).tobytes() for a in run(e)] for e in (LOCAL, engine)]
+
+
+def moments(engine, x, **options):
+    found, kept = folds.row_moments(open_rows(x), engine=engine, **options)
+    return found.n, found.mean, found.scatter, kept if kept is not None else True
+
+
+def by_folds(engine, x, y):
+    pair = pair_rows(open_rows(x, ids=np.arange(len(x))), open_rows(y, ids=np.arange(len(x))[::-1] + 5))
+    found = folds.fold_moments(pair, folds.assign(pair.n, 3, 0), 3, engine=engine)
+    return [value for part in found.parts for value in (part.n, part.mean, part.scatter)]
+
+
+def sweep(engine, x, dtype):
+    sweeper = Sweeper(open_rows(x), None, x.mean(axis=0), CONTRASTS["logcosh"], np.dtype(dtype), engine=engine)
+    found = sweeper.sweep(np.eye(4), True)
+    return found.products, found.slopes, found.values
+
+
+def test_passes_give_the_same_bytes(dask_client, x, monkeypatch):
+    engine = Cluster(dask_client)
+    spoiled = x.copy()
+    spoiled[[3, 700, 7999], 1] = np.nan
+    cases = [
+        lambda e: moments(e, x),
+        lambda e: moments(e, spoiled, drop_nonfinite=True),
+        lambda e: by_folds(e, x, x[:, :3]),
+        lambda e: sweep(e, x, np.float64),
+        lambda e: sweep(e, x.astype(np.float32), np.float32),
+    ]
+    for case in cases:
+        here, there = both_ways(engine, case)
+        assert here == there
+    in_tree = both_ways(engine, cases[0])
+    monkeypatch.setattr(folds, "PARTIAL_BYTES", 1)
+    in_order = both_ways(engine, cases[0])
+    assert in_order[0] == in_order[1] != in_tree[0]
+
+
+def test_dropped_rows_are_told(dask_client, x):
+    x[[3, 700], 1] = np.inf
+    _, kept = folds.row_moments(open_rows(x), drop_nonfinite=True, engine=Cluster(dask_client))
+    np.testing.assert_array_equal(np.flatnonzero(~kept), [3, 700])
+
+
+def keys(client):
+    return {key for held in client.has_what().values() for key in held}
+
+
+def assert_released(client, before):
+    """Workers come to hold no more than before; what nobody refers to is released some time later."""
+    deadline = time.monotonic() + 10
+    while not keys(client) <= before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert keys(client) <= before
+
+
+def test_of_several_errors_the_first_is_told(dask_client, x):
+    x[[900, 6000], 2] = np.nan
+    engine, before = Cluster(dask_client), keys(dask_client)
+    with pytest.raises(InputError, match="row 900, column 2"):
+        folds.row_moments(open_rows(x), engine=engine)
+    engine._sent.clear()
+    assert_released(dask_client, before)
+
+
+class Counting(Cluster):
+    """Notes what is sent."""
+
+    def __init__(self, client):
+        super().__init__(client)
+        self.sent = []
+
+    def _send(self, value):
+        known = id(value) in self._sent
+        found = super()._send(value)
+        if not known and id(value) in self._sent:
+            self.sent.append(type(value).__name__)
+        return found
+
+
+def test_rows_travel_once_and_nothing_is_left_behind(dask_client, x):
+    engine, rows, before = Counting(dask_client), open_rows(x), keys(dask_client)
+    ticks: list[int] = []
+    fit_ica(rows, engine=engine, tick=lambda: ticks.append(1))
+    assert engine.sent == ["Plan", "MemoryRows", *["Task"] * len(ticks)]
+    assert list(engine._sent) == [id(rows)]
+    del rows
+    gc.collect()
+    assert not engine._sent
+    assert_released(dask_client, before)
+
+
+def held(item):
+    return [np.full(1000, float(item))]
+
+
+def merged_in_place(into, part):
+    into += part
+    return into
+
+
+def test_merging_in_place_leaves_the_parts_alone():
+    first, second = [np.ones(3)], [np.ones(3)]
+    assert room.merge_on_worker(merged_in_place, first, second)[0].tolist() == [2, 2, 2]
+    assert first[0].tolist() == second[0].tolist() == [1, 1, 1]
+
+
+def blas_threads():
+    from threadpoolctl import threadpool_info
+
+    return [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]
+
+
+def test_tasks_run_with_one_blas_thread():
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(2, user_api="blas"):
+        assert set(room.run_on_worker(lambda _: blas_threads(), None)) == {1}
+
+
+def missing(item):
+    raise FileNotFoundError(2, "No such file", "/data/x.npy")
+
+
+def foreign(item):
+    raise ModuleNotFoundError("No module named 'nearid'")
+
+
+def broken(item):
+    raise RuntimeError("my own")
+
+
+@pytest.mark.parametrize(
+    ("task", "kind", "words"),
+    [(missing, EngineError, "same path"), (foreign, EngineError, "same versions"), (broken, RuntimeError, "my own")],
+)
+def test_errors_of_tasks_are_told_at_once(dask_client, task, kind, words):
+    with pytest.raises(kind, match=words):
+        Cluster(dask_client).reduce(task, [1, 2], merge=merged_in_place)
+
+
+def test_another_nearid_on_the_cluster_is_refused(dask_client, monkeypatch):
+    monkeypatch.setattr(room, "__version__", "99.0")
+    with pytest.raises(EngineError, match=r"has nearid \d\S* and this process 99\.0\. Install nearid 99\.0"):
+        Cluster(dask_client)
+
+
+def test_a_pass_that_is_lost_again_and_again_is_given_up(dask_client, monkeypatch):
+    engine, runs = Cluster(dask_client), []
+
+    def lose(*_):
+        runs.append(1)
+        raise room.PassLost("no more")
+
+    monkeypatch.setattr(engine, "_await", lose)
+    with pytest.raises(EngineError, match="lost in 4 runs of the same pass"):
+        engine.reduce(held, [1, 2], merge=merged_in_place)
+    assert len(runs) == room.RUNS
+
+
+def test_no_workers_are_told(monkeypatch):
+    from distributed import LocalCluster
+
+    monkeypatch.setattr(room, "RETURN", 0.5)
+    server = {"dashboard_address": "127.0.0.1:0"}
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=None, scheduler_kwargs=server) as empty,
+        Cluster(empty.scheduler_address) as engine,
+        pytest.raises(EngineError, match=f"no worker for 0.5 seconds.*dask worker {empty.scheduler_address}"),
+    ):
+        engine.reduce(held, [1], merge=merged_in_place)
+
+
+class Disturbed(Cluster):
+    """Does harm in the midst of some passes, with most of their blocks still to do."""
+
+    def __init__(self, address, harms):
+        super().__init__(address)
+        self._harms, self.passes, self.runs, self.harmed_at = harms, 0, 0, None
+
+    def reduce(self, task, items, *shared, merge, large=False, tick=None):
+        self.passes += 1
+        blocks = 0
+
+        def midway():
+            nonlocal blocks
+            blocks += 1
+            if blocks == FAN_IN // 2 and self.passes in self._harms:
+                self._harms[self.passes](self)
+                self.harmed_at = time.monotonic()
+
+        return super().reduce(task, items, *shared, merge=merge, large=large, tick=midway)
+
+    def _run(self, *args):
+        self.runs += 1
+        return super()._run(*args)
+
+
+def worker_pids(client):
+    return list(client.run(os.getpid).values())
+
+
+def test_killed_workers_cost_recomputation_only(processes, x, tmp_path):
+    np.save(tmp_path / "x.npy", x)
+    killed = []
+
+    def kill(engine, count):
+        # With the last worker what was shared is lost, and the pass runs again; not before.
+        assert engine.runs == engine.passes
+        engine._client.wait_for_workers(2, timeout=60)
+        doomed = worker_pids(engine._client)[:count]
+        for pid in doomed:
+            os.kill(pid, signal.SIGKILL)
+        killed.extend(doomed)
+
+    with Disturbed(processes.address, {4: lambda e: kill(e, 1), 8: lambda e: kill(e, 2)}) as engine:
+        found = fit_ica(open_rows(tmp_path / "x.npy"), tol=1e-8, engine=engine)
+        assert len(set(killed)) == 3 and not set(killed) & set(worker_pids(engine._client))
+        assert engine.runs > engine.passes > 8
+    expected = fit_ica(open_rows(tmp_path / "x.npy"), tol=1e-8)
+    np.testing.assert_array_equal(found.components, expected.components)
+
+
+@pytest.mark.timeout(120)
+def test_a_killed_scheduler_is_told_promptly(processes, x, monkeypatch):
+    monkeypatch.setattr(room, "ANSWER", 3)
+    with (
+        Disturbed(processes.address, {4: lambda _: processes.scheduler.kill()}) as engine,
+        pytest.raises(EngineError, match=r"scheduler at tcp://127.0.0.1:\d+ is gone.*checkpoint"),
+    ):
+        fit_ica(open_rows(x), tol=1e-8, engine=engine)
+    assert engine.harmed_at is not None and time.monotonic() - engine.harmed_at < 20
