@@ -108,3 +108,11 @@ def test_a_column_that_is_constant_about_another_shift_is_silenced(value, shift,
     z = rows - [0.0, shift]
     found = Moments.from_sums(300, z.sum(axis=0), z.T @ z, np.array([0.0, shift]))
     assert not found.scatter[1].any() and found.scatter[0, 0] > 0
+
+
+def test_moments_of_mapped_rows(rng):
+    x, y = rng.normal(size=(50, 4)) + 3, rng.normal(size=(50, 3))
+    a, b = rng.normal(size=(2, 4)), rng.normal(size=(5, 3))
+    found, direct = PairMoments.of(x, y).through(a, b), PairMoments.of(x @ a.T, y @ b.T)
+    for name in ("n", "mean_x", "mean_y", "xx", "xy", "yy"):
+        np.testing.assert_allclose(getattr(found, name), getattr(direct, name), atol=1e-10)

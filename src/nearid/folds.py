@@ -63,10 +63,10 @@ class FoldMoments:
         train = total([p for j, p in enumerate(self.parts) if j != k])
         return PairMoments.split(train, self.width), PairMoments.split(self.parts[k], self.width)
 
-    def map_splits(self, function: Callable[[PairMoments, PairMoments], T]) -> list[T]:
-        """function(train, test) of every fold; in threads where the moments are small enough to hold several."""
+    def map_splits(self, function: Callable[[int, PairMoments, PairMoments], T]) -> list[T]:
+        """function(fold, train, test) of every fold; in threads where the moments are small enough to hold several."""
         workers = 1 if self.parts[0].scatter.nbytes > PARTIAL_BYTES // 4 else None
-        return list(ordered_map(lambda k: function(*self.split(k)), range(len(self.parts)), workers=workers))
+        return list(ordered_map(lambda k: function(k, *self.split(k)), range(len(self.parts)), workers=workers))
 
 
 def fold_moments(

@@ -140,6 +140,17 @@ class PairMoments:
         parts = (np.hstack([x[a:b], y[a:b]], dtype=np.float64) for a, b in blocks(len(x), width))
         return cls.split(total([Moments.zero(width), *map(Moments.of, parts)]), x.shape[1])
 
+    def through(self, x_map: Floats, y_map: Floats) -> PairMoments:
+        """Moments of the rows x x_map^T and y y_map^T; maps of shape (k, p) and (m, q)."""
+        return PairMoments(
+            self.n,
+            x_map @ self.mean_x,
+            y_map @ self.mean_y,
+            x_map @ self.xx @ x_map.T,
+            x_map @ self.xy @ y_map.T,
+            y_map @ self.yy @ y_map.T,
+        )
+
     def about_origin(self) -> PairMoments:
         """Products about the origin in the place of the means: fits without a translation follow from these."""
         n, mx, my = self.n, self.mean_x, self.mean_y

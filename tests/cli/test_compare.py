@@ -165,7 +165,7 @@ def test_bad_inputs_get_a_sentence_and_exit_code_2(nearid, runs, tmp_path, kind)
         (["a.npy", "b.npy", "--report", "a.npy"], "name it something.html"),
         (["a.npy", "b.npy", "--report", "/dev/null"], "name it something.html"),
         (["a.npy", "b.npy", "--seed", "-1"], "seed must be"),
-        (["a.npy", "b.npy", "--groups", "ica"], "unmixing"),
+        (["a.npy", "b.npy", "--groups", "ica"], "beside the ladder"),
         (["a.npy", "b.npy", "--fold", "3"], "No such option"),
     ],
 )
@@ -181,16 +181,16 @@ def test_nonfinite_rows_are_dropped_on_request(nearid, runs, tmp_path):
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])
-@pytest.mark.parametrize("many", [False, True])
-def test_tables_are_never_cut(nearid, runs, tmp_path, width, many):
+@pytest.mark.parametrize(("many", "groups"), [(False, "permutation,rigid,linear"), (True, "all"), (False, "all")])
+def test_tables_are_never_cut(nearid, runs, tmp_path, width, many, groups):
     names = ["a.npy", "b.npy"]
     if many:
         np.save(tmp_path / "a_rather_long_name_of_a_third_run.npy", runs[0] + 1)
         names.append("a_rather_long_name_of_a_third_run.npy")
-    done = nearid("compare", *names, "--in-sample", "--symmetric", columns=width)
+    done = nearid("compare", *names, "--in-sample", "--symmetric", "--groups", groups, columns=width)
     assert done.returncode == 0 and "…" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= width
-    for word in ("permutation", "rigid", "linear", "nearly"):
+    for word in ("permutation", "rigid", "linear", "nearly", *(["ica", "100%"] if groups == "all" else [])):
         assert word in done.stdout
 
 

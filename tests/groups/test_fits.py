@@ -1,4 +1,4 @@
-"""The three fits against scipy and scikit-learn, known answers, nestedness and invariance."""
+"""The fits against scipy and scikit-learn, known answers, nestedness and invariance."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial import procrustes
 from sklearn.linear_model import LinearRegression, Ridge
 
-from nearid.groups.fits import correlation, fit_linear, fit_permutation, fit_rigid
+from nearid.groups.fits import correlation, fit_linear, fit_permutation, fit_rigid, fit_unmixed
 from nearid.groups.maps import apply
 from nearid.moments import PairMoments
 
@@ -179,3 +179,18 @@ def test_rotate_and_drop_is_no_worse_than_random_rotations(rng):
     x0, y0 = x - x.mean(axis=0), y - y.mean(axis=0)
     tries = [np.sum((y0 - x0 @ rotation(rng, 6)[:, :2]) ** 2) for _ in range(2000)]
     assert found <= min(tries)
+
+
+def test_unmixed_sides_are_matched_with_signs_and_never_scaled(rng):
+    s = rng.laplace(size=(300, 3))
+    s = (s - s.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(s.T, bias=True))).T
+    a, b = rng.normal(size=(3, 3)), rng.normal(size=(4, 3))
+    noise = 0.5 * rng.normal(size=(300, 3))
+    x, y = s @ a.T + 1, (s[:, [2, 0, 1]] * [1, -1, 1] + noise) @ b.T - 2
+    fitted = fit_unmixed(PairMoments.of(x, y), source=np.linalg.inv(a), target=np.linalg.pinv(b), mixing=b)
+    expected = (s[:, [2, 0, 1]] * [1, -1, 1]) @ b.T + y.mean(axis=0)
+    np.testing.assert_allclose(apply(fitted, x), expected, atol=1e-9)
+    origin = fit_unmixed(
+        PairMoments.of(x, y), source=np.linalg.inv(a), target=np.linalg.pinv(b), mixing=b, translation=False
+    )
+    assert not origin.source_centre.any() and not origin.target_centre.any()

@@ -3,7 +3,7 @@
 import pytest
 
 from nearid.errors import InputError
-from nearid.groups.ladder import LADDER, rungs
+from nearid.groups.ladder import LADDER, UNMIXED, rungs
 
 
 def test_each_rung_contains_the_ones_below():
@@ -23,12 +23,15 @@ def test_rungs_come_in_ladder_order():
     assert [g.name for g in rungs()] == list(LADDER)
 
 
-def test_the_seat_of_ica_is_kept():
-    with pytest.raises(InputError, match="ica rung needs unmixing"):
-        rungs("rigid,ica")
+def test_ica_stands_beside_the_ladder_on_request():
+    assert [g.name for g in rungs("ica,rigid")] == ["rigid", "ica"]
+    assert [g.name for g in rungs("all")] == [*LADDER, "ica"]
+    assert not UNMIXED.contains and not any("ica" in g.contains for g in LADDER.values())
+    with pytest.raises(InputError, match="gives no verdict"):
+        rungs("ica")
 
 
-@pytest.mark.parametrize("wrong", ["rotation", "rigid,affine", ""])
+@pytest.mark.parametrize("wrong", ["rotation", "rigid,affine", "", "all,rigid"])
 def test_unknown_groups_are_refused_with_the_known_ones(wrong):
-    with pytest.raises(InputError, match="the groups are permutation, rigid, linear"):
+    with pytest.raises(InputError, match="the groups are permutation, rigid, linear, ica"):
         rungs(wrong)

@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import qr
 from sklearn.cross_decomposition import CCA
 
-from nearid import InputError, cca, linear_cka, svcca
+from nearid import InputError, cca, compare, linear_cka, svcca
 
 
 def rotation(rng, d):
@@ -117,3 +117,10 @@ def test_impossible_folds_are_refused(rng, folds):
 def test_a_constant_side_is_refused(rng):
     with pytest.raises(InputError, match="is constant"):
         svcca(rng.normal(size=(50, 2)), np.ones((50, 2)))
+
+
+def test_a_side_that_varies_in_one_fold_only_correlates_with_nothing(rng):
+    y = np.zeros((60, 2))
+    y[7] = 1
+    found = compare(rng.normal(size=(60, 3)), y, permutations=2)
+    assert found.verdict.group == "none" and not found.similarity.cca.any() and found.similarity.svcca == 0

@@ -16,7 +16,7 @@ def found():
     rng = np.random.default_rng(0)
     x = rng.laplace(size=(300, 5))
     y = 2 * x @ np.linalg.qr(rng.normal(size=(5, 5)))[0] + 0.1 * rng.normal(size=(300, 5))
-    return compare(x, y, names=[NASTY, "target & co"], in_sample=True, symmetric=True)
+    return compare(x, y, names=[NASTY, "target & co"], groups="all", in_sample=True, symmetric=True)
 
 
 def test_the_verdict_comes_first_and_all_parts_are_there(found):
@@ -26,13 +26,14 @@ def test_the_verdict_comes_first_and_all_parts_are_there(found):
     assert all(p in text for p in parts)
     assert text.index('class="verdict"') < text.index("<table")
     assert '"fingerprint"' in text
+    assert "ICA of each side, matched" in text and text.count("of the error that a rigid motion removes") == 2
 
 
 def test_names_are_escaped_everywhere(found):
     text = page([found])
     assert NASTY not in text and "<img src=x" not in text
     assert "&lt;/script&gt;" in text and "target &amp; co" in text
-    assert NASTY not in found._repr_html_()
+    assert NASTY not in found._repr_html_() and found.efficiency.reason in found._repr_html_()
 
 
 def test_nothing_is_fetched_from_anywhere(found):
@@ -49,9 +50,9 @@ def test_alerts_are_shown(rng):
 
 def test_all_pairs_have_an_overview(rng):
     runs = [rng.normal(size=(80, 3)) for _ in range(3)]
-    found = compare(*runs, permutations=1, names=["r0", "r1", "r2"])
+    found = compare(*runs, permutations=1, groups="all", names=["r0", "r1", "r2"])
     text = page(list(found))
-    assert text.count('class="pairsection"') == 3 and "Mean epsilon, rigid" in text
+    assert text.count('class="pairsection"') == 3 and "Mean epsilon, rigid" in text and "Mean epsilon, ica" in text
 
 
 def test_saved_whole_and_alone(found, tmp_path):

@@ -13,7 +13,7 @@ from nearid.report import plots
 @pytest.mark.parametrize("name", ["ladder", "distributions", "spectra", "canonical", "matching", "overlay"])
 def test_each_figure_is_json(rng, name):
     x = np.hstack([rng.normal(size=(200, 3)), np.zeros((200, 1))])
-    figure = getattr(plots, name)(compare(x, rng.normal(size=(200, 2)), in_sample=True, permutations=1))
+    figure = getattr(plots, name)(compare(x, rng.normal(size=(200, 2)), groups="all", in_sample=True, permutations=1))
     assert set(figure) == {"data", "layout"} and figure["data"]
     json.dumps(finite(figure), allow_nan=False)
 

@@ -14,7 +14,10 @@ from nearid.cli.engine import EngineName, EngineOption, SchedulerOption, engine_
 def compare(
     runs: Annotated[list[str], typer.Argument(metavar="A B [C ...]", help="Files with one row per example.")],
     groups: Annotated[
-        str | None, typer.Option(help="Groups to fit, separated by commas: permutation,rigid,linear.")
+        str | None,
+        typer.Option(
+            help="Groups to fit, separated by commas: permutation,rigid,linear (these by default),ica; or all."
+        ),
     ] = None,
     folds: Annotated[int, typer.Option(help="Folds for held-out errors.")] = 5,
     ids: Annotated[str | None, typer.Option(help="Column (or entry) with row ids; rows are paired by it.")] = None,
@@ -30,7 +33,7 @@ def compare(
     ] = True,
     ridge: Annotated[float, typer.Option(help="Ridge penalty of the linear map.")] = 0.0,
     svcca_k: Annotated[int | None, typer.Option(help="Principal components for SVCCA [99% of variance].")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of folds, bootstrap and permutations.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of folds, bootstrap, permutations and ICA.")] = 0,
     engine: EngineOption = EngineName.local,
     scheduler: SchedulerOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,

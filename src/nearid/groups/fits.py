@@ -1,4 +1,4 @@
-"""The three fits of the ladder, each from moments alone.
+"""The fits of the ladder and of the rung beside it, each from moments alone.
 
 All minimise the squared error of target rows over their group; matching columns is the exception, where the
 assignment maximises |correlation| (the field's convention) and the scale then minimises the squared error.
@@ -40,6 +40,29 @@ def fit_permutation(moments: PairMoments, *, translation: bool = True, scale: bo
     columns, weights = np.zeros(q, dtype=np.intp), np.zeros(q)
     columns[cols], weights[cols] = rows, signs * factor
     return MatchMap(moments.mean_x, moments.mean_y, columns, weights, p)
+
+
+def fit_unmixed(
+    moments: PairMoments, *, source: Floats, target: Floats, mixing: Floats, translation: bool = True
+) -> DenseMap:
+    """Match components that were found on each side alone, with signs, and go back to the target's own columns.
+
+    Components have unit variance on both sides: a match is a sign, and nothing is scaled. Target components without a
+    partner are estimated by their mean.
+
+    Parameters
+    ----------
+    source : ndarray of shape (k, p)
+        Components of the source: s = source (x - mean).
+    target : ndarray of shape (m, q)
+        Components of the target.
+    mixing : ndarray of shape (q, m)
+        From the target's components back to its columns.
+    """
+    if not translation:
+        moments = moments.about_origin()
+    match = fit_permutation(moments.through(source, target), scale=False)
+    return DenseMap(moments.mean_x, moments.mean_y, match.turn(source.T) @ mixing.T)
 
 
 def fit_rigid(moments: PairMoments, *, translation: bool = True, scale: bool = True) -> DenseMap:

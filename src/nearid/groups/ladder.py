@@ -1,12 +1,13 @@
-"""The ladder of equivalence, as data: signed permutation < rigid < linear."""
+"""The ladder of equivalence, as data: signed permutation < rigid < linear; and ICA, which stands beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from nearid.errors import InputError
-from nearid.groups.fits import fit_linear, fit_permutation, fit_rigid
+from nearid.groups.fits import fit_linear, fit_permutation, fit_rigid, fit_unmixed
 from nearid.groups.maps import Map
 from nearid.moments import PairMoments
 
@@ -27,7 +28,7 @@ class Group:
     options : tuple of str
         Names of the options that `fit` takes.
     degrees_of_freedom : callable
-        (p, q) -> number of continuous parameters, translation and scale included.
+        (p, q) -> number of continuous parameters fitted to pairs of rows, translation and scale included.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Group:
     options: tuple[str, ...]
     degrees_of_freedom: Callable[[int, int], int]
 
-    def fitted(self, moments: PairMoments, options: dict[str, float | bool]) -> Map:
+    def fitted(self, moments: PairMoments, options: dict[str, Any]) -> Map:
         """Fit with those of the given options that this group knows."""
         return self.fit(moments, **{k: v for k, v in options.items() if k in self.options})
 
@@ -79,17 +80,30 @@ LADDER: dict[str, Group] = {
 }
 
 
+# A signed permutation of components that each side found alone: a linear map, but it neither contains the groups of the
+# ladder nor is contained in the rigid one. It is measured as they are and takes no part in the verdict.
+UNMIXED = Group(
+    "ica",
+    "ICA of each side, matched",
+    (),
+    fit_unmixed,
+    ("translation", "source", "target", "mixing"),
+    lambda p, q: q,
+)
+
+
 def rungs(names: Iterable[str] | str | None = None) -> list[Group]:
-    """The named groups in ladder order; all of them by default."""
+    """The named groups, the ladder's in its order and then ica; the ladder's by default, every one for "all"."""
     if names is None:
         return list(LADDER.values())
+    known = {**LADDER, UNMIXED.name: UNMIXED}
     wanted = [n.strip() for n in (names.split(",") if isinstance(names, str) else names)]
-    if "ica" in wanted:
-        raise InputError(
-            "The ica rung needs unmixing, which this version does not have; there are permutation, rigid, linear."
-        )
-    unknown = [n for n in wanted if n not in LADDER]
+    if wanted == ["all"]:
+        return list(known.values())
+    unknown = [n for n in wanted if n not in known]
     if unknown or not wanted:
         given = f"Unknown group {unknown[0]!r}" if unknown else "No group was named"
-        raise InputError(f"{given}; the groups are {', '.join(LADDER)}.")
-    return [g for name, g in LADDER.items() if name in wanted]
+        raise InputError(f"{given}; the groups are {', '.join(known)}, or all.")
+    if not any(n in LADDER for n in wanted):
+        raise InputError("ica stands beside the ladder and gives no verdict: add permutation,rigid, or say all.")
+    return [g for name, g in known.items() if name in wanted]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from nearid.measures.similarity import canonical_correlations, mean_over_folds
 from nearid.moments import Floats, PairMoments
 from nearid.progress import Progress
 
-Options = dict[str, float | bool]
+Options = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,9 @@ def gather(
     return parts, parts.all
 
 
-def fit_held_out(parts: FoldMoments, groups: Sequence[Group], options: Options, k: int | None) -> Fits:
-    """Fit on all folds but one, for each; correlations are those of the fold left out."""
-    return _collect(parts.map_splits(lambda train, test: fit_split(train, test, groups, options, k)))
+def fit_held_out(parts: FoldMoments, groups: Sequence[Group], options: Sequence[Options], k: int | None) -> Fits:
+    """Fit on all folds but one, for each with its own options; correlations are those of the fold left out."""
+    return _collect(parts.map_splits(lambda fold, train, test: fit_split(train, test, groups, options[fold], k)))
 
 
 def fit_in_sample(moments: PairMoments, groups: Sequence[Group], options: Options, k: int | None) -> Fits:

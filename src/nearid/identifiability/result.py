@@ -12,6 +12,7 @@ import numpy as np
 
 from nearid.errors import InputError
 from nearid.identifiability.alerts import Alert
+from nearid.identifiability.efficiency import Efficiency
 from nearid.identifiability.evaluate import Similarities
 from nearid.identifiability.verdict import Verdict
 from nearid.measures.diameter import Diameter
@@ -98,12 +99,14 @@ class Comparison:
     dims : tuple of int
         Columns of source and target.
     groups : dict of name -> GroupResult
-        Held out, from the smallest group to the largest.
+        Held out, from the smallest group to the largest; then ica, which stands beside the ladder.
     similarity, chance_similarity : Similarities
         CCA, SVCCA (both held out) and debiased CKA; and the same with permuted rows.
     diameter : Diameter
         Of the target.
     verdict : Verdict
+    efficiency : Efficiency or None
+        Of ICA, where it was asked for.
     alerts : list of Alert
     in_sample : dict of name -> GroupResult, or None
         The papers' convention, on request.
@@ -123,6 +126,7 @@ class Comparison:
     chance_similarity: Similarities
     diameter: Diameter
     verdict: Verdict
+    efficiency: Efficiency | None
     alerts: list[Alert]
     in_sample: dict[str, GroupResult] | None
     in_sample_similarity: Similarities | None
@@ -148,6 +152,8 @@ class Comparison:
                 **{k: _group_dict(g) for k, g in self.in_sample.items()},
                 **_similarity_dict(self.in_sample_similarity),
             }
+        if self.efficiency is not None:
+            plain["efficiency"] = asdict(self.efficiency)
         if self.reverse is not None:
             plain["reverse"] = self.reverse.to_dict()
         cleaned: dict[str, Any] = finite(plain)

@@ -19,10 +19,11 @@ from nearid.engines.local import blocks
 from nearid.engines.open import open_engine
 from nearid.errors import InputError
 from nearid.folds import assign, refuse_constant
-from nearid.groups.ladder import LADDER, Group, rungs
+from nearid.groups.ladder import LADDER, UNMIXED, Group, rungs
 from nearid.identifiability.alerts import Alert, alerts
-from nearid.identifiability.bootstrap import Replicates, bootstrap, interval
-from nearid.identifiability.chance import Chance, chance_level
+from nearid.identifiability.bootstrap import Replicates, bootstrap
+from nearid.identifiability.chance import chance_level
+from nearid.identifiability.efficiency import efficiency
 from nearid.identifiability.evaluate import (
     Options,
     Similarities,
@@ -32,12 +33,13 @@ from nearid.identifiability.evaluate import (
     gather,
     unexplained_share,
 )
-from nearid.identifiability.result import Comparison, Comparisons, Epsilon, GroupResult
+from nearid.identifiability.result import Comparison, Comparisons
+from nearid.identifiability.summary import summaries
+from nearid.identifiability.unmixed import Unmixer, fit_options, unmixing_alerts
 from nearid.identifiability.verdict import decide
 from nearid.identifiability.views import views
-from nearid.measures.diameter import SWEEPS, Diameter, search
+from nearid.measures.diameter import SWEEPS, search
 from nearid.measures.similarity import cka_from_moments, debiased_cka
-from nearid.moments import Floats
 from nearid.progress import Progress, reporting
 
 
@@ -97,11 +99,12 @@ def compare(
     x, y, *more : arrays, tensors, paths or Rows, each of shape (n, d)
         Two or more runs: x is the source and y the target. Rows are paired by position, or by id where ids are given.
     groups : names, optional
-        Rungs of the ladder: "permutation", "rigid", "linear"; all by default.
+        Rungs of the ladder, "permutation", "rigid", "linear": these three by default. Beside it "ica": ICA fitted on
+        each side alone, then signed matching; it costs two fits per fold. "all" for all four.
     folds : int, default=5
         Every error is measured on rows that its map was not fitted on, in this many folds.
     translation, scale : bool, default=True
-        Conventions of the permutation and rigid groups; the translation also of the linear one.
+        Conventions of the permutation and rigid groups; the translation also of the others.
     ridge : float, default=0.0
         Penalty of the linear map.
     svcca_k : int, optional
@@ -115,7 +118,7 @@ def compare(
     permutations : int, optional
         Repetitions of the chance level: 3 by default, 20 where rows are few.
     random_state : int, default=0
-        Seed of folds, bootstrap and permutations.
+        Seed of folds, bootstrap, permutations and ICA.
     names : sequence of str, optional
         What to call the runs.
     key, ids : optional
@@ -141,11 +144,12 @@ def compare(
     links = list(itertools.combinations(range(len(sources)), 2))
     results = []
     with reporting(progress) as report, open_engine(engine) as opened:
+        unmixer = Unmixer(settings.seed, opened, report)
         for i, j in links:
             a, b = sources[i], sources[j]
-            found = _compare_pair(pair_rows(a, b), settings, origins, opened, report)
+            found = _compare_pair(pair_rows(a, b), settings, origins, unmixer, opened, report)
             if symmetric:
-                found = _both_ways(found, _compare_pair(pair_rows(b, a), settings, origins, opened, report))
+                found = _both_ways(found, _compare_pair(pair_rows(b, a), settings, origins, unmixer, opened, report))
             results.append(found)
     if len(results) == 1:
         return results[0]
@@ -208,17 +212,21 @@ def _origin(run: object) -> str:
 
 
 def _compare_pair(
-    pair: Pair, settings: Settings, origins: dict[str, str], engine: Engine, report: Progress
+    pair: Pair, settings: Settings, origins: dict[str, str], unmixer: Unmixer, engine: Engine, report: Progress
 ) -> Comparison:
     """Compare two inputs in one direction."""
-    s, names = settings, (pair.x.name, pair.y.name)
+    s, names, dims = settings, (pair.x.name, pair.y.name), (pair.x.shape[1], pair.y.shape[1])
     fold = assign(pair.n, s.folds, s.seed)
     parts, moments = gather(pair, fold, s.folds, drop_nonfinite=s.drop_nonfinite, engine=engine, progress=report)
     if min(p.n for p in parts.parts) < 2:
         raise InputError(f"Only {moments.n} rows are left without NaN or Inf, too few for {s.folds} folds.")
     refuse_constant(names, moments)
 
-    fits = fit_held_out(parts, s.groups, s.options, s.svcca_k)
+    options, without_fold = s.options, [s.options] * s.folds
+    unmixed = unmixer.unmix(pair, fold, parts) if UNMIXED in s.groups else None
+    if unmixed:
+        options, *without_fold = [{**s.options, **fit_options(u)} for u in (unmixed.whole, *unmixed.folds)]
+    fits = fit_held_out(parts, s.groups, without_fold, s.svcca_k)
     found = evaluate(pair, fold, parts, moments, fits, progress=report)
     kept = slice(None) if parts.kept is None else parts.kept
     work = len(blocks(pair.n, 8 * pair.y.shape[1]))
@@ -232,23 +240,32 @@ def _compare_pair(
     errors, spread = found.errors[:, kept], found.spread[kept]
     replicates = bootstrap(errors, spread, s.seed)
     unexplained = unexplained_share(errors, spread)
-    permutations = s.permutations or (20 if moments.n * max(pair.x.shape[1], pair.y.shape[1]) < 100_000 else 3)
-    chance = chance_level(pair, parts.kept, s.groups, s.options, s.folds, s.svcca_k, permutations, s.seed, report)
-    groups = _results(s, pair, errors, unexplained, diameter, replicates, chance)
-    verdict = decide([g.name for g in s.groups], unexplained, chance.r2.max(axis=0), replicates)
+    permutations = s.permutations or (20 if moments.n * max(dims) < 100_000 else 3)
+    chance = chance_level(pair, parts.kept, s.groups, options, s.folds, s.svcca_k, permutations, s.seed, report)
+    groups = summaries(s.groups, dims, errors, unexplained, diameter, replicates, chance)
+    names_of = [g.name for g in s.groups]
+    # What stands beside the ladder comes after its groups, and takes no part in the verdict.
+    m = sum(name in LADDER for name in names_of)
+    on_ladder = Replicates(replicates.error[:, :m], replicates.unexplained[:, :m])
+    verdict = decide(names_of[:m], unexplained[:m], chance.r2.max(axis=0)[:m], on_ladder)
 
-    in_sample = in_similar = None
+    in_sample = in_similar = in_errors = None
     if s.in_sample:
-        whole = fit_in_sample(moments, s.groups, s.options, s.svcca_k)
+        whole = fit_in_sample(moments, s.groups, options, s.svcca_k)
         again = evaluate(pair, fold, parts, moments, whole, progress=report)
         flat, base = again.errors[:, kept], again.spread[kept]
-        in_sample = _results(s, pair, flat, unexplained_share(flat, base), diameter)
+        in_sample, in_errors = (
+            summaries(s.groups, dims, flat, unexplained_share(flat, base), diameter),
+            flat.mean(axis=1),
+        )
         in_similar = Similarities(whole.cca, whole.svcca, cka_from_moments(moments))
 
     notes = list(pair.notes)
     if parts.kept is not None:
         notes.append(f"{pair.n - moments.n} of {pair.n} pairs of rows held NaN or Inf and were dropped.")
     cautions = alerts(moments, names, found.radii[kept], found.traits[kept], diameter, notes)
+    if unmixed:
+        cautions += unmixing_alerts(names, unmixed)
     prints = {name: rows.fingerprint() for name, rows in zip(names, (pair.x, pair.y), strict=True)}
     if len(set(prints.values())) < 2:
         cautions.insert(
@@ -257,12 +274,15 @@ def _compare_pair(
     return Comparison(
         names=names,
         n=moments.n,
-        dims=(pair.x.shape[1], pair.y.shape[1]),
+        dims=dims,
         groups=groups,
         similarity=Similarities(fits.cca, fits.svcca, debiased_cka(moments, found.fourth)),
         chance_similarity=chance.similarity,
         diameter=diameter,
         verdict=verdict,
+        efficiency=efficiency(names_of, errors.mean(axis=1), replicates.error, float(spread.mean()), in_errors)
+        if unmixed
+        else None,
         alerts=cautions,
         in_sample=in_sample,
         in_sample_similarity=in_similar,
@@ -284,45 +304,8 @@ def _compare_pair(
                 for n, r in zip(names, (pair.x, pair.y), strict=True)
             ],
         },
-        views=views(pair, parts.kept, moments, s.groups, s.options, errors, diameter.lower, s.seed),
+        views=views(pair, parts.kept, moments, s.groups, options, errors, diameter.lower, s.seed),
     )
-
-
-def _results(
-    settings: Settings,
-    pair: Pair,
-    errors: Floats,
-    unexplained: Floats,
-    diameter: Diameter,
-    replicates: Replicates | None = None,
-    chance: Chance | None = None,
-) -> dict[str, GroupResult]:
-    """Summaries of each group's errors; intervals and chance where they were measured."""
-    size, nan = diameter.lower, float("nan")
-    results = {}
-    for g, group in enumerate(settings.groups):
-        median, q95 = np.quantile(errors[g], [0.5, 0.95])
-        low, high = interval(replicates.error[:, g]) if replicates else (nan, nan)
-        r2_high, r2_low = (1 - v for v in interval(replicates.unexplained[:, g])) if replicates else (nan, nan)
-        results[group.name] = GroupResult(
-            name=group.name,
-            title=group.title,
-            epsilon=Epsilon(
-                float(errors[g].mean()) / size,
-                float(median) / size,
-                float(q95) / size,
-                float(errors[g].max()) / size,
-                low / size,
-                high / size,
-            ),
-            chance=float(chance.error[:, g].mean()) / size if chance else nan,
-            r2=float(1 - unexplained[g]),
-            r2_low=r2_low,
-            r2_high=r2_high,
-            chance_r2=float(chance.r2[:, g].max()) if chance else nan,
-            degrees_of_freedom=group.degrees_of_freedom(pair.x.shape[1], pair.y.shape[1]),
-        )
-    return results
 
 
 def _both_ways(there: Comparison, back: Comparison) -> Comparison:

@@ -75,7 +75,7 @@ def _held_out(parts: FoldMoments, *, leading: bool, k: int | None) -> Floats:
     if len(parts.parts) == 1:
         return canonical_correlations(parts.all, parts.all, leading=leading, k=k)
     return mean_over_folds(
-        parts.map_splits(lambda train, test: canonical_correlations(train, test, leading=leading, k=k))
+        parts.map_splits(lambda _, train, test: canonical_correlations(train, test, leading=leading, k=k))
     )
 
 
@@ -98,9 +98,11 @@ def mean_over_folds(found: Sequence[Floats]) -> Floats:
 
 def canonical_directions(moments: PairMoments, *, leading: bool = False, k: int | None = None) -> tuple[Floats, Floats]:
     """Directions of shape (p, r) and (q, r) whose projections correlate most, strongest first."""
-    wx, wy = (
+    whiteners = (
         _leading_whitener(s, moments.n, k) if leading else _whitener(s, moments.n) for s in (moments.xx, moments.yy)
     )
+    # A side that does not vary in these rows correlates with nothing: one direction, of length 0.
+    wx, wy = (w if w.shape[1] else np.zeros((len(w), 1)) for w in whiteners)
     u, _, vt = np.linalg.svd(wx.T @ moments.xy @ wy, full_matrices=False)
     return wx @ u, wy @ vt.T
 
@@ -129,6 +131,8 @@ def _leading_whitener(scatter: Floats, n: int, k: int | None) -> Floats:
     # Principal components are those of the data's own units; the rank of the others is judged column by column.
     values, vectors = np.linalg.eigh(scatter)
     values, vectors = values[::-1], vectors[:, ::-1]
+    if values[0] <= 0:
+        return np.zeros((len(values), 0))
     rank = max(min(int(np.sum(values > resolution(len(values)) * values[0])), n - 1), 1)
     if k is None:
         share = np.cumsum(values[:rank]) / values[:rank].sum()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Figure = dict[str, Any]
 
 # Okabe-Ito, legible in both colour schemes and for the colour-blind.
-COLOURS = {"permutation": "#009E73", "rigid": "#56B4E9", "linear": "#E69F00"}
+COLOURS = {"permutation": "#009E73", "rigid": "#56B4E9", "linear": "#E69F00", "ica": "#D55E00"}
 SOURCE, TARGET, CHANCE = "#CC79A7", "#0072B2", "#999999"
 
 

@@ -52,10 +52,10 @@ def render(found: Comparison | Iterable[Comparison], width: int) -> RenderableTy
 
 
 def _one(c: Comparison, width: int) -> RenderableType:
-    parts: list[RenderableType] = [_verdict(c), _ladder(c, width), _similarity(c)]
+    parts: list[RenderableType] = [_verdict(c), _ladder(c, width), *_efficiency(c), _similarity(c)]
     if c.reverse is not None:
         parts += [Text(f"\nThe other direction: {headline(c.reverse)}. {c.reverse.verdict.reason}")]
-        parts += [_ladder(c.reverse, width)]
+        parts += [_ladder(c.reverse, width), *_efficiency(c.reverse)]
     return Group(*parts, *warned(a.message for a in c.alerts))
 
 
@@ -105,6 +105,10 @@ def _ladder(c: Comparison, width: int) -> Table:
     return table
 
 
+def _efficiency(c: Comparison) -> list[Text]:
+    return [Text(c.efficiency.reason)] if c.efficiency else []
+
+
 def _similarity(c: Comparison) -> Text:
     s, chance = c.similarity, c.chance_similarity
     parts = (
@@ -124,9 +128,12 @@ def warned(messages: Iterable[str]) -> list[Text]:
 def many(found: Iterable[Comparison], width: int) -> RenderableType:
     """Several comparisons, a row each, as in a paper's table; in a narrow terminal without intervals."""
     results = list(found)
-    wide = width >= WIDE
+    # A fourth group and its efficiency take their room.
+    wide = width >= WIDE + (30 if results[0].efficiency else 0)
     table = Table(
-        title="mean error / diameter, held out" + (" (± half of the 95% interval)" if wide else ""),
+        title="mean error / diameter, held out"
+        + (" (± half of the 95% interval)" if wide else "")
+        + ("; efficiency of ICA in brackets" if results[0].efficiency else ""),
         title_justify="left",
         box=SIMPLE_HEAD,
         padding=(0, 1) if wide else (0, 0, 0, 1),
@@ -139,6 +146,8 @@ def many(found: Iterable[Comparison], width: int) -> RenderableType:
         for g in c.groups.values():
             half = (g.epsilon.high - g.epsilon.low) / 2
             cells.append(f"{number(g.epsilon.mean)} ±{number(half)}" if wide else number(g.epsilon.mean))
+            if g.name == "ica" and c.efficiency and np.isfinite(c.efficiency.value):
+                cells[-1] += f" ({100 * c.efficiency.value:.0f}%)"
         cells.append(number(max(g.r2 for g in c.groups.values())))
         if wide:
             cells.append(number(float(np.mean(c.similarity.cca))))

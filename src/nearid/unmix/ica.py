@@ -13,7 +13,7 @@ from nearid.engines.local import LOCAL
 from nearid.errors import InputError
 from nearid.folds import row_moments
 from nearid.groups.fits import polar
-from nearid.moments import Floats
+from nearid.moments import Floats, Moments
 from nearid.unmix.contrast import CONTRASTS, Contrast
 from nearid.unmix.solver import Solution, State, solve
 from nearid.unmix.sweep import Sweeper
@@ -65,6 +65,9 @@ def fit_ica(
     dtype: np.dtype | None = None,
     drop_nonfinite: bool = False,
     engine: Engine = LOCAL,
+    moments: Moments | None = None,
+    kept: np.ndarray | None = None,
+    start: Floats | None = None,
     tick: Callable[[], object] | None = None,
 ) -> Unmixing:
     """Fit ICA to rows.
@@ -86,6 +89,13 @@ def fit_ica(
         Precision of the products; that of the rows by default.
     engine : Engine
         Where the passes run; the result is the same.
+    moments : Moments, optional
+        Of the rows in use, where they are known already; `kept` then tells which rows these are.
+    kept : ndarray of bool, optional
+        Rows in use; all by default.
+    start : ndarray of shape (k, p), optional
+        Components of a fit to much the same rows, from where the search goes on; a random rotation by default, and
+        where these rows have another rank.
 
     Returns
     -------
@@ -93,7 +103,8 @@ def fit_ica(
         Components in the order of their distance from Gaussian, the largest first, each with its largest loading
         positive.
     """
-    moments, kept = row_moments(rows, drop_nonfinite=drop_nonfinite, engine=engine)
+    if moments is None:
+        moments, kept = row_moments(rows, drop_nonfinite=drop_nonfinite, engine=engine)
     if not np.any(np.diag(moments.scatter) > 0):
         raise InputError(f"Every column of {rows.name} is constant: there is nothing to unmix.")
     whitener = fit_whitener(moments, components=components)
@@ -101,14 +112,24 @@ def fit_ica(
         whitener = _common_unit(whitener)
     sweeper = Sweeper(rows, kept, moments.mean, CONTRASTS[contrast], np.dtype(dtype or rows.dtype), engine=engine)
     k = len(whitener.forward)
-    start = polar(np.random.default_rng(seed).normal(size=(k, k)))
-    if len(sweeper.blocks()) >= HALF_BLOCKS:
-        half = replace(sweeper, step=2)
-        start = solve(
-            _oracle(half, whitener, tick), start, tol=tol, max_passes=HALF_STEPS, n=moments.n // 2
-        ).state.rotation
-    solution = solve(_oracle(sweeper, whitener, tick), start, tol=tol, max_passes=max_passes, n=moments.n)
+    if start is not None and len(start) == k:
+        rotation = polar(start @ whitener.backward)
+    else:
+        rotation = _first(sweeper, whitener, tol, seed, moments.n, tick)
+    solution = solve(_oracle(sweeper, whitener, tick), rotation, tol=tol, max_passes=max_passes, n=moments.n)
     return _canonical(whitener, solution, _oracle(sweeper, whitener, tick), sweeper.contrast, moments.n)
+
+
+def _first(
+    sweeper: Sweeper, whitener: Whitener, tol: float, seed: int, n: int, tick: Callable[[], object] | None
+) -> Floats:
+    """Where the search begins: at random, then a few steps on half of the rows where they are many."""
+    k = len(whitener.forward)
+    rotation = polar(np.random.default_rng(seed).normal(size=(k, k)))
+    if len(sweeper.blocks()) < HALF_BLOCKS:
+        return rotation
+    half = _oracle(replace(sweeper, step=2), whitener, tick)
+    return solve(half, rotation, tol=tol, max_passes=HALF_STEPS, n=n // 2).state.rotation
 
 
 def _common_unit(whitener: Whitener) -> Whitener:
