@@ -134,6 +134,10 @@ def held(item):
     return [np.full(1000, float(item))]
 
 
+def scaled(item, values):
+    return [item * values]
+
+
 def merged_in_place(into, part):
     into += part
     return into
@@ -196,6 +200,20 @@ def test_a_pass_that_is_lost_again_and_again_is_given_up(dask_client, monkeypatc
     with pytest.raises(EngineError, match="lost in 4 runs of the same pass"):
         engine.reduce(held, [1, 2], merge=merged_in_place)
     assert len(runs) == room.RUNS
+
+
+def test_no_worker_to_send_to_loses_the_run_alone(dask_client, monkeypatch):
+    engine, scatter = Cluster(dask_client), dask_client.scatter
+    answers = [TimeoutError("No valid workers found")]
+
+    def late(*args, **options):
+        if answers:
+            raise answers.pop()
+        return scatter(*args, **options)
+
+    monkeypatch.setattr(dask_client, "scatter", late)
+    [total] = engine.reduce(scaled, [1, 2], np.ones(3), merge=merged_in_place)
+    assert total.tolist() == [3, 3, 3] and not answers
 
 
 def test_no_workers_are_told(monkeypatch):

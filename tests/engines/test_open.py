@@ -25,8 +25,9 @@ def test_an_engine_stays_as_it_is():
         assert engine is mine
 
 
-def test_other_names_are_refused():
-    with pytest.raises(InputError, match="not 'spark'"), open_engine("spark"):
+@pytest.mark.parametrize("name", ["spark", 3])
+def test_other_names_are_refused(name):
+    with pytest.raises(InputError, match=f"not {name!r}"), open_engine(name):
         pass
 
 

@@ -36,7 +36,7 @@ def test_a_checkpoint_comes_back_exactly(keeper, point, tmp_path):
     found = Keeper(tmp_path, IDENTITY).read()
     np.testing.assert_array_equal(found.rotation, point.rotation)
     np.testing.assert_array_equal(found.signs, point.signs)
-    assert found.gradients == point.gradients and found.phase == point.phase
+    assert found.gradients == point.gradients and found.stage == point.stage
     assert os.listdir(tmp_path) == ["checkpoint.safetensors"]
     keeper.remove()
     assert os.listdir(tmp_path) == []
@@ -48,7 +48,7 @@ def test_fast_passes_are_not_all_written_but_the_last_can_be(keeper, point, monk
     seen = []
     for passes, now in enumerate((0.0, 0.1, 0.5, 1.2, 1.3), start=1):
         clock[0] = now
-        keeper.keep(Checkpoint(point.rotation, point.signs, [0.5] * passes, point.phase))
+        keeper.keep(Checkpoint(point.rotation, point.signs, [0.5] * passes, point.stage))
         seen.append(len(keeper.read().gradients))
     assert seen == [1, 1, 1, 4, 4]
     keeper.flush()
@@ -76,7 +76,7 @@ def rewrite(keeper, change=lambda tensors: None, **metadata):
     """Write the checkpoint again with other numbers or texts."""
     tensors = load_file(keeper.path)
     change(tensors)
-    told = {"nearid_checkpoint": "1", "identity": json.dumps(IDENTITY), "phase": "fixed point"}
+    told = {"nearid_checkpoint": "1", "identity": json.dumps(IDENTITY), "stage": "fixed point"}
     keeper.path.write_bytes(save(tensors, {**told, **metadata}))
 
 
@@ -101,6 +101,7 @@ def dim(tensors):
         (lambda k: k.path.write_bytes(pickle.dumps(os.system)), "not a whole safetensors file"),
         (lambda k: os.truncate(k.path, 1 << 40), "truncated, or another file"),
         (lambda k: rewrite(k, nearid_checkpoint="2"), "not a checkpoint that this nearid can read"),
+        (lambda k: rewrite(k, stage="coffee"), "not a checkpoint that this nearid can read"),
         (lambda k: rewrite(k, identity="[]"), "does not say of what"),
         (lambda k: rewrite(k, identity="{"), "does not say of what"),
         (lambda k: rewrite(k, lambda t: t.update(signs=np.ones(2))), "do not fit together"),

@@ -171,11 +171,11 @@ class Cluster(Engine):
         from distributed import KilledWorker
 
         while not future.done():
-            try:
-                with losses_told():
+            with losses_told():
+                try:
                     future.exception(timeout=LOOK)
-            except TimeoutError:
-                self._await_worker()
+                except TimeoutError:
+                    self._await_worker()
         if future.cancelled():
             raise PassLost("shared data or the connection was lost")
         with losses_told():
@@ -223,8 +223,6 @@ def losses_told() -> Iterator[None]:
 
     try:
         yield
-    except TimeoutError:
-        raise
     except (OSError, RuntimeError, CancelledError) as error:
         raise PassLost(str(error)) from error
 

@@ -29,7 +29,7 @@ def open_engine(engine: str | Engine | None) -> Iterator[Engine]:
     elif engine == "dask":
         with _own_cluster() as address, _connected(address) as cluster:
             yield cluster
-    elif ":" in engine:
+    elif isinstance(engine, str) and ":" in engine:
         with _connected(engine) as cluster:
             yield cluster
     else:

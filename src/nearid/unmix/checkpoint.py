@@ -15,6 +15,7 @@ from nearid.unmix.solver import Checkpoint
 from nearid.unmix.store import check_size, read_metadata, read_tensors, write_tensors
 
 FORMAT = "1"
+STAGES = ("climb", "fixed point", "descend")
 NAME = "checkpoint.safetensors"
 # Passes of small data take milliseconds; writing after each would take longer than they do.
 SECONDS = 1.0
@@ -56,7 +57,7 @@ class Keeper:
         if self._last is None:
             return
         last, self._last = self._last, None
-        metadata = {"nearid_checkpoint": FORMAT, "identity": json.dumps(self.identity), "phase": last.phase}
+        metadata = {"nearid_checkpoint": FORMAT, "identity": json.dumps(self.identity), "stage": last.stage}
         tensors = {"rotation": last.rotation, "signs": last.signs, "gradients": np.asarray(last.gradients)}
         write_tensors(self.path, tensors, metadata)
         self._written = time.monotonic()
@@ -74,7 +75,7 @@ class Keeper:
         check_size(self.path, 8, 8 * (columns * (columns + 1) + MOST_PASSES))
         data = self.path.read_bytes()
         told = read_metadata(data, str(self.path))
-        if told.get("nearid_checkpoint") != FORMAT:
+        if told.get("nearid_checkpoint") != FORMAT or told.get("stage") not in STAGES:
             raise InputError(f"{self.path} is not a checkpoint that this nearid can read. Begin anew with --restart.")
         self._check_identity(told.get("identity", ""))
         tensors = read_tensors(data, str(self.path), {"rotation": "kk", "signs": "k", "gradients": "m"})
@@ -82,7 +83,7 @@ class Keeper:
         off = rotation @ rotation.T - np.eye(len(signs)) if np.abs(rotation).max() < 2 else np.inf
         if len(signs) > columns or np.abs(off).max() > ORTHOGONAL or (np.abs(signs) != 1).any():
             raise InputError(f"{self.path} holds no rotation: it is damaged. Begin anew with --restart.")
-        return Checkpoint(rotation, signs, tensors["gradients"].tolist(), told.get("phase", ""))
+        return Checkpoint(rotation, signs, tensors["gradients"].tolist(), told["stage"])
 
     def _check_identity(self, text: str) -> None:
         try:

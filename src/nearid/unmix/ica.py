@@ -14,13 +14,13 @@ from nearid.errors import InputError
 from nearid.folds import row_moments
 from nearid.groups.fits import polar
 from nearid.moments import Floats, Moments
-from nearid.unmix.contrast import CONTRASTS, Contrast
-from nearid.unmix.solver import Solution, State, solve
+from nearid.unmix.contrast import CONTRASTS, RADIAL, Contrast
+from nearid.unmix.solver import Checkpoint, Keep, Solution, State, solve
 from nearid.unmix.sweep import Sweeper
 from nearid.unmix.whiten import Whitener, fit_whitener
 
-# With at least this many blocks the search starts on half of them, for a few steps.
-HALF_BLOCKS, HALF_STEPS = 16, 12
+# How far a seed turns the first rotation away from the eigenvectors it is made of.
+STIR = 0.5
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ def fit_ica(
     moments: Moments | None = None,
     kept: np.ndarray | None = None,
     start: Floats | None = None,
+    resume: Checkpoint | None = None,
+    keep: Keep | None = None,
     tick: Callable[[], object] | None = None,
 ) -> Unmixing:
     """Fit ICA to rows.
@@ -94,8 +96,13 @@ def fit_ica(
     kept : ndarray of bool, optional
         Rows in use; all by default.
     start : ndarray of shape (k, p), optional
-        Components of a fit to much the same rows, from where the search goes on; a random rotation by default, and
-        where these rows have another rank.
+        Components of a fit to much the same rows, from where the search goes on, unless these rows have another rank.
+    resume : Checkpoint, optional
+        Of an earlier fit of the same rows with the same options: go on from there.
+    keep : callable, optional
+        Given a Checkpoint after every pass.
+    tick : callable, optional
+        Called after every pass.
 
     Returns
     -------
@@ -112,24 +119,37 @@ def fit_ica(
         whitener = _common_unit(whitener)
     sweeper = Sweeper(rows, kept, moments.mean, CONTRASTS[contrast], np.dtype(dtype or rows.dtype), engine=engine)
     k = len(whitener.forward)
-    if start is not None and len(start) == k:
-        rotation = polar(start @ whitener.backward)
+    oracle = _oracle(sweeper, whitener, tick)
+    first: Floats | Checkpoint
+    if resume is not None:
+        if resume.rotation.shape != (k, k):
+            raise InputError(
+                f"The checkpoint has {len(resume.rotation)} components and {rows.name} has {k}: it is of another fit."
+            )
+        first = resume
+    elif start is not None and len(start) == k:
+        first = polar(start @ whitener.backward)
     else:
-        rotation = _first(sweeper, whitener, tol, seed, moments.n, tick)
-    solution = solve(_oracle(sweeper, whitener, tick), rotation, tol=tol, max_passes=max_passes, n=moments.n)
-    return _canonical(whitener, solution, _oracle(sweeper, whitener, tick), sweeper.contrast, moments.n)
+        first = _first(sweeper, whitener, seed)
+    solution = solve(
+        oracle,
+        first,
+        tol=tol,
+        max_passes=max_passes,
+        n=moments.n,
+        gaussian=sweeper.contrast.gaussian if whiten else None,
+        keep=keep,
+    )
+    return _canonical(whitener, solution, oracle, sweeper.contrast, moments.n)
 
 
-def _first(
-    sweeper: Sweeper, whitener: Whitener, tol: float, seed: int, n: int, tick: Callable[[], object] | None
-) -> Floats:
-    """Where the search begins: at random, then a few steps on half of the rows where they are many."""
-    k = len(whitener.forward)
-    rotation = polar(np.random.default_rng(seed).normal(size=(k, k)))
-    if len(sweeper.blocks()) < HALF_BLOCKS:
-        return rotation
-    half = _oracle(replace(sweeper, step=2), whitener, tick)
-    return solve(half, rotation, tol=tol, max_passes=HALF_STEPS, n=n // 2).state.rotation
+def _first(sweeper: Sweeper, whitener: Whitener, seed: int) -> Floats:
+    """Where the search begins: eigenvectors that part sources by their kurtosis, stirred a little."""
+    sums = replace(sweeper, contrast=RADIAL).sweep(whitener.forward)
+    vectors = np.linalg.eigh(sums.products + sums.products.T)[1]
+    k = len(vectors)
+    stirred = polar(np.eye(k) + STIR / np.sqrt(k) * np.random.default_rng(seed).normal(size=(k, k)))
+    return np.asarray(stirred @ vectors.T)
 
 
 def _common_unit(whitener: Whitener) -> Whitener:
@@ -147,8 +167,7 @@ def _oracle(sweeper: Sweeper, whitener: Whitener, tick: Callable[[], object] | N
         sums = sweeper.sweep(rotation @ whitener.forward, with_values)
         if tick:
             tick()
-        products = sums.products @ whitener.forward.T @ rotation.T
-        return State(rotation, products, sums.slopes, sums.values)
+        return State(rotation, sums.products, sums.slopes, sums.values)
 
     return at
 

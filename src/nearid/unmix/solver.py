@@ -1,33 +1,39 @@
-"""Finding the rotation: FastICA's fixed point first, then L-BFGS on the orthogonal group.
+"""Finding the rotation: L-BFGS on the orthogonal group out of the noise, FastICA's fixed point, L-BFGS to the end.
 
-For whitened z and a rotation W, y = W z. Stationary points of sum_i s_i E[G(y_i)], with s_i the sign of
-kappa_i = E[g'(y_i)] - E[g(y_i) y_i], are the components: s_i tells whether E[G] of component i is to be made small or
-large (super- or sub-Gaussian). With M = E[g(y) y^T] the gradient along rotations is S M - M^T S, and its size relative
-to M is what `tol` bounds.
+For whitened z and a rotation W, y = W z. Stationary points of sum_i s_i E[G(y_i)] are the components: s_i tells whether
+E[G] of component i is to be made small or large (super- or sub-Gaussian). With M = E[g(y) y^T] the gradient along
+rotations is S M - M^T S, and its size relative to M is what `tol` bounds.
 
-The fixed point is a Newton step for well-separated sources and soon done there. On real embeddings it creeps; L-BFGS
-with the pairwise Hessian |kappa_i| + |kappa_j| as preconditioner takes over once signs have settled and it is slow.
+Three stages, each for what it does best:
+
+1. *Climb.* At the start every component is a mixture of many, and its contrast is no larger than sampling noise. The
+   fixed point leaps about there; L-BFGS, whose steps are bounded by the noise, climbs. It ends once the gradient is
+   well below its peak.
+2. *Fixed point.* A Newton step for well-separated sources, soon done where the model holds. Components that sit in
+   noise it throws about until they find a source, also one of the other sign, which a descent cannot.
+3. *Descend.* On real embeddings the fixed point creeps or circles. L-BFGS takes over once signs have settled.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from nearid.groups.fits import polar
 from nearid.moments import Floats
 
-# The fixed point hands over when the gradient falls by less than this a step, with signs settled for SETTLED steps.
-SLOW, SETTLED = 0.8, 4
-# Not before the gradient is below this share of its peak: a random start of many components first wanders on a plateau
-# of sampling noise, where signs mean nothing yet; nor later than so many passes.
-FALLEN, PATIENT = 0.5, 100
+# The climb ends when the gradient is below this share of its peak, and has been for a step.
+FALLEN = 0.5
+# The fixed point hands over when for so many steps no sign has flipped, the gradient has not fallen to the one share of
+# what it was, nor has the sum of |kappa| grown by the other: components on their way to a source show in one of these.
+SETTLED, SLOW, GAIN = 3, 0.7, 0.006
 MEMORY = 20
-# Curvature below this share of the median is that of near-Gaussian pairs; dividing by it would leap.
-LEAST_CURVATURE = 1e-2
+# Curvature below this share of the sampling noise of a whole component's gradient, sqrt(k / n), tells nothing: dividing
+# by it would leap. And none below this share of the median, where rows are so many that there is no noise.
+NOISE, LEAST_CURVATURE = 0.3, 1e-2
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,25 @@ class State:
 
 
 @dataclass(frozen=True)
+class Checkpoint:
+    """Where a search stands after a pass; `solve` can go on from it.
+
+    Attributes
+    ----------
+    rotation : ndarray of shape (k, k)
+    signs : ndarray of shape (k,)
+    gradients : list of float
+        Relative gradient after each pass.
+    stage : {"climb", "fixed point", "descend"}
+    """
+
+    rotation: Floats
+    signs: Floats
+    gradients: list[float]
+    stage: str
+
+
+@dataclass(frozen=True)
 class Solution:
     """Where the search ended.
 
@@ -83,83 +108,153 @@ class Solution:
 
 
 Oracle = Callable[[Floats, bool], State]
+Keep = Callable[[Checkpoint], object]
 
 
-def solve(oracle: Oracle, start: Floats, *, tol: float, max_passes: int, n: int) -> Solution:
-    """Search from a rotation.
+def solve(
+    oracle: Oracle,
+    start: Floats | Checkpoint,
+    *,
+    tol: float,
+    max_passes: int,
+    n: int,
+    gaussian: float | None = None,
+    keep: Keep | None = None,
+) -> Solution:
+    """Search from a rotation, or go on from a checkpoint.
 
     Parameters
     ----------
     oracle : callable
         (rotation, with_values) -> State; one pass over the rows.
-    start : ndarray of shape (k, k)
+    start : ndarray of shape (k, k) or Checkpoint
     tol : float
         Relative gradient to stop at.
     max_passes : int
     n : int
         Rows behind each mean: signs of kappa within 2 / sqrt(n) of zero are noise and do not flip.
+    gaussian : float, optional
+        E[G] of a Gaussian component: the first signs tell on which side of it each component is. Without it (components
+        of unequal variance) they are those of kappa.
+    keep : callable, optional
+        Given a Checkpoint after every pass.
     """
-    state = oracle(start, False)
-    signs = np.where(state.kappa < 0, -1.0, 1.0)
-    gradients = [state.relative_gradient(signs)]
-    settled = 0
-    while gradients[-1] > tol and len(gradients) < max_passes:
-        begun = gradients[-1] < FALLEN * max(gradients) or len(gradients) >= PATIENT
-        if begun and settled >= SETTLED and gradients[-1] > SLOW * gradients[-2]:
-            return _descend(oracle, oracle(state.rotation, True), signs, gradients, tol, max_passes, n)
-        step = state.products - np.diag(state.slopes)
-        # The fixed point may turn a component over; components keep their direction here.
-        turned = polar(step)
-        turned *= np.where(np.diag(turned) < 0, -1.0, 1.0)[:, None]
-        state = oracle(turned @ state.rotation, False)
-        before, signs = signs, _flipped(signs, state.kappa, n)
-        settled = settled + 1 if np.array_equal(before, signs) else 0
-        gradients.append(state.relative_gradient(signs))
-    return Solution(state, signs, gradients, gradients[-1] <= tol)
+    search = _Search(oracle, tol, max_passes, n, keep or (lambda _: None))
+    if isinstance(start, Checkpoint):
+        search.gradients, search.stage, signs = list(start.gradients[:-1]), start.stage, start.signs
+        state = search.look(start.rotation, True, signs)
+    else:
+        state = oracle(start, True)
+        signs = _signs(state.kappa if gaussian is None else gaussian - state.values)
+        search.note(state, signs)
+    if search.stage == "climb":
+        state, signs = search.descend(state, signs, until=FALLEN)
+        search.stage = "fixed point"
+    if search.stage == "fixed point":
+        state, signs = search.iterate(state, signs)
+        search.stage = "descend"
+    if not search.over:
+        if not state.values.any():
+            state = search.look(state.rotation, True, signs)
+        state, signs = search.descend(state, signs)
+    return Solution(state, signs, search.gradients, search.gradients[-1] <= tol)
+
+
+@dataclass
+class _Search:
+    """The budget of a search and what it has seen."""
+
+    oracle: Oracle
+    tol: float
+    max_passes: int
+    n: int
+    keep: Keep
+    gradients: list[float] = field(default_factory=list)
+    stage: str = "climb"
+
+    @property
+    def over(self) -> bool:
+        return self.gradients[-1] <= self.tol or len(self.gradients) >= self.max_passes
+
+    def note(self, state: State, signs: Floats) -> None:
+        self.gradients.append(state.relative_gradient(signs))
+        self.keep(Checkpoint(state.rotation, signs, self.gradients, self.stage))
+
+    def look(self, rotation: Floats, with_values: bool, signs: Floats) -> State:
+        state = self.oracle(rotation, with_values)
+        self.note(state, signs)
+        return state
+
+    def iterate(self, state: State, signs: Floats) -> tuple[State, Floats]:
+        """The fixed point, until it gains nothing more."""
+        settled, strengths = 0, [_strength(state)]
+        while not self.over:
+            if (
+                settled >= SETTLED
+                and self.gradients[-1] > SLOW * self.gradients[-1 - SETTLED]
+                and strengths[-1] < (1 + GAIN) * strengths[-1 - SETTLED]
+            ):
+                break
+            # The fixed point may turn a component over; components keep their direction here.
+            turned = polar(state.products - np.diag(state.slopes))
+            turned *= _signs(np.diag(turned))[:, None]
+            state = self.oracle(turned @ state.rotation, False)
+            before, signs = signs, _flipped(signs, state.kappa, self.n)
+            self.note(state, signs)
+            settled = settled + 1 if np.array_equal(before, signs) else 0
+            strengths.append(_strength(state))
+        return state, signs
+
+    def descend(self, state: State, signs: Floats, until: float = 0.0) -> tuple[State, Floats]:
+        """L-BFGS with the pairwise preconditioner, Cayley retraction and Armijo steps.
+
+        Ends early once two gradients in a row are below `until` times the largest that was seen.
+        """
+        memory: deque[tuple[Floats, Floats]] = deque(maxlen=MEMORY)
+        while not self.over and max(self.gradients[-2:]) >= until * max(self.gradients):
+            gradient, curvature = state.gradient(signs), _curvature(state, self.n)
+            direction = -_two_loops(gradient, memory, curvature)
+            slope = float(np.sum(gradient * direction)) / 2
+            if slope >= 0:
+                memory.clear()
+                direction = -gradient / curvature
+                slope = float(np.sum(gradient * direction)) / 2
+            value, length = float(signs @ state.values), 1.0
+            while True:
+                after = self.look(_cayley(length * direction) @ state.rotation, True, signs)
+                # Rounding of the mean contrast must not reject the last steps.
+                enough = float(signs @ after.values) <= value + 1e-4 * length * slope + 1e-7 * abs(value)
+                if enough or length < 1e-3 or len(self.gradients) >= self.max_passes:
+                    break
+                length /= 2
+            change = after.gradient(signs) - gradient
+            if np.sum(length * direction * change) > 0:
+                memory.append((length * direction, change))
+            state, before, signs = after, signs, _flipped(signs, after.kappa, self.n)
+            if not np.array_equal(before, signs):
+                memory.clear()
+                self.gradients[-1] = state.relative_gradient(signs)
+        return state, signs
+
+
+def _strength(state: State) -> float:
+    return float(np.abs(state.kappa).sum())
+
+
+def _signs(values: Floats) -> Floats:
+    return np.where(values < 0, -1.0, 1.0)
 
 
 def _flipped(signs: Floats, kappa: Floats, n: int) -> Floats:
-    return np.where(np.abs(kappa) > 2 / np.sqrt(n), np.where(kappa < 0, -1.0, 1.0), signs)
+    return np.where(np.abs(kappa) > 2 / np.sqrt(n), _signs(kappa), signs)
 
 
-def _descend(
-    oracle: Oracle, state: State, signs: Floats, gradients: list[float], tol: float, max_passes: int, n: int
-) -> Solution:
-    """L-BFGS with the pairwise preconditioner, Cayley retraction and Armijo steps."""
-    memory: deque[tuple[Floats, Floats]] = deque(maxlen=MEMORY)
-    gradients = [*gradients, state.relative_gradient(signs)]
-    while gradients[-1] > tol and len(gradients) < max_passes:
-        gradient = state.gradient(signs)
-        direction = -_two_loops(gradient, memory, _curvature(state))
-        slope = float(np.sum(gradient * direction)) / 2
-        if slope >= 0:
-            memory.clear()
-            direction = -gradient / _curvature(state)
-            slope = float(np.sum(gradient * direction)) / 2
-        value, length = float(signs @ state.values), 1.0
-        while True:
-            after = oracle(_cayley(length * direction) @ state.rotation, True)
-            gradients.append(after.relative_gradient(signs))
-            # Rounding of the mean contrast must not reject the last steps.
-            enough = float(signs @ after.values) <= value + 1e-4 * length * slope + 1e-7 * abs(value)
-            if enough or length < 1e-3 or len(gradients) >= max_passes:
-                break
-            length /= 2
-        change = after.gradient(signs) - gradient
-        if np.sum(length * direction * change) > 0:
-            memory.append((length * direction, change))
-        state, before, signs = after, signs, _flipped(signs, after.kappa, n)
-        if not np.array_equal(before, signs):
-            memory.clear()
-            gradients[-1] = state.relative_gradient(signs)
-    return Solution(state, signs, gradients, gradients[-1] <= tol)
-
-
-def _curvature(state: State) -> Floats:
-    """Second derivative along each pair's rotation, were the components independent."""
+def _curvature(state: State, n: int) -> Floats:
+    """Second derivative along each pair's rotation, were the components independent; not below the noise."""
     size = np.abs(state.kappa)
     pairs = size[:, None] + size
-    return np.asarray(np.maximum(pairs, LEAST_CURVATURE * np.median(pairs) + np.finfo(float).tiny))
+    least = max(NOISE * np.sqrt(len(size) / n), LEAST_CURVATURE * float(np.median(pairs)), np.finfo(float).tiny)
+    return np.asarray(np.maximum(pairs, least))
 
 
 def _two_loops(gradient: Floats, memory: deque[tuple[Floats, Floats]], curvature: Floats) -> Floats:

@@ -1,7 +1,8 @@
 """One fused pass of ICA: components of every row, their contrast, and the products that a step needs.
 
-For each cache-sized piece of rows: y = (x - m) A^T (a product), g(y) in place, sums, and M += g^T (x - m) (a product).
-No n x d array is ever made. Partial sums are added in a fixed tree: the result does not depend on threads or engines.
+For each cache-sized piece of rows: y = (x - m) A^T (a product), g(y), sums, and M += g^T y (a product). Products are
+taken with y, not with x, whose rounding would grow with the condition number of the covariance. No n x d array is ever
+made. Partial sums are added in a fixed tree: the result does not depend on threads or engines.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from nearid.moments import Floats
 from nearid.unmix.contrast import Contrast
 
 # Rows of a piece: it and its components stay in a core's cache.
-PIECE_BYTES = 1 << 21
+PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class Sums:
 
     Attributes
     ----------
-    products : ndarray of shape (k, p)
-        E[g(y) (x - m)^T].
+    products : ndarray of shape (k, k)
+        E[g(y) y^T].
     slopes : ndarray of shape (k,)
         E[g'(y)].
     values : ndarray of shape (k,)
@@ -54,8 +55,6 @@ class Sweeper:
     contrast : Contrast
     dtype : dtype
         Precision of the products; sums are float64.
-    step : int
-        Every how many blocks one is used (2: half of the rows).
     engine : Engine
         Where passes run.
     """
@@ -65,12 +64,7 @@ class Sweeper:
     mean: Floats
     contrast: Contrast
     dtype: np.dtype
-    step: int = 1
     engine: Engine = LOCAL
-
-    def blocks(self) -> list[tuple[int, int]]:
-        """The blocks that a pass reads."""
-        return blocks(*self.rows.shape)[:: self.step]
 
     def sweep(self, unmixing: Floats, with_values: bool = False) -> Sums:
         """Sums for components y = unmixing (x - mean), unmixing of shape (k, p)."""
@@ -80,8 +74,9 @@ class Sweeper:
         # What the rounded origin misses of the mean moves every component by a constant.
         shift = (unmixing @ gap).astype(self.dtype)
         task = Task(origin, turn, shift, self.contrast, with_values)
-        [(n, products, sums)] = self.engine.reduce(_part, self.blocks(), self.rows, self.kept, task, merge=_add)
-        return Sums((products + np.outer(sums[0], gap)) / n, sums[1] / n, sums[2] / n)
+        work = blocks(*self.rows.shape)
+        [(n, products, sums)] = self.engine.reduce(_part, work, self.rows, self.kept, task, merge=_add)
+        return Sums(products / n, sums[0] / n, sums[1] / n)
 
 
 @dataclass(frozen=True)
@@ -96,7 +91,7 @@ class Task:
 
 
 class Part(NamedTuple):
-    """Number of rows, sum of g (x - origin)^T, and the sums of g, of g' and of G."""
+    """Number of rows, sum of g(y) y^T, and the sums of g' and of G."""
 
     n: int
     products: Floats
@@ -104,14 +99,14 @@ class Part(NamedTuple):
 
 
 def _part(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, task: Task) -> Iterator[Part]:
-    p, k = task.turn.shape
-    n, products, sums = 0, np.zeros((k, p)), np.zeros((3, k))
+    k = task.turn.shape[1]
+    n, products, sums = 0, np.zeros((k, k)), np.zeros((2, k))
     for x in _pieces(block, rows, kept, task.origin):
         y = x @ task.turn
         y += task.shift
         g, slopes, values = task.contrast.evaluate(y, task.with_values)
-        products += g.T @ x
-        sums += (np.sum(g, axis=0, dtype=np.float64), slopes, values)
+        products += g.T @ y
+        sums += (slopes, values)
         n += len(x)
     yield Part(n, products, sums)
 
