@@ -181,16 +181,33 @@ def test_rotate_and_drop_is_no_worse_than_random_rotations(rng):
     assert found <= min(tries)
 
 
-def test_unmixed_sides_are_matched_with_signs_and_never_scaled(rng):
+@pytest.mark.parametrize("scale", [True, False])
+def test_unmixed_sides_are_matched_with_signs_and_one_scale(rng, scale):
     s = rng.laplace(size=(300, 3))
     s = (s - s.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(s.T, bias=True))).T
     a, b = rng.normal(size=(3, 3)), rng.normal(size=(4, 3))
     noise = 0.5 * rng.normal(size=(300, 3))
     x, y = s @ a.T + 1, (s[:, [2, 0, 1]] * [1, -1, 1] + noise) @ b.T - 2
-    fitted = fit_unmixed(PairMoments.of(x, y), source=np.linalg.inv(a), target=np.linalg.pinv(b), mixing=b)
-    expected = (s[:, [2, 0, 1]] * [1, -1, 1]) @ b.T + y.mean(axis=0)
-    np.testing.assert_allclose(apply(fitted, x), expected, atol=1e-9)
-    origin = fit_unmixed(
-        PairMoments.of(x, y), source=np.linalg.inv(a), target=np.linalg.pinv(b), mixing=b, translation=False
-    )
+    m, sides = PairMoments.of(x, y), {"source": np.linalg.inv(a), "target": np.linalg.pinv(b), "mixing": b}
+    matched = (s[:, [2, 0, 1]] * [1, -1, 1]) @ b.T
+    # One number for all columns, as plain least squares has it.
+    factor = LinearRegression(fit_intercept=False).fit(matched.reshape(-1, 1), (y - y.mean(axis=0)).ravel()).coef_[0]
+    assert abs(factor - 1) > 1e-3
+    expected = (factor if scale else 1.0) * matched + y.mean(axis=0)
+    np.testing.assert_allclose(apply(fit_unmixed(m, **sides, scale=scale), x), expected, atol=1e-9)
+    origin = fit_unmixed(m, **sides, translation=False, scale=scale)
     assert not origin.source_centre.any() and not origin.target_centre.any()
+
+
+def test_the_scale_of_unmixed_sides_without_translation_is_about_the_origin(rng):
+    x = rng.laplace(size=(300, 3)) + 2
+    y = 3 * x + rng.normal(size=(300, 3)) + 1
+    same = np.eye(3)
+    fitted = fit_unmixed(PairMoments.of(x, y), source=same, target=same, mixing=same, translation=False)
+    np.testing.assert_allclose(fitted.matrix, np.sum(x * y) / np.sum(x * x) * same, atol=1e-9)
+
+
+def test_unmixed_sides_without_variation_have_nothing_to_scale(rng):
+    x, none = rng.normal(size=(50, 2)), np.zeros((1, 2))
+    fitted = fit_unmixed(PairMoments.of(x, x), source=none, target=none, mixing=none.T)
+    np.testing.assert_allclose(apply(fitted, x), np.broadcast_to(x.mean(axis=0), x.shape))

@@ -26,6 +26,9 @@ def test_rungs_come_in_ladder_order():
 def test_ica_stands_beside_the_ladder_on_request():
     assert [g.name for g in rungs("ica,rigid")] == ["rigid", "ica"]
     assert [g.name for g in rungs("all")] == [*LADDER, "ica"]
+    # Pairs of rows decide what they decide in a signed permutation.
+    spent = LADDER["permutation"].degrees_of_freedom(5, 4)
+    assert UNMIXED.degrees_of_freedom(5, 4) == spent
     assert not UNMIXED.contains and not any("ica" in g.contains for g in LADDER.values())
     with pytest.raises(InputError, match="gives no verdict"):
         rungs("ica")

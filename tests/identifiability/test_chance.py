@@ -26,6 +26,20 @@ def test_chance_is_measured_on_a_sample_of_many_rows(rng, monkeypatch):
     assert found.groups["rigid"].chance == pytest.approx(whole, rel=0.1)
 
 
+@pytest.mark.parametrize("scale", [True, False])
+def test_chance_of_a_sample_is_held_down_to_the_guess_where_fits_can_shrink(rng, monkeypatch, scale):
+    monkeypatch.setattr(room, "ROWS", 100)
+    x, y = rng.laplace(size=(4000, 4)), rng.laplace(size=(4000, 4))
+    found = compare(x, y, groups="all", scale=scale, permutations=5)
+    assert found.provenance["chance_rows"] == 100
+    r2 = {name: g.chance_r2 for name, g in found.groups.items()}
+    assert r2.pop("linear") >= 0
+    # Without a scale unrelated rows are as far apart as two draws.
+    assert all(r >= 0 if scale else r < -0.3 for r in r2.values())
+    guess = found.groups["linear"].chance
+    assert all((found.groups[name].chance > 1.15 * guess) != scale for name in r2)
+
+
 def test_rows_left_out_stay_out(rng):
     x = rng.normal(size=(200, 3))
     x[:50] = np.nan

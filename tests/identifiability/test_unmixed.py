@@ -52,43 +52,50 @@ def test_ica_undoes_mixing_without_seeing_a_pair(rng, kind, dtype):
     assert "removes" in e.reason and codes(found) == set()
 
 
-def test_in_sample_figures_are_those_of_a_plain_script(rng):
-    s = sources(rng)
-    x, y = (noisy(s, rng, 0.3) @ mixture(rng, "linear") for _ in "xy")
-    found = compare(x, y, groups="all", in_sample=True, permutations=1).in_sample["ica"]
-    fits = [FastICA(whiten="unit-variance", tol=1e-8, max_iter=2000, random_state=0).fit(z) for z in (x, y)]
+def plain_errors(x, y, train, scale):
+    """Error of every row, everything fitted on the rows of `train` alone."""
+    fits = [FastICA(whiten="unit-variance", tol=1e-8, max_iter=5000, random_state=1).fit(z[train]) for z in (x, y)]
     sx, sy = (f.transform(z) for f, z in zip(fits, (x, y), strict=True))
-    rho = np.corrcoef(sx.T, sy.T)[:6, 6:]
+    rho = np.corrcoef(sx[train].T, sy[train].T)[:6, 6:]
     i, j = linear_sum_assignment(-np.abs(rho))
     matched = np.empty_like(sy)
     matched[:, j] = sx[:, i] * np.sign(rho[i, j])
-    error = np.linalg.norm(fits[1].inverse_transform(matched) - y, axis=1)
+    centre = y[train].mean(axis=0)
+    guess = fits[1].inverse_transform(matched) - centre
+    if scale:
+        guess *= np.linalg.lstsq(guess[train].reshape(-1, 1), (y[train] - centre).ravel())[0]
+    return np.linalg.norm(guess + centre - y, axis=1)
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_in_sample_figures_are_those_of_a_plain_script(rng, scale):
+    s = sources(rng)
+    x, y = (noisy(s, rng, 0.3) @ mixture(rng, "linear") for _ in "xy")
+    found = compare(x, y, groups="all", scale=scale, in_sample=True, permutations=1).in_sample["ica"]
+    error = plain_errors(x, y, np.ones(len(s), dtype=bool), scale)
     assert found.epsilon.mean == pytest.approx(error.mean() / pdist(y).max(), rel=1e-3)
     assert found.r2 == pytest.approx(1 - np.sum(error**2) / np.sum((y - y.mean(axis=0)) ** 2), abs=1e-3)
 
 
-def test_held_out_figures_are_those_of_fits_without_the_fold(rng):
+@pytest.mark.parametrize("scale", [True, False])
+def test_held_out_figures_are_those_of_fits_without_the_fold(rng, scale):
     s = sources(rng, n=900)
     x, y = (noisy(s, rng, 0.3) @ mixture(rng, "linear") for _ in "xy")
-    found = compare(x, y, groups="all", folds=3, random_state=2, permutations=1).groups["ica"]
+    found = compare(x, y, groups="all", scale=scale, folds=3, random_state=2, permutations=1).groups["ica"]
     fold, error = assign(900, 3, 2), np.empty(900)
     for k in range(3):
-        train, test = fold != k, fold == k
-        fits = [FastICA(whiten="unit-variance", tol=1e-8, max_iter=5000, random_state=1).fit(z[train]) for z in (x, y)]
-        sx, sy = (f.transform(z) for f, z in zip(fits, (x, y), strict=True))
-        rho = np.corrcoef(sx[train].T, sy[train].T)[:6, 6:]
-        i, j = linear_sum_assignment(-np.abs(rho))
-        matched = np.empty_like(sy)
-        matched[:, j] = sx[:, i] * np.sign(rho[i, j])
-        error[test] = np.linalg.norm(fits[1].inverse_transform(matched) - y, axis=1)[test]
+        error[fold == k] = plain_errors(x, y, fold != k, scale)[fold == k]
     assert found.epsilon.mean == pytest.approx(error.mean() / pdist(y).max(), rel=2e-3)
 
 
-def test_gaussian_sources_are_not_separated_and_that_is_said(rng):
+# Where matches correlate by c, R2 is 2c - 1 without a scale and c^2 with one: the same bar on c, 0.75.
+@pytest.mark.parametrize(("scale", "bar"), [(True, 0.75**2), (False, 0.5)])
+def test_gaussian_sources_are_not_separated_and_that_is_said(rng, scale, bar):
     x = rng.normal(size=(2000, 5))
-    found = compare(x, noisy(x @ mixture(rng, "rotation", 5), rng, 0.3), groups="all", permutations=1)
+    y = noisy(x @ mixture(rng, "rotation", 5), rng, 0.3)
+    found = compare(x, y, groups="all", scale=scale, permutations=1)
     assert found.verdict.group == "rigid"
-    assert found.efficiency.value < 0.3 and found.groups["ica"].r2 < 0.5
+    assert found.efficiency.value < 0.3 and found.groups["ica"].r2 < bar
     said = [a.message for a in found.alerts if a.code == "ica_gaussian"]
     assert len(said) == 2 and "5 of 5 components of array 1" in said[0]
 
@@ -119,22 +126,15 @@ def test_moving_scaling_and_mixing_the_source_change_nothing(rng):
         assert moved.epsilon.mean == pytest.approx(base.epsilon.mean, rel=1e-3)
 
 
-def test_chance_is_measured_with_the_same_components(rng):
+# Unrelated components of unit variance are twice as far apart, in squares, as each is from its mean; a scale shrinks
+# them to it.
+@pytest.mark.parametrize(("scale", "r2", "slack"), [(True, 0, 0.01), (False, -1, 0.1)])
+def test_chance_is_measured_with_the_same_components(rng, scale, r2, slack):
     x = sources(rng, n=3000)
     y = sources(rng, n=3000)
-    found = compare(x, y, groups="all", permutations=5)
-    # Unrelated components of unit variance are twice as far apart, in squares, as each is from its mean.
-    assert found.groups["ica"].chance_r2 == pytest.approx(-1, abs=0.1)
+    found = compare(x, y, groups="all", scale=scale, permutations=5)
+    assert found.groups["ica"].chance_r2 == pytest.approx(r2, abs=slack)
     assert found.groups["ica"].epsilon.mean == pytest.approx(found.groups["ica"].chance, rel=0.02)
-
-
-def test_chance_of_a_sample_is_not_held_down_to_the_guess(rng, monkeypatch):
-    import nearid.identifiability.chance as chance
-
-    monkeypatch.setattr(chance, "ROWS", 500)
-    found = compare(sources(rng), sources(rng), groups="all", permutations=3)
-    assert found.provenance["chance_rows"] == 500
-    assert found.groups["ica"].chance > 1.3 * found.groups["permutation"].chance
 
 
 @pytest.mark.parametrize(("p", "q"), [(6, 4), (4, 6)])
@@ -226,7 +226,7 @@ def test_same_seed_same_bytes_and_json_says_it_all(rng):
     assert json.dumps(plain, allow_nan=False) == json.dumps(again)
     assert set(plain["efficiency"]) == {"value", "low", "high", "in_sample", "reason"}
     assert list(plain["groups"]) == ["permutation", "rigid", "linear", "ica"] and "ica" in plain["in_sample"]
-    assert plain["groups"]["ica"]["degrees_of_freedom"] == 3
+    assert plain["groups"]["ica"]["degrees_of_freedom"] == 4
     assert "efficiency" not in compare(s, y, permutations=1).to_dict()
 
 

@@ -29,7 +29,7 @@ def compare(
     ] = False,
     translation: Annotated[bool, typer.Option("--translation/--no-translation", help="Allow a translation.")] = True,
     scale: Annotated[
-        bool, typer.Option("--scale/--no-scale", help="Allow one global scale in permutation and rigid.")
+        bool, typer.Option("--scale/--no-scale", help="Allow one global scale in permutation, rigid and ica.")
     ] = True,
     ridge: Annotated[float, typer.Option(help="Ridge penalty of the linear map.")] = 0.0,
     svcca_k: Annotated[int | None, typer.Option(help="Principal components for SVCCA [99% of variance].")] = None,

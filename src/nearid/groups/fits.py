@@ -1,7 +1,7 @@
 """The fits of the ladder and of the rung beside it, each from moments alone.
 
-All minimise the squared error of target rows over their group; matching columns is the exception, where the
-assignment maximises |correlation| (the field's convention) and the scale then minimises the squared error.
+All minimise the squared error of target rows over their group; matching columns or components is the exception, where
+the assignment maximises |correlation| (the field's convention) and the scale then minimises the squared error.
 """
 
 from __future__ import annotations
@@ -43,12 +43,18 @@ def fit_permutation(moments: PairMoments, *, translation: bool = True, scale: bo
 
 
 def fit_unmixed(
-    moments: PairMoments, *, source: Floats, target: Floats, mixing: Floats, translation: bool = True
+    moments: PairMoments,
+    *,
+    source: Floats,
+    target: Floats,
+    mixing: Floats,
+    translation: bool = True,
+    scale: bool = True,
 ) -> DenseMap:
     """Match components that were found on each side alone, with signs, and go back to the target's own columns.
 
-    Components have unit variance on both sides: a match is a sign, and nothing is scaled. Target components without a
-    partner are estimated by their mean.
+    Components have unit variance on both sides: a match is a sign. One scale of the whole map then minimises the
+    squared error in the target's columns. Target components without a partner are estimated by their mean.
 
     Parameters
     ----------
@@ -62,7 +68,10 @@ def fit_unmixed(
     if not translation:
         moments = moments.about_origin()
     match = fit_permutation(moments.through(source, target), scale=False)
-    return DenseMap(moments.mean_x, moments.mean_y, match.turn(source.T) @ mixing.T)
+    matrix = match.turn(source.T) @ mixing.T
+    size = float(np.sum(matrix * (moments.xx @ matrix)))
+    factor = float(np.sum(matrix * moments.xy)) / size if scale and size > 0 else 1.0
+    return DenseMap(moments.mean_x, moments.mean_y, factor * matrix)
 
 
 def fit_rigid(moments: PairMoments, *, translation: bool = True, scale: bool = True) -> DenseMap:

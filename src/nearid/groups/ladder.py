@@ -87,8 +87,8 @@ UNMIXED = Group(
     "ICA of each side, matched",
     (),
     fit_unmixed,
-    ("translation", "source", "target", "mixing"),
-    lambda p, q: q,
+    ("translation", "scale", "source", "target", "mixing"),
+    lambda p, q: q + 1,
 )
 
 

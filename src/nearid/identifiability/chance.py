@@ -9,7 +9,7 @@ import numpy as np
 
 from nearid.arrays import Pair
 from nearid.engines.local import ordered_map
-from nearid.groups.ladder import LADDER, Group
+from nearid.groups.ladder import Group
 from nearid.groups.maps import apply
 from nearid.identifiability.evaluate import Options, Similarities, fit_split, row_norms, unexplained_share
 from nearid.measures.similarity import debiased_cka, fourth_moments
@@ -90,9 +90,9 @@ def chance_level(
         cka = debiased_cka(judged, fourth_moments(test.x, mixed))
         level, r2 = error.mean(axis=1), 1 - unexplained_share(error, spread)
         if sampled:
-            # With all the rows a fit to noise would be nearer to the constant guess than with these few; but matched
-            # components are never scaled down, so ica misses by more than the guess whatever the rows.
-            shrinks = np.array([g.name in LADDER for g in groups])
+            # With all the rows a fit to noise would be nearer to the constant guess than with these few; but without a
+            # scale it cannot shrink, and misses by more than the guess whatever the rows.
+            shrinks = np.array([options["scale"] or "scale" not in g.options for g in groups])
             level = np.where(shrinks, np.minimum(level, spread.mean()), level)
             r2 = np.where(shrinks, np.maximum(r2, 0), r2)
         return level, r2, Similarities(cca, float(np.mean(svcca)), cka)

@@ -104,7 +104,7 @@ def compare(
     folds : int, default=5
         Every error is measured on rows that its map was not fitted on, in this many folds.
     translation, scale : bool, default=True
-        Conventions of the permutation and rigid groups; the translation also of the others.
+        Allow a translation in every group, and one global scale in permutation, rigid and ica.
     ridge : float, default=0.0
         Penalty of the linear map.
     svcca_k : int, optional
