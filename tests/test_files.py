@@ -5,7 +5,7 @@ import os
 import pytest
 
 from nearid.errors import InputError
-from nearid.files import check_target, write_text
+from nearid.files import check_target, replacing, replacing_folder, write_text
 
 
 def test_writes_and_replaces_and_leaves_nothing_else(tmp_path):
@@ -43,3 +43,37 @@ def test_bad_targets(tmp_path):
         check_target(tmp_path)
     with pytest.raises(InputError, match="There is no folder"):
         check_target(tmp_path / "missing" / "page.html")
+
+
+def test_a_file_whose_writer_fails_is_not_there(tmp_path):
+    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "x") as file:
+        file.write(b"half")
+        raise KeyboardInterrupt
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_is_replaced_whole(tmp_path):
+    for text in ("one", "two"):
+        with replacing_folder(tmp_path / "box") as folder:
+            (folder / text).write_text(text)
+    assert os.listdir(tmp_path) == ["box"] and os.listdir(tmp_path / "box") == ["two"]
+    with pytest.raises(ZeroDivisionError), replacing_folder(tmp_path / "box") as folder:
+        (folder / "three").write_text("three")
+        raise ZeroDivisionError
+    assert os.listdir(tmp_path) == ["box"] and os.listdir(tmp_path / "box") == ["two"]
+
+
+def test_a_folder_that_cannot_be_renamed_keeps_the_old_one(tmp_path, monkeypatch):
+    with replacing_folder(tmp_path / "box") as folder:
+        (folder / "old").write_text("old")
+    rename = os.rename
+
+    def failing(a, b):
+        if a.name == "new":
+            raise OSError(16, "Device or resource busy")
+        rename(a, b)
+
+    monkeypatch.setattr(os, "rename", failing)
+    with pytest.raises(InputError, match="Device or resource busy"), replacing_folder(tmp_path / "box") as folder:
+        (folder / "new").write_text("new")
+    assert os.listdir(tmp_path) == ["box"] and os.listdir(tmp_path / "box") == ["old"]

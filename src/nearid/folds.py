@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from nearid.arrays import Pair, Rows, Single, first_nonfinite
+from nearid.arrays import Pair, Rows, Single, first_nonfinite, nonfinite
 from nearid.arrays.pair import Index, read_side
 from nearid.engines.base import Engine, held_nodes
 from nearid.engines.local import LOCAL, blocks, ordered_map
@@ -252,8 +252,4 @@ def _refuse(sources: Sequence[tuple[Rows, Index]], sides: Sequence[Floats], star
         bad = first_nonfinite(block, start)
         if bad:
             row, column, value = bad
-            own = row if index is None else int(index[row])
-            raise InputError(
-                f"{rows.name} has {value} at row {own}, column {column} (counted from 0). "
-                "Fix the values, or drop such rows with drop_nonfinite=True (--drop-nonfinite)."
-            )
+            raise nonfinite(rows.name, row if index is None else int(index[row]), column, value)

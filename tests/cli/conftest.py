@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from nearid.errors import NearidError
+
 
 @pytest.fixture
 def nearid(tmp_path):
@@ -21,5 +23,25 @@ def nearid(tmp_path):
             timeout=120,
             env={**os.environ, "COLUMNS": str(columns)},
         )
+
+    return run
+
+
+@pytest.fixture
+def refused(tmp_path, monkeypatch, capsys):
+    """Call `nearid` in this process, where it must refuse its input; gives the sentence. Quicker than a process."""
+
+    def run(*args):
+        from nearid.cli.app import app
+
+        monkeypatch.chdir(tmp_path)
+        try:
+            app([str(a) for a in args], standalone_mode=False)
+        except Exception as error:
+            # Typer's own errors carry their sentence as `format_message`.
+            assert isinstance(error, NearidError) or hasattr(error, "format_message"), repr(error)
+            assert capsys.readouterr().out == ""
+            return str(error) if isinstance(error, NearidError) else error.format_message()
+        raise AssertionError("it was not refused")
 
     return run

@@ -1,8 +1,6 @@
 """The report: self-contained, escaped, atomic; and looked at in a real browser."""
 
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -61,22 +59,6 @@ def test_saved_whole_and_alone(found, tmp_path):
     found.save_report(tmp_path / "out.html")
     assert [p.name for p in tmp_path.iterdir()] == ["out.html"]
     assert (tmp_path / "out.html").read_text(encoding="utf-8").rstrip().endswith("</html>")
-
-
-@pytest.fixture
-def chromium(tmp_path):
-    """Open a file in headless Chromium with some switches; gives the completed process."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("no Chromium here: the report is not looked at in a browser (apt-get install chromium)")
-    quiet = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    quiet += " --disable-component-update --disable-sync --hide-scrollbars --virtual-time-budget=20000"
-
-    def run(file, *switches):
-        command = [program, *quiet.split(), f"--user-data-dir={tmp_path / 'profile'}", *switches, f"file://{file}"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120)
-
-    return run
 
 
 @pytest.mark.browser

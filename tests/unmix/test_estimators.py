@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import nearid.engines.local as local
 from nearid import ICA, InputError, Whitening
-from nearid.unmix.estimators import RankWarning
+from nearid.unmix.linear import RankWarning
 
 
 @parametrize_with_checks([Whitening(), Whitening(form="zca"), ICA(), ICA(whiten=False)])

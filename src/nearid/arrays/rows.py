@@ -8,6 +8,7 @@ import numpy as np
 
 from nearid.arrays.check import check_rows, delivered
 from nearid.arrays.ids import row_ids
+from nearid.errors import InputError
 
 _FINGERPRINT_ROWS = 256
 
@@ -108,3 +109,11 @@ def first_nonfinite(block: np.ndarray, start: int) -> tuple[int, int, float] | N
         return None
     row, column = np.unravel_index(int(np.argmin(finite)), block.shape)
     return start + int(row), int(column), float(block[row, column])
+
+
+def nonfinite(name: str, row: int, column: int, value: float) -> InputError:
+    """Error that names the place of a NaN or infinity."""
+    return InputError(
+        f"{name} has {value} at row {row}, column {column} (counted from 0). "
+        "Fix the values, or drop such rows with drop_nonfinite=True (--drop-nonfinite)."
+    )

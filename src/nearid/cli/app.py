@@ -9,8 +9,11 @@ import sys
 import typer
 
 from nearid import __version__
+from nearid.cli.apply import apply
 from nearid.cli.compare import compare
 from nearid.cli.demo import demo
+from nearid.cli.interrupt import Interrupted
+from nearid.cli.unmix import unmix
 from nearid.errors import NearidError
 
 app = typer.Typer(
@@ -21,6 +24,8 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command()(compare)
+app.command()(unmix)
+app.command()(apply)
 app.command()(demo)
 
 
@@ -35,10 +40,6 @@ def _common(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
 ) -> None:
     pass
-
-
-class Interrupted(BaseException):
-    """Ctrl-C, in a form that no library in between takes for its own."""
 
 
 def _interrupt(*_: object) -> None:
@@ -58,8 +59,8 @@ def main() -> None:
         os._exit(0)
     except OSError as error:
         _leave(f"nearid: could not write the output: {error.strerror or error}.", 1)
-    except Interrupted:
-        _leave("nearid: interrupted; nothing was written.", 130)
+    except Interrupted as stop:
+        _leave(f"nearid: interrupted; {stop.left}.", 130)
 
 
 def _leave(message: str, code: int) -> None:

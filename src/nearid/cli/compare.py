@@ -46,7 +46,7 @@ def compare(
     """
     from nearid.errors import InputError
     from nearid.identifiability.statistical import compare as run
-    from nearid.report.page import check_report
+    from nearid.report.html import check_report
 
     if len(runs) < 2:
         raise InputError(f"Two runs or more are needed to compare; only {runs[0]} was given.")
@@ -75,7 +75,8 @@ def compare(
         typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
     else:
         from nearid.cli.show import show
+        from nearid.report.tables import render
 
-        show(found)
+        show(lambda width: render(found, width))
     if report is not None:
         typer.echo(f"Report written to {report}", err=True)

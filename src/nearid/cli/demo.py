@@ -15,7 +15,9 @@ def demo(
     from nearid.cli.show import show
     from nearid.demo import EPOCHS, autoencoder_states, compare_layers, digits
     from nearid.progress import reporting
-    from nearid.report.page import check_report, write_report
+    from nearid.report.html import check_report
+    from nearid.report.page import write_report
+    from nearid.report.tables import render
 
     check_report(out)
     images = digits()
@@ -24,5 +26,5 @@ def demo(
         first, second = (autoencoder_states(images, seed, report(f"seed {seed}", EPOCHS)) for seed in (0, 1))
     found = compare_layers(first, second)
     write_report(found, out, "Two autoencoders of handwritten digits, layer by layer")
-    show(found)
+    show(lambda width: render(found, width))
     typer.echo(f"Report written to {out}: open it in a browser.", err=True)

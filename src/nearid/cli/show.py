@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from rich.console import Console
-
-from nearid.report.tables import render
-
-if TYPE_CHECKING:
-    from nearid.identifiability.result import Comparison, Comparisons
+from rich.console import Console, RenderableType
 
 
-def show(found: Comparison | Comparisons | list[Comparison]) -> None:
-    """Print a table that fits the terminal; into a pipe or file 140 columns, or what COLUMNS says."""
+def show(draw: Callable[[int], RenderableType]) -> None:
+    """Print what is drawn for the terminal's width; into a pipe or file 140 columns, or what COLUMNS says."""
     console = Console() if sys.stdout.isatty() else Console(width=int(os.environ.get("COLUMNS", "140")))
-    console.print(render(found, console.width))
+    console.print(draw(console.width))

@@ -1,26 +1,16 @@
-"""One self-contained HTML page for one comparison or many: offline, printable, in the reader's colour scheme."""
+"""The page for one comparison or many."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from nearid import __version__
-from nearid.errors import InputError
-from nearid.files import check_target, write_text
-from nearid.identifiability.result import finite
+from nearid.files import write_text
 from nearid.report import plots
-from nearid.report.tables import headline, number, span
+from nearid.report.html import check_report, environment, render
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from nearid.identifiability.result import Comparison
 
 
@@ -31,31 +21,19 @@ def write_report(
     write_text(check_report(path), page(found, title))
 
 
-def check_report(path: str | os.PathLike[str]) -> Path:
-    """Refuse a place where a page cannot or should not be written, such as a file of data."""
-    if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"A report is an HTML page: name it something.html, not {Path(path).name}.")
-    return check_target(path)
-
-
 def page(found: Sequence[Comparison], title: str = "Are these the same representation?") -> str:
     """The whole page as text."""
-    from plotly.offline import get_plotlyjs
-
-    sections = [{"c": c, "id": f"pair{k}", "figures": _figures(c)} for k, c in enumerate(found)]
+    sections: list[dict[str, Any]] = [{"c": c, "id": f"pair{k}", "figures": _figures(c)} for k, c in enumerate(found)]
     overview = _matrices(found)
-    return (
-        _environment()
-        .get_template("comparison.html")
-        .render(
-            title=title, sections=sections, overview=overview, plotly=get_plotlyjs(), version=__version__, full=True
-        )
-    )
+    figures = {f"o{k}": f["figure"] for k, f in enumerate(overview)}
+    for s in sections:
+        figures.update({f"{s['id']}-{k}": f["figure"] for k, f in enumerate(s["figures"])})
+    return render("comparison.html", title, figures, sections=sections, overview=overview)
 
 
 def fragment(c: Comparison) -> str:
     """The tables alone, for a notebook."""
-    return _environment().get_template("fragment.html").render(c=c)
+    return environment().get_template("fragment.html").render(c=c)
 
 
 def _figures(c: Comparison) -> list[dict[str, Any]]:
@@ -92,24 +70,3 @@ def _matrices(found: Sequence[Comparison]) -> list[dict[str, Any]]:
         {"title": f"Mean epsilon, {g}", "figure": plots.matrix(names, table.matrix(g).tolist(), ""), "caption": ""}
         for g in found[0].groups
     ]
-
-
-def _script_json(value: Any) -> str:
-    """JSON that may stand inside a script element: no markup can be closed or opened from within."""
-    text = json.dumps(finite(value), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _mean(values: Any) -> float:
-    return float(np.mean(values))
-
-
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader
-    from markupsafe import Markup
-
-    env = Environment(loader=PackageLoader("nearid.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    env.filters.update(number=number, mean=_mean, headline=headline, script=lambda v: Markup(_script_json(v)))
-    env.globals["span"] = span
-    return env

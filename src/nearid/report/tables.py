@@ -56,7 +56,7 @@ def _one(c: Comparison, width: int) -> RenderableType:
     if c.reverse is not None:
         parts += [Text(f"\nThe other direction: {headline(c.reverse)}. {c.reverse.verdict.reason}")]
         parts += [_ladder(c.reverse, width), *_efficiency(c.reverse)]
-    return Group(*parts, *_alerts(a.message for a in c.alerts))
+    return Group(*parts, *warned(a.message for a in c.alerts))
 
 
 def _verdict(c: Comparison) -> Panel:
@@ -121,7 +121,7 @@ def _similarity(c: Comparison) -> Text:
     return Text(f"{said};  diameter {c.diameter.lower:.6g} ({kind})", style="dim")
 
 
-def _alerts(messages: Iterable[str]) -> list[Text]:
+def warned(messages: Iterable[str]) -> list[Text]:
     return [Text(f"! {m}", style="yellow") for m in messages]
 
 
@@ -155,4 +155,4 @@ def many(found: Iterable[Comparison], width: int) -> RenderableType:
         pair = f"{c.names[0]} -> {c.names[1]}" if wide else f"{c.names[0]}\n-> {c.names[1]}"
         table.add_row(escape(pair), *cells, Text(said, style=COLOURS[c.verdict.group]))
     said_once = {a.message for c in results for a in c.alerts}
-    return Group(table, *_alerts(sorted(said_once)))
+    return Group(table, *warned(sorted(said_once)))

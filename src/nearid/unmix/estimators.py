@@ -4,89 +4,28 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from nearid.arrays import Rows, open_rows
-from nearid.engines.local import blocks
 from nearid.engines.open import open_engine
 from nearid.errors import InputError
 from nearid.folds import row_moments
-from nearid.moments import Floats
 from nearid.unmix.contrast import CONTRASTS
+from nearid.unmix.diagnostics import Diagnostics
 from nearid.unmix.ica import fit_ica
+from nearid.unmix.linear import LinearUnmixer
+from nearid.unmix.model import SHAPES, Model, describe, read_model, write_model
+from nearid.unmix.solver import Checkpoint
 from nearid.unmix.whiten import Form, fit_whitener
-
-PRECISIONS = [np.float64, np.float32]
-
-
-class RankWarning(UserWarning):
-    """Some columns are combinations of others, or rows are few: fewer directions exist than there are columns."""
-
-
-class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """What whitening and ICA share: s = components_ (x - mean_), x = mixing_ s + mean_.
-
-    Attributes
-    ----------
-    mean_ : ndarray of shape (n_features_in_,)
-    components_ : ndarray of shape (n_components_, n_features_in_)
-    mixing_ : ndarray of shape (n_features_in_, n_components_)
-    n_components_ : int
-    rank_ : int
-        Directions that exist in the data.
-    """
-
-    def transform(self, X: Any) -> Floats:
-        """Components of rows: an array, or a path or Rows that is read block by block."""
-        check_is_fitted(self)
-        rows = self._rows(X, reset=False)
-        out = np.empty((rows.shape[0], self.n_components_), rows.dtype)
-        for a, b in blocks(*rows.shape):
-            part = rows.read(a, b) if isinstance(rows, Rows) else rows[a:b]
-            out[a:b] = np.subtract(part, self.mean_, dtype=np.float64) @ self.components_.T
-        return out
-
-    def inverse_transform(self, X: Any) -> Floats:
-        """Rows from components."""
-        check_is_fitted(self)
-        components = np.asarray(X, dtype=np.float64)
-        if components.ndim != 2 or components.shape[1] != self.n_components_:
-            raise InputError(f"{self.n_components_} components a row are expected, not an array of {components.shape}.")
-        return np.asarray(components @ self.mixing_.T + self.mean_)
-
-    def _rows(self, X: Any, reset: bool) -> Any:
-        """Rows for paths and Rows, a validated array for the rest."""
-        if not isinstance(X, str | os.PathLike | Rows):
-            return validate_data(self, X, reset=reset, dtype=PRECISIONS, ensure_min_samples=2 if reset else 1)
-        rows = open_rows(X)
-        if reset:
-            self.n_features_in_ = rows.shape[1]
-        elif rows.shape[1] != self.n_features_in_:
-            raise InputError(f"{rows.name} has {rows.shape[1]} columns; {self.n_features_in_} were fitted.")
-        return rows
-
-    def _note(self, mean: Floats, components: Floats, mixing: Floats, rank: int) -> None:
-        self.mean_, self.components_, self.mixing_, self.rank_ = mean, components, mixing, rank
-        self.n_components_ = self._n_features_out = len(components)
-        if rank < min(self.n_features_in_, self.n_components or self.n_features_in_):
-            warnings.warn(
-                f"{self.n_features_in_} columns have rank {rank}: only {rank} directions are kept.",
-                RankWarning,
-                stacklevel=3,
-            )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 class Whitening(LinearUnmixer):
@@ -173,6 +112,14 @@ class ICA(LinearUnmixer):
     converged_ : bool
     gradients_ : list of float
         Relative projected gradient after each pass.
+    variances_ : ndarray of shape (rank_,)
+        Variances along all principal directions that exist.
+    diagnostics_ : Diagnostics
+        Whether the fit can be trusted: convergence, rank, Gaussian components, cautions in words.
+    input_ : dict
+        Name, shape, dtype and fingerprint of the rows.
+    seed_ : int
+        Of the first rotation, drawn from random_state.
     kappa_ : ndarray of shape (n_components_,)
         E[g'(s)] - E[g(s) s]: with logcosh positive for super-Gaussian components, negative for sub-Gaussian ones, near
         0 for Gaussian ones, which ICA cannot tell apart.
@@ -212,8 +159,32 @@ class ICA(LinearUnmixer):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to an array, or to a path or Rows read block by block."""
+        return self.fit_rows(open_rows(self._rows(X, reset=True)))
+
+    def fit_rows(
+        self,
+        rows: Rows,
+        *,
+        drop_nonfinite: bool = False,
+        resume: Checkpoint | None = None,
+        keep: Callable[[Checkpoint], object] | None = None,
+        tick: Callable[[], object] | None = None,
+    ) -> Self:
+        """Fit to rows, with a way to go on after an interruption.
+
+        Parameters
+        ----------
+        rows : Rows
+        drop_nonfinite : bool
+            Leave out rows with a NaN or an infinity; otherwise they are refused.
+        resume : Checkpoint, optional
+            Where an earlier fit of the same rows with the same parameters was.
+        keep, tick : callable, optional
+            Called after each pass, `keep` with a checkpoint.
+        """
         self._validate_params()
-        rows = open_rows(self._rows(X, reset=True))
+        self.n_features_in_ = rows.shape[1]
+        self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         with open_engine(self.engine) as engine:
             found = fit_ica(
                 rows,
@@ -222,18 +193,61 @@ class ICA(LinearUnmixer):
                 contrast=self.contrast,
                 tol=self.tol,
                 max_passes=self.max_passes,
-                seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+                seed=self.seed_,
                 dtype=None if self.dtype is None else np.dtype(self.dtype),
+                drop_nonfinite=drop_nonfinite,
                 engine=engine,
+                resume=resume,
+                keep=keep,
+                tick=tick,
             )
-        self.gradients_ = found.solution.gradients
-        self.n_iter_, self.converged_, self.kappa_ = len(self.gradients_), found.solution.converged, found.kappa
+        self.input_ = describe(rows)
+        self.gradients_, self.converged_ = found.solution.gradients, found.solution.converged
+        self.n_iter_, self.diagnostics_ = len(self.gradients_), found.diagnostics
+        self.kappa_, self.variances_ = found.kappa, found.whitener.variances
         self._note(found.mean, found.components, found.mixing, found.whitener.rank)
         if not self.converged_:
             warnings.warn(
                 f"ICA stopped after {self.n_iter_} passes at a relative gradient of {self.gradients_[-1]:.1e} (tol "
                 f"{self.tol:g}): raise max_passes or tol.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
+
+    def save_report(self, path: str | os.PathLike[str]) -> None:
+        """Write one self-contained HTML page on the fit."""
+        from nearid.report.unmixing import write_report
+
+        check_is_fitted(self)
+        write_report(self, path)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fit to a folder: model.safetensors and model.json; a model that is there is replaced."""
+        check_is_fitted(self)
+        options = self.get_params()
+        # Where the passes ran changes nothing, and is not where they will run next.
+        del options["engine"]
+        if not isinstance(options["random_state"], int):
+            options["random_state"] = None
+        tensors = {name: np.asarray(getattr(self, f"{name}_")) for name in SHAPES}
+        write_model(Path(path), Model(tensors, options, self.seed_, self.input_, self.diagnostics_.to_dict()))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a fit that `save` wrote; the files are checked, and nothing is ever unpickled."""
+        model = read_model(Path(path))
+        try:
+            found = cls(**model.options)
+            found._validate_params()
+            found.diagnostics_ = Diagnostics.from_dict(model.diagnostics)
+        except (TypeError, ValueError, KeyError) as error:
+            raise InputError(f"{path} has a model.json that does not describe an ICA: {error}. Fit again.") from None
+        for name, tensor in model.tensors.items():
+            setattr(found, f"{name}_", tensor)
+        found.gradients_ = model.tensors["gradients"].tolist()
+        found.n_features_in_, found.seed_, found.input_ = len(found.mean_), model.seed, model.input
+        found.n_components_ = found._n_features_out = len(found.components_)
+        found.rank_, found.n_iter_ = len(found.variances_), len(found.gradients_)
+        found.converged_ = found.diagnostics_.converged
+        return found

@@ -1,0 +1,95 @@
+"""`nearid unmix`: independent components of a file, the model that gives them, and whether to trust it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from nearid.cli.engine import EngineName, EngineOption, SchedulerOption, engine_of
+from nearid.cli.interrupt import Interrupted
+
+
+def unmix(
+    source: Annotated[str, typer.Argument(metavar="X", help="File with one row per example.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the components and the model.")],
+    components: Annotated[
+        int | None, typer.Option(help="Leading principal directions to unmix; all that exist by default.")
+    ] = None,
+    whiten: Annotated[
+        bool, typer.Option("--whiten/--no-whiten", help="Whiten first; otherwise only rotate the centred rows.")
+    ] = True,
+    contrast: Annotated[Literal["logcosh", "exp", "cube"], typer.Option(help="What is non-Gaussian.")] = "logcosh",
+    tol: Annotated[float, typer.Option(help="Relative projected gradient to stop at.")] = 1e-4,
+    max_passes: Annotated[int, typer.Option(help="Passes over the rows at most.")] = 500,
+    seed: Annotated[int, typer.Option(help="Seed of the first rotation.")] = 0,
+    engine: EngineOption = EngineName.local,
+    scheduler: SchedulerOption = None,
+    form: Annotated[Literal["npy", "zarr"], typer.Option("--format", help="Format of the components.")] = "npy",
+    key: Annotated[str | None, typer.Option(help="Entry to read from a file that holds several arrays.")] = None,
+    ids: Annotated[str | None, typer.Option(help="Column (or entry) with row ids; kept beside the components.")] = None,
+    drop_nonfinite: Annotated[
+        bool,
+        typer.Option("--drop-nonfinite", help="Leave rows with NaN or Inf out of the fit; their components are NaN."),
+    ] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="Begin anew instead of going on.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a model that is in the folder.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
+) -> None:
+    """Find the independent components of the rows of a file (whitening and ICA), in bounded memory.
+
+    Writes components.npy (or .zarr), model.safetensors and model.json to the folder. After Ctrl-C the same command goes
+    on where it was. `nearid apply` maps other rows with the model.
+    """
+    from nearid.arrays import open_rows
+    from nearid.progress import reporting
+    from nearid.report.html import check_report
+    from nearid.unmix.estimators import ICA
+    from nearid.unmix.job import left_behind, refuse_input, unmix_into
+
+    if report is not None:
+        check_report(report)
+    rows = open_rows(source, key=key, ids=ids)
+    refuse_input(out, source)
+    ica = ICA(
+        components,
+        whiten=whiten,
+        contrast=contrast,
+        tol=tol,
+        max_passes=max_passes,
+        random_state=seed,
+        engine=engine_of(engine, scheduler),
+    )
+    try:
+        with reporting() as progress:
+            found = unmix_into(
+                out,
+                rows,
+                ica,
+                form=form,
+                drop_nonfinite=drop_nonfinite,
+                restart=restart,
+                overwrite=overwrite,
+                progress=progress,
+                say=lambda text: typer.echo(text, err=True),
+            )
+    except Interrupted as stop:
+        stop.left = left_behind(out)
+        raise
+    if report is not None:
+        found.save_report(report)
+    if as_json:
+        told = {"options": found.get_params(), "seed": found.seed_, "input": found.input_}
+        told["diagnostics"] = found.diagnostics_.to_dict()
+        typer.echo(json.dumps(told, indent=2, allow_nan=False))
+    else:
+        from nearid.cli.show import show
+        from nearid.report.unmixing_table import render
+
+        show(lambda width: render(found, width))
+    typer.echo(f"Components and model written to {out}", err=True)
+    if report is not None:
+        typer.echo(f"Report written to {report}", err=True)

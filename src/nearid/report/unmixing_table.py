@@ -1,0 +1,83 @@
+"""An unmixing in words and tables: for a terminal, and what its page says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from nearid.report.tables import WIDE, number, warned
+
+if TYPE_CHECKING:
+    from nearid.unmix.estimators import ICA
+
+LEADING = 10
+
+
+def render(ica: ICA, width: int) -> RenderableType:
+    """The conclusion, the leading components, the facts and the cautions, for so many columns of text."""
+    colour = "green" if ica.converged_ else "red"
+    head = Text(conclusion(ica), style=f"bold {colour}")
+    panel = Panel(head, title=escape(ica.input_["name"]), border_style=colour)
+    said = Text(";  ".join(f"{name} {value}" for name, value in facts(ica)), style="dim")
+    return Group(panel, _leading(ica, width), said, *warned(c.text for c in ica.diagnostics_.cautions))
+
+
+def conclusion(ica: ICA) -> str:
+    """The outcome in a sentence."""
+    d = ica.diagnostics_
+    gaussian = int(np.sum(d.gaussian))
+    apart = f"{gaussian} of them cannot be told from Gaussian" if gaussian else "none of them Gaussian"
+    ended = f"found in {d.passes} passes" if d.converged else f"not settled after {d.passes} passes"
+    return f"{d.components} components, {ended}; {apart}"
+
+
+def facts(ica: ICA) -> list[tuple[str, str]]:
+    """Figures of the whole fit, with their names."""
+    d = ica.diagnostics_
+    told = [
+        ("rows", f"{d.rows:,}"),
+        ("rows per parameter", f"{d.rows_per_parameter:.3g}"),
+        ("rank", f"{d.rank} of {d.columns}"),
+        ("variances", f"{d.largest_variance:.3g} to {d.smallest_variance:.3g}"),
+        ("relative gradient", f"{d.gradient:.1e} (tol {d.tol:g})"),
+        ("super-Gaussian", str(d.super_gaussian)),
+        ("sub-Gaussian", str(d.sub_gaussian)),
+    ]
+    if d.curvature:
+        i, j, least = d.curvature[0]
+        told.append(("least curvature (mu)", f"{number(least)} between components {i} and {j}"))
+    if d.stability is not None:
+        told.append(("least stability", number(float(np.min(d.stability)))))
+    return told
+
+
+def kinds(ica: ICA) -> list[str]:
+    """What each component is, as far as the rows tell."""
+    # The fourth power grows with heavy tails, the other contrasts fall.
+    heavy = ica.kappa_ < 0 if ica.contrast == "cube" else ica.kappa_ > 0
+    signs = np.where(heavy, "super-Gaussian", "sub-Gaussian")
+    return [str(k) for k in np.where(ica.diagnostics_.gaussian, "Gaussian", signs)]
+
+
+def _leading(ica: ICA, width: int) -> Table:
+    d = ica.diagnostics_
+    shown = min(LEADING, d.components)
+    table = Table(
+        title=f"the {shown} least Gaussian of {d.components} components" if shown < d.components else "components",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1) if width >= WIDE else (0, 0, 0, 1),
+    )
+    for name in ("component", "non-Gaussianity", "z", "kind", "largest in column"):
+        table.add_column(name, justify="left" if name == "kind" else "right", no_wrap=True)
+    column = np.abs(ica.mixing_).argmax(axis=0)
+    for i, kind in enumerate(kinds(ica)[:shown]):
+        table.add_row(str(i), number(float(d.nongaussianity[i])), f"{d.z[i]:.1f}", kind, str(column[i]))
+    return table

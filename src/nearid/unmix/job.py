@@ -1,0 +1,166 @@
+"""An unmixing into a folder: the fit, its model, the components; taken up again where it was interrupted."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import InvalidParameterError
+
+from nearid.arrays import Rows
+from nearid.errors import InputError
+from nearid.progress import Progress, silent
+from nearid.unmix.checkpoint import NAME, Keeper
+from nearid.unmix.estimators import ICA
+from nearid.unmix.linear import RankWarning
+from nearid.unmix.model import ABOUT, NUMBERS, describe, make_folder
+from nearid.unmix.stream import FORMATS, check_output, ids_path, refuse_source
+
+# A fit may go on with another tol or more passes, but not with another of these.
+FIXED = ("n_components", "whiten", "contrast", "dtype", "random_state")
+
+
+def unmix_into(
+    folder: Path,
+    rows: Rows,
+    ica: ICA,
+    *,
+    form: str = "npy",
+    drop_nonfinite: bool = False,
+    restart: bool = False,
+    overwrite: bool = False,
+    progress: Progress = silent,
+    say: Callable[[str], object] = lambda text: None,
+) -> ICA:
+    """Fit, and write model.safetensors, model.json and components.npy (or .zarr) to a folder.
+
+    After an interruption the folder holds a checkpoint, or the model without the components; the same call goes on
+    from there.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it does not exist.
+    rows : Rows
+    ica : ICA
+        The parameters.
+    form : {"npy", "zarr"}
+        Of the components.
+    drop_nonfinite : bool
+        Leave rows with a NaN or an infinity out of the fit; their components are NaN.
+    restart : bool
+        Begin anew where an unfinished fit was left.
+    overwrite : bool
+        Replace a model that is there.
+    say : callable
+        Told, in a sentence, when an earlier run is taken up.
+
+    Returns
+    -------
+    ICA
+        The fit.
+    """
+    try:
+        ica._validate_params()
+    except InvalidParameterError as error:
+        raise InputError(str(error)) from None
+    source = describe(rows)
+    fitted = None if restart else _waiting(folder, ica, source)
+    if fitted is None and not overwrite and (has_model(folder) or _components(folder)):
+        raise InputError(
+            f"{folder} holds a model already, which would be lost; write to another folder, or replace it with "
+            "--overwrite."
+        )
+    for path in _components(folder):
+        check_output(path, overwrite=True)
+    new = not folder.exists()
+    make_folder(folder)
+    options = {name: ica.get_params()[name] for name in FIXED}
+    keeper = Keeper(folder, {"input": {k: source[k] for k in ("shape", "dtype", "fingerprint")}, "options": options})
+    try:
+        if fitted is None:
+            fitted = _fit(keeper, rows, ica, drop_nonfinite, restart, progress, say)
+        else:
+            say(f"The model in {folder} is of this input and these options: only its components are written.")
+        target = folder / f"components.{form}"
+        fitted.transform_to(rows, target, drop_nonfinite=drop_nonfinite, progress=progress)
+    except BaseException:
+        keeper.flush()
+        if new and not any(folder.iterdir()):
+            folder.rmdir()
+        raise
+    return fitted
+
+
+def _fit(
+    keeper: Keeper,
+    rows: Rows,
+    ica: ICA,
+    drop_nonfinite: bool,
+    restart: bool,
+    progress: Progress,
+    say: Callable[[str], object],
+) -> ICA:
+    """Fit from the checkpoint, if there is one, and write the model in place of whatever the folder held."""
+    if restart:
+        keeper.remove()
+    resume = keeper.read()
+    if resume is not None:
+        say(f"Going on after {len(resume.gradients)} passes of an earlier run (--restart would begin anew).")
+    with warnings.catch_warnings():
+        # The diagnostics say both, in words.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", RankWarning)
+        tick = progress("passes, at most", ica.max_passes)
+        ica.fit_rows(rows, drop_nonfinite=drop_nonfinite, resume=resume, keep=keeper.keep, tick=tick)
+    for path in _components(keeper.folder):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    ica.save(keeper.folder)
+    keeper.remove()
+    return ica
+
+
+def _waiting(folder: Path, ica: ICA, source: dict[str, object]) -> ICA | None:
+    """The model of the same input and parameters whose components were not written any more."""
+    if not has_model(folder) or _components(folder):
+        return None
+    try:
+        found = ICA.load(folder)
+    except InputError:
+        return None
+    wanted = {**ica.get_params(), "engine": found.engine}
+    same = found.get_params() == wanted and {**found.input_, "name": ""} == {**source, "name": ""}
+    return found if same else None
+
+
+def has_model(folder: Path) -> bool:
+    """Whether a fit was finished here."""
+    return (folder / ABOUT).exists()
+
+
+def _components(folder: Path) -> list[Path]:
+    """Components, and their ids, that are in the folder."""
+    return [path for path in _places(folder) if path.exists()]
+
+
+def _places(folder: Path) -> list[Path]:
+    paths = [folder / f"components.{form}" for form in FORMATS]
+    return [*paths, ids_path(paths[0])]
+
+
+def refuse_input(folder: Path, source: str) -> None:
+    """Refuse a folder in which the input would be written over."""
+    for path in (folder, folder / ABOUT, folder / NUMBERS, folder / NAME, *_places(folder)):
+        refuse_source(path, source)
+
+
+def left_behind(folder: Path) -> str:
+    """What an interrupted run has left, and how to go on."""
+    if (folder / NAME).exists():
+        return f"the passes made are kept in {folder}; run the same command again (without --restart) to go on"
+    if has_model(folder) and not _components(folder):
+        return f"the model is in {folder}; run the same command again to write its components"
+    return "nothing was written"
