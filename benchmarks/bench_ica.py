@@ -36,7 +36,7 @@ import nearid
 TOL = {"well": 1e-6, "mild": 3e-4, "strong": 3e-4, "patches": 3e-4}
 BEND = {"well": 0.0, "mild": 0.2, "strong": 0.5}
 # E log cosh v of a standard normal v.
-GAUSSIAN = 0.37456724
+GAUSSIAN = 0.3745672075
 
 
 def sources(n: int, k: int, seed: int) -> np.ndarray:

@@ -19,10 +19,6 @@ from nearid.unmix.ica import fit_ica
 # Passes over the rows; a fold starts from the fit on all rows and needs few.
 PASSES, FOLD_PASSES = 500, 200
 
-# Standard deviation over rows of g'(v) - g(v) v for a Gaussian v of known variance (logcosh); ICA of k Gaussian columns
-# finds components where its mean over n rows is up to some 1.6 sqrt(k / n) times that.
-GAUSSIAN_NOISE = 0.35
-
 
 @dataclass(frozen=True)
 class Side:
@@ -32,8 +28,8 @@ class Side:
     ----------
     components : ndarray of shape (k, p)
     mixing : ndarray of shape (p, k)
-    kappa : ndarray of shape (k,)
-        Distance from Gaussian, signed.
+    gaussian : ndarray of bool, shape (k,)
+        Components that cannot be told from Gaussian ones.
     n : int
         Rows in use.
     passes : int
@@ -44,7 +40,7 @@ class Side:
 
     components: Floats
     mixing: Floats
-    kappa: Floats
+    gaussian: np.ndarray
     n: int
     passes: int
     gradient: float
@@ -124,7 +120,7 @@ class Unmixer:
         width = rows.shape[1]
         if not np.any(np.diag(moments.scatter) > 0):
             # All variation of this run is in the fold left out: one component that is always 0, and no match with it.
-            return Side(np.zeros((1, width)), np.zeros((width, 1)), np.zeros(1), moments.n, 0, 0.0, True)
+            return Side(np.zeros((1, width)), np.zeros((width, 1)), np.ones(1, dtype=bool), moments.n, 0, 0.0, True)
         found = fit_ica(
             rows,
             moments=moments,
@@ -139,7 +135,7 @@ class Unmixer:
         return Side(
             found.components,
             found.mixing,
-            found.kappa,
+            found.diagnostics.gaussian,
             moments.n,
             len(gradients),
             gradients[-1],
@@ -177,7 +173,7 @@ def _side_alerts(name: str, side: Side, folds: list[Side]) -> Iterator[Alert]:
             f"ICA of {name} stopped after {worst.passes} passes at a relative gradient of {worst.gradient:.1e}, short "
             "of 1e-4: its components, and the ica figures with them, are not settled.",
         )
-    k = len(side.kappa)
+    k = len(side.gaussian)
     if k >= side.n - 1:
         yield Alert(
             "ica_few_rows",
@@ -185,7 +181,7 @@ def _side_alerts(name: str, side: Side, folds: list[Side]) -> Iterator[Alert]:
             "and in-sample ica figures mean nothing. More rows than columns are needed, by far.",
         )
         return
-    doubtful = int(np.sum(np.abs(side.kappa) < GAUSSIAN_NOISE * (1 + 1.7 * np.sqrt(k)) / np.sqrt(side.n)))
+    doubtful = int(np.sum(side.gaussian))
     # One Gaussian component is what the others leave over; two or more mix freely.
     if doubtful > 1:
         yield Alert(

@@ -116,6 +116,11 @@ class Diagnostics:
         )
 
 
+def lost_rank(columns: int, rank: int) -> str:
+    """A sentence for columns that are combinations of others, or rows too few to tell."""
+    return f"{columns} columns have rank {rank}: only {rank} directions are kept."
+
+
 def gaussian_test(values: Floats, contrast: Contrast, n: int) -> tuple[Floats, Floats]:
     """z and p-values of mean contrasts of unit-variance components.
 
@@ -169,7 +174,7 @@ def cautions(
             "max_passes or tol.",
         )
     if rank < asked:
-        yield Caution("rank", f"{columns} columns have rank {rank}: only {rank} directions are kept.")
+        yield Caution("rank", lost_rank(columns, rank))
     if k > 1 and rows < FEW_ROWS * k * (k - 1) / 2:
         yield Caution(
             "few_rows",

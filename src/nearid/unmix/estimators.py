@@ -20,12 +20,15 @@ from nearid.engines.open import open_engine
 from nearid.errors import InputError
 from nearid.folds import row_moments
 from nearid.unmix.contrast import CONTRASTS
-from nearid.unmix.diagnostics import Diagnostics
+from nearid.unmix.diagnostics import Diagnostics, lost_rank
 from nearid.unmix.ica import fit_ica
-from nearid.unmix.linear import LinearUnmixer
+from nearid.unmix.linear import IdentifiabilityWarning, LinearUnmixer, RankWarning
 from nearid.unmix.model import SHAPES, Model, describe, read_model, write_model
 from nearid.unmix.solver import Checkpoint
 from nearid.unmix.whiten import Form, fit_whitener
+
+# Kinds of cautions that have a warning of their own.
+WARNINGS = {"not_converged": ConvergenceWarning, "rank": RankWarning}
 
 
 class Whitening(LinearUnmixer):
@@ -76,15 +79,18 @@ class Whitening(LinearUnmixer):
         found = fit_whitener(moments, components=self.n_components, form=self.form, rtol=self.rtol)
         self.variances_ = found.variances
         self._note(found.mean, found.forward, found.backward, found.rank)
+        if found.rank < min(self.n_features_in_, self.n_components or self.n_features_in_):
+            warnings.warn(lost_rank(self.n_features_in_, found.rank), RankWarning, stacklevel=2)
         return self
 
 
 class ICA(LinearUnmixer):
     """Independent component analysis of any number of rows.
 
-    Whitening from one pass, then FastICA's fixed point and, where that creeps, L-BFGS on the orthogonal group; every
-    pass reads the rows in blocks. Components come in the order of their distance from Gaussian, the largest first, each
-    with its largest loading positive. The same data and seed give the same bytes, whatever the number of threads.
+    Whitening from one pass, then FastICA's fixed point and L-BFGS on the orthogonal group, each where it is the faster;
+    every pass reads the rows in blocks. Components come in the order of their distance from Gaussian, the largest
+    first, each with its largest loading positive. The same data and seed give the same bytes, whatever the number of
+    threads.
 
     Parameters
     ----------
@@ -94,9 +100,12 @@ class ICA(LinearUnmixer):
         Otherwise a pure rotation of the centred rows is sought, in one common unit.
     contrast : {"logcosh", "exp", "cube"}, default="logcosh"
     tol : float, default=1e-4
-        Relative projected gradient to stop at; products in float32 cannot tell much below 1e-5 from zero.
+        Relative projected gradient to stop at; products in float32 cannot tell much below 1e-6 from zero.
     max_passes : int, default=500
         Passes after which the search ends with a ConvergenceWarning.
+    restarts : int, default=0
+        Fits from other starts to random halves of the rows; how well their components match those of the fit is
+        `diagnostics_.stability`. Each costs about half of the fit.
     dtype : {"float32", "float64"}, optional
         Precision of the products; that of the rows by default. Sums are float64.
     random_state : int, RandomState or None, default=0
@@ -131,6 +140,7 @@ class ICA(LinearUnmixer):
         "contrast": [StrOptions(set(CONTRASTS))],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_passes": [Interval(Integral, 1, None, closed="left")],
+        "restarts": [Interval(Integral, 0, None, closed="left")],
         "dtype": [None, StrOptions({"float32", "float64"})],
         "random_state": ["random_state"],
         "engine": [None, str],
@@ -144,6 +154,7 @@ class ICA(LinearUnmixer):
         contrast: str = "logcosh",
         tol: float = 1e-4,
         max_passes: int = 500,
+        restarts: int = 0,
         dtype: str | None = None,
         random_state: Any = 0,
         engine: str | None = None,
@@ -153,6 +164,7 @@ class ICA(LinearUnmixer):
         self.contrast = contrast
         self.tol = tol
         self.max_passes = max_passes
+        self.restarts = restarts
         self.dtype = dtype
         self.random_state = random_state
         self.engine = engine
@@ -193,6 +205,7 @@ class ICA(LinearUnmixer):
                 contrast=self.contrast,
                 tol=self.tol,
                 max_passes=self.max_passes,
+                restarts=self.restarts,
                 seed=self.seed_,
                 dtype=None if self.dtype is None else np.dtype(self.dtype),
                 drop_nonfinite=drop_nonfinite,
@@ -206,13 +219,8 @@ class ICA(LinearUnmixer):
         self.n_iter_, self.diagnostics_ = len(self.gradients_), found.diagnostics
         self.kappa_, self.variances_ = found.kappa, found.whitener.variances
         self._note(found.mean, found.components, found.mixing, found.whitener.rank)
-        if not self.converged_:
-            warnings.warn(
-                f"ICA stopped after {self.n_iter_} passes at a relative gradient of {self.gradients_[-1]:.1e} (tol "
-                f"{self.tol:g}): raise max_passes or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        for caution in self.diagnostics_.cautions:
+            warnings.warn(caution.text, WARNINGS.get(caution.kind, IdentifiabilityWarning), stacklevel=3)
         return self
 
     def save_report(self, path: str | os.PathLike[str]) -> None:

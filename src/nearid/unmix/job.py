@@ -15,7 +15,7 @@ from nearid.errors import InputError
 from nearid.progress import Progress, silent
 from nearid.unmix.checkpoint import NAME, Keeper
 from nearid.unmix.estimators import ICA
-from nearid.unmix.linear import RankWarning
+from nearid.unmix.linear import IdentifiabilityWarning, RankWarning
 from nearid.unmix.model import ABOUT, NUMBERS, describe, make_folder
 from nearid.unmix.stream import FORMATS, check_output, ids_path, refuse_source
 
@@ -111,9 +111,9 @@ def _fit(
     if resume is not None:
         say(f"Going on after {len(resume.gradients)} passes of an earlier run (--restart would begin anew).")
     with warnings.catch_warnings():
-        # The diagnostics say both, in words.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", RankWarning)
+        # The diagnostics say all of these, in words.
+        for kind in (ConvergenceWarning, RankWarning, IdentifiabilityWarning):
+            warnings.simplefilter("ignore", kind)
         tick = progress("passes, at most", ica.max_passes)
         ica.fit_rows(rows, drop_nonfinite=drop_nonfinite, resume=resume, keep=keeper.keep, tick=tick)
     for path in _components(keeper.folder):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,10 @@ PRECISIONS = [np.float64, np.float32]
 
 class RankWarning(UserWarning):
     """Some columns are combinations of others, or rows are few: fewer directions exist than there are columns."""
+
+
+class IdentifiabilityWarning(UserWarning):
+    """Some components may not be the data's own: Gaussian ones, too few rows, no optimum, or others each time."""
 
 
 class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -113,12 +116,6 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _note(self, mean: Floats, components: Floats, mixing: Floats, rank: int) -> None:
         self.mean_, self.components_, self.mixing_, self.rank_ = mean, components, mixing, rank
         self.n_components_ = self._n_features_out = len(components)
-        if rank < min(self.n_features_in_, self.n_components or self.n_features_in_):
-            warnings.warn(
-                f"{self.n_features_in_} columns have rank {rank}: only {rank} directions are kept.",
-                RankWarning,
-                stacklevel=3,
-            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
