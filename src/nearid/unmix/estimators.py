@@ -23,7 +23,7 @@ from nearid.unmix.contrast import CONTRASTS
 from nearid.unmix.diagnostics import Diagnostics
 from nearid.unmix.ica import fit_ica
 from nearid.unmix.linear import LinearUnmixer
-from nearid.unmix.model import SHAPES, Model, describe, read_model, write_model
+from nearid.unmix.model import SHAPES, Model, check_kinds, describe, read_model, write_model
 from nearid.unmix.solver import Checkpoint
 from nearid.unmix.whiten import Form, fit_whitener
 
@@ -240,6 +240,7 @@ class ICA(LinearUnmixer):
         try:
             found = cls(**model.options)
             found._validate_params()
+            check_kinds(model.diagnostics, len(model.tensors["components"]))
             found.diagnostics_ = Diagnostics.from_dict(model.diagnostics)
         except (TypeError, ValueError, KeyError) as error:
             raise InputError(f"{path} has a model.json that does not describe an ICA: {error}. Fit again.") from None
