@@ -1,51 +1,61 @@
-"""The fit as a function: rows left out, the start on half of the rows, canonical order."""
+"""The fit as a function: rows left out, the start, going on, canonical order, stability."""
 
 import numpy as np
+import pytest
 
-import nearid.engines.local as local
+import nearid.unmix.ica as room
 from nearid.arrays import open_rows
-from nearid.moments import Moments
+from nearid.errors import InputError
+from nearid.folds import row_moments
+from nearid.unmix.contrast import CONTRASTS
 from nearid.unmix.ica import fit_ica
+from nearid.unmix.sweep import Sweeper
+from nearid.unmix.whiten import fit_whitener
 
 
 def test_rows_with_nan_are_left_out(rng):
     x = rng.laplace(size=(3000, 3))
     spoiled = np.vstack([x, [[np.nan, 0, 0]]])
     clean, found = fit_ica(open_rows(x)), fit_ica(open_rows(spoiled), drop_nonfinite=True)
-    assert found.n == 3000
+    assert found.diagnostics.rows == 3000
     np.testing.assert_allclose(found.components, clean.components, atol=1e-6)
 
 
-def test_a_start_on_half_of_the_rows_ends_at_the_same_place(rng, monkeypatch):
-    x = rng.laplace(size=(8000, 4)) @ rng.normal(size=(4, 4))
-    whole = fit_ica(open_rows(x), tol=1e-8)
-    monkeypatch.setattr(local, "BLOCK_BYTES", 1)
-    halved = fit_ica(open_rows(x), tol=1e-8)
-    np.testing.assert_allclose(halved.components, whole.components, atol=1e-6 * np.abs(whole.components).max())
+def test_the_start_parts_sources_by_kurtosis(rng):
+    s = np.hstack([rng.laplace(size=(20_000, 5)) / np.sqrt(2), rng.uniform(-1, 1, size=(20_000, 5)) * np.sqrt(3)])
+    whitener = fit_whitener(row_moments(open_rows(s))[0])
+    sweeper = Sweeper(open_rows(s), None, s.mean(axis=0), CONTRASTS["logcosh"], np.dtype(np.float64))
+    first = room._first(sweeper, whitener, 0)
+    np.testing.assert_allclose(first @ first.T, np.eye(10), atol=1e-10)
+    energy = (first @ whitener.forward * s.std(axis=0)) ** 2
+    # Nearly all of each component lies in one kind of source, but for the stirring.
+    heavy = energy[:, :5].sum(axis=1)
+    assert np.minimum(heavy, 1 - heavy).mean() < 0.25
+    assert not np.allclose(first, room._first(sweeper, whitener, 1))
 
 
-def test_a_fit_without_some_rows_goes_on_from_one_with_them(rng):
-    x = rng.laplace(size=(6000, 5)) @ rng.normal(size=(5, 5))
-    kept = np.arange(6000) % 5 > 0
-    cold = fit_ica(open_rows(x[kept]), tol=1e-9)
-    start = fit_ica(open_rows(x)).components
-    warm = fit_ica(open_rows(x), moments=Moments.of(x[kept]), kept=kept, start=start, tol=1e-9)
-    assert warm.n == 4800 and len(warm.solution.gradients) < len(cold.solution.gradients)
-    # Turned by the signs and order of the start only: the optimum is that of the kept rows.
-    match = np.abs(warm.components @ cold.mixing)
-    np.testing.assert_allclose(np.sort(match, axis=1)[:, -1], 1, atol=1e-6)
-    assert np.sort(match, axis=1)[:, :-1].max() < 1e-6
+def test_a_fit_goes_on_from_a_checkpoint(rng):
+    x = open_rows(rng.laplace(size=(4000, 5)) @ rng.normal(size=(5, 5)))
+    kept = []
+    whole = fit_ica(x, tol=1e-9, keep=kept.append)
+    again = fit_ica(x, tol=1e-9, resume=kept[4])
+    np.testing.assert_allclose(again.components, whole.components, atol=1e-6 * np.abs(whole.components).max())
+    with pytest.raises(InputError, match="of another fit"):
+        fit_ica(open_rows(rng.laplace(size=(400, 3))), resume=kept[4])
 
 
-def test_a_start_of_another_rank_is_left_aside(rng):
-    x = rng.laplace(size=(500, 3))
-    found = fit_ica(open_rows(x), start=np.ones((2, 3)))
-    np.testing.assert_array_equal(found.components, fit_ica(open_rows(x)).components)
+def test_stability_tells_sources_from_noise(rng):
+    x = np.column_stack([rng.laplace(size=(10_000, 3)), rng.normal(size=(10_000, 3))])
+    found = fit_ica(open_rows(x), restarts=4).diagnostics
+    assert found.gaussian.tolist() == [False] * 3 + [True] * 3
+    assert found.stability[:3].min() > 0.98 > found.stability[3:].max()
+    assert {c.kind for c in found.cautions} == {"gaussian", "unstable"}
+    assert fit_ica(open_rows(x)).diagnostics.stability is None
 
 
 def test_components_come_least_gaussian_first_with_positive_loadings(rng):
     x = np.column_stack([rng.standard_t(10, size=20_000), rng.laplace(size=20_000), rng.uniform(-1, 1, size=20_000)])
     found = fit_ica(open_rows(x), tol=1e-6)
-    distance = np.abs(found.values - found.contrast.gaussian)
+    distance = np.abs(found.diagnostics.nongaussianity)
     assert np.all(np.diff(distance) <= 0) and found.kappa[-1] == min(found.kappa, key=abs)
     assert np.all(found.mixing[np.abs(found.mixing).argmax(axis=0), range(3)] > 0)

@@ -167,6 +167,9 @@ TOLD = {
     ),
     "unknown option": (lambda about: about["options"].update(evil=1), "does not describe an ICA"),
     "option of another type": (lambda about: about["options"].update(tol="x"), "does not describe an ICA"),
+    "diagnostics of another type": (lambda about: about["diagnostics"].update(rows="<b>"), "rows is '<b>'"),
+    "diagnostics of other components": (lambda about: about["diagnostics"].update(z=[1.0]), "z has 1 values for 3"),
+    "curvature of nothing": (lambda about: about["diagnostics"].update(curvature=[1]), "does not describe an ICA"),
     "no diagnostics": (lambda about: about.update(diagnostics={}), "does not describe an ICA"),
 }
 

@@ -22,8 +22,13 @@ from nearid.folds import row_moments
 from nearid.unmix.contrast import CONTRASTS
 from nearid.unmix.diagnostics import Diagnostics, lost_rank
 from nearid.unmix.ica import fit_ica
+<<<<<<< HEAD
 from nearid.unmix.linear import IdentifiabilityWarning, LinearUnmixer, RankWarning
 from nearid.unmix.model import SHAPES, Model, describe, read_model, write_model
+=======
+from nearid.unmix.linear import LinearUnmixer
+from nearid.unmix.model import SHAPES, Model, check_kinds, describe, read_model, write_model
+>>>>>>> cli
 from nearid.unmix.solver import Checkpoint
 from nearid.unmix.whiten import Form, fit_whitener
 
@@ -248,6 +253,7 @@ class ICA(LinearUnmixer):
         try:
             found = cls(**model.options)
             found._validate_params()
+            check_kinds(model.diagnostics, len(model.tensors["components"]))
             found.diagnostics_ = Diagnostics.from_dict(model.diagnostics)
         except (TypeError, ValueError, KeyError) as error:
             raise InputError(f"{path} has a model.json that does not describe an ICA: {error}. Fit again.") from None

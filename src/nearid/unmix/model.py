@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from nearid.arrays import Rows
 from nearid.errors import InputError
 from nearid.files import check_parent, write_text
 from nearid.moments import Floats
+from nearid.unmix.diagnostics import Diagnostics
 from nearid.unmix.store import check_size, read_tensors, sizes, write_tensors
 
 FORMAT = 1
@@ -140,6 +141,17 @@ def _about(folder: Path) -> dict[str, Any]:
         if type(about.get(field)) is not kind:
             raise InputError(f"{path} lacks a proper {field!r}: it is damaged. Copy it again, or fit again.")
     return dict(about)
+
+
+def check_kinds(diagnostics: dict[str, Any], k: int) -> None:
+    """Raise ValueError where diagnostics of k components are not of the kinds that `Diagnostics` declares."""
+    kinds = {"bool": (bool,), "int": (int,), "float": (int, float)}
+    for field in fields(Diagnostics):
+        value = diagnostics[field.name]
+        if field.type in kinds and type(value) not in kinds[str(field.type)]:
+            raise ValueError(f"{field.name} is {value!r}")
+        if field.name in ("nongaussianity", "z", "p_values", "gaussian") and len(value) != k:
+            raise ValueError(f"{field.name} has {len(value)} values for {k} components")
 
 
 def _refuse_constant(value: str) -> None:

@@ -178,7 +178,7 @@ class _Search:
 
     def note(self, state: State, signs: Floats) -> None:
         self.gradients.append(state.relative_gradient(signs))
-        self.keep(Checkpoint(state.rotation, signs, self.gradients, self.stage))
+        self.keep(Checkpoint(state.rotation, signs, list(self.gradients), self.stage))
 
     def look(self, rotation: Floats, with_values: bool, signs: Floats) -> State:
         state = self.oracle(rotation, with_values)

@@ -1,7 +1,7 @@
 """One fused pass of ICA: components of every row, their contrast, and the products that a step needs.
 
 For each cache-sized piece of rows: y = (x - m) A^T (a product), g(y), sums, and M += g^T y (a product). Products are
-taken with y, not with x, whose rounding would grow with the condition number of the covariance. No n x d array is ever
+taken with y, not with x: unmixing those afterwards would blow up their rounding. No n x d array is ever
 made. Partial sums are added in a fixed tree: the result does not depend on threads or engines.
 """
 
