@@ -1,8 +1,8 @@
 """One fused pass of ICA: components of every row, their contrast, and the products that a step needs.
 
 For each cache-sized piece of rows: y = (x - m) A^T (a product), g(y), sums, and M += g^T y (a product). Products are
-taken with y, not with x: unmixing those afterwards would blow up their rounding. No n x d array is ever
-made. Partial sums are added in a fixed tree: the result does not depend on threads or engines.
+taken with y, not with x: unmixing those afterwards would blow up their rounding. No n x d array is ever made. Partial
+sums are added in a fixed tree: the result does not depend on threads or engines.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from nearid.engines.local import LOCAL, blocks
 from nearid.moments import Floats
 from nearid.unmix.contrast import Contrast
 
-# Rows of a piece: it and its components stay in a core's cache.
-PIECE_BYTES = 1 << 20
+# Rows of a piece: it and its components stay in a core's cache, and are few enough for a sum in single precision.
+PIECE_BYTES, PIECE_ROWS = 1 << 20, 4096
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _pieces(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, origin:
     x = rows.read(*block)
     if kept is not None:
         x = x[kept[slice(*block)]]
-    size = max(64, PIECE_BYTES // (origin.itemsize * x.shape[1]))
+    size = min(max(64, PIECE_BYTES // (origin.itemsize * x.shape[1])), PIECE_ROWS)
     return (np.subtract(x[a : a + size], origin, dtype=origin.dtype) for a in range(0, len(x), size))
 
 
