@@ -22,13 +22,8 @@ from nearid.folds import row_moments
 from nearid.unmix.contrast import CONTRASTS
 from nearid.unmix.diagnostics import Diagnostics, lost_rank
 from nearid.unmix.ica import fit_ica
-<<<<<<< HEAD
 from nearid.unmix.linear import IdentifiabilityWarning, LinearUnmixer, RankWarning
-from nearid.unmix.model import SHAPES, Model, describe, read_model, write_model
-=======
-from nearid.unmix.linear import LinearUnmixer
 from nearid.unmix.model import SHAPES, Model, check_kinds, describe, read_model, write_model
->>>>>>> cli
 from nearid.unmix.solver import Checkpoint
 from nearid.unmix.whiten import Form, fit_whitener
 
