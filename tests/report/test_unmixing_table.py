@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nearid import ICA
 from nearid.arrays import open_rows
-from nearid.report.unmixing_table import conclusion, kinds, render
+from nearid.report.unmixing_table import conclusion, kinds, render, standing
 
 
 def text(ica, width):
@@ -40,4 +40,9 @@ def test_the_conclusion(ica):
     assert sorted(set(kinds(ica))) == ["Gaussian", "sub-Gaussian", "super-Gaussian"] and kinds(ica)[-1] == "Gaussian"
     with pytest.warns(ConvergenceWarning):
         short = ICA(max_passes=1).fit(np.random.default_rng(0).laplace(size=(500, 3)))
-    assert "not settled after 1 passes" in conclusion(short)
+    assert "not settled after 1 passes" in conclusion(short) and standing(short) == "bad"
+
+
+def test_noise_is_not_called_good(ica):
+    assert standing(ica) == "good"
+    assert standing(ICA().fit(np.random.default_rng(0).normal(size=(500, 4)))) == "careful"

@@ -10,13 +10,17 @@ import numpy as np
 from nearid.files import write_text
 from nearid.report.html import check_report, render
 from nearid.report.plots import Figure, figure
-from nearid.report.unmixing_table import conclusion, facts, kinds
+from nearid.report.unmixing_table import conclusion, facts, kinds, standing
 
 if TYPE_CHECKING:
     from nearid.unmix.estimators import ICA
 
 # Okabe-Ito, as in the other figures.
 COLOURS = {"super-Gaussian": "#0072B2", "sub-Gaussian": "#E69F00", "Gaussian": "#999999"}
+
+
+# Colours of the page that say how a fit stands.
+MARKS = {"good": "permutation", "careful": "linear", "bad": "none"}
 
 
 def write_report(ica: ICA, path: str | os.PathLike[str]) -> None:
@@ -43,7 +47,7 @@ def page(ica: ICA, title: str = "What are the independent components?") -> str:
         figures,
         name=ica.input_["name"],
         conclusion=conclusion(ica),
-        converged=ica.converged_,
+        mark=MARKS[standing(ica)],
         cautions=ica.diagnostics_.cautions,
         facts=facts(ica),
         captions=[(head, said) for head, _, said in drawn],

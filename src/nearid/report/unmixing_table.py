@@ -22,11 +22,18 @@ LEADING = 10
 
 def render(ica: ICA, width: int) -> RenderableType:
     """The conclusion, the leading components, the facts and the cautions, for so many columns of text."""
-    colour = "green" if ica.converged_ else "red"
+    colour = {"good": "green", "careful": "yellow", "bad": "red"}[standing(ica)]
     head = Text(conclusion(ica), style=f"bold {colour}")
     panel = Panel(head, title=escape(ica.input_["name"]), border_style=colour)
     said = Text(";  ".join(f"{name} {value}" for name, value in facts(ica)), style="dim")
     return Group(panel, _leading(ica, width), said, *warned(c.text for c in ica.diagnostics_.cautions))
+
+
+def standing(ica: ICA) -> str:
+    """Whether the fit is good, to be taken with care, or not settled."""
+    if not ica.converged_:
+        return "bad"
+    return "careful" if ica.diagnostics_.cautions else "good"
 
 
 def conclusion(ica: ICA) -> str:
