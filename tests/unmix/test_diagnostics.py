@@ -41,6 +41,13 @@ def test_sources_are_counted_and_gaussians_flagged(rng):
     assert found.rows_per_parameter == pytest.approx(20_000 / 28)
 
 
+def test_kinds_do_not_depend_on_the_contrast(rng):
+    x = np.column_stack([rng.laplace(size=(20_000, 2)), rng.uniform(-1, 1, size=(20_000, 3))])
+    for contrast in CONTRASTS:
+        found = fitted(x, contrast=contrast).diagnostics_
+        assert (found.super_gaussian, found.sub_gaussian) == (2, 3)
+
+
 def test_the_curvature_is_the_second_derivative_along_a_rotation(rng):
     y = np.column_stack([rng.laplace(size=(500, 2)), rng.uniform(-1, 1, size=(500, 1))])
     signs, g = np.array([1.0, 1, -1]), np.tanh(y)
@@ -97,7 +104,7 @@ def test_a_saddle_is_told():
 
 
 def test_round_trip_as_plain_data(rng):
-    found = fitted(rng.laplace(size=(500, 3)), restarts=1).diagnostics_
+    found = fitted(rng.laplace(size=(500, 3)), stability=1).diagnostics_
     again = Diagnostics.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
     assert again.to_dict() == found.to_dict() and again.stability.shape == (3,) and again.gaussian.dtype == bool
 

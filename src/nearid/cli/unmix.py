@@ -24,6 +24,9 @@ def unmix(
     contrast: Annotated[Literal["logcosh", "exp", "cube"], typer.Option(help="What is non-Gaussian.")] = "logcosh",
     tol: Annotated[float, typer.Option(help="Relative projected gradient to stop at.")] = 1e-4,
     max_passes: Annotated[int, typer.Option(help="Passes over the rows at most.")] = 500,
+    stability: Annotated[
+        int, typer.Option(help="Fits from other starts to halves of the rows, to see which components are stable.")
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the first rotation.")] = 0,
     engine: EngineOption = EngineName.local,
     scheduler: SchedulerOption = None,
@@ -60,6 +63,7 @@ def unmix(
         contrast=contrast,
         tol=tol,
         max_passes=max_passes,
+        stability=stability,
         random_state=seed,
         engine=engine_of(engine, scheduler),
     )

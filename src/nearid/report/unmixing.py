@@ -10,7 +10,7 @@ import numpy as np
 from nearid.files import write_text
 from nearid.report.html import check_report, render
 from nearid.report.plots import Figure, figure
-from nearid.report.unmixing_table import conclusion, facts, kinds, standing
+from nearid.report.unmixing_table import conclusion, facts, standing
 
 if TYPE_CHECKING:
     from nearid.unmix.estimators import ICA
@@ -57,7 +57,7 @@ def page(ica: ICA, title: str = "What are the independent components?") -> str:
 
 def nongaussianity(ica: ICA) -> Figure:
     """A bar for each component, coloured by kind."""
-    values, kind = np.asarray(ica.diagnostics_.nongaussianity), np.array(kinds(ica))
+    values, kind = np.asarray(ica.diagnostics_.nongaussianity), np.array(ica.diagnostics_.kinds)
     numbers = np.arange(len(values))
     data = [
         {

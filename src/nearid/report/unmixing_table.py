@@ -65,14 +65,6 @@ def facts(ica: ICA) -> list[tuple[str, str]]:
     return told
 
 
-def kinds(ica: ICA) -> list[str]:
-    """What each component is, as far as the rows tell."""
-    # The fourth power grows with heavy tails, the other contrasts fall.
-    heavy = ica.kappa_ < 0 if ica.contrast == "cube" else ica.kappa_ > 0
-    signs = np.where(heavy, "super-Gaussian", "sub-Gaussian")
-    return [str(k) for k in np.where(ica.diagnostics_.gaussian, "Gaussian", signs)]
-
-
 def _leading(ica: ICA, width: int) -> Table:
     d = ica.diagnostics_
     shown = min(LEADING, d.components)
@@ -85,6 +77,6 @@ def _leading(ica: ICA, width: int) -> Table:
     for name in ("component", "non-Gaussianity", "z", "kind", "largest in column"):
         table.add_column(name, justify="left" if name == "kind" else "right", no_wrap=True)
     column = np.abs(ica.mixing_).argmax(axis=0)
-    for i, kind in enumerate(kinds(ica)[:shown]):
+    for i, kind in enumerate(d.kinds[:shown]):
         table.add_row(str(i), number(float(d.nongaussianity[i])), f"{d.z[i]:.1f}", kind, str(column[i]))
     return table

@@ -30,6 +30,8 @@ class Contrast:
         (y, with_values) -> Evaluated, of y of shape (rows, k).
     slope : callable
         g' of every entry.
+    heavy : int
+        1 where G grows with heavy tails (E[G] of super-Gaussian components is larger than a Gaussian one's), else -1.
     gaussian : float
         E[G(v)] for a standard normal v.
     spread : float
@@ -43,6 +45,7 @@ class Contrast:
     name: str
     evaluate: Callable[[Floats, bool], Evaluated]
     slope: Callable[[Floats], Floats]
+    heavy: int
     gaussian: float
     spread: float
     reach: float
@@ -109,19 +112,19 @@ def _contrast(name: str, evaluate: Callable[[Floats, bool], Evaluated], slope: C
     mean, bend = float(weights @ values), float(weights @ (values * (v**2 - 1))) / 2
     spread = float(np.sqrt(weights @ (values - mean - bend * (v**2 - 1)) ** 2))
     reach = float(np.sqrt(weights @ (g - 2 * bend * v) ** 2)) / spread
-    return Contrast(name, evaluate, slope, mean, spread, reach)
+    return Contrast(name, evaluate, slope, heavy, mean, spread, reach)
 
 
 CONTRASTS = {
     c.name: c
     for c in (
-        _contrast("logcosh", _logcosh, _logcosh_slope),
-        _contrast("exp", _exp, _exp_slope),
-        _contrast("cube", _cube, _cube_slope),
+        _contrast("logcosh", _logcosh, _logcosh_slope, -1),
+        _contrast("exp", _exp, _exp_slope, -1),
+        _contrast("cube", _cube, _cube_slope, 1),
     )
 }
 
 # Not a contrast of single components: g is each row times a growing function of its length. For whitened rows the
 # eigenvectors of E[g(y) y^T] part sources of different kurtosis (Cardoso 1989: fourth-order blind identification, whose
 # weight is the squared length itself; its logarithm keeps outlying rows from deciding).
-RADIAL = Contrast("radial", _radial, np.ones_like, 0.0, 1.0, 1.0)
+RADIAL = Contrast("radial", _radial, np.ones_like, 1, 0.0, 1.0, 1.0)

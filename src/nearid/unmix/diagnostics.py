@@ -46,8 +46,8 @@ class Diagnostics:
     smallest_variance, largest_variance : float
         Along the principal directions that were unmixed.
     nongaussianity : ndarray of shape (k,)
-        E[G(s)] of each unit-variance component less that of a Gaussian one. With logcosh it is negative for
-        super-Gaussian components, positive for sub-Gaussian ones.
+        E[G(s)] of each unit-variance component less that of a Gaussian one. With logcosh and exp it is negative for
+        super-Gaussian components, positive for sub-Gaussian ones; with cube the other way round.
     z : ndarray of shape (k,)
         The same in standard errors of a Gaussian component that nobody has searched for.
     p_values : ndarray of shape (k,)
@@ -55,8 +55,10 @@ class Diagnostics:
         Gaussian, and finds some of it in noise, up to z of about 2 sqrt(k).
     gaussian : ndarray of bool, shape (k,)
         Components that cannot be told from Gaussian ones; two or more such are not identifiable.
+    kinds : list of str
+        "super-Gaussian" (heavy tails), "sub-Gaussian" or "Gaussian", for each component.
     super_gaussian, sub_gaussian : int
-        Counts of the other components.
+        How many there are of these.
     curvature : list of (int, int, float)
         The flattest pairs of components: second derivative of the contrast along the rotation of i into j (a block of
         the Riemannian Hessian). The first is the theorem's mu over single pairs; at 0 or below, it is not settled.
@@ -80,6 +82,7 @@ class Diagnostics:
     z: Floats
     p_values: Floats
     gaussian: np.ndarray
+    kinds: list[str]
     super_gaussian: int
     sub_gaussian: int
     curvature: list[tuple[int, int, float]]

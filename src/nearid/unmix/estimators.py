@@ -103,7 +103,7 @@ class ICA(LinearUnmixer):
         Relative projected gradient to stop at; products in float32 cannot tell much below 1e-6 from zero.
     max_passes : int, default=500
         Passes after which the search ends with a ConvergenceWarning.
-    restarts : int, default=0
+    stability : int, default=0
         Fits from other starts to random halves of the rows; how well their components match those of the fit is
         `diagnostics_.stability`. Each costs about half of the fit.
     dtype : {"float32", "float64"}, optional
@@ -140,7 +140,7 @@ class ICA(LinearUnmixer):
         "contrast": [StrOptions(set(CONTRASTS))],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_passes": [Interval(Integral, 1, None, closed="left")],
-        "restarts": [Interval(Integral, 0, None, closed="left")],
+        "stability": [Interval(Integral, 0, None, closed="left")],
         "dtype": [None, StrOptions({"float32", "float64"})],
         "random_state": ["random_state"],
         "engine": [None, str],
@@ -154,7 +154,7 @@ class ICA(LinearUnmixer):
         contrast: str = "logcosh",
         tol: float = 1e-4,
         max_passes: int = 500,
-        restarts: int = 0,
+        stability: int = 0,
         dtype: str | None = None,
         random_state: Any = 0,
         engine: str | None = None,
@@ -164,7 +164,7 @@ class ICA(LinearUnmixer):
         self.contrast = contrast
         self.tol = tol
         self.max_passes = max_passes
-        self.restarts = restarts
+        self.stability = stability
         self.dtype = dtype
         self.random_state = random_state
         self.engine = engine
@@ -205,7 +205,7 @@ class ICA(LinearUnmixer):
                 contrast=self.contrast,
                 tol=self.tol,
                 max_passes=self.max_passes,
-                restarts=self.restarts,
+                stability_runs=self.stability,
                 seed=self.seed_,
                 dtype=None if self.dtype is None else np.dtype(self.dtype),
                 drop_nonfinite=drop_nonfinite,

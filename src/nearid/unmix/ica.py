@@ -68,7 +68,7 @@ def fit_ica(
     start: Floats | None = None,
     resume: Checkpoint | None = None,
     keep: Keep | None = None,
-    restarts: int = 0,
+    stability_runs: int = 0,
     tick: Callable[[], object] | None = None,
 ) -> Unmixing:
     """Fit ICA to rows.
@@ -100,7 +100,7 @@ def fit_ica(
         Of an earlier fit of the same rows with the same options: go on from there.
     keep : callable, optional
         Given a Checkpoint after every pass.
-    restarts : int
+    stability_runs : int
         Fits from other starts to random halves of the rows, for the diagnostics' stability.
     tick : callable, optional
         Called after every pass.
@@ -146,9 +146,9 @@ def fit_ica(
     solution, values, bends = _canonical(sweeper, whitener, search(sweeper, first, moments.n, keep), whiten)
     rotation = solution.state.rotation
     stability = None
-    if restarts:
+    if stability_runs:
         stability = _stability(
-            rotation, restarts, seed, moments.n, sweeper, lambda o, s, n: search(o, _first(o, whitener, s), n)
+            rotation, stability_runs, seed, moments.n, sweeper, lambda o, s, n: search(o, _first(o, whitener, s), n)
         )
     return Unmixing(
         mean=moments.mean,
@@ -247,7 +247,9 @@ def _diagnose(
         curvature=curvature,
         stability=stability,
     )
-    upward = solution.signs > 0
+    # Signs are positive where E[G] is smaller than a Gaussian component's.
+    heavy = solution.signs * sweeper.contrast.heavy < 0
+    kinds = np.where(gaussian, "Gaussian", np.where(heavy, "super-Gaussian", "sub-Gaussian")).tolist()
     return Diagnostics(
         converged=solution.converged,
         passes=passes,
@@ -264,8 +266,9 @@ def _diagnose(
         z=z,
         p_values=p_values,
         gaussian=gaussian,
-        super_gaussian=int(np.sum(upward & ~gaussian)),
-        sub_gaussian=int(np.sum(~upward & ~gaussian)),
+        kinds=kinds,
+        super_gaussian=kinds.count("super-Gaussian"),
+        sub_gaussian=kinds.count("sub-Gaussian"),
         curvature=curvature,
         stability=stability,
         cautions=list(said),
@@ -273,16 +276,16 @@ def _diagnose(
 
 
 def _stability(
-    rotation: Floats, restarts: int, seed: int, n: int, sweeper: Sweeper, again: Callable[[Sweeper, int, int], Solution]
+    rotation: Floats, runs: int, seed: int, n: int, sweeper: Sweeper, again: Callable[[Sweeper, int, int], Solution]
 ) -> Floats:
     """Mean |correlation| of each component with its match in fits from other starts to random halves of the rows."""
     used = np.arange(sweeper.rows.shape[0]) if sweeper.kept is None else np.flatnonzero(sweeper.kept)
     matched = np.zeros(len(rotation))
-    for run in range(1, restarts + 1):
+    for run in range(1, runs + 1):
         half = np.zeros(sweeper.rows.shape[0], dtype=bool)
         half[np.random.default_rng([seed, run]).permutation(used)[: n // 2]] = True
         other = again(replace(sweeper, kept=half), seed + run, n // 2).state.rotation
         # Components of whitened rows are rows of rotations: their products are correlations.
         alike = np.abs(rotation @ other.T)
         matched[:] += alike[linear_sum_assignment(-alike)]
-    return matched / restarts
+    return matched / runs
