@@ -103,7 +103,9 @@ def _radial(y: Floats, with_values: bool) -> Evaluated:
     return Evaluated(y * weights[:, None], np.zeros(k), np.zeros(k))
 
 
-def _contrast(name: str, evaluate: Callable[[Floats, bool], Evaluated], slope: Callable[[Floats], Floats]) -> Contrast:
+def _contrast(
+    name: str, evaluate: Callable[[Floats, bool], Evaluated], slope: Callable[[Floats], Floats], heavy: int
+) -> Contrast:
     """A contrast with its figures for a standard normal, by Gauss-Hermite quadrature."""
     v, weights = np.polynomial.hermite_e.hermegauss(120)
     weights = weights / weights.sum()
