@@ -19,7 +19,9 @@ from nearid.engines.cluster import Cluster
 from nearid.engines.local import LOCAL
 from nearid.errors import EngineError, InputError
 from nearid.unmix.contrast import CONTRASTS
+from nearid.unmix.estimators import ICA
 from nearid.unmix.ica import fit_ica
+from nearid.unmix.job import unmix_into
 from nearid.unmix.sweep import Sweeper
 
 
@@ -288,3 +290,29 @@ def test_a_killed_scheduler_is_told_promptly(processes, x, monkeypatch):
     ):
         fit_ica(open_rows(x), tol=1e-8, engine=engine)
     assert engine.harmed_at is not None and time.monotonic() - engine.harmed_at < 20
+
+
+@pytest.mark.timeout(120)
+def test_a_fit_goes_on_from_its_checkpoint_after_the_scheduler_died(processes, x, tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "ANSWER", 3)
+    np.save(tmp_path / "x.npy", x)
+    rows, out = open_rows(tmp_path / "x.npy"), tmp_path / "out"
+    passes = 0
+
+    def stage(name, steps):
+        def tick():
+            nonlocal passes
+            passes += 1
+            if passes == 4:
+                processes.scheduler.kill()
+
+        return tick
+
+    with pytest.raises(EngineError, match="is gone"):
+        unmix_into(out, rows, ICA(tol=1e-8, engine=processes.address), progress=stage)
+    assert [p.name for p in out.iterdir()] == ["checkpoint.safetensors"]
+    said = []
+    found = unmix_into(out, rows, ICA(tol=1e-8), say=said.append)
+    assert len(said) == 1 and "Going on after 4 passes" in said[0]
+    expected = ICA(tol=1e-8).fit(x)
+    np.testing.assert_allclose(found.components_, expected.components_, atol=1e-6 * np.abs(expected.components_).max())
