@@ -17,7 +17,7 @@ LEVEL = 0.01
 FEW_ROWS = 5
 # How many of the flattest pairs are listed.
 FLATTEST = 10
-# Matched correlation over restarts below which a component is not the same from fit to fit.
+# Matched correlation with other fits below which a component is not the same from fit to fit.
 UNSTABLE = 0.9
 
 
