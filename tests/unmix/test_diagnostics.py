@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -86,21 +87,10 @@ def test_warnings_are_typed(rng):
         nearid.ICA(max_passes=3).fit(rng.laplace(size=(60, 10)))
 
 
-def test_a_saddle_is_told():
-    told = cautions(
-        converged=True,
-        passes=5,
-        gradient=1e-5,
-        tol=1e-4,
-        rows=1000,
-        columns=2,
-        rank=2,
-        asked=2,
-        gaussian=np.array([False, False]),
-        curvature=[(0, 1, -0.1)],
-        stability=None,
-    )
-    assert [c.kind for c in told] == ["saddle"]
+def test_a_saddle_is_told(rng):
+    found = fitted(rng.laplace(size=(2000, 2))).diagnostics_
+    assert [c.kind for c in cautions(found, 2)] == []
+    assert [c.kind for c in cautions(replace(found, curvature=[(0, 1, -0.1)]), 2)] == ["saddle"]
 
 
 def test_round_trip_as_plain_data(rng):

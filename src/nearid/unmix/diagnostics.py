@@ -154,55 +154,42 @@ def flattest(bends: Floats, pull: Floats, signs: Floats) -> list[tuple[int, int,
     return [(int(rows[o]), int(columns[o]), float(curvature[o])) for o in order]
 
 
-def cautions(
-    *,
-    converged: bool,
-    passes: int,
-    gradient: float,
-    tol: float,
-    rows: int,
-    columns: int,
-    rank: int,
-    asked: int,
-    gaussian: np.ndarray,
-    curvature: list[tuple[int, int, float]],
-    stability: Floats | None,
-) -> Iterator[Caution]:
-    """What a reader should know before trusting the components; `asked` is how many were asked for."""
-    k = len(gaussian)
-    if not converged:
+def cautions(d: Diagnostics, asked: int) -> Iterator[Caution]:
+    """What a reader should know before trusting the components, `asked` of which were asked for."""
+    k = d.components
+    if not d.converged:
         yield Caution(
             "not_converged",
-            f"The search stopped after {passes} passes at a relative gradient of {gradient:.1e} (tol {tol:g}): raise "
-            "max_passes or tol.",
+            f"The search stopped after {d.passes} passes at a relative gradient of {d.gradient:.1e} (tol {d.tol:g}): "
+            "raise max_passes or tol.",
         )
-    if rank < asked:
-        yield Caution("rank", lost_rank(columns, rank))
-    if k > 1 and rows < FEW_ROWS * k * (k - 1) / 2:
+    if d.rank < asked:
+        yield Caution("rank", lost_rank(d.columns, d.rank))
+    if k > 1 and d.rows_per_parameter < FEW_ROWS:
         yield Caution(
             "few_rows",
-            f"{rows} rows are few for the {k * (k - 1) // 2} angles between {k} components: part of what was found is "
+            f"{d.rows} rows are few for the {k * (k - 1) // 2} angles between {k} components: part of what was found is "
             "noise. More rows, or fewer components, would help.",
         )
-    doubtful = int(np.sum(gaussian))
+    doubtful = int(np.sum(d.gaussian))
     # One Gaussian component is what the others leave over; two or more mix freely.
     if doubtful > 1:
         yield Caution(
             "gaussian",
-            f"{doubtful} of {k} components cannot be told from Gaussian ones with {rows} rows: ICA cannot separate "
+            f"{doubtful} of {k} components cannot be told from Gaussian ones with {d.rows} rows: ICA cannot separate "
             "these from one another.",
         )
-    settled = [c for c in curvature if c[2] <= 0 and not (gaussian[c[0]] and gaussian[c[1]])]
-    if settled:
-        i, j, value = settled[0]
+    saddles = [c for c in d.curvature if c[2] <= 0 and not (d.gaussian[c[0]] and d.gaussian[c[1]])]
+    if saddles:
+        i, j, value = saddles[0]
         yield Caution(
             "saddle",
             f"The contrast does not curve upwards along the rotation of component {i} into {j} ({value:.1e}): this is "
             "no optimum. Another seed may find one.",
         )
-    if stability is not None and np.any(stability < UNSTABLE):
+    if d.stability is not None and np.any(d.stability < UNSTABLE):
         yield Caution(
             "unstable",
-            f"{int(np.sum(stability < UNSTABLE))} of {k} components come out differently from other starts and halves "
-            f"of the rows (matched correlation below {UNSTABLE}).",
+            f"{int(np.sum(d.stability < UNSTABLE))} of {k} components come out differently from other starts and "
+            f"halves of the rows (matched correlation below {UNSTABLE}).",
         )

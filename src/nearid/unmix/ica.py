@@ -233,27 +233,13 @@ def _diagnose(
     z, p_values = gaussian_test(values, sweeper.contrast, n)
     gaussian = p_values > LEVEL
     curvature = flattest(bends, np.diag(solution.state.products), solution.signs)
-    passes, gradient = len(solution.gradients), solution.gradients[-1]
-    said = cautions(
-        converged=solution.converged,
-        passes=passes,
-        gradient=gradient,
-        tol=tol,
-        rows=n,
-        columns=columns,
-        rank=whitener.rank,
-        asked=min(columns, asked or columns),
-        gaussian=gaussian,
-        curvature=curvature,
-        stability=stability,
-    )
     # Signs are positive where E[G] is smaller than a Gaussian component's.
     heavy = solution.signs * sweeper.contrast.heavy < 0
     kinds = np.where(gaussian, "Gaussian", np.where(heavy, "super-Gaussian", "sub-Gaussian")).tolist()
-    return Diagnostics(
+    found = Diagnostics(
         converged=solution.converged,
-        passes=passes,
-        gradient=gradient,
+        passes=len(solution.gradients),
+        gradient=solution.gradients[-1],
         tol=tol,
         rows=n,
         columns=columns,
@@ -271,8 +257,9 @@ def _diagnose(
         sub_gaussian=kinds.count("sub-Gaussian"),
         curvature=curvature,
         stability=stability,
-        cautions=list(said),
+        cautions=[],
     )
+    return replace(found, cautions=list(cautions(found, min(columns, asked or columns))))
 
 
 def _stability(
