@@ -168,8 +168,8 @@ def cautions(d: Diagnostics, asked: int) -> Iterator[Caution]:
     if k > 1 and d.rows_per_parameter < FEW_ROWS:
         yield Caution(
             "few_rows",
-            f"{d.rows} rows are few for the {k * (k - 1) // 2} angles between {k} components: part of what was found is "
-            "noise. More rows, or fewer components, would help.",
+            f"{d.rows} rows are few for the {k * (k - 1) // 2} angles between {k} components: part of what was found "
+            "is noise. More rows, or fewer components, would help.",
         )
     doubtful = int(np.sum(d.gaussian))
     # One Gaussian component is what the others leave over; two or more mix freely.
