@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import nearid
 from nearid.unmix.contrast import CONTRASTS
-from nearid.unmix.diagnostics import Diagnostics, cautions, flattest, gaussian_test
+from nearid.unmix.diagnostics import Diagnostics, cautions, curvature, gaussian_test
 from nearid.unmix.linear import IdentifiabilityWarning, RankWarning
 
 
@@ -60,11 +60,12 @@ def test_the_curvature_is_the_second_derivative_along_a_rotation(rng):
         turned[:, j] = np.cos(angle) * y[:, j] - np.sin(angle) * y[:, i]
         return signs @ np.log(np.cosh(turned)).mean(axis=0)
 
-    found, h = flattest(bends, pull, signs), 1e-3
+    (found, typical), h = curvature(bends, pull, signs), 1e-3
+    assert typical == found[1][2]
     assert len(found) == 3 and [c[2] for c in found] == sorted(c[2] for c in found)
-    for i, j, curvature in found:
+    for i, j, bend in found:
         second = (value(i, j, h) - 2 * value(i, j, 0) + value(i, j, -h)) / h**2
-        assert curvature == pytest.approx(second, rel=1e-4)
+        assert bend == pytest.approx(second, rel=1e-4)
 
 
 def test_p_values_fall_beyond_what_a_search_reaches():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from nearid.unmix.contrast import Contrast
 LEVEL = 0.01
 # Fewer rows per parameter of the rotation than this, and a good part of the contrast is a fit to noise.
 FEW_ROWS = 5
+# Downward curvature above this share of the median is no rounding.
+SADDLE = 0.01
 # How many of the flattest pairs are listed.
 FLATTEST = 10
 # Matched correlation with other fits below which a component is not the same from fit to fit.
@@ -62,6 +64,8 @@ class Diagnostics:
     curvature : list of (int, int, float)
         The flattest pairs of components: second derivative of the contrast along the rotation of i into j (a block of
         the Riemannian Hessian). The first is the theorem's mu over single pairs; at 0 or below, it is not settled.
+    typical_curvature : float
+        The median over all pairs; 0 for a single component.
     stability : ndarray of shape (k,) or None
         Mean matched |correlation| with the components of fits from other starts to random halves of the rows.
     cautions : list of Caution
@@ -86,6 +90,7 @@ class Diagnostics:
     super_gaussian: int
     sub_gaussian: int
     curvature: list[tuple[int, int, float]]
+    typical_curvature: float
     stability: Floats | None
     cautions: list[Caution]
 
@@ -136,8 +141,15 @@ def gaussian_test(values: Floats, contrast: Contrast, n: int) -> tuple[Floats, F
     return z, np.minimum(2 * np.exp(-(beyond**2) / 2), 1.0)
 
 
-def flattest(bends: Floats, pull: Floats, signs: Floats) -> list[tuple[int, int, float]]:
-    """Pairs of components with the smallest second derivative.
+class Curvature(NamedTuple):
+    """Second derivatives along rotations of pairs: the smallest, and the median of all."""
+
+    flattest: list[tuple[int, int, float]]
+    typical: float
+
+
+def curvature(bends: Floats, pull: Floats, signs: Floats) -> Curvature:
+    """Curvature of the contrast along the rotation of each pair of components.
 
     Parameters
     ----------
@@ -149,9 +161,10 @@ def flattest(bends: Floats, pull: Floats, signs: Floats) -> list[tuple[int, int,
     """
     each = signs[:, None] * (bends - pull[:, None])
     rows, columns = np.triu_indices(len(each), 1)
-    curvature = (each + each.T)[rows, columns]
-    order = np.argsort(curvature, kind="stable")[:FLATTEST]
-    return [(int(rows[o]), int(columns[o]), float(curvature[o])) for o in order]
+    found = (each + each.T)[rows, columns]
+    order = np.argsort(found, kind="stable")[:FLATTEST]
+    pairs = [(int(rows[o]), int(columns[o]), float(found[o])) for o in order]
+    return Curvature(pairs, float(np.median(found)) if len(found) else 0.0)
 
 
 def cautions(d: Diagnostics, asked: int) -> Iterator[Caution]:
@@ -179,7 +192,8 @@ def cautions(d: Diagnostics, asked: int) -> Iterator[Caution]:
             f"{doubtful} of {k} components cannot be told from Gaussian ones with {d.rows} rows: ICA cannot separate "
             "these from one another.",
         )
-    saddles = [c for c in d.curvature if c[2] <= 0 and not (d.gaussian[c[0]] and d.gaussian[c[1]])]
+    least = -SADDLE * d.typical_curvature
+    saddles = [c for c in d.curvature if c[2] < least and not (d.gaussian[c[0]] and d.gaussian[c[1]])]
     if saddles:
         i, j, value = saddles[0]
         yield Caution(

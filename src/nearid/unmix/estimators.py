@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nearid.arrays import Rows, open_rows
+from nearid.engines.local import one_blas_thread
 from nearid.engines.open import open_engine
 from nearid.errors import InputError
 from nearid.folds import row_moments
@@ -76,10 +77,14 @@ class Whitening(LinearUnmixer):
         rows = open_rows(self._rows(X, reset=True))
         with open_engine(self.engine) as engine:
             moments, _ = row_moments(rows, engine=engine)
-        found = fit_whitener(moments, components=self.n_components, form=self.form, rtol=self.rtol)
+        # The last digits of decompositions depend on the threads of BLAS.
+        with one_blas_thread:
+            found = fit_whitener(
+                moments, components=self.n_components, form=self.form, rtol=self.rtol, stored=rows.dtype
+            )
         self.variances_ = found.variances
         self._note(found.mean, found.forward, found.backward, found.rank)
-        if found.rank < min(self.n_features_in_, self.n_components or self.n_features_in_):
+        if found.rank < (self.n_components or self.n_features_in_):
             warnings.warn(lost_rank(self.n_features_in_, found.rank), RankWarning, stacklevel=2)
         return self
 

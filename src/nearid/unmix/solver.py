@@ -118,7 +118,7 @@ def solve(
     tol: float,
     max_passes: int,
     n: int,
-    gaussian: float | None = None,
+    gaussian: float,
     keep: Keep | None = None,
 ) -> Solution:
     """Search from a rotation, or go on from a checkpoint.
@@ -133,9 +133,8 @@ def solve(
     max_passes : int
     n : int
         Rows behind each mean: signs of kappa within 2 / sqrt(n) of zero are noise and do not flip.
-    gaussian : float, optional
-        E[G] of a Gaussian component: the first signs tell on which side of it each component is. Without it (components
-        of unequal variance) they are those of kappa.
+    gaussian : float
+        E[G] of a Gaussian component: the first signs tell on which side of it each component is.
     keep : callable, optional
         Given a Checkpoint after every pass.
     """
@@ -145,7 +144,7 @@ def solve(
         state = search.look(start.rotation, True, signs)
     else:
         state = oracle(start, True)
-        signs = _signs(state.kappa if gaussian is None else gaussian - state.values)
+        signs = _signs(gaussian - state.values)
         search.note(state, signs)
     if search.stage == "climb":
         state, signs = search.descend(state, signs, until=FALLEN)
@@ -224,8 +223,12 @@ class _Search:
                 after = self.look(_cayley(length * direction) @ state.rotation, True, signs)
                 # Rounding of the mean contrast must not reject the last steps.
                 enough = float(signs @ after.values) <= value + 1e-4 * length * slope + 1e-7 * abs(value)
-                if enough or length < 1e-3 or len(self.gradients) >= self.max_passes:
+                if enough or length < 1e-3:
                     break
+                if len(self.gradients) >= self.max_passes:
+                    # The search is over, and its last step was refused: it ends where it was.
+                    self.gradients[-1] = state.relative_gradient(signs)
+                    return state, signs
                 length /= 2
             change = after.gradient(signs) - gradient
             if np.sum(length * direction * change) > 0:
