@@ -45,7 +45,10 @@ def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRo
     for at, position in enumerate(chosen.positions):
         array[:, at] = table.column(position).cast(pa.float64()).to_numpy()
     id_values = None if id_at is None else _integers_if_plain(np.asarray(table.column(id_at).to_pylist(), object))
-    return MemoryRows(name, array, id_values, notes + chosen.notes)
+    rows = MemoryRows(name, array, id_values, notes + chosen.notes)
+    if has_header:
+        rows.columns = tuple(names[at] for at in chosen.positions)
+    return rows
 
 
 def _open_text(path: str) -> Any:

@@ -126,7 +126,8 @@ class Diagnostics:
 
 def lost_rank(columns: int, rank: int) -> str:
     """A sentence for columns that are combinations of others, or rows too few to tell."""
-    return f"{columns} columns have rank {rank}: only {rank} directions are kept."
+    kept = "one direction is" if rank == 1 else f"{rank} directions are"
+    return f"{columns} columns have rank {rank}: only {kept} kept."
 
 
 def gaussian_test(values: Floats, contrast: Contrast, n: int) -> tuple[Floats, Floats]:
