@@ -25,8 +25,9 @@ import numpy as np
 from nearid.groups.fits import polar
 from nearid.moments import Floats
 
-# The climb ends when the gradient is below this share of its peak, and has been for a step.
-FALLEN = 0.5
+# The climb ends when the gradient is below this share of its peak, and has been for a step, and components stand out of
+# the noise: the sum of |kappa| is above this many times sqrt(k / n) E[g(y) y], twice what Gaussian rows give.
+FALLEN, OUT = 0.5, 1.2
 # The fixed point hands over when for so many steps no sign has flipped, the gradient has not fallen to the one share of
 # what it was, nor has the sum of |kappa| grown by the other: components on their way to a source show in one of these.
 SETTLED, SLOW, GAIN = 3, 0.7, 0.006
@@ -207,10 +208,15 @@ class _Search:
     def descend(self, state: State, signs: Floats, until: float = 0.0) -> tuple[State, Floats]:
         """L-BFGS with the pairwise preconditioner, Cayley retraction and Armijo steps.
 
-        Ends early once two gradients in a row are below `until` times the largest that was seen.
+        Ends early once two gradients in a row are below `until` times the largest that was seen, and components stand
+        out of the noise.
         """
         memory: deque[tuple[Floats, Floats]] = deque(maxlen=MEMORY)
-        while not self.over and max(self.gradients[-2:]) >= until * max(self.gradients):
+        noise = OUT * np.sqrt(len(signs) / self.n)
+        while not self.over:
+            fallen = max(self.gradients[-2:]) < until * max(self.gradients)
+            if fallen and _strength(state) > noise * np.trace(state.products):
+                break
             gradient, curvature = state.gradient(signs), _curvature(state, self.n)
             direction = -_two_loops(gradient, memory, curvature)
             slope = float(np.sum(gradient * direction)) / 2
