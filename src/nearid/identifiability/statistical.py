@@ -20,7 +20,8 @@ from nearid.engines.open import open_engine
 from nearid.errors import InputError
 from nearid.folds import assign, refuse_constant
 from nearid.groups.ladder import LADDER, UNMIXED, Group, rungs
-from nearid.identifiability.alerts import Alert, alerts
+from nearid.alerts import Alert
+from nearid.identifiability.alerts import alerts
 from nearid.identifiability.bootstrap import Replicates, bootstrap
 from nearid.identifiability.chance import chance_level
 from nearid.identifiability.efficiency import efficiency

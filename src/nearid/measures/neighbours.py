@@ -6,6 +6,8 @@ the ball with that radius among the values of all classes. After the sort, a pai
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numba import njit
 
@@ -39,12 +41,9 @@ def neighbour_information(values: Floats, codes: Codes, *, k: int, breaks_ties: 
     ndarray of shape (factors,)
         0 where all classes are singletons.
     """
-    from scipy.special import digamma
-
     order = np.argsort(values)
     ordered = np.ascontiguousarray(values[order], dtype=np.float64)
-    # psi[i] is of i; psi(0) is never asked for.
-    psi = np.concatenate([[0.0], digamma(np.arange(1, len(values) + 1))])
+    psi = _digammas(len(values))
     found = np.zeros(len(codes))
     for i, labels in enumerate(codes):
         sizes = np.bincount(labels)
@@ -55,6 +54,14 @@ def neighbour_information(values: Floats, codes: Codes, *, k: int, breaks_ties: 
         if len(kept):
             found[i] = max(0.0, _ross(kept, at.astype(np.int64), len(sizes), k, psi, breaks_ties))
     return found
+
+
+@lru_cache(maxsize=1)
+def _digammas(n: int) -> Floats:
+    """psi(0..n), with 0 in the place of psi(0), which is never asked for."""
+    from scipy.special import digamma
+
+    return np.concatenate([[0.0], digamma(np.arange(1, n + 1))])
 
 
 @njit(cache=True, nogil=True)
