@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from nearid.alerts import Alert
 from nearid.arrays import first_nonfinite, open_rows
 from nearid.engines.local import ordered_map
 from nearid.errors import InputError
+from nearid.measures.factors import encode_factors
 from nearid.measures.information import Codes, discrete_mutual_information, entropy
 from nearid.measures.logistic import LogisticFit, Scaling, fit_logistic
 from nearid.measures.neighbours import neighbour_information
@@ -107,11 +109,12 @@ def infomec(
     Notes
     -----
     0/0 is settled as no preference: an active latent that informs of no factor adds 0 to InfoM, as does a factor that
-    no active latent informs of to InfoC. Both are reported as alerts.
+    no active latent informs of to InfoC. Both are reported as alerts. InfoM and InfoC are ratios of information: where
+    all of `nmi` is near 0 they compare noise with noise, so read them beside their values for permuted factors.
     """
     _check_options(k, prune, jitter, scaling)
     values, name = _read(latents)
-    codes = _encode(factors, len(values))
+    codes = encode_factors(factors, len(values))
     ranges = np.ptp(values, axis=0)
     active = ranges > (0.0 if discrete_latents else ranges.max() / prune)
     if not active.any():
@@ -119,10 +122,10 @@ def infomec(
 
     with reporting(progress) as report:
         if discrete_latents:
-            levels = [np.unique(column, return_inverse=True)[1] for column in values.T]
+            levels: list[Codes] = [np.unique(column, return_inverse=True)[1] for column in values.T]
             _refuse_continuous(levels, name)
             information = np.array([[discrete_mutual_information(c, v) for v in levels] for c in codes])
-            design = np.hstack([np.eye(int(v.max()) + 1)[v] for v in levels])
+            design: Floats = np.hstack([np.eye(int(v.max()) + 1)[v] for v in levels])
         else:
             design = _standardise(values)
             information = _information(design, codes, k, jitter, report)
@@ -147,7 +150,7 @@ def infomec(
         nmi=nmi,
         active=active,
         explicitness=explicitness,
-        alerts=tuple(_alerts(nmi, active, codes, fits, design.shape, discrete_latents)),
+        alerts=tuple(_alerts(nmi, active, codes, fits, design.shape, discrete_latents, converged)),
     )
 
 
@@ -155,34 +158,30 @@ def _information(z: Floats, codes: list[Codes], k: int, jitter: str | None, repo
     """Mutual information of every factor with every standardised latent, shape (factors, latents)."""
     columns, labels = np.ascontiguousarray(z.T), np.array(codes)
     if jitter is None:
-        tick = report("information", len(columns))
-        found = ordered_map(lambda column: neighbour_information(column, labels, k=k), columns, tick=tick)
-        return np.array(list(found)).T
+
+        def of_latent(column: Floats) -> Floats:
+            return neighbour_information(column, labels, k=k)
+
+        return np.array(list(ordered_map(of_latent, list(columns), tick=report("information", len(columns))))).T
+
+    def of_pair(column: Floats, factor: Codes) -> float:
+        return float(neighbour_information(column, factor[None], k=k, breaks_ties=False)[0])
+
     tick = report("information", len(labels) * len(columns))
     rng = np.random.RandomState(0)
-    sizes = JITTER * np.maximum(1, np.abs(columns).mean(axis=1))
-    rows = []
+    sizes = JITTER * np.maximum(1, np.abs(columns).mean(axis=1, keepdims=True))
+    found = []
     for factor in labels:
         # One draw for all latents continues the stream as one draw each would.
-        parted = columns + sizes[:, None] * rng.standard_normal(columns.shape)
-        rows.append(
-            list(
-                ordered_map(
-                    lambda column, factor=factor: neighbour_information(column, factor[None], k=k, breaks_ties=False)[
-                        0
-                    ],
-                    parted,
-                    tick=tick,
-                )
-            )
-        )
-    return np.array(rows)
+        parted = columns + sizes * rng.standard_normal(columns.shape)
+        found.append(list(ordered_map(partial(of_pair, factor=factor), list(parted), tick=tick)))
+    return np.array(found)
 
 
 def _standardise(values: Floats) -> Floats:
     """Columns of mean 0 and variance 1; constant ones become 0."""
     # Exact division by a power of two first: squares of very large or small values would leave the range.
-    z = np.ldexp(values, -np.frexp(np.abs(values).max(axis=0))[1])
+    z: Floats = np.ldexp(values, -np.frexp(np.abs(values).max(axis=0))[1])
     z -= z.mean(axis=0)
     constant = np.ptp(values, axis=0) == 0
     z[:, constant] = 0
@@ -223,39 +222,6 @@ def _read(latents: object) -> tuple[Floats, str]:
     return values, rows.name
 
 
-def _encode(factors: object, n: int) -> list[Codes]:
-    """Codes from 0 on of every factor."""
-    table = np.asarray(factors)
-    if table.ndim == 1:
-        table = table[:, None]
-    if table.ndim != 2 or table.shape[1] == 0:
-        raise InputError(f"The factors have shape {table.shape}, but (rows, factors) is expected.")
-    if len(table) != n:
-        raise InputError(f"The latents have {n} rows and the factors {len(table)}; give the same rows of both.")
-    return [_codes(column, i) for i, column in enumerate(table.T)]
-
-
-def _codes(column: np.ndarray, i: int) -> Codes:
-    # Only what is missing differs from itself.
-    missing = np.array([v is None or v != v for v in column]) if column.dtype.kind in "fcO" else np.zeros(1, bool)
-    if missing.any():
-        raise InputError(f"Factor {i} has no value at row {missing.argmax()} (counted from 0); drop such rows.")
-    try:
-        values, codes = np.unique(column, return_inverse=True)
-    except TypeError:
-        raise InputError(
-            f"Factor {i} mixes values that have no order, such as strings and numbers; use one kind."
-        ) from None
-    if len(values) == 1:
-        raise InputError(f"Factor {i} is constant ({values[0]}): there is nothing to recover; leave it out.")
-    if len(values) == len(column):
-        raise InputError(
-            f"Factor {i} has another value in each of the {len(column)} rows, but a discrete factor is expected; "
-            "if it is continuous, bin it first, for example with np.digitize."
-        )
-    return codes
-
-
 def _refuse_continuous(levels: list[Codes], name: str) -> None:
     for j, codes in enumerate(levels):
         count = int(codes.max()) + 1
@@ -273,6 +239,7 @@ def _alerts(
     fits: list[LogisticFit],
     shape: tuple[int, int],
     discrete_latents: bool,
+    converged: bool,
 ) -> Iterator[Alert]:
     if len(nmi) == 1:
         yield Alert("one_factor", "InfoM is not defined for a single factor.")
@@ -301,16 +268,17 @@ def _alerts(
     capped = np.flatnonzero([not fit.finished for fit in fits])
     if len(capped):
         most = max(fits[i].iterations for i in capped)
+        advice = "" if converged else "; converged=True goes on"
         yield Alert(
             "unfinished_fits",
-            f"Linear fits of factors {_listed(capped)} stopped after at most {most} iterations, before their "
-            "tolerance: explicitness can be too small; converged=True goes on.",
+            f"Linear fits of factors {_listed(capped)} ended before their tolerance, after {most} iterations at most: "
+            f"their explicitness can be too small{advice}.",
         )
     n, d = shape
     if n < FEW_ROWS * d:
         yield Alert(
             "few_rows",
-            f"{n} rows for linear fits on {d} columns, in sample: InfoE is too large; aim for {FEW_ROWS} rows a column.",
+            f"{n} rows for linear fits on {d} columns, in sample: InfoE is too large; aim for {FEW_ROWS} a column.",
         )
 
 

@@ -23,7 +23,7 @@ STOPS: dict[Scaling, dict[str, Any]] = {
     "sum": {"maxiter": 100, "gtol": 1e-4},
 }
 # Of the mean: to the optimum, or where classes are separable (no optimum exists) until the loss is about this small.
-CONVERGED: dict[str, Any] = {"maxiter": 20_000, "maxfun": 40_000, "gtol": 1e-8, "maxls": 50, "ftol": 0.0}
+CONVERGED: dict[str, Any] = {"maxiter": 20_000, "maxfun": 40_000, "gtol": 1e-7, "maxls": 50, "ftol": 0.0, "maxcor": 100}
 # One row's loss is counted up to that of a probability of float64's epsilon: a lost row must not decide the mean.
 WORST = -float(np.log(np.finfo(np.float64).eps))
 # Rows of a block: its scores for some ten classes stay in a core's cache.
