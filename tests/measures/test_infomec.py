@@ -97,21 +97,19 @@ def test_noise_informs_of_nothing(rng):
     assert found.nmi.max() < 0.03 and abs(found.infoe) < 0.01
 
 
-@pytest.mark.parametrize("jitter", [None, "reference"])
-def test_shift_and_scale_change_nothing(rng, jitter):
+def test_shift_and_scale_change_nothing(rng):
     factors = grid(rng, 400)
     latents = np.column_stack([factors[:, 0], factors @ rng.normal(size=(3, 2)) + rng.normal(size=(400, 2))])
-    base = infomec(latents, factors, jitter=jitter)
-    moved = infomec(2.0**40 * (latents + 5), factors + 5, jitter=jitter)
-    # Jitter parts ties by less than the rounding of a shift can.
-    np.testing.assert_allclose(moved.nmi, base.nmi, atol=1e-9 if jitter is None else 1e-3)
-    assert moved.infoe == pytest.approx(base.infoe, abs=1e-6)
+    base, moved = infomec(latents, factors), infomec(-3e7 * (latents + 5), factors + 5)
+    np.testing.assert_allclose(moved.nmi, base.nmi, atol=1e-9)
+    assert moved.infoe == pytest.approx(base.infoe, abs=1e-9)
 
 
-@pytest.mark.parametrize("size", [1e-250, 1e250])
+@pytest.mark.parametrize("size", [1e-250, -1.7e308])
 def test_sizes_whose_squares_leave_the_range_are_fine(rng, size):
     factors = grid(rng, 300)
     latents = factors + rng.normal(size=factors.shape)
+    latents /= np.abs(latents).max()
     np.testing.assert_allclose(infomec(size * latents, factors).nmi, infomec(latents, factors).nmi, atol=1e-9)
 
 
@@ -192,7 +190,7 @@ def test_threads_change_nothing(rng, monkeypatch):
     [
         ({"k": 0}, "k is 0"),
         ({"k": 2.5}, "k is 2.5"),
-        ({"prune": 0}, "prune is 0"),
+        ({"prune": 1}, "prune is 1"),
         ({"jitter": "noise"}, "jitter is 'noise'"),
         ({"scaling": "median"}, "scaling is 'median'"),
         ({"discrete_latents": True}, "different values"),

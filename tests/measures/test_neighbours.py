@@ -10,7 +10,7 @@ from sklearn.feature_selection import mutual_info_classif
 from nearid.measures.neighbours import TIE, neighbour_information
 
 
-def by_all_pairs(values, codes, k, breaks_ties):
+def by_all_pairs(values, codes, k, count_ties):
     """The estimator as it is written down, from the matrix of distances."""
     kept = np.bincount(codes)[codes] > 1
     values, codes = values[kept], codes[kept]
@@ -23,9 +23,9 @@ def by_all_pairs(values, codes, k, breaks_ties):
         near = min(k, same.sum() - 1)
         # The first is the point itself.
         distance = np.sort(distances[i, same])[near]
-        radius = max(distance - TIE, TIE) if breaks_ties else np.nextafter(distance, 0)
+        radius = max(distance - TIE, TIE) if count_ties else np.nextafter(distance, 0)
         within = distances[i] <= radius
-        total += digamma((within & same).sum() if breaks_ties else near)
+        total += digamma((within & same).sum() if count_ties else near)
         total -= digamma(same.sum()) + digamma(within.sum())
     return max(0.0, digamma(n) + total / n)
 
@@ -34,10 +34,10 @@ points = st.tuples(st.one_of(st.integers(-4, 4), st.floats(-3, 3, allow_nan=Fals
 
 
 @given(st.lists(points, min_size=2, max_size=80), st.integers(1, 6), st.booleans())
-def test_sorting_gives_what_all_pairs_give(drawn, k, breaks_ties):
+def test_sorting_gives_what_all_pairs_give(drawn, k, count_ties):
     values, codes = np.array([float(x) for x, _ in drawn]), np.array([c for _, c in drawn])
-    found = neighbour_information(values, codes[None], k=k, breaks_ties=breaks_ties)
-    assert found[0] == pytest.approx(by_all_pairs(values, codes, k, breaks_ties), abs=1e-11)
+    found = neighbour_information(values, codes[None], k=k, count_ties=count_ties)
+    assert found[0] == pytest.approx(by_all_pairs(values, codes, k, count_ties), abs=1e-11)
 
 
 @pytest.mark.parametrize("k", [1, 3, 10])

@@ -115,7 +115,8 @@ def infomec(
     _check_options(k, prune, jitter, scaling)
     values, name = _read(latents)
     codes = encode_factors(factors, len(values))
-    ranges = np.ptp(values, axis=0)
+    # Halved, so that none overflows.
+    ranges = values.max(axis=0) / 2 - values.min(axis=0) / 2
     active = ranges > (0.0 if discrete_latents else ranges.max() / prune)
     if not active.any():
         raise InputError(f"All columns of {name} are constant; give latents that vary.")
@@ -165,7 +166,7 @@ def _information(z: Floats, codes: list[Codes], k: int, jitter: str | None, repo
         return np.array(list(ordered_map(of_latent, list(columns), tick=report("information", len(columns))))).T
 
     def of_pair(column: Floats, factor: Codes) -> float:
-        return float(neighbour_information(column, factor[None], k=k, breaks_ties=False)[0])
+        return float(neighbour_information(column, factor[None], k=k, count_ties=False)[0])
 
     tick = report("information", len(labels) * len(columns))
     rng = np.random.RandomState(0)
@@ -182,8 +183,8 @@ def _standardise(values: Floats) -> Floats:
     """Columns of mean 0 and variance 1; constant ones become 0."""
     # Exact division by a power of two first: squares of very large or small values would leave the range.
     z: Floats = np.ldexp(values, -np.frexp(np.abs(values).max(axis=0))[1])
+    constant = np.ptp(z, axis=0) == 0
     z -= z.mean(axis=0)
-    constant = np.ptp(values, axis=0) == 0
     z[:, constant] = 0
     z /= np.where(constant, 1.0, z.std(axis=0))
     return z
@@ -202,8 +203,8 @@ def _concentration(nmi: Floats) -> float | None:
 def _check_options(k: int, prune: float, jitter: str | None, scaling: str) -> None:
     if not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"k is {k!r}, but a number of neighbours is expected: an integer from 1 on, such as 10.")
-    if not prune > 0:
-        raise InputError(f"prune is {prune!r}, but the divisor of the largest range is expected: above 0, such as 20.")
+    if not prune > 1:
+        raise InputError(f"prune is {prune!r}, but the divisor of the largest range is expected: above 1, such as 20.")
     if jitter not in (None, "reference"):
         raise InputError(f"jitter is {jitter!r}, but None or 'reference' is expected.")
     if scaling not in ("mean", "sum"):

@@ -51,6 +51,9 @@ class LogisticFit:
 def fit_logistic(design: Floats, codes: Codes, *, scaling: Scaling = "mean", converged: bool = False) -> LogisticFit:
     """Fit class probabilities softmax(W x) and give their log-loss.
 
+    Two classes are fitted like any other number, with coefficients for each. Fits with coefficients for one of the two
+    alone have the same optimum, but stop at slightly other places before it.
+
     Parameters
     ----------
     design : ndarray of shape (n, d)

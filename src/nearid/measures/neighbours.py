@@ -18,7 +18,7 @@ from nearid.moments import Floats
 TIE = 1e-12
 
 
-def neighbour_information(values: Floats, codes: Codes, *, k: int, breaks_ties: bool = True) -> Floats:
+def neighbour_information(values: Floats, codes: Codes, *, k: int, count_ties: bool = True) -> Floats:
     """Mutual information of one continuous variable with discrete ones, in nats.
 
     MI = psi(n) + mean psi(k) - mean psi(class size) - mean psi(m), where m counts the values within the distance of
@@ -32,7 +32,7 @@ def neighbour_information(values: Floats, codes: Codes, *, k: int, breaks_ties: 
         Classes from 0 on.
     k : int
         Neighbours; at most the class size less one.
-    breaks_ties : bool, default=True
+    count_ties : bool, default=True
         Where several neighbours stand at the k-th distance, put the number of the class within the ball in the place
         of k (Gao et al. 2017). Without ties that is k itself. False keeps k, for values that a jitter has parted.
 
@@ -52,7 +52,7 @@ def neighbour_information(values: Floats, codes: Codes, *, k: int, breaks_ties: 
             shared = sizes[at] > 1
             at, kept = at[shared], ordered[shared]
         if len(kept):
-            found[i] = max(0.0, _ross(kept, at.astype(np.int64), len(sizes), k, psi, breaks_ties))
+            found[i] = max(0.0, _ross(kept, at.astype(np.int64), len(sizes), k, psi, count_ties))
     return found
 
 
@@ -65,7 +65,7 @@ def _digammas(n: int) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def _ross(values, codes, classes, k, psi, breaks_ties):  # type: ignore[no-untyped-def]
+def _ross(values, codes, classes, k, psi, count_ties):  # type: ignore[no-untyped-def]
     """The estimate from sorted values without singleton classes."""
     n = len(values)
     starts = np.zeros(classes + 1, np.int64)
@@ -89,7 +89,7 @@ def _ross(values, codes, classes, k, psi, breaks_ties):  # type: ignore[no-untyp
             while window + near + 1 < size and own[window + near + 1] - x < x - own[window]:
                 window += 1
             distance = max(x - own[window], own[window + near] - x)
-            if breaks_ties:
+            if count_ties:
                 radius = max(distance - TIE, TIE)
                 own_low, own_high = _below(own, own_low, x, radius), _within(own, own_high, x, radius)
                 total += psi[own_high - own_low]
