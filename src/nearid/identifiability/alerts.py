@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from nearid.alert import Alert
 from nearid.measures.diameter import Diameter
 from nearid.moments import Floats, PairMoments
 from nearid.spectra import cholesky, spectrum
 
 FEW_ROWS = 10
 DUPLICATE = 1e-10
-
-
-@dataclass(frozen=True)
-class Alert:
-    """One caution: a stable code for programs and a sentence for people."""
-
-    code: str
-    message: str
 
 
 def alerts(

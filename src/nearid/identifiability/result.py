@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from nearid.alert import Alert
 from nearid.errors import InputError
-from nearid.identifiability.alerts import Alert
 from nearid.identifiability.efficiency import Efficiency
 from nearid.identifiability.evaluate import Similarities
 from nearid.identifiability.verdict import Verdict

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from nearid import __version__
+from nearid.alert import Alert
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks
@@ -20,7 +21,7 @@ from nearid.engines.open import open_engine
 from nearid.errors import InputError
 from nearid.folds import assign, refuse_constant
 from nearid.groups.ladder import LADDER, UNMIXED, Group, rungs
-from nearid.identifiability.alerts import Alert, alerts
+from nearid.identifiability.alerts import alerts
 from nearid.identifiability.bootstrap import Replicates, bootstrap
 from nearid.identifiability.chance import chance_level
 from nearid.identifiability.efficiency import efficiency

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearid.alert import Alert
 from nearid.arrays import Pair, Rows
 from nearid.engines.base import Engine
 from nearid.folds import FoldMoments
-from nearid.identifiability.alerts import Alert
 from nearid.moments import Floats, Moments, PairMoments
 from nearid.progress import Progress
 from nearid.unmix.ica import fit_ica

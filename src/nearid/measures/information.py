@@ -1,0 +1,21 @@
+"""Entropy and mutual information of discrete codes, in nats."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def entropy(codes: np.ndarray) -> float:
+    """Entropy of integer codes of shape (n,)."""
+    share = np.unique(codes, return_counts=True)[1] / len(codes)
+    return max(0.0, -float(np.sum(share * np.log(share))))
+
+
+def discrete_mutual_information(a: np.ndarray, b: np.ndarray) -> float:
+    """Mutual information of two columns of integer codes, each of shape (n,)."""
+    left, right = (np.unique(codes, return_inverse=True)[1] for codes in (a, b))
+    width = int(right.max()) + 1
+    joint = np.bincount(left * width + right, minlength=(int(left.max()) + 1) * width).reshape(-1, width) / len(left)
+    alone = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    seen = joint > 0
+    return max(0.0, float(np.sum(joint[seen] * np.log(joint[seen] / alone[seen]))))
