@@ -31,7 +31,7 @@ class DCI(FactorRecovery):
     ----------
     disentanglement, completeness, informativeness : float
     chance : ndarray of shape (m,)
-        What informativeness is without latents: the accuracy of the commonest class, or an R2 of 0.
+        What informativeness is without latents: the share of the commonest class, or an R2 of 0.
     per_latent : ndarray of shape (d,)
         Disentanglement of each latent; 0 for one that no predictor used, which has no weight in the mean.
     completeness_per_factor : ndarray of shape (m,)
@@ -94,9 +94,8 @@ def dci(
         mine = fits[at * folds : (at + 1) * folds]
         importance = np.sum([fit.importance for fit in mine], axis=0)
         matrix[:, at] = importance / (importance.sum() or 1.0)
-        error, guess = sum(fit.error for fit in mine), sum(fit.guess for fit in mine)
-        informativeness[at] = 1 - error / (len(x) if factor.discrete else guess)
-        chance[at] = 1 - guess / len(x) if factor.discrete else 0.0
+        informativeness[at] = 1 - sum(fit.error for fit in mine) / sum(fit.worst for fit in mine)
+        chance[at] = np.bincount(factor.codes()).max() / len(x) if factor.discrete else 0.0
     per_latent, per_factor = _concentration(matrix), _concentration(matrix.T)
     weight = matrix.sum(axis=1)
     disentanglement = float(np.sum(per_latent * weight) / weight.sum()) if weight.any() else 0.0
@@ -116,26 +115,29 @@ def dci(
 
 
 class Fit(NamedTuple):
-    """Importances of one fit; its errors in test rows, and those without latents: wrong classes or squared errors."""
+    """Importances of one fit, its error in test rows, and the error that scores 0.
+
+    Errors are counts of wrong classes, of which all rows score 0, or squared errors, of which those of the mean do.
+    """
 
     importance: Floats
     error: float
-    guess: float
+    worst: float
 
 
 def _fit(factor: Factor, x: Floats, test: np.ndarray, train: np.ndarray, model: str, seed: int) -> Fit:
     classes = factor.discrete
-    importance, error, guess = np.zeros(x.shape[1]), 0.0, 0.0
+    importance, error, worst = np.zeros(x.shape[1]), 0.0, 0.0
     for y in [factor.codes()] if classes else factor.columns.T:
         made = predict(model, x[train], y[train], x[test], classes=classes, random_state=seed)
         importance += made.importance
         if classes:
             error += float(np.sum(made.values != y[test]))
-            guess += float(np.sum(y[test] != np.argmax(np.bincount(y[train]))))
+            worst += float(np.sum(test))
         else:
             error += float(np.sum((made.values - y[test]) ** 2))
-            guess += float(np.sum((y[test] - y[train].mean()) ** 2))
-    return Fit(importance, error, guess)
+            worst += float(np.sum((y[test] - y[train].mean()) ** 2))
+    return Fit(importance, error, worst)
 
 
 def _concentration(importances: Floats) -> Floats:

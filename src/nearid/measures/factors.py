@@ -260,8 +260,8 @@ def _text(name: str, values: np.ndarray, kind: str | None) -> Factor:
             )
     if kind not in (None, "categorical"):
         raise InputError(
-            f"The factor {name!r} is given as {kind} but holds text such as {values[0]!r}. Give numbers, or leave the "
-            "kind out to have it categorical."
+            f"The factor {name!r} is given as {kind} but holds text such as {str(values[0])!r}. Give numbers, or leave "
+            "the kind out to have it categorical."
         )
     return _categorical(name, values.astype(np.str_), kind is None)
 
