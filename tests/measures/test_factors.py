@@ -58,10 +58,8 @@ def test_bins_are_those_of_a_histogram(rng):
 
 
 def test_constant_factors_are_left_out_and_told(rng):
-    found = open_factors(
-        {"a": rng.normal(size=9), "still": np.full(9, 0.1), "one": ["x"] * 9, "turn": [0, 360, 720] * 3},
-        periods={"turn": 360},
-    )
+    still = {"still": np.full(9, 0.1), "one": ["x"] * 9, "turn": [0, 360, 720] * 3}
+    found = open_factors({"a": rng.normal(size=9), **still}, periods={"turn": 360})
     assert found.names == ("a",) and codes_of(found.alerts) == ["constant_factor"] * 3
     assert "'still'" in found.alerts[0].message
     with pytest.raises(InputError, match="Every factor of factors is constant"):
