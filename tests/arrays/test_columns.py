@@ -56,6 +56,19 @@ def test_plain_arrays_are_named_by_place(tmp_path: Path) -> None:
         assert list(columns.values) == ["0", "1"] and columns.values["1"].tolist() == [1, 3, 5]
 
 
+def test_a_parquet_file_of_lists_is_rows(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pa.table({"v": [[1.0, 2.0], [3.0, 4.0]]}), tmp_path / "f.parquet")
+    assert list(open_columns(tmp_path / "f.parquet").values) == ["0", "1"]
+
+
+def test_integers_beyond_float64_are_rounded(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text(f"a\n{2**60 + 1}\n2\n")
+    assert open_columns(tmp_path / "f.csv").values["a"].tolist() == [2.0**60, 2]
+
+
 def test_missing_cells_are_seen(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_text("a,b\n1,true\n,\n")
     columns = open_columns(tmp_path / "f.csv")

@@ -34,6 +34,12 @@ def test_sources_are_modular_and_mixtures_are_not(rng):
     assert modularity(np.hstack([u, u]), u).value > 0.999
 
 
+def test_few_rows_in_which_noise_looks_modular_are_told(rng):
+    u = np.column_stack([rng.integers(0, 2, 200), rng.normal(size=200)])
+    found = modularity(rng.normal(size=(200, 3)), u)
+    assert found.value > 0.9 and codes_of(found.alerts) == ["few_rows"] * 2
+
+
 def test_latents_that_tell_nothing_are_left_out_and_told(rng):
     u = grid(rng)
     found = modularity(np.hstack([u, np.ones((3000, 1))]), u)

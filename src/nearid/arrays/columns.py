@@ -66,8 +66,9 @@ def named_columns(
     """The columns of a source that names them, or None."""
     if key is not None:
         return None
-    if isinstance(source, str | os.PathLike) and Path(source).is_file():
-        return _file(Path(source), ids)
+    if isinstance(source, str | os.PathLike):
+        path = Path(source).expanduser()
+        return _file(path, ids) if path.is_file() else None
     if is_a(source, "pandas", "DataFrame"):
         return _frame(source, name or "table", ids)
     if isinstance(source, dict) and source:
@@ -87,6 +88,8 @@ def _file(path: Path, ids: str | None) -> Columns | None:
 
         with damage_told(path.name, "parquet file"):
             declared = pyarrow.parquet.ParquetFile(whole)
+            if any(pyarrow.types.is_nested(field.type) for field in declared.schema_arrow):
+                return None
             size = declared.metadata.num_rows * declared.metadata.num_columns * 8
             check_memory(path.name, 2 * size, "Write the columns that are needed to a smaller file.")
             table = declared.read()
@@ -148,7 +151,7 @@ def _values(column: Any) -> np.ndarray:
 
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
-        return np.asarray(column.cast(pa.float64()).to_numpy())
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
     return np.asarray(column) if pa.types.is_boolean(kind) and not column.null_count else _objects(column.to_pylist())
 
 

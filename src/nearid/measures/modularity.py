@@ -35,6 +35,9 @@ def modularity(latents: object, factors: object, *, bins: int = BINS, drop_nonfi
     With t the largest mutual information of a latent, modularity is 1 - sum of the squares of the others / (t^2 (m -
     1)). Latents and continuous factors are cut into bins of equal width, as for `mig`.
 
+    It says nothing of how much a latent tells: with few rows noise has most information in common with the factor of
+    the most levels, and looks modular. Read it beside `explicitness`, and heed the alert on few rows.
+
     Parameters
     ----------
     latents : array, tensor, path or Rows, of shape (n, d)
