@@ -80,6 +80,10 @@ def test_refused(tmp_path: Path) -> None:
         open_columns({"a": [1, 2], "b": [1, 2, 3]})
     with pytest.raises(InputError, match=r"'a' of table has shape \(2, 1\)"):
         open_columns({"a": [[1], [2]]})
+    with pytest.raises(InputError, match=r"table has 1 rows, but at least 2"):
+        open_columns({"a": [1]})
+    with pytest.raises(InputError, match=r"ids of table have shape \(3,\), but one id for each of its 2 rows"):
+        open_columns({"a": [1, 2]}, ids=["x", "y", "z"])
     (tmp_path / "f.csv").write_text("a,a\n1,2\n3,4\n")
     with pytest.raises(InputError, match=r"several columns named 'a'"):
         open_columns(tmp_path / "f.csv")

@@ -41,6 +41,14 @@ def test_splits_with_one_fold_are_all_rows(rng):
     assert found.splits(lambda train, test: (train.n, test.n)) == [(40, 10)] * 5
 
 
+def test_named_columns_that_do_not_fit_are_refused(rng):
+    z = rng.normal(size=(20, 2))
+    with pytest.raises(InputError, match="columns of factors differ in length"):
+        gathered(z, {"a": np.arange(20.0), "b": np.arange(19.0)})
+    with pytest.raises(InputError, match="latents has 20 rows and factors has 19"):
+        gathered(z, {"a": np.arange(19.0)})
+
+
 def test_too_many_rows_dropped_is_refused(rng):
     z = rng.normal(size=(20, 2))
     z[:18] = np.nan

@@ -41,12 +41,20 @@ def open_columns(source: Any, *, key: str | None = None, ids: Any = None, name: 
     key, ids, name
         As of `open_rows`.
     """
+    table = named_columns(source, key=key, ids=ids, name=name)
+    if table is not None:
+        return table
+    rows = open_rows(source, key=key, ids=ids, name=name)
+    block = rows.read(0, rows.shape[0])
+    return Columns(rows.name, {str(at): block[:, at] for at in range(rows.shape[1])}, rows.ids, rows.notes)
+
+
+def named_columns(source: Any, *, key: str | None = None, ids: Any = None, name: str | None = None) -> Columns | None:
+    """The columns of a source that names them; None for rows of numbers, which are left to `open_rows`."""
     by_name = ids if isinstance(ids, str) else None
-    table = named_columns(source, key, by_name, name)
+    table = None if key is not None else _named(source, by_name, name)
     if table is None:
-        rows = open_rows(source, key=key, ids=ids, name=name)
-        block = rows.read(0, rows.shape[0])
-        return Columns(rows.name, {str(at): block[:, at] for at in range(rows.shape[1])}, rows.ids, rows.notes)
+        return None
     for column, values in table.values.items():
         if values.ndim != 1:
             raise InputError(
@@ -56,16 +64,13 @@ def open_columns(source: Any, *, key: str | None = None, ids: Any = None, name: 
     if len(set(sizes.values())) != 1:
         raise InputError(f"The columns of {table.name} differ in length: {sizes}. Give one value per row in each.")
     n = next(iter(sizes.values()))
+    if n < 2:
+        raise InputError(f"{table.name} has {n} rows, but at least 2 rows are needed: give one row per sample.")
     given = table.ids if ids is None or by_name is not None else ids
     return table._replace(name=name or table.name, ids=None if given is None else row_ids(table.name, given, n))
 
 
-def named_columns(
-    source: Any, key: str | None = None, ids: str | None = None, name: str | None = None
-) -> Columns | None:
-    """The columns of a source that names them, or None."""
-    if key is not None:
-        return None
+def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
     if isinstance(source, str | os.PathLike):
         path = Path(source).expanduser()
         return _file(path, ids) if path.is_file() else None
