@@ -12,7 +12,8 @@ Data:
 
 Every answer is judged by the same code in float64: the relative projected gradient and the contrast
 J = sum |E G(y_i) - E G(Gaussian)|, and with known sources the mean matched |correlation| (MCC). Peers keep their
-defaults (200 iterations, their own tolerance). `--log` keeps each finished run, and runs found there are not repeated.
+defaults (200 iterations, their own tolerance). `--log` keeps each finished run, and runs found there
+are not repeated: begin a new log when the code changes.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def compare(data: str, n: int, k: int, peers: list[str], seeds: int, log: Path |
         x, s = (patches(seed=seed), None) if data == "patches" else mixed(n, k, seed, BEND[data])
         base: dict[str, Any] | None = None
         for name in ["nearid", *peers]:
-            key = {"data": data, "shape": list(x.shape), "seed": seed, "run": name}
+            key = {"data": data, "shape": list(x.shape), "seed": seed, "run": name, "tol": TOL[data]}
             found = next((r for r in known if key.items() <= r.items()), None)
             if found is None:
                 function, dtype = RUNS[name]

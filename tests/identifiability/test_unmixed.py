@@ -10,6 +10,7 @@ from sklearn.decomposition import FastICA
 
 import nearid.identifiability.unmixed as room
 from nearid import compare
+from nearid.engines.local import LOCAL
 from nearid.folds import assign
 
 
@@ -254,5 +255,5 @@ def test_progress_is_told(rng):
 
     s = sources(rng, n=300, d=3)
     pair, fold = pair_rows(open_rows(s), open_rows(-s)), assign(300, 4, 0)
-    room.Unmixer(0, stage).unmix(pair, fold, fold_moments(pair, fold, 4))
+    room.Unmixer(0, LOCAL, stage).unmix(pair, fold, fold_moments(pair, fold, 4))
     assert stages["unmixing without each fold"] == 4 and stages["unmixing"] > 4

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import nearid
 from nearid.unmix.contrast import CONTRASTS
-from nearid.unmix.diagnostics import Diagnostics, cautions, flattest, gaussian_test
+from nearid.unmix.diagnostics import Diagnostics, cautions, curvature, gaussian_test
 from nearid.unmix.linear import IdentifiabilityWarning, RankWarning
 
 
@@ -59,11 +60,12 @@ def test_the_curvature_is_the_second_derivative_along_a_rotation(rng):
         turned[:, j] = np.cos(angle) * y[:, j] - np.sin(angle) * y[:, i]
         return signs @ np.log(np.cosh(turned)).mean(axis=0)
 
-    found, h = flattest(bends, pull, signs), 1e-3
+    (found, typical), h = curvature(bends, pull, signs), 1e-3
+    assert typical == found[1][2]
     assert len(found) == 3 and [c[2] for c in found] == sorted(c[2] for c in found)
-    for i, j, curvature in found:
+    for i, j, bend in found:
         second = (value(i, j, h) - 2 * value(i, j, 0) + value(i, j, -h)) / h**2
-        assert curvature == pytest.approx(second, rel=1e-4)
+        assert bend == pytest.approx(second, rel=1e-4)
 
 
 def test_p_values_fall_beyond_what_a_search_reaches():
@@ -86,21 +88,10 @@ def test_warnings_are_typed(rng):
         nearid.ICA(max_passes=3).fit(rng.laplace(size=(60, 10)))
 
 
-def test_a_saddle_is_told():
-    told = cautions(
-        converged=True,
-        passes=5,
-        gradient=1e-5,
-        tol=1e-4,
-        rows=1000,
-        columns=2,
-        rank=2,
-        asked=2,
-        gaussian=np.array([False, False]),
-        curvature=[(0, 1, -0.1)],
-        stability=None,
-    )
-    assert [c.kind for c in told] == ["saddle"]
+def test_a_saddle_is_told(rng):
+    found = fitted(rng.laplace(size=(2000, 2))).diagnostics_
+    assert [c.kind for c in cautions(found, 2)] == []
+    assert [c.kind for c in cautions(replace(found, curvature=[(0, 1, -0.1)]), 2)] == ["saddle"]
 
 
 def test_round_trip_as_plain_data(rng):

@@ -1,5 +1,8 @@
 """Whitening and ICA in scikit-learn's hands, on known sources, on files, and the same bytes every time."""
 
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -9,16 +12,17 @@ from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import nearid
 import nearid.engines.local as local
 from nearid import ICA, InputError, Whitening
-from nearid.unmix.linear import RankWarning
+from nearid.unmix.linear import IdentifiabilityWarning, RankWarning
 
 
 @parametrize_with_checks([Whitening(), Whitening(form="zca"), ICA(), ICA(whiten=False)])
 def test_scikit_learns_common_checks(estimator, check):
     with warnings.catch_warnings():
         # The checks fit few rows, noise and copies of columns; that this is said is tested below.
-        warnings.simplefilter("ignore", (RankWarning, ConvergenceWarning))
+        warnings.simplefilter("ignore", (RankWarning, ConvergenceWarning, IdentifiabilityWarning))
         check(estimator)
 
 
@@ -111,3 +115,57 @@ def test_wrong_components_are_refused(mixed):
         ICA().fit(mixed[1]).inverse_transform(np.ones((2, 3)))
     with pytest.raises(InputError, match="nothing to unmix"):
         ICA().fit(np.ones((50, 2)))
+
+
+def test_the_same_bytes_whatever_the_threads_of_blas(tmp_path):
+    script = """
+import sys, warnings, numpy as np, nearid
+warnings.simplefilter("ignore")
+x = np.random.default_rng(0).laplace(size=(2000, 200)).astype(np.float32)
+np.save(sys.argv[1], nearid.ICA(max_passes=4).fit(x).components_)
+np.save(sys.argv[2], nearid.Whitening().fit(x).components_)
+"""
+    found = []
+    for threads in ("1", "2"):
+        names = [str(tmp_path / f"{kind}{threads}.npy") for kind in "iw"]
+        # The nearid under test, wherever another may be installed.
+        env = {**os.environ, "OPENBLAS_NUM_THREADS": threads, "PYTHONPATH": os.path.dirname(nearid.__path__[0])}
+        subprocess.run([sys.executable, "-c", script, *names], env=env, check=True)
+        found.append([np.load(name).tobytes() for name in names])
+    assert found[0] == found[1]
+
+
+def test_rounding_of_single_precision_is_no_direction(rng):
+    s = rng.laplace(size=(3000, 4))
+    x = (s @ rng.normal(size=(4, 6)) + 1e4).astype(np.float32)
+    with pytest.warns(RankWarning, match="6 columns have rank 4"):
+        found = ICA().fit(x)
+    assert found.rank_ == 4 and found.converged_
+    with pytest.raises(InputError, match="varies by more than the rounding"):
+        Whitening().fit((1e4 + 1e-4 * s).astype(np.float32) + np.float32(0.001) * (s > 2))
+    with pytest.warns(RankWarning, match="3 columns have rank 3"):
+        Whitening(7).fit(s[:, :3])
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_columns_in_another_order_are_refused(rng, tmp_path, suffix):
+    import pandas as pd
+
+    frame = pd.DataFrame(rng.laplace(size=(500, 3)), columns=["a", "b", "c"])
+    write = {".parquet": lambda f, path: f.to_parquet(path), ".csv": lambda f, path: f.to_csv(path, index=False)}[
+        suffix
+    ]
+    write(frame, tmp_path / f"x{suffix}")
+    write(frame[["b", "a", "c"]], tmp_path / f"turned{suffix}")
+    ICA().fit(tmp_path / f"x{suffix}").save(tmp_path / "m")
+    again = ICA.load(tmp_path / "m")
+    assert again.input_["columns"] == ["a", "b", "c"]
+    np.testing.assert_allclose(again.transform(tmp_path / f"x{suffix}"), again.transform(frame), atol=1e-12)
+    with pytest.raises(InputError, match=r"Column 0 of turned.* is 'b', but 'a' was fitted there"):
+        again.transform(tmp_path / f"turned{suffix}")
+    with pytest.raises(ValueError, match="feature names"):
+        again.transform(frame[["b", "a", "c"]])
+    # Rows without names are taken as they come, and a fit to them forgets the names.
+    assert again.transform(tmp_path / f"x{suffix}").shape == (500, 3)
+    np.save(tmp_path / "x.npy", frame.to_numpy())
+    assert not hasattr(again.fit(tmp_path / "x.npy"), "feature_names_in_")

@@ -164,3 +164,24 @@ def test_the_input_is_not_among_the_outputs(tmp_path):
         with pytest.raises(InputError, match="would damage the input"):
             refuse_input(folder, str(source))
     refuse_input(out, str(out / "x.npy"))
+
+
+def test_a_search_that_ran_out_of_passes_goes_on(x, tmp_path):
+    found, _ = run(tmp_path / "out", x, max_passes=3)
+    assert not found.converged_ and (tmp_path / "out" / "checkpoint.safetensors").exists()
+    with pytest.raises(InputError, match="goes on with a search that ran out of passes"):
+        run(tmp_path / "out", x)
+    again, said = run(tmp_path / "out", x, overwrite=True)
+    assert again.converged_ and "after 3 passes" in said[0]
+    assert not (tmp_path / "out" / "checkpoint.safetensors").exists()
+    np.testing.assert_allclose(again.components_, ICA(tol=1e-6, dtype="float64").fit(x).components_, atol=1e-5)
+
+
+def test_old_components_stay_where_there_is_no_room_for_new_ones(x, tmp_path, monkeypatch):
+    run(tmp_path / "out", x)
+    before = sorted(os.listdir(tmp_path / "out"))
+    usage = type("Usage", (), {"free": 10})
+    monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
+    with pytest.raises(InputError, match="of disk space"):
+        run(tmp_path / "out", x, overwrite=True, random_state=1)
+    assert sorted(os.listdir(tmp_path / "out")) == before

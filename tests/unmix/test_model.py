@@ -224,3 +224,18 @@ def test_where_no_model_can_be_written(ica, tmp_path):
         ica.save(tmp_path / "file")
     with pytest.raises(InputError, match="There is no folder"):
         ica.save(tmp_path / "no" / "model")
+
+
+def test_a_model_that_cannot_be_written_leaves_the_old_one(rng, tmp_path, monkeypatch):
+    x = rng.laplace(size=(500, 4))
+    first = ICA(3).fit(x)
+    first.save(tmp_path / "m")
+    other = ICA(np.int64(2), random_state=np.int64(1)).fit(x)
+    with monkeypatch.context() as broken:
+        broken.setattr(type(other.diagnostics_), "to_dict", lambda self: {"not": {"json"}})
+        with pytest.raises(TypeError):
+            other.save(tmp_path / "m")
+    np.testing.assert_array_equal(ICA.load(tmp_path / "m").components_, first.components_)
+    other.save(tmp_path / "m")
+    again = ICA.load(tmp_path / "m")
+    assert (again.n_components, again.random_state) == (2, 1)

@@ -96,7 +96,7 @@ class Failing(Rows):
 def test_after_a_failure_the_old_file_is_there_and_nothing_else(fitted, x, tmp_path, name):
     fitted.transform_to(x, tmp_path / name)
     before = read(tmp_path / name)
-    with pytest.raises(InputError, match="Could not read failing: Input/output error"):
+    with pytest.raises(InputError, match="failing could not be read: Input/output error"):
         fitted.transform_to(Failing(x), tmp_path / name, overwrite=True)
     assert os.listdir(tmp_path) == [name]
     np.testing.assert_array_equal(read(tmp_path / name), before)
@@ -150,3 +150,15 @@ def test_wrong_widths_are_told(x, tmp_path):
         fitted.transform_to(open_rows(x[:, :4]), tmp_path / "y.npy")
     with pytest.raises(InputError, match="3 components a row"):
         fitted.transform_to(x, tmp_path / "y.npy", inverse=True)
+
+
+def test_ids_are_never_those_of_other_rows(fitted, x, tmp_path):
+    named = open_rows(x, ids=np.arange(len(x)))
+    (tmp_path / "y.ids.npy").write_bytes(b"mine")
+    with pytest.raises(InputError, match=r"y\.ids\.npy exists already"):
+        fitted.transform_to(named, tmp_path / "y.npy")
+    assert (tmp_path / "y.ids.npy").read_bytes() == b"mine"
+    fitted.transform_to(named, tmp_path / "y.npy", overwrite=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.ids.npy"), np.arange(len(x)))
+    fitted.transform_to(x[:500], tmp_path / "y.npy", overwrite=True)
+    assert sorted(os.listdir(tmp_path)) == ["y.npy"]

@@ -86,7 +86,7 @@ def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
 def _file(path: Path, ids: str | None) -> Columns | None:
     suffix, whole = file_suffix(path), os.path.abspath(path)
     if suffix in (".csv", ".tsv", ".csv.gz", ".tsv.gz"):
-        table, notes = read_text(whole, path.name, ids)
+        table, _, notes = read_text(whole, path.name, ids)
         return _table(path.name, table, ids, plain_ids, set(), notes)
     if suffix == ".parquet":
         import pyarrow.parquet

@@ -23,7 +23,7 @@ def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRo
     import pyarrow as pa
 
     refuse_key(name, key)
-    table, notes = read_text(path, name, ids)
+    table, has_header, notes = read_text(path, name, ids)
     names = table.column_names
     columns = [_column(label, column) for label, column in zip(names, table.columns, strict=True)]
     id_at = id_position(name, names, ids)
@@ -33,18 +33,21 @@ def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRo
     for at, position in enumerate(chosen.positions):
         array[:, at] = table.column(position).cast(pa.float64()).to_numpy()
     id_values = None if id_at is None else plain_ids(table.column(id_at))
-    return MemoryRows(name, array, id_values, notes + chosen.notes)
+    rows = MemoryRows(name, array, id_values, notes + chosen.notes)
+    if has_header:
+        rows.columns = tuple(names[at] for at in chosen.positions)
+    return rows
 
 
-def read_text(path: str, name: str, ids: str | None) -> tuple[Any, tuple[str, ...]]:
-    """All columns of a file of text as a pyarrow table, and notes on its header."""
+def read_text(path: str, name: str, ids: str | None) -> tuple[Any, bool, tuple[str, ...]]:
+    """All columns of a file of text as a pyarrow table, whether its first line names them, and notes on that."""
     import pyarrow as pa
 
     delimiter = "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
     try:
         check_memory(name, 2 * _text_size(path), "Save it as .parquet or .npy, which are read block by block.")
         has_header, notes = _header(path, name, delimiter)
-        return _read_table(path, delimiter, has_header, ids), notes
+        return _read_table(path, delimiter, has_header, ids), has_header, notes
     except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         first_line = str(error).partition("\n")[0].strip().rstrip(".")
         if os.path.getsize(path) == 0:

@@ -29,6 +29,7 @@ class FrameRows(Rows):
         )
         self._frame = frame
         self._positions = chosen.positions
+        self.columns = tuple(str(frame.columns[at]) for at in chosen.positions)
 
     def _read(self, start: int, stop: int) -> np.ndarray:
         return self._to_numpy(self._frame.iloc[start:stop, self._positions])

@@ -48,6 +48,8 @@ class ParquetRows(Rows):
             stored = np.result_type(*(_stored(schema.field(at).type) for at in chosen.positions))
         label = name if self._list is None else f"{name}:{self._list}"
         super().__init__(label, (self._metadata.num_rows, width), stored, row_ids, notes)
+        if self._list is None:
+            self.columns = tuple(self._columns)
         sizes = [self._metadata.row_group(at).num_rows for at in range(self._metadata.num_row_groups)]
         self._edges = np.concatenate([[0], np.cumsum(sizes)])
         if self._edges[-1] != self.shape[0] or min(sizes) < 0:

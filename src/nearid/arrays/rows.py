@@ -2,6 +2,8 @@
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -31,12 +33,15 @@ class Rows(ABC):
 
     Attributes
     ----------
+    columns : tuple of str or None
+        Names of the columns, where the source has them.
     dtype : numpy.dtype
         What `read` and `take` deliver: float32 for floats of up to 32 bits, float64 for everything else.
     """
 
     # Rows that `take` may read at once: a subclass sets the number its storage decodes together.
     window = 1024
+    columns: tuple[str, ...] | None = None
 
     def __init__(
         self,
@@ -73,7 +78,8 @@ class Rows(ABC):
         """Rows `start` to `stop` as an array of shape (stop - start, d); it may be a read-only view."""
         if not 0 <= start <= stop <= self.shape[0]:
             raise IndexError(f"Rows {start} to {stop} were asked of {self.name}, which has {self.shape[0]} rows.")
-        return np.asarray(self._read(start, stop), dtype=self.dtype)
+        with self._told():
+            return np.asarray(self._read(start, stop), dtype=self.dtype)
 
     def take(self, indices: np.ndarray) -> np.ndarray:
         """Rows at `indices` in the order given, as an array of shape (len(indices), d)."""
@@ -89,7 +95,16 @@ class Rows(ABC):
                 f"Row {indices.min() if indices.min() < 0 else indices.max()} was asked of {self.name}, "
                 f"which has rows 0 to {self.shape[0] - 1}."
             )
-        return np.asarray(self._take(indices), dtype=self.dtype)
+        with self._told():
+            return np.asarray(self._take(indices), dtype=self.dtype)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn what the system says of a file that is gone or out of reach into a sentence."""
+        try:
+            yield
+        except OSError as error:
+            raise InputError(f"{self.name} could not be read: {error.strerror or error}.") from error
 
     def fingerprint(self) -> str:
         """16 hex digits that follow from the shape, the dtype and up to 256 evenly spaced rows."""

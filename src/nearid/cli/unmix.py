@@ -16,18 +16,19 @@ def unmix(
     source: Annotated[str, typer.Argument(metavar="X", help="File with one row per example.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the components and the model.")],
     components: Annotated[
-        int | None, typer.Option(help="Leading principal directions to unmix; all that exist by default.")
+        int | None, typer.Option(min=1, help="Leading principal directions to unmix; all that exist by default.")
     ] = None,
     whiten: Annotated[
         bool, typer.Option("--whiten/--no-whiten", help="Whiten first; otherwise only rotate the centred rows.")
     ] = True,
     contrast: Annotated[Literal["logcosh", "exp", "cube"], typer.Option(help="What is non-Gaussian.")] = "logcosh",
     tol: Annotated[float, typer.Option(help="Relative projected gradient to stop at.")] = 1e-4,
-    max_passes: Annotated[int, typer.Option(help="Passes over the rows at most.")] = 500,
+    max_passes: Annotated[int, typer.Option(min=1, help="Passes over the rows at most.")] = 500,
     stability: Annotated[
-        int, typer.Option(help="Fits from other starts to halves of the rows, to see which components are stable.")
+        int,
+        typer.Option(min=0, help="Fits from other starts to halves of the rows, to see which components are stable."),
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the first rotation.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the first rotation.")] = 0,
     engine: EngineOption = EngineName.local,
     scheduler: SchedulerOption = None,
     form: Annotated[Literal["npy", "zarr"], typer.Option("--format", help="Format of the components.")] = "npy",
@@ -53,10 +54,13 @@ def unmix(
     from nearid.unmix.estimators import ICA
     from nearid.unmix.job import left_behind, refuse_input, unmix_into
 
-    if report is not None:
-        check_report(report)
     rows = open_rows(source, key=key, ids=ids)
     refuse_input(out, source)
+    if report is not None:
+        # A page may go into the folder that is made for the rest.
+        check_report(out.parent / report.name if report.parent == out and not out.exists() else report)
+    for note in rows.notes:
+        typer.echo(note, err=True)
     ica = ICA(
         components,
         whiten=whiten,

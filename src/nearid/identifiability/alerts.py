@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from nearid.alert import Alert
+from nearid.alerts import Alert
 from nearid.measures.diameter import Diameter
 from nearid.moments import Floats, PairMoments
 from nearid.spectra import cholesky, spectrum

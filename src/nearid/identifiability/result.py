@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.alert import Alert
+from nearid.alerts import Alert
 from nearid.errors import InputError
 from nearid.identifiability.efficiency import Efficiency
 from nearid.identifiability.evaluate import Similarities

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nearid import __version__
-from nearid.alert import Alert
+from nearid.alerts import Alert
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks
@@ -125,9 +125,9 @@ def compare(
     key, ids : optional
         Entry of a file with several, and its id column; for arrays `ids` is a sequence with one id array per run.
     engine : {"local", "dask"}, address or Engine, optional
-        Where the moments are gathered: this process by default, a Dask cluster of this machine's cores, or the cluster
-        of the scheduler at an address such as "tcp://127.0.0.1:8786". The other passes run in this process. The result
-        is the same.
+        Where the moments are gathered and ICA is fitted: this process by default, a Dask cluster of this machine's
+        cores, or the cluster of the scheduler at an address such as "tcp://127.0.0.1:8786". The other passes run in
+        this process. The result is the same.
     progress : bool, default=False
         Draw progress bars on stderr.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearid.alert import Alert
+from nearid.alerts import Alert
 from nearid.arrays import Pair, Rows
 from nearid.engines.base import Engine
 from nearid.folds import FoldMoments

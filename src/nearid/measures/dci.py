@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearid.alert import Alert
+from nearid.alerts import Alert
 from nearid.engines.local import ordered_map
 from nearid.folds import assign
 from nearid.measures.factors import Factor, load_pair

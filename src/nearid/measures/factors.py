@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nearid.alert import Alert
+from nearid.alerts import Alert
 from nearid.arrays import Columns, Rows, first_nonfinite, nonfinite, open_columns, open_rows, pair_rows
 from nearid.arrays.check import is_numeric
 from nearid.arrays.choose import not_found

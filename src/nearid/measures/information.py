@@ -1,22 +1,37 @@
-"""Entropy and mutual information of discrete codes, in nats."""
+"""Entropy and mutual information of discrete variables, in nats, from counts."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.integer]
 
 
-def entropy(codes: np.ndarray) -> float:
-    """Entropy of integer codes of shape (n,)."""
-    share = np.unique(codes, return_counts=True)[1] / len(codes)
-    return max(0.0, -float(np.sum(share * np.log(share))))
+def entropy(codes: Codes) -> float:
+    """Entropy of a discrete variable.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        Values from 0 on.
+    """
+    counts = np.bincount(codes)
+    shares = counts[counts > 0] / len(codes)
+    return max(0.0, -float(np.sum(shares * np.log(shares))))
 
 
-def discrete_mutual_information(a: np.ndarray, b: np.ndarray) -> float:
-    """Mutual information of two columns of integer codes, each of shape (n,)."""
-    left, right = (np.unique(codes, return_inverse=True)[1] for codes in (a, b))
-    width = int(right.max()) + 1
-    joint = np.bincount(left * width + right, minlength=(int(left.max()) + 1) * width).reshape(-1, width)
-    alone = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-    seen = joint > 0
-    # Counts are exact, so that independent tables give 0 and not what rounding leaves of it.
-    return max(0.0, float(np.sum(joint[seen] * np.log(len(left) * joint[seen] / alone[seen])) / len(left)))
+def discrete_mutual_information(a: Codes, b: Codes) -> float:
+    """Mutual information of two discrete variables.
+
+    Parameters
+    ----------
+    a, b : ndarray of int of shape (n,)
+        Values from 0 on.
+    """
+    width = int(b.max()) + 1
+    # The pairs are counted among those that occur: a table of all of them could be larger than memory.
+    pairs, joint = np.unique(a.astype(np.int64) * width + b, return_counts=True)
+    alone = np.bincount(a)[pairs // width] * np.bincount(b)[pairs % width]
+    # Counts are exact, so that independent variables give 0 and not what rounding leaves of it.
+    return max(0.0, float(np.sum(joint * np.log(len(a) * joint / alone)) / len(a)))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nearid.alert import Alert
+from nearid.alerts import Alert
 from nearid.arrays import Pair, open_rows, pair_rows
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL

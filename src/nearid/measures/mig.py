@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearid.alert import Alert
+from nearid.alerts import Alert
 from nearid.errors import InputError
 from nearid.measures.factors import BINS, Factors, binned, load_pair
 from nearid.measures.information import discrete_mutual_information, entropy

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearid.alert import Alert
+from nearid.alerts import Alert
 from nearid.errors import InputError
 from nearid.folds import assign
 from nearid.measures.factors import BINS, load_pair

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearid.alert import Alert
+from nearid.alerts import Alert
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL
 from nearid.groups.fits import fit_linear

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nearid.alert import Alert
+from nearid.alerts import Alert
 from nearid.moments import Floats
 
 

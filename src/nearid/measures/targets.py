@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from nearid.alert import Alert
+from nearid.alerts import Alert
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.columns import named_columns
 from nearid.engines.base import Engine

@@ -41,8 +41,13 @@ def conclusion(ica: ICA) -> str:
     d = ica.diagnostics_
     gaussian = int(np.sum(d.gaussian))
     apart = f"{gaussian} of them cannot be told from Gaussian" if gaussian else "none of them Gaussian"
-    ended = f"found in {d.passes} passes" if d.converged else f"not settled after {d.passes} passes"
-    return f"{d.components} components, {ended}; {apart}"
+    ended = f"found in {counted(d.passes, 'pass', 'passes')}" if d.converged else f"not settled after {d.passes} passes"
+    return f"{counted(d.components, 'component', 'components')}, {ended}; {apart}"
+
+
+def counted(n: int, one: str, many: str) -> str:
+    """A number of things."""
+    return f"{n} {one if n == 1 else many}"
 
 
 def facts(ica: ICA) -> list[tuple[str, str]]:
@@ -74,9 +79,13 @@ def _leading(ica: ICA, width: int) -> Table:
         box=SIMPLE_HEAD,
         padding=(0, 1) if width >= WIDE else (0, 0, 0, 1),
     )
-    for name in ("component", "non-Gaussianity", "z", "kind", "largest in column"):
+    stable = [] if d.stability is None else ["stability"]
+    for name in ("component", "non-Gaussianity", "z", "kind", *stable, "largest in column"):
         table.add_column(name, justify="left" if name == "kind" else "right", no_wrap=True)
+    names = ica.input_.get("columns") or range(d.columns)
     column = np.abs(ica.mixing_).argmax(axis=0)
     for i, kind in enumerate(d.kinds[:shown]):
-        table.add_row(str(i), number(float(d.nongaussianity[i])), f"{d.z[i]:.1f}", kind, str(column[i]))
+        again = [] if d.stability is None else [f"{d.stability[i]:.3f}"]
+        largest = escape(str(names[column[i]]))
+        table.add_row(str(i), number(float(d.nongaussianity[i])), f"{d.z[i]:.1f}", kind, *again, largest)
     return table

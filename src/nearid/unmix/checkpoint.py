@@ -12,7 +12,7 @@ import numpy as np
 
 from nearid.errors import InputError
 from nearid.unmix.solver import Checkpoint
-from nearid.unmix.store import check_size, read_metadata, read_tensors, write_tensors
+from nearid.unmix.store import check_size, packed, read_metadata, read_tensors, write_bytes
 
 FORMAT = "1"
 STAGES = ("climb", "fixed point", "descend")
@@ -59,7 +59,7 @@ class Keeper:
         last, self._last = self._last, None
         metadata = {"nearid_checkpoint": FORMAT, "identity": json.dumps(self.identity), "stage": last.stage}
         tensors = {"rotation": last.rotation, "signs": last.signs, "gradients": np.asarray(last.gradients)}
-        write_tensors(self.path, tensors, metadata)
+        write_bytes(self.path, packed(tensors, metadata))
         self._written = time.monotonic()
 
     def remove(self) -> None:

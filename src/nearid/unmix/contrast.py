@@ -50,6 +50,10 @@ class Contrast:
     spread: float
     reach: float
 
+    def values(self, y: Floats) -> Floats:
+        """G of every entry."""
+        return _each(self.evaluate, y)
+
 
 def _column_sums(rows: Floats) -> Floats:
     return np.asarray(np.sum(rows, axis=0, dtype=np.float64))
@@ -103,6 +107,11 @@ def _radial(y: Floats, with_values: bool) -> Evaluated:
     return Evaluated(y * weights[:, None], np.zeros(k), np.zeros(k))
 
 
+def _each(evaluate: Callable[[Floats, bool], Evaluated], y: Floats) -> Floats:
+    # Sums over one row are the entries themselves.
+    return evaluate(y.reshape(1, -1), True).values.reshape(y.shape)
+
+
 def _contrast(
     name: str, evaluate: Callable[[Floats, bool], Evaluated], slope: Callable[[Floats], Floats], heavy: int
 ) -> Contrast:
@@ -110,7 +119,7 @@ def _contrast(
     v, weights = np.polynomial.hermite_e.hermegauss(120)
     weights = weights / weights.sum()
     g = evaluate(v[:, None], False).g[:, 0]
-    values = np.array([evaluate(np.array([[p]]), True).values[0] for p in v])
+    values = _each(evaluate, v)
     mean, bend = float(weights @ values), float(weights @ (values * (v**2 - 1))) / 2
     spread = float(np.sqrt(weights @ (values - mean - bend * (v**2 - 1)) ** 2))
     reach = float(np.sqrt(weights @ (g - 2 * bend * v) ** 2)) / spread

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from nearid.unmix.contrast import Contrast
 LEVEL = 0.01
 # Fewer rows per parameter of the rotation than this, and a good part of the contrast is a fit to noise.
 FEW_ROWS = 5
+# Downward curvature above this share of the median is no rounding.
+SADDLE = 0.01
 # How many of the flattest pairs are listed.
 FLATTEST = 10
-# Matched correlation over restarts below which a component is not the same from fit to fit.
+# Matched correlation with other fits below which a component is not the same from fit to fit.
 UNSTABLE = 0.9
 
 
@@ -62,6 +64,8 @@ class Diagnostics:
     curvature : list of (int, int, float)
         The flattest pairs of components: second derivative of the contrast along the rotation of i into j (a block of
         the Riemannian Hessian). The first is the theorem's mu over single pairs; at 0 or below, it is not settled.
+    typical_curvature : float
+        The median over all pairs; 0 for a single component.
     stability : ndarray of shape (k,) or None
         Mean matched |correlation| with the components of fits from other starts to random halves of the rows.
     cautions : list of Caution
@@ -86,6 +90,7 @@ class Diagnostics:
     super_gaussian: int
     sub_gaussian: int
     curvature: list[tuple[int, int, float]]
+    typical_curvature: float
     stability: Floats | None
     cautions: list[Caution]
 
@@ -121,7 +126,8 @@ class Diagnostics:
 
 def lost_rank(columns: int, rank: int) -> str:
     """A sentence for columns that are combinations of others, or rows too few to tell."""
-    return f"{columns} columns have rank {rank}: only {rank} directions are kept."
+    kept = "one direction is" if rank == 1 else f"{rank} directions are"
+    return f"{columns} columns have rank {rank}: only {kept} kept."
 
 
 def gaussian_test(values: Floats, contrast: Contrast, n: int) -> tuple[Floats, Floats]:
@@ -136,8 +142,15 @@ def gaussian_test(values: Floats, contrast: Contrast, n: int) -> tuple[Floats, F
     return z, np.minimum(2 * np.exp(-(beyond**2) / 2), 1.0)
 
 
-def flattest(bends: Floats, pull: Floats, signs: Floats) -> list[tuple[int, int, float]]:
-    """Pairs of components with the smallest second derivative.
+class Curvature(NamedTuple):
+    """Second derivatives along rotations of pairs: the smallest, and the median of all."""
+
+    flattest: list[tuple[int, int, float]]
+    typical: float
+
+
+def curvature(bends: Floats, pull: Floats, signs: Floats) -> Curvature:
+    """Curvature of the contrast along the rotation of each pair of components.
 
     Parameters
     ----------
@@ -149,60 +162,49 @@ def flattest(bends: Floats, pull: Floats, signs: Floats) -> list[tuple[int, int,
     """
     each = signs[:, None] * (bends - pull[:, None])
     rows, columns = np.triu_indices(len(each), 1)
-    curvature = (each + each.T)[rows, columns]
-    order = np.argsort(curvature, kind="stable")[:FLATTEST]
-    return [(int(rows[o]), int(columns[o]), float(curvature[o])) for o in order]
+    found = (each + each.T)[rows, columns]
+    order = np.argsort(found, kind="stable")[:FLATTEST]
+    pairs = [(int(rows[o]), int(columns[o]), float(found[o])) for o in order]
+    return Curvature(pairs, float(np.median(found)) if len(found) else 0.0)
 
 
-def cautions(
-    *,
-    converged: bool,
-    passes: int,
-    gradient: float,
-    tol: float,
-    rows: int,
-    columns: int,
-    rank: int,
-    asked: int,
-    gaussian: np.ndarray,
-    curvature: list[tuple[int, int, float]],
-    stability: Floats | None,
-) -> Iterator[Caution]:
-    """What a reader should know before trusting the components; `asked` is how many were asked for."""
-    k = len(gaussian)
-    if not converged:
+def cautions(d: Diagnostics, asked: int) -> Iterator[Caution]:
+    """What a reader should know before trusting the components, `asked` of which were asked for."""
+    k = d.components
+    if not d.converged:
         yield Caution(
             "not_converged",
-            f"The search stopped after {passes} passes at a relative gradient of {gradient:.1e} (tol {tol:g}): raise "
-            "max_passes or tol.",
+            f"The search stopped after {d.passes} passes at a relative gradient of {d.gradient:.1e} (tol {d.tol:g}): "
+            "raise max_passes or tol.",
         )
-    if rank < asked:
-        yield Caution("rank", lost_rank(columns, rank))
-    if k > 1 and rows < FEW_ROWS * k * (k - 1) / 2:
+    if d.rank < asked:
+        yield Caution("rank", lost_rank(d.columns, d.rank))
+    if k > 1 and d.rows_per_parameter < FEW_ROWS:
         yield Caution(
             "few_rows",
-            f"{rows} rows are few for the {k * (k - 1) // 2} angles between {k} components: part of what was found is "
-            "noise. More rows, or fewer components, would help.",
+            f"{d.rows} rows are few for the {k * (k - 1) // 2} angles between {k} components: part of what was found "
+            "is noise. More rows, or fewer components, would help.",
         )
-    doubtful = int(np.sum(gaussian))
+    doubtful = int(np.sum(d.gaussian))
     # One Gaussian component is what the others leave over; two or more mix freely.
     if doubtful > 1:
         yield Caution(
             "gaussian",
-            f"{doubtful} of {k} components cannot be told from Gaussian ones with {rows} rows: ICA cannot separate "
+            f"{doubtful} of {k} components cannot be told from Gaussian ones with {d.rows} rows: ICA cannot separate "
             "these from one another.",
         )
-    settled = [c for c in curvature if c[2] <= 0 and not (gaussian[c[0]] and gaussian[c[1]])]
-    if settled:
-        i, j, value = settled[0]
+    least = -SADDLE * d.typical_curvature
+    saddles = [c for c in d.curvature if c[2] < least and not (d.gaussian[c[0]] and d.gaussian[c[1]])]
+    if saddles:
+        i, j, value = saddles[0]
         yield Caution(
             "saddle",
             f"The contrast does not curve upwards along the rotation of component {i} into {j} ({value:.1e}): this is "
             "no optimum. Another seed may find one.",
         )
-    if stability is not None and np.any(stability < UNSTABLE):
+    if d.stability is not None and np.any(d.stability < UNSTABLE):
         yield Caution(
             "unstable",
-            f"{int(np.sum(stability < UNSTABLE))} of {k} components come out differently from other starts and halves "
-            f"of the rows (matched correlation below {UNSTABLE}).",
+            f"{int(np.sum(d.stability < UNSTABLE))} of {k} components come out differently from other starts and "
+            f"halves of the rows (matched correlation below {UNSTABLE}).",
         )

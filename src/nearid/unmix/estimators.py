@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nearid.arrays import Rows, open_rows
+from nearid.engines.local import one_blas_thread
 from nearid.engines.open import open_engine
 from nearid.errors import InputError
 from nearid.folds import row_moments
@@ -76,10 +77,14 @@ class Whitening(LinearUnmixer):
         rows = open_rows(self._rows(X, reset=True))
         with open_engine(self.engine) as engine:
             moments, _ = row_moments(rows, engine=engine)
-        found = fit_whitener(moments, components=self.n_components, form=self.form, rtol=self.rtol)
+        # The last digits of decompositions depend on the threads of BLAS.
+        with one_blas_thread:
+            found = fit_whitener(
+                moments, components=self.n_components, form=self.form, rtol=self.rtol, stored=rows.dtype
+            )
         self.variances_ = found.variances
         self._note(found.mean, found.forward, found.backward, found.rank)
-        if found.rank < min(self.n_features_in_, self.n_components or self.n_features_in_):
+        if found.rank < (self.n_components or self.n_features_in_):
             warnings.warn(lost_rank(self.n_features_in_, found.rank), RankWarning, stacklevel=2)
         return self
 
@@ -196,6 +201,8 @@ class ICA(LinearUnmixer):
         """
         self._validate_params()
         self.n_features_in_ = rows.shape[1]
+        if rows.columns is not None:
+            self._name_columns(rows.columns)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         with open_engine(self.engine) as engine:
             found = fit_ica(
@@ -214,7 +221,7 @@ class ICA(LinearUnmixer):
                 keep=keep,
                 tick=tick,
             )
-        self.input_ = describe(rows)
+        self.input_ = {**describe(rows), "columns": getattr(self, "feature_names_in_", np.array([])).tolist() or None}
         self.gradients_, self.converged_ = found.solution.gradients, found.solution.converged
         self.n_iter_, self.diagnostics_ = len(self.gradients_), found.diagnostics
         self.kappa_, self.variances_ = found.kappa, found.whitener.variances
@@ -233,7 +240,8 @@ class ICA(LinearUnmixer):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to a folder: model.safetensors and model.json; a model that is there is replaced."""
         check_is_fitted(self)
-        options = self.get_params()
+        # Numbers that numpy counted are plain ones in JSON.
+        options = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params().items()}
         # Where the passes ran changes nothing, and is not where they will run next.
         del options["engine"]
         if not isinstance(options["random_state"], int):
@@ -256,6 +264,9 @@ class ICA(LinearUnmixer):
             setattr(found, f"{name}_", tensor)
         found.gradients_ = model.tensors["gradients"].tolist()
         found.n_features_in_, found.seed_, found.input_ = len(found.mean_), model.seed, model.input
+        names = model.input.get("columns")
+        if isinstance(names, list) and len(names) == found.n_features_in_ and all(isinstance(n, str) for n in names):
+            found._name_columns(names)
         found.n_components_ = found._n_features_out = len(found.components_)
         found.rank_, found.n_iter_ = len(found.variances_), len(found.gradients_)
         found.converged_ = found.diagnostics_.converged

@@ -10,15 +10,16 @@ from scipy.optimize import linear_sum_assignment
 
 from nearid.arrays import Rows
 from nearid.engines.base import Engine
-from nearid.engines.local import LOCAL
+from nearid.engines.local import LOCAL, one_blas_thread
 from nearid.errors import InputError
 from nearid.folds import row_moments
 from nearid.groups.fits import polar
 from nearid.moments import Floats, Moments
 from nearid.unmix.contrast import CONTRASTS, RADIAL
-from nearid.unmix.diagnostics import LEVEL, Diagnostics, cautions, flattest, gaussian_test
+from nearid.unmix.diagnostics import LEVEL, Curvature, Diagnostics, cautions, curvature, gaussian_test
 from nearid.unmix.solver import Checkpoint, Keep, Solution, State, solve
 from nearid.unmix.sweep import Sweeper
+from nearid.unmix.unequal import Unequal
 from nearid.unmix.whiten import Whitener, fit_whitener
 
 # How far a seed turns the first rotation away from the eigenvectors it is made of.
@@ -78,7 +79,7 @@ def fit_ica(
     components : int, optional
         Leading principal directions to unmix; all that exist by default.
     whiten : bool
-        Otherwise the unmixing is a pure rotation of centred rows, all brought to one common unit.
+        Otherwise the unmixing is a pure rotation of centred rows in one common unit.
     contrast : {"logcosh", "exp", "cube"}
     tol : float
         Relative projected gradient to stop at.
@@ -115,20 +116,44 @@ def fit_ica(
         moments, kept = row_moments(rows, drop_nonfinite=drop_nonfinite, engine=engine)
     if not np.any(np.diag(moments.scatter) > 0):
         raise InputError(f"Every column of {rows.name} is constant: there is nothing to unmix.")
-    whitener = fit_whitener(moments, components=components)
-    if not whiten:
-        whitener = _common_unit(whitener)
     sweeper = Sweeper(rows, kept, moments.mean, CONTRASTS[contrast], np.dtype(dtype or rows.dtype), engine=engine)
+    # The last digits of decompositions depend on the threads of BLAS too.
+    with one_blas_thread:
+        return _fit(
+            sweeper, moments, components, whiten, tol, max_passes, seed, start, resume, keep, stability_runs, tick
+        )
+
+
+def _fit(
+    sweeper: Sweeper,
+    moments: Moments,
+    components: int | None,
+    whiten: bool,
+    tol: float,
+    max_passes: int,
+    seed: int,
+    start: Floats | None,
+    resume: Checkpoint | None,
+    keep: Keep | None,
+    stability_runs: int,
+    tick: Callable[[], object] | None,
+) -> Unmixing:
+    """See `fit_ica`."""
+    whitener = fit_whitener(moments, components=components, stored=sweeper.rows.dtype)
+    unequal = None
+    if not whiten:
+        whitener, variances = _common_unit(whitener)
+        unequal = Unequal(variances, sweeper.contrast)
     k = len(whitener.forward)
 
     def search(over: Sweeper, first: Floats | Checkpoint, n: int, keep: Keep | None = None) -> Solution:
         return solve(
-            _oracle(over, whitener, tick),
+            _oracle(over, whitener, unequal, tick),
             first,
             tol=tol,
             max_passes=max_passes,
             n=n,
-            gaussian=over.contrast.gaussian if whiten else None,
+            gaussian=over.contrast.gaussian,
             keep=keep,
         )
 
@@ -136,19 +161,27 @@ def fit_ica(
     if resume is not None:
         if resume.rotation.shape != (k, k):
             raise InputError(
-                f"The checkpoint has {len(resume.rotation)} components and {rows.name} has {k}: it is of another fit."
+                f"The checkpoint has {len(resume.rotation)} components and {sweeper.rows.name} has {k}: it is of "
+                "another fit."
             )
         first = resume
     elif start is not None and len(start) == k:
         first = polar(start @ whitener.backward)
     else:
         first = _first(sweeper, whitener, seed)
-    solution, values, bends = _canonical(sweeper, whitener, search(sweeper, first, moments.n, keep), whiten)
+    solution, values, curved = _canonical(sweeper, whitener, unequal, search(sweeper, first, moments.n, keep))
     rotation = solution.state.rotation
     stability = None
     if stability_runs:
+        covariance = np.eye(k) if unequal is None else np.diag(unequal.variances)
         stability = _stability(
-            rotation, stability_runs, seed, moments.n, sweeper, lambda o, s, n: search(o, _first(o, whitener, s), n)
+            rotation,
+            covariance,
+            stability_runs,
+            seed,
+            moments.n,
+            sweeper,
+            lambda o, s, n: search(o, _first(o, whitener, s), n),
         )
     return Unmixing(
         mean=moments.mean,
@@ -157,7 +190,7 @@ def fit_ica(
         whitener=whitener,
         kappa=solution.state.kappa,
         solution=solution,
-        diagnostics=_diagnose(sweeper, whitener, solution, values, bends, moments.n, components, tol, stability),
+        diagnostics=_diagnose(sweeper, whitener, solution, values, curved, moments.n, components, tol, stability),
     )
 
 
@@ -170,52 +203,56 @@ def _first(sweeper: Sweeper, whitener: Whitener, seed: int) -> Floats:
     return np.asarray(stirred @ vectors.T)
 
 
-def _common_unit(whitener: Whitener) -> Whitener:
-    """The principal rotation alone, in units of the mean variance: contrasts need components of about unit size."""
+def _common_unit(whitener: Whitener) -> tuple[Whitener, Floats]:
+    """The principal rotation alone, and the variances along it, in one unit.
+
+    It is twice the largest size: where components are small, contrasts grow faster than variances, and a source is not
+    split among several components for the sake of a larger sum.
+    """
     sizes = np.linalg.norm(whitener.backward, axis=0)
-    unit = float(np.sqrt(np.mean(sizes**2)))
+    unit = 2 * float(sizes[0])
     directions = whitener.backward / sizes
-    return replace(whitener, forward=directions.T / unit, backward=directions * unit)
+    return replace(whitener, forward=directions.T / unit, backward=directions * unit), (sizes / unit) ** 2
 
 
-def _oracle(sweeper: Sweeper, whitener: Whitener, tick: Callable[[], object] | None) -> Callable[[Floats, bool], State]:
+def _oracle(
+    sweeper: Sweeper, whitener: Whitener, unequal: Unequal | None, tick: Callable[[], object] | None
+) -> Callable[[Floats, bool], State]:
     """A pass over the rows in terms of rotations of whitened rows."""
 
     def at(rotation: Floats, with_values: bool) -> State:
         sums = sweeper.sweep(rotation @ whitener.forward, with_values)
         if tick:
             tick()
-        return State(rotation, sums.products, sums.slopes, sums.values)
+        state = State(rotation, sums.products, sums.slopes, sums.values)
+        return unequal.corrected(state) if unequal else state
 
     return at
 
 
 def _canonical(
-    sweeper: Sweeper, whitener: Whitener, solution: Solution, whiten: bool
-) -> tuple[Solution, Floats, Floats]:
-    """Order and sign the components, so that two fits are comparable by eye; their mean contrasts and bends."""
+    sweeper: Sweeper, whitener: Whitener, unequal: Unequal | None, solution: Solution
+) -> tuple[Solution, Floats, Curvature]:
+    """Order and sign the components, so that two fits are comparable by eye; mean contrasts and flattest pairs."""
     state = solution.state
     sums = sweeper.bend(state.rotation @ whitener.forward)
-    values = sums.values
-    if not whiten:
+    values, bends, pull = sums.values, sums.products, np.diag(state.products)
+    if unequal:
+        bends, pull = unequal.curved(state.rotation, bends, pull)
         # How far a component is from Gaussian is a matter of its shape, not of its size.
-        variances = whitener.variances[: len(state.rotation)]
-        sizes = np.sqrt(state.rotation**2 @ variances / variances.mean())
+        sizes = np.sqrt(np.diag(unequal.covariance(state.rotation)))
         values = sweeper.sweep(state.rotation @ whitener.forward / sizes[:, None], with_values=True).values
     order = np.argsort(-np.abs(values - sweeper.contrast.gaussian), kind="stable")
+    signs, each = solution.signs[order], np.ix_(order, order)
     mixing = whitener.backward @ state.rotation[order].T
     turned = np.sign(mixing[np.abs(mixing).argmax(axis=0), np.arange(len(order))])
     state = State(
         state.rotation[order] * turned[:, None],
-        state.products[np.ix_(order, order)] * np.outer(turned, turned),
+        state.products[each] * np.outer(turned, turned),
         state.slopes[order],
         sums.values[order],
     )
-    return (
-        replace(solution, state=state, signs=solution.signs[order]),
-        values[order],
-        sums.products[np.ix_(order, order)],
-    )
+    return replace(solution, state=state, signs=signs), values[order], curvature(bends[each], pull[order], signs)
 
 
 def _diagnose(
@@ -223,7 +260,7 @@ def _diagnose(
     whitener: Whitener,
     solution: Solution,
     values: Floats,
-    bends: Floats,
+    curved: Curvature,
     n: int,
     asked: int | None,
     tol: float,
@@ -232,28 +269,12 @@ def _diagnose(
     k, columns = len(values), sweeper.rows.shape[1]
     z, p_values = gaussian_test(values, sweeper.contrast, n)
     gaussian = p_values > LEVEL
-    curvature = flattest(bends, np.diag(solution.state.products), solution.signs)
-    passes, gradient = len(solution.gradients), solution.gradients[-1]
-    said = cautions(
-        converged=solution.converged,
-        passes=passes,
-        gradient=gradient,
-        tol=tol,
-        rows=n,
-        columns=columns,
-        rank=whitener.rank,
-        asked=min(columns, asked or columns),
-        gaussian=gaussian,
-        curvature=curvature,
-        stability=stability,
-    )
-    # Signs are positive where E[G] is smaller than a Gaussian component's.
-    heavy = solution.signs * sweeper.contrast.heavy < 0
+    heavy = (values - sweeper.contrast.gaussian) * sweeper.contrast.heavy > 0
     kinds = np.where(gaussian, "Gaussian", np.where(heavy, "super-Gaussian", "sub-Gaussian")).tolist()
-    return Diagnostics(
+    found = Diagnostics(
         converged=solution.converged,
-        passes=passes,
-        gradient=gradient,
+        passes=len(solution.gradients),
+        gradient=solution.gradients[-1],
         tol=tol,
         rows=n,
         columns=columns,
@@ -269,23 +290,37 @@ def _diagnose(
         kinds=kinds,
         super_gaussian=kinds.count("super-Gaussian"),
         sub_gaussian=kinds.count("sub-Gaussian"),
-        curvature=curvature,
+        curvature=curved.flattest,
+        typical_curvature=curved.typical,
         stability=stability,
-        cautions=list(said),
+        cautions=[],
     )
+    return replace(found, cautions=list(cautions(found, asked or columns)))
 
 
 def _stability(
-    rotation: Floats, runs: int, seed: int, n: int, sweeper: Sweeper, again: Callable[[Sweeper, int, int], Solution]
+    rotation: Floats,
+    covariance: Floats,
+    runs: int,
+    seed: int,
+    n: int,
+    sweeper: Sweeper,
+    again: Callable[[Sweeper, int, int], Solution],
 ) -> Floats:
-    """Mean |correlation| of each component with its match in fits from other starts to random halves of the rows."""
+    """Mean |correlation| of each component with its match in fits from other starts to random halves of the rows.
+
+    The halves are not whitened anew: what is told is the stability of the rotation.
+    """
+
+    def normed(found: Floats) -> Floats:
+        return np.asarray(found / np.sqrt(np.diag(found @ covariance @ found.T))[:, None])
+
     used = np.arange(sweeper.rows.shape[0]) if sweeper.kept is None else np.flatnonzero(sweeper.kept)
     matched = np.zeros(len(rotation))
     for run in range(1, runs + 1):
         half = np.zeros(sweeper.rows.shape[0], dtype=bool)
         half[np.random.default_rng([seed, run]).permutation(used)[: n // 2]] = True
         other = again(replace(sweeper, kept=half), seed + run, n // 2).state.rotation
-        # Components of whitened rows are rows of rotations: their products are correlations.
-        alike = np.abs(rotation @ other.T)
-        matched[:] += alike[linear_sum_assignment(-alike)]
+        alike = np.abs(normed(rotation) @ covariance @ normed(other).T)
+        matched += alike[linear_sum_assignment(-alike)]
     return matched / runs

@@ -17,7 +17,7 @@ from nearid.unmix.checkpoint import NAME, Keeper
 from nearid.unmix.estimators import ICA
 from nearid.unmix.linear import IdentifiabilityWarning, RankWarning
 from nearid.unmix.model import ABOUT, NUMBERS, describe, make_folder
-from nearid.unmix.stream import FORMATS, check_output, ids_path, refuse_source
+from nearid.unmix.stream import FORMATS, check_output, check_space, ids_path, refuse_source
 
 # A fit may go on with another tol or more passes, but not with another of these.
 FIXED = ("n_components", "whiten", "contrast", "dtype", "random_state")
@@ -72,7 +72,7 @@ def unmix_into(
     if fitted is None and not overwrite and (has_model(folder) or _components(folder)):
         raise InputError(
             f"{folder} holds a model already, which would be lost; write to another folder, or replace it with "
-            "--overwrite."
+            "--overwrite (which goes on with a search that ran out of passes)."
         )
     for path in _components(folder):
         check_output(path, overwrite=True)
@@ -81,12 +81,16 @@ def unmix_into(
     options = {name: ica.get_params()[name] for name in FIXED}
     keeper = Keeper(folder, {"input": {k: source[k] for k in ("shape", "dtype", "fingerprint")}, "options": options})
     try:
+        target = folder / f"components.{form}"
+        # Nothing is fitted, and nothing old deleted, for components that would find no room.
+        check_space(target, rows.shape[0] * min(rows.shape[1], ica.n_components or rows.shape[1]) * rows.dtype.itemsize)
         if fitted is None:
             fitted = _fit(keeper, rows, ica, drop_nonfinite, restart, progress, say)
         else:
             say(f"The model in {folder} is of this input and these options: only its components are written.")
-        target = folder / f"components.{form}"
-        fitted.transform_to(rows, target, drop_nonfinite=drop_nonfinite, progress=progress)
+            if fitted.converged_:
+                keeper.remove()
+        fitted.transform_to(rows, target, overwrite=True, drop_nonfinite=drop_nonfinite, progress=progress)
     except BaseException:
         keeper.flush()
         if new and not any(folder.iterdir()):
@@ -116,10 +120,13 @@ def _fit(
             warnings.simplefilter("ignore", kind)
         tick = progress("passes, at most", ica.max_passes)
         ica.fit_rows(rows, drop_nonfinite=drop_nonfinite, resume=resume, keep=keeper.keep, tick=tick)
+    _ids(keeper.folder).unlink(missing_ok=True)
     for path in _components(keeper.folder):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     ica.save(keeper.folder)
-    keeper.remove()
+    # A search that ran out of passes can go on from here with more of them.
+    if ica.converged_:
+        keeper.remove()
     return ica
 
 
@@ -142,18 +149,21 @@ def has_model(folder: Path) -> bool:
 
 
 def _components(folder: Path) -> list[Path]:
-    """Components, and their ids, that are in the folder."""
+    """Components that are in the folder."""
     return [path for path in _places(folder) if path.exists()]
 
 
 def _places(folder: Path) -> list[Path]:
-    paths = [folder / f"components.{form}" for form in FORMATS]
-    return [*paths, ids_path(paths[0])]
+    return [folder / f"components.{form}" for form in FORMATS]
+
+
+def _ids(folder: Path) -> Path:
+    return ids_path(_places(folder)[0])
 
 
 def refuse_input(folder: Path, source: str) -> None:
     """Refuse a folder in which the input would be written over."""
-    for path in (folder, folder / ABOUT, folder / NUMBERS, folder / NAME, *_places(folder)):
+    for path in (folder, folder / ABOUT, folder / NUMBERS, folder / NAME, *_places(folder), _ids(folder)):
         refuse_source(path, source)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -109,9 +110,24 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         rows = open_rows(X)
         if reset:
             self.n_features_in_ = rows.shape[1]
+            self._name_columns(rows.columns)
         elif rows.shape[1] != self.n_features_in_:
             raise InputError(f"{rows.name} has {rows.shape[1]} columns; {self.n_features_in_} were fitted.")
+        elif rows.columns is not None and hasattr(self, "feature_names_in_"):
+            for at, (here, fitted) in enumerate(zip(rows.columns, self.feature_names_in_, strict=True)):
+                if here != fitted:
+                    raise InputError(
+                        f"Column {at} of {rows.name} is {here!r}, but {fitted!r} was fitted there: give the columns "
+                        "that were fitted, in their order."
+                    )
         return rows
+
+    def _name_columns(self, names: Sequence[str] | None) -> None:
+        """Keep the names of the columns where there are any, as scikit-learn does for DataFrames."""
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def _note(self, mean: Floats, components: Floats, mixing: Floats, rank: int) -> None:
         self.mean_, self.components_, self.mixing_, self.rank_ = mean, components, mixing, rank

@@ -16,7 +16,7 @@ from nearid.errors import InputError
 from nearid.files import check_parent, write_text
 from nearid.moments import Floats
 from nearid.unmix.diagnostics import Diagnostics
-from nearid.unmix.store import check_size, read_tensors, sizes, write_tensors
+from nearid.unmix.store import check_size, packed, read_tensors, sizes, write_bytes
 
 FORMAT = 1
 ABOUT, NUMBERS = "model.json", "model.safetensors"
@@ -58,13 +58,14 @@ def describe(rows: Rows) -> dict[str, Any]:
         "shape": list(rows.shape),
         "dtype": rows.dtype.name,
         "fingerprint": rows.fingerprint(),
+        "columns": None if rows.columns is None else list(rows.columns),
     }
 
 
 def write_model(folder: Path, model: Model) -> None:
     """Write both files, the description last: it carries the digest of the numbers, so a mixture is never read."""
     make_folder(folder)
-    data = write_tensors(folder / NUMBERS, model.tensors)
+    data = packed(model.tensors)
     about = {
         "format": FORMAT,
         "kind": "ica",
@@ -76,7 +77,10 @@ def write_model(folder: Path, model: Model) -> None:
         "sha256": hashlib.sha256(data).hexdigest(),
         "diagnostics": model.diagnostics,
     }
-    write_text(folder / ABOUT, json.dumps(about, indent=1, allow_nan=False) + "\n")
+    # Nothing is replaced before all of it is known to be writable.
+    text = json.dumps(about, indent=1, allow_nan=False) + "\n"
+    write_bytes(folder / NUMBERS, data)
+    write_text(folder / ABOUT, text)
 
 
 def make_folder(folder: Path) -> None:

@@ -25,8 +25,9 @@ import numpy as np
 from nearid.groups.fits import polar
 from nearid.moments import Floats
 
-# The climb ends when the gradient is below this share of its peak, and has been for a step.
-FALLEN = 0.5
+# The climb ends when the gradient is below this share of its peak, and has been for a step, and components stand out of
+# the noise: the sum of |kappa| is above this many times sqrt(k / n) E[g(y) y], twice what Gaussian rows give.
+FALLEN, OUT = 0.5, 1.2
 # The fixed point hands over when for so many steps no sign has flipped, the gradient has not fallen to the one share of
 # what it was, nor has the sum of |kappa| grown by the other: components on their way to a source show in one of these.
 SETTLED, SLOW, GAIN = 3, 0.7, 0.006
@@ -118,7 +119,7 @@ def solve(
     tol: float,
     max_passes: int,
     n: int,
-    gaussian: float | None = None,
+    gaussian: float,
     keep: Keep | None = None,
 ) -> Solution:
     """Search from a rotation, or go on from a checkpoint.
@@ -133,9 +134,8 @@ def solve(
     max_passes : int
     n : int
         Rows behind each mean: signs of kappa within 2 / sqrt(n) of zero are noise and do not flip.
-    gaussian : float, optional
-        E[G] of a Gaussian component: the first signs tell on which side of it each component is. Without it (components
-        of unequal variance) they are those of kappa.
+    gaussian : float
+        E[G] of a Gaussian component: the first signs tell on which side of it each component is.
     keep : callable, optional
         Given a Checkpoint after every pass.
     """
@@ -145,7 +145,7 @@ def solve(
         state = search.look(start.rotation, True, signs)
     else:
         state = oracle(start, True)
-        signs = _signs(state.kappa if gaussian is None else gaussian - state.values)
+        signs = _signs(gaussian - state.values)
         search.note(state, signs)
     if search.stage == "climb":
         state, signs = search.descend(state, signs, until=FALLEN)
@@ -208,10 +208,15 @@ class _Search:
     def descend(self, state: State, signs: Floats, until: float = 0.0) -> tuple[State, Floats]:
         """L-BFGS with the pairwise preconditioner, Cayley retraction and Armijo steps.
 
-        Ends early once two gradients in a row are below `until` times the largest that was seen.
+        Ends early once two gradients in a row are below `until` times the largest that was seen, and components stand
+        out of the noise.
         """
         memory: deque[tuple[Floats, Floats]] = deque(maxlen=MEMORY)
-        while not self.over and max(self.gradients[-2:]) >= until * max(self.gradients):
+        noise = OUT * np.sqrt(len(signs) / self.n)
+        while not self.over:
+            fallen = max(self.gradients[-2:]) < until * max(self.gradients)
+            if fallen and _strength(state) > noise * np.trace(state.products):
+                break
             gradient, curvature = state.gradient(signs), _curvature(state, self.n)
             direction = -_two_loops(gradient, memory, curvature)
             slope = float(np.sum(gradient * direction)) / 2
@@ -224,8 +229,12 @@ class _Search:
                 after = self.look(_cayley(length * direction) @ state.rotation, True, signs)
                 # Rounding of the mean contrast must not reject the last steps.
                 enough = float(signs @ after.values) <= value + 1e-4 * length * slope + 1e-7 * abs(value)
-                if enough or length < 1e-3 or len(self.gradients) >= self.max_passes:
+                if enough or length < 1e-3:
                     break
+                if len(self.gradients) >= self.max_passes:
+                    # The search is over, and its last step was refused: it ends where it was.
+                    self.gradients[-1] = state.relative_gradient(signs)
+                    return state, signs
                 length /= 2
             change = after.gradient(signs) - gradient
             if np.sum(length * direction * change) > 0:

@@ -20,14 +20,18 @@ from nearid.moments import Floats
 HEADER_BYTES = 1 << 20
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Floats], metadata: dict[str, str] | None = None) -> bytes:
-    """Write float64 tensors; gives the bytes written."""
+def packed(tensors: Mapping[str, Floats], metadata: dict[str, str] | None = None) -> bytes:
+    """Float64 tensors as the bytes of a safetensors file."""
     from safetensors.numpy import save
 
     data: bytes = save({k: np.ascontiguousarray(v, np.float64) for k, v in tensors.items()}, metadata)
+    return data
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file, whole or not at all."""
     with replacing(path) as file:
         file.write(data)
-    return data
 
 
 def check_size(path: Path, least: int, most: int) -> None:

@@ -68,12 +68,7 @@ class Affine:
 
 
 def _read(rows: Rows | Floats, start: int, stop: int) -> Floats:
-    if not isinstance(rows, Rows):
-        return rows[start:stop]
-    try:
-        return rows.read(start, stop)
-    except OSError as error:
-        raise InputError(f"Could not read {rows.name}: {error.strerror or error}.") from error
+    return rows.read(start, stop) if isinstance(rows, Rows) else rows[start:stop]
 
 
 def _name(rows: Rows | Floats) -> str:
@@ -91,15 +86,18 @@ def write_mapped(
     """Write the mapped rows to an .npy or .zarr, whole or not at all; ids, where rows have them, beside as .ids.npy."""
     target = Path(path)
     shape = (rows.shape[0], len(affine.matrix))
-    _check_space(target, shape[0] * shape[1] * rows.dtype.itemsize)
+    check_space(target, shape[0] * shape[1] * rows.dtype.itemsize)
     mapped = affine.over(rows, drop_nonfinite=drop_nonfinite, tick=tick)
+    # Ids first: where the rows are, their ids are too, and never those of other rows.
+    if isinstance(rows, Rows) and rows.ids is not None:
+        with replacing(ids_path(target)) as file:
+            np.lib.format.write_array(file, rows.ids, allow_pickle=False)
+    else:
+        ids_path(target).unlink(missing_ok=True)
     if _format(target) == "npy":
         _write_npy(target, shape, rows.dtype, mapped)
     else:
         _write_zarr(target, shape, rows.dtype, mapped, affine.cut(shape[0]))
-    if isinstance(rows, Rows) and rows.ids is not None:
-        with replacing(ids_path(target)) as file:
-            np.lib.format.write_array(file, rows.ids, allow_pickle=False)
 
 
 def ids_path(target: Path) -> Path:
@@ -139,8 +137,10 @@ def check_output(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
         raise InputError(f"{target} is no zarr directory, and would be replaced; give another name.")
     else:
         check_parent(target)
-    if target.exists() and not overwrite:
-        raise InputError(f"{target} exists already; give another name, or replace it with --overwrite.")
+    check_target(ids_path(target))
+    for path in (target, ids_path(target)):
+        if path.exists() and not overwrite:
+            raise InputError(f"{path} exists already; give another name, or replace it with --overwrite.")
     return target
 
 
@@ -161,7 +161,8 @@ def _is_zarr(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
-def _check_space(target: Path, size: int) -> None:
+def check_space(target: Path, size: int) -> None:
+    """Refuse to begin what the disk has no room for."""
     free = shutil.disk_usage(target.parent).free
     # Compressed chunks may take less, but numbers hardly do.
     if size > free:

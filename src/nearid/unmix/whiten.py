@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from nearid.errors import InputError
 from nearid.moments import Floats, Moments
 from nearid.spectra import spectrum
 
 Form = Literal["pca", "zca"]
+
+# Directions need this many times the variance of rounding to be told from it.
+ROUNDINGS = 4
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,14 @@ class Whitener:
     rank: int
 
 
-def fit_whitener(moments: Moments, *, components: int | None = None, form: Form = "pca", rtol: float = 0.0) -> Whitener:
+def fit_whitener(
+    moments: Moments,
+    *,
+    components: int | None = None,
+    form: Form = "pca",
+    rtol: float = 0.0,
+    stored: np.dtype | None = None,
+) -> Whitener:
     """Whiten along the principal directions above the cut.
 
     The rank is judged in units of each column's own size, so that mixed scales lose nothing: columns are brought to
@@ -49,8 +60,16 @@ def fit_whitener(moments: Moments, *, components: int | None = None, form: Form 
         "pca" orders by variance; "zca" rotates back, so that z stays as near to x as it can (p columns).
     rtol : float
         Further relative cut on variances.
+    stored : dtype, optional
+        Precision of the rows: directions that vary no more than its rounding do not exist. Float64 by default.
     """
     found = spectrum(moments.scatter / max(moments.n, 1), moments.n)
+    # Rounding moves a value by up to half a unit in its last place, evenly: a twelfth of the unit squared.
+    unit = float(np.finfo(stored or np.float64).eps) * moments.mean / found.sizes
+    real = found.values > ROUNDINGS * (found.vectors**2).T @ (unit**2 / 12)
+    if not real.any():
+        raise InputError("No column varies by more than the rounding of its numbers: there is nothing to whiten.")
+    found = replace(found, values=found.values[real], vectors=found.vectors[:, real])
     # Rows of `span` carry unit coordinates to the data's own units, `unspan` back. The principal directions of the data
     # are a rotation u of those coordinates: applying u, never dividing by singular values, keeps small scales exact.
     span = (found.vectors * np.sqrt(found.values)).T * found.sizes

@@ -1,4 +1,4 @@
-"""Cautions as data."""
+"""Cautions that results carry."""
 
 from dataclasses import dataclass
 

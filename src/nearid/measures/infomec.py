@@ -1,0 +1,287 @@
+"""InfoMEC (Hsu et al. 2023): modularity, explicitness and compactness of latents, from information about known factors.
+
+NMI[i, j] is the mutual information of factor i and latent j over the entropy of the factor. InfoM asks whether each
+active latent informs of one factor, InfoC whether each factor stands in one active latent, InfoE whether factors can be
+read off all latents linearly. All three are in sample, as defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from nearid.alerts import Alert
+from nearid.arrays import first_nonfinite, open_rows
+from nearid.engines.local import ordered_map
+from nearid.errors import InputError
+from nearid.measures.codes import encode_factors
+from nearid.measures.information import Codes, discrete_mutual_information, entropy
+from nearid.measures.logistic import LogisticFit, Scaling, fit_logistic
+from nearid.measures.neighbours import neighbour_information
+from nearid.moments import Floats
+from nearid.progress import Progress, reporting
+
+# The three sets of constants in print: infomec(..., **PRESETS["k3_prune8"]).
+PRESETS: dict[str, dict[str, Any]] = {
+    "k10_prune20": {"k": 10, "prune": 20.0},
+    "k3_prune8": {"k": 3, "prune": 8.0},
+    "k10_prune10": {"k": 10, "prune": 10.0},
+}
+# Below this many rows per column a linear fit separates classes by chance.
+FEW_ROWS = 10
+JITTER = 1e-10
+
+
+@dataclass(frozen=True)
+class InfoMEC:
+    """Scores of latents against factors.
+
+    Attributes
+    ----------
+    infom : float or None
+        Modularity, from 0 to 1 (best). None for a single factor, where it is not defined.
+    infoe : float
+        Explicitness, at most 1 (best), about 0 for noise.
+    infoc : float or None
+        Compactness, from 0 to 1 (best). None for a single active latent, where it is not defined.
+    nmi : ndarray of shape (factors, latents)
+        Estimates: they may exceed 1 a little.
+    active : ndarray of bool of shape (latents,)
+        Latents that vary enough to count in InfoM and InfoC.
+    explicitness : ndarray of shape (factors,)
+        What InfoE is the mean of.
+    alerts : tuple of Alert
+    """
+
+    infom: float | None
+    infoe: float
+    infoc: float | None
+    nmi: Floats
+    active: np.ndarray
+    explicitness: Floats
+    alerts: tuple[Alert, ...]
+
+
+def infomec(
+    latents: object,
+    factors: object,
+    *,
+    k: int = 10,
+    prune: float = 20.0,
+    discrete_latents: bool = False,
+    jitter: Literal["reference"] | None = None,
+    scaling: Scaling = "mean",
+    converged: bool = False,
+    progress: bool = False,
+) -> InfoMEC:
+    """Modularity, explicitness and compactness of latents against discrete factors.
+
+    Parameters
+    ----------
+    latents : array, tensor, path or Rows, of shape (n, latents)
+    factors : array-like of shape (n, factors) or (n,)
+        Discrete: integers, strings or other values that repeat.
+    k : int, default=10
+        Nearest neighbours of the estimate of mutual information with continuous latents. `PRESETS` holds the
+        published pairs of `k` and `prune`.
+    prune : float, default=20
+        A latent is active if its range exceeds the largest range over `prune`; a discrete one if it varies at all.
+    discrete_latents : bool, default=False
+        Count values of the latents, and give them to the linear fits one-hot.
+    jitter : {None, "reference"}
+        None adds no noise; tied values are counted as they stand (see `neighbour_information`). "reference" parts
+        ties by the noise of `numpy.random.seed(0)`, drawn factor by factor and latent by latent.
+    scaling : {"mean", "sum"}
+        Where the linear fits stop: as scikit-learn does from 1.4 on, or as it did before.
+    converged : bool, default=False
+        Take the linear fits to the optimum instead. Published values stop after 100 iterations at the latest.
+    progress : bool, default=False
+        Draw progress bars on stderr.
+
+    Returns
+    -------
+    InfoMEC
+
+    Notes
+    -----
+    0/0 is settled as no preference: an active latent that informs of no factor adds 0 to InfoM, as does a factor that
+    no active latent informs of to InfoC. Both are reported as alerts. InfoM and InfoC are ratios of information: where
+    all of `nmi` is near 0 they compare noise with noise, so read them beside their values for permuted factors.
+    """
+    _check_options(k, prune, jitter, scaling)
+    values, name = _read(latents)
+    codes = encode_factors(factors, len(values))
+    # Halved, so that none overflows.
+    ranges = values.max(axis=0) / 2 - values.min(axis=0) / 2
+    active = ranges > (0.0 if discrete_latents else ranges.max() / prune)
+    if not active.any():
+        raise InputError(f"All columns of {name} are constant; give latents that vary.")
+
+    with reporting(progress) as report:
+        if discrete_latents:
+            levels: list[Codes] = [np.unique(column, return_inverse=True)[1] for column in values.T]
+            _refuse_continuous(levels, name)
+            information = np.array([[discrete_mutual_information(c, v) for v in levels] for c in codes])
+            design: Floats = np.hstack([np.eye(int(v.max()) + 1)[v] for v in levels])
+        else:
+            design = _standardise(values)
+            information = _information(design, codes, k, jitter, report)
+        # The intercept of the linear fits.
+        design = np.hstack([design, np.ones((len(design), 1))])
+        fits = list(
+            ordered_map(
+                lambda c: fit_logistic(design, c, scaling=scaling, converged=converged),
+                codes,
+                tick=report("explicitness", len(codes)),
+            )
+        )
+
+    nmi = information / np.array([[entropy(c)] for c in codes])
+    # Without any latents the balanced fit gives every class the same probability: ln K.
+    chance = np.log([c.max() + 1 for c in codes])
+    explicitness = 1 - np.array([fit.loss for fit in fits]) / chance
+    return InfoMEC(
+        infom=_concentration(nmi[:, active]),
+        infoe=float(explicitness.mean()),
+        infoc=_concentration(nmi[:, active].T),
+        nmi=nmi,
+        active=active,
+        explicitness=explicitness,
+        alerts=tuple(_alerts(nmi, active, codes, fits, design.shape, discrete_latents, converged)),
+    )
+
+
+def _information(z: Floats, codes: list[Codes], k: int, jitter: str | None, report: Progress) -> Floats:
+    """Mutual information of every factor with every standardised latent, shape (factors, latents)."""
+    columns, labels = np.ascontiguousarray(z.T), np.array(codes)
+    if jitter is None:
+
+        def of_latent(column: Floats) -> Floats:
+            return neighbour_information(column, labels, k=k)
+
+        return np.array(list(ordered_map(of_latent, list(columns), tick=report("information", len(columns))))).T
+
+    def of_pair(column: Floats, factor: Codes) -> float:
+        return float(neighbour_information(column, factor[None], k=k, count_ties=False)[0])
+
+    tick = report("information", len(labels) * len(columns))
+    rng = np.random.RandomState(0)
+    sizes = JITTER * np.maximum(1, np.abs(columns).mean(axis=1, keepdims=True))
+    found = []
+    for factor in labels:
+        # One draw for all latents continues the stream as one draw each would.
+        parted = columns + sizes * rng.standard_normal(columns.shape)
+        found.append(list(ordered_map(partial(of_pair, factor=factor), list(parted), tick=tick)))
+    return np.array(found)
+
+
+def _standardise(values: Floats) -> Floats:
+    """Columns of mean 0 and variance 1; constant ones become 0."""
+    # Exact division by a power of two first: squares of very large or small values would leave the range.
+    z: Floats = np.ldexp(values, -np.frexp(np.abs(values).max(axis=0))[1])
+    constant = np.ptp(z, axis=0) == 0
+    z -= z.mean(axis=0)
+    z[:, constant] = 0
+    z /= np.where(constant, 1.0, z.std(axis=0))
+    return z
+
+
+def _concentration(nmi: Floats) -> float | None:
+    """Mean over columns of the largest entry's share, brought from [1/rows, 1] to [0, 1]."""
+    rows, columns = nmi.shape
+    if rows == 1:
+        return None
+    totals, shares = nmi.sum(axis=0), np.full(columns, 1 / rows)
+    np.divide(nmi.max(axis=0), totals, out=shares, where=totals > 0)
+    return float((shares.mean() - 1 / rows) / (1 - 1 / rows))
+
+
+def _check_options(k: int, prune: float, jitter: str | None, scaling: str) -> None:
+    if not isinstance(k, int | np.integer) or k < 1:
+        raise InputError(f"k is {k!r}, but a number of neighbours is expected: an integer from 1 on, such as 10.")
+    if not prune > 1:
+        raise InputError(f"prune is {prune!r}, but the divisor of the largest range is expected: above 1, such as 20.")
+    if jitter not in (None, "reference"):
+        raise InputError(f"jitter is {jitter!r}, but None or 'reference' is expected.")
+    if scaling not in ("mean", "sum"):
+        raise InputError(f"scaling is {scaling!r}, but 'mean' or 'sum' is expected.")
+
+
+def _read(latents: object) -> tuple[Floats, str]:
+    rows = open_rows(latents)
+    values = rows.read(0, rows.shape[0]).astype(np.float64)
+    bad = first_nonfinite(values, 0)
+    if bad:
+        raise InputError(
+            f"{rows.name} has {bad[2]} at row {bad[0]}, column {bad[1]} (counted from 0); drop such rows here and in "
+            "the factors."
+        )
+    return values, rows.name
+
+
+def _refuse_continuous(levels: list[Codes], name: str) -> None:
+    for j, codes in enumerate(levels):
+        count = int(codes.max()) + 1
+        if count > len(codes) / 2:
+            raise InputError(
+                f"Column {j} of {name} has {count} different values in {len(codes)} rows, but discrete_latents=True "
+                "says that values repeat; leave that option out."
+            )
+
+
+def _alerts(
+    nmi: Floats,
+    active: np.ndarray,
+    codes: list[Codes],
+    fits: list[LogisticFit],
+    shape: tuple[int, int],
+    discrete_latents: bool,
+    converged: bool,
+) -> Iterator[Alert]:
+    if len(nmi) == 1:
+        yield Alert("one_factor", "InfoM is not defined for a single factor.")
+    if active.sum() == 1:
+        yield Alert("one_active_latent", "InfoC is not defined for a single active latent.")
+    silent = np.flatnonzero(active & (nmi.sum(axis=0) == 0))
+    if len(silent):
+        yield Alert(
+            "uninformative_latents",
+            f"Active latents {_listed(silent)} inform of no factor (0/0): each counts as no preference, 0 in InfoM.",
+        )
+    lost = np.flatnonzero(nmi[:, active].sum(axis=1) == 0)
+    if len(lost):
+        yield Alert(
+            "unrecovered_factors",
+            f"No active latent informs of factors {_listed(lost)} (0/0): each counts as no preference, 0 in InfoC.",
+        )
+    for i, c in enumerate(codes):
+        single = int((np.bincount(c) == 1).sum())
+        if single and not discrete_latents:
+            yield Alert(
+                "singleton_classes",
+                f"{single} values of factor {i} occur once: these rows have no neighbour of their class and are left "
+                "out of its mutual information.",
+            )
+    capped = np.flatnonzero([not fit.finished for fit in fits])
+    if len(capped):
+        most = max(fits[i].iterations for i in capped)
+        advice = "" if converged else "; converged=True goes on"
+        yield Alert(
+            "unfinished_fits",
+            f"Linear fits of factors {_listed(capped)} ended before their tolerance, after {most} iterations at most: "
+            f"their explicitness can be too small{advice}.",
+        )
+    n, d = shape
+    if n < FEW_ROWS * d:
+        yield Alert(
+            "few_rows",
+            f"{n} rows for linear fits on {d} columns, in sample: InfoE is too large; aim for {FEW_ROWS} a column.",
+        )
+
+
+def _listed(indices: np.ndarray) -> str:
+    return ", ".join(str(i) for i in indices[:5]) + (" ..." if len(indices) > 5 else "")

@@ -1,0 +1,75 @@
+"""Mutual information by sorted neighbours against all pairs of distances, scikit-learn, and closed forms."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import digamma
+from sklearn.feature_selection import mutual_info_classif
+
+from nearid.measures.neighbours import TIE, neighbour_information
+
+
+def by_all_pairs(values, codes, k, count_ties):
+    """The estimator as it is written down, from the matrix of distances."""
+    kept = np.bincount(codes)[codes] > 1
+    values, codes = values[kept], codes[kept]
+    n, total = len(values), 0.0
+    if not n:
+        return 0.0
+    distances = np.abs(values[:, None] - values)
+    for i in range(n):
+        same = codes == codes[i]
+        near = min(k, same.sum() - 1)
+        # The first is the point itself.
+        distance = np.sort(distances[i, same])[near]
+        radius = max(distance - TIE, TIE) if count_ties else np.nextafter(distance, 0)
+        within = distances[i] <= radius
+        total += digamma((within & same).sum() if count_ties else near)
+        total -= digamma(same.sum()) + digamma(within.sum())
+    return max(0.0, digamma(n) + total / n)
+
+
+points = st.tuples(st.one_of(st.integers(-4, 4), st.floats(-3, 3, allow_nan=False)), st.integers(0, 4))
+
+
+@given(st.lists(points, min_size=2, max_size=80), st.integers(1, 6), st.booleans())
+def test_sorting_gives_what_all_pairs_give(drawn, k, count_ties):
+    values, codes = np.array([float(x) for x, _ in drawn]), np.array([c for _, c in drawn])
+    found = neighbour_information(values, codes[None], k=k, count_ties=count_ties)
+    assert found[0] == pytest.approx(by_all_pairs(values, codes, k, count_ties), abs=1e-11)
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+@pytest.mark.parametrize("classes", [2, 9])
+def test_without_ties_it_is_scikit_learns(rng, k, classes):
+    codes = rng.integers(0, classes, (2, 600))
+    values = rng.normal(size=600) + 0.7 * codes[0]
+    values /= values.std()
+    sklearns = [mutual_info_classif(values[:, None], c, n_neighbors=k, random_state=0)[0] for c in codes]
+    np.testing.assert_allclose(neighbour_information(values, codes, k=k), sklearns, atol=1e-9)
+
+
+def test_tied_values_are_counted(rng):
+    """Of discrete values, with more than k of each, it is the estimate from counts with digamma for log."""
+    codes = rng.integers(0, 3, 900)
+    values = np.where(rng.random(900) < 0.6, codes, rng.integers(0, 3, 900))
+    joint = np.array([np.sum((codes == c) & (values == v)) for c, v in zip(codes, values, strict=True)])
+    sizes, levels = np.bincount(codes)[codes], np.bincount(values)[values]
+    expected = digamma(900) + np.mean(digamma(joint) - digamma(sizes) - digamma(levels))
+    assert neighbour_information(values.astype(float), codes[None], k=10)[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_gaussian_classes_have_their_true_information(rng):
+    """Two unit Gaussians 2 apart: 0.3368 nats, by quadrature."""
+    grid = np.linspace(-9, 9, 20_001)
+    density = [np.exp(-((grid - m) ** 2) / 2) / np.sqrt(2 * np.pi) for m in (-1, 1)]
+    mixture = (density[0] + density[1]) / 2
+    truth = sum(np.sum(d * np.log(d / mixture)) / 2 for d in density) * (grid[1] - grid[0])
+    codes = rng.integers(0, 2, 20_000)
+    values = rng.normal(size=20_000) + 2 * codes - 1
+    assert neighbour_information(values, codes[None], k=10)[0] == pytest.approx(truth, abs=0.015)
+
+
+def test_singletons_alone_inform_of_nothing():
+    assert neighbour_information(np.arange(4.0), np.array([[0, 1, 2, 3]]), k=3)[0] == 0
