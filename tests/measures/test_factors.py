@@ -1,32 +1,123 @@
-"""Factors as codes, and what is said about those that cannot be used."""
+"""Kinds given and inferred, codes and columns, pairing, and every bad input in words."""
 
 import numpy as np
 import pytest
 
-from nearid import InputError
-from nearid.measures.factors import encode_factors
+from nearid.errors import InputError
+from nearid.measures.factors import BINS, binned, load_pair, open_factors
 
 
-def test_any_values_that_repeat_are_coded_in_order():
-    table = np.array([["b", 10], ["a", -3], ["b", -3]], dtype=object)
-    codes = encode_factors(table, 3)
-    np.testing.assert_array_equal(codes, [[1, 0, 1], [1, 0, 0]])
-    np.testing.assert_array_equal(encode_factors(["x", "y", "x"], 3), [[0, 1, 0]])
+def codes_of(alerts):
+    return [alert.code for alert in alerts]
+
+
+def test_kinds_are_inferred_and_said(rng):
+    n = 600
+    found = open_factors(
+        {
+            "text": np.array(["a", "b"])[rng.integers(0, 2, n)],
+            "flag": rng.integers(0, 2, n).astype(bool),
+            "level": rng.integers(0, 5, n).astype(float),
+            "count": np.arange(n),
+            "size": rng.normal(size=n),
+            "given": rng.integers(0, 5, n),
+        },
+        kinds={"given": "categorical"},
+    )
+    kinds = {factor.name: (factor.kind, factor.inferred) for factor in found.items}
+    assert kinds == {
+        "text": ("categorical", True),
+        "flag": ("categorical", True),
+        "level": ("integer", True),
+        "count": ("continuous", True),
+        "size": ("continuous", True),
+        "given": ("categorical", False),
+    }
+    assert found.names == tuple(kinds) and not found.alerts
+
+
+def test_codes_and_columns_of_every_kind():
+    found = open_factors(
+        {"cat": ["b", "a", "b", "c"], "int": [7, 3, 7, 9], "ang": [0.0, 90.0, 450.0, 359.99], "num": [0.5, 1, 2, 4.5]},
+        kinds={"int": "integer"},
+        periods={"ang": 360},
+    )
+    cat, whole, angle, number = found.items
+    assert cat.codes().tolist() == [1, 0, 1, 2] and cat.labels.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(cat.columns, [[0, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    assert whole.codes().tolist() == [1, 0, 1, 2] and whole.columns.tolist() == [[7], [3], [7], [9]]
+    assert angle.codes(4).tolist() == [0, 1, 1, 3]
+    np.testing.assert_allclose(angle.columns[:3], [[1, 0], [0, 1], [0, 1]], atol=1e-12)
+    assert number.codes(4).tolist() == [0, 0, 1, 3] and number.columns.shape == (4, 1)
+
+
+def test_bins_are_those_of_a_histogram(rng):
+    values = rng.normal(size=500)
+    np.testing.assert_array_equal(np.bincount(binned(values, BINS)), np.histogram(values, BINS)[0])
+    assert not binned(np.ones(3), BINS).any()
+
+
+def test_constant_factors_are_left_out_and_told(rng):
+    still = {"still": np.full(9, 0.1), "one": ["x"] * 9, "turn": [0, 360, 720] * 3}
+    found = open_factors({"a": rng.normal(size=9), **still}, periods={"turn": 360})
+    assert found.names == ("a",) and codes_of(found.alerts) == ["constant_factor"] * 3
+    assert "'still'" in found.alerts[0].message
+    with pytest.raises(InputError, match="Every factor of factors is constant"):
+        open_factors(np.ones((5, 2)))
+
+
+def test_singleton_classes_are_told():
+    found = open_factors({"a": ["x", "x", "y", "y", "z"]})
+    assert codes_of(found.alerts) == ["singleton_classes"] and "1 classes of the factor 'a'" in found.alerts[0].message
 
 
 @pytest.mark.parametrize(
-    ("factors", "message"),
+    "columns, options, message",
     [
-        ([[1], [1], [1]], "Factor 0 is constant"),
-        ([[0, 1], [0, 2], [1, 3]], "Factor 1 has another value in each of the 3 rows"),
-        ([[0.0], [np.nan], [0.0]], "Factor 0 has no value at row 1"),
-        (np.array([["a"], ["a"], [None]], dtype=object), "Factor 0 has no value at row 2"),
-        (np.array([["a"], ["a"], [1]], dtype=object), "mixes values"),
-        ([[0], [1]], "3 rows and the factors 2"),
-        (np.zeros((3, 2, 2)), "shape"),
-        (np.zeros((3, 0)), "shape"),
+        ({"a": [1, np.nan, 2]}, {}, r"'a' has nan at row 1"),
+        ({"a": ["x", None, "y"]}, {}, r"'a' has None at row 1"),
+        ({"a": [1, 2, 3]}, {"kinds": {"a": "ordinal"}}, r"must be one of continuous, .* not 'ordinal'"),
+        ({"a": [1, 2, 3]}, {"kinds": {"b": "integer"}}, r"nothing named 'b' \(given as kinds\)"),
+        ({"a": [1, 2, 3]}, {"kinds": {"a": "circular"}}, r"say its period, as in periods=\{'a': 360\}"),
+        ({"a": [1, 2, 3]}, {"periods": {"a": 0}}, r"positive number such as 360, not 0"),
+        ({"a": [1, 2, 3]}, {"periods": {"a": 3}, "kinds": {"a": "integer"}}, r"integer and with a period"),
+        ({"a": [1, 2.5, 3]}, {"kinds": {"a": "integer"}}, r"has 2.5 at row 1"),
+        ({"a": ["x", "y", "x"]}, {"kinds": {"a": "continuous"}}, r"holds text such as 'x'"),
+        ({"a": np.array([1j, 2, 3])}, {}, r"dtype complex128"),
     ],
 )
-def test_unusable_factors_are_refused(factors, message):
+def test_refused(columns, options, message):
     with pytest.raises(InputError, match=message):
-        encode_factors(factors, 3)
+        open_factors({name: np.asarray(values) for name, values in columns.items()}, **options)
+
+
+def test_open_factors_are_kept_as_they_are(rng):
+    found = open_factors(rng.normal(size=(9, 2)))
+    assert open_factors(found) is found
+    with pytest.raises(InputError, match="open already"):
+        open_factors(found, kinds={"0": "integer"})
+
+
+def test_rows_are_paired_by_id_or_refused(rng):
+    pd = pytest.importorskip("pandas")
+    latents = pd.DataFrame({"z": [1.0, 2, 3, 4]}, index=list("abcd"))
+    x, found, alerts = load_pair(latents, open_factors({"u": [30.5, 10, 20]}, ids=["c", "a", "b"]))
+    assert x.tolist() == [[1], [2], [3]] and found.items[0].values.tolist() == [10, 20, 30.5]
+    assert codes_of(alerts) == ["input"] and "found no partner" in alerts[0].message
+    with pytest.raises(InputError, match="latents has 5 rows and factors has 4"):
+        load_pair(rng.normal(size=(5, 2)), rng.normal(size=(4, 2)))
+
+
+def test_rows_with_nan_are_refused_or_dropped_and_told(rng):
+    z, u = rng.normal(size=(6, 2)), rng.normal(size=(6, 1))
+    z[3, 1] = np.nan
+    with pytest.raises(InputError, match="latents has nan at row 3, column 1"):
+        load_pair(z, u)
+    x, found, alerts = load_pair(z, u, drop_nonfinite=True)
+    assert len(x) == 5 and found.items[0].values.tolist() == np.delete(u, 3).tolist()
+    assert codes_of(alerts) == ["dropped_rows"]
+
+
+def test_constant_latents_are_told(rng):
+    z = np.column_stack([rng.normal(size=9), np.full(9, 0.3)])
+    assert codes_of(load_pair(z, rng.normal(size=(9, 1)))[2]) == ["constant_latents"]

@@ -9,6 +9,8 @@ from nearid.measures.information import discrete_mutual_information, entropy
 
 def test_entropy_of_known_shares():
     assert entropy(np.array([0, 0, 1, 2])) == pytest.approx(1.5 * np.log(2))
+    assert entropy(np.array([0, 1, 2, 3])) == pytest.approx(np.log(4))
+    assert entropy(np.array([0, 0, 0, 1])) == pytest.approx(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25)))
     assert entropy(np.array([3, 3, 3])) == 0
 
 
@@ -17,12 +19,26 @@ def test_mutual_information_is_scikit_learns(rng):
     b[a > 4] = 1
     assert discrete_mutual_information(a, b) == pytest.approx(mutual_info_score(a, b), abs=1e-12)
     assert discrete_mutual_information(b, a) == pytest.approx(mutual_info_score(a, b), abs=1e-12)
+    assert discrete_mutual_information(a, a) == pytest.approx(entropy(a), rel=1e-12)
+
+
+def test_values_may_be_skipped(rng):
+    a = rng.integers(0, 5, 300)
+    b = (a + rng.integers(0, 3, 300)) * 7
+    assert discrete_mutual_information(a, b) == pytest.approx(mutual_info_score(a, b), rel=1e-12)
+    assert entropy(b) == pytest.approx(entropy(b // 7), rel=1e-12)
 
 
 def test_independent_grid_and_copy():
     a, b = np.repeat([0, 1, 2], 40), np.tile([0, 1, 2, 3], 30)
-    assert discrete_mutual_information(a, b) == pytest.approx(0, abs=1e-12)
+    assert discrete_mutual_information(a, b) == 0
     assert discrete_mutual_information(a, a) == pytest.approx(np.log(3))
+
+
+def test_independent_tables_give_exactly_nothing():
+    a, b = np.divmod(np.arange(21), 7)
+    assert discrete_mutual_information(a, b) == 0
+    assert discrete_mutual_information(np.zeros(21, int), b) == 0
 
 
 def test_many_values_need_no_table(rng):

@@ -23,19 +23,7 @@ def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRo
     import pyarrow as pa
 
     refuse_key(name, key)
-    delimiter = "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
-    try:
-        check_memory(name, 2 * _text_size(path), "Save it as .parquet or .npy, which are read block by block.")
-        has_header, notes = _header(path, name, delimiter)
-        table = _read_table(path, delimiter, has_header, ids)
-    except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-        first_line = str(error).partition("\n")[0].strip().rstrip(".")
-        if os.path.getsize(path) == 0:
-            raise InputError(f"{name} is empty, but a table with at least 2 rows is expected.") from None
-        raise InputError(
-            f"{name} could not be read as a table of text with the same number of cells in every line: {first_line}. "
-            "Write it again, for example with DataFrame.to_csv(path, index=False)."
-        ) from None
+    table, has_header, notes = read_text(path, name, ids)
     names = table.column_names
     columns = [_column(label, column) for label, column in zip(names, table.columns, strict=True)]
     id_at = id_position(name, names, ids)
@@ -44,11 +32,30 @@ def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRo
     array = np.empty((table.num_rows, len(chosen.positions)))
     for at, position in enumerate(chosen.positions):
         array[:, at] = table.column(position).cast(pa.float64()).to_numpy()
-    id_values = None if id_at is None else _integers_if_plain(np.asarray(table.column(id_at).to_pylist(), object))
+    id_values = None if id_at is None else plain_ids(table.column(id_at))
     rows = MemoryRows(name, array, id_values, notes + chosen.notes)
     if has_header:
         rows.columns = tuple(names[at] for at in chosen.positions)
     return rows
+
+
+def read_text(path: str, name: str, ids: str | None) -> tuple[Any, bool, tuple[str, ...]]:
+    """All columns of a file of text as a pyarrow table, whether its first line names them, and notes on that."""
+    import pyarrow as pa
+
+    delimiter = "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
+    try:
+        check_memory(name, 2 * _text_size(path), "Save it as .parquet or .npy, which are read block by block.")
+        has_header, notes = _header(path, name, delimiter)
+        return _read_table(path, delimiter, has_header, ids), has_header, notes
+    except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        first_line = str(error).partition("\n")[0].strip().rstrip(".")
+        if os.path.getsize(path) == 0:
+            raise InputError(f"{name} is empty, but a table with at least 2 rows is expected.") from None
+        raise InputError(
+            f"{name} could not be read as a table of text with the same number of cells in every line: {first_line}. "
+            "Write it again, for example with DataFrame.to_csv(path, index=False)."
+        ) from None
 
 
 def _open_text(path: str) -> Any:
@@ -127,7 +134,9 @@ def _first_text(column: Any) -> str | None:
     return found[0].as_py() if len(found) else None
 
 
-def _integers_if_plain(ids: np.ndarray) -> np.ndarray:
+def plain_ids(column: Any) -> np.ndarray:
+    """Ids of a column of text: integers where all are written as such, without leading zeros."""
+    ids = np.asarray(column.to_pylist(), object)
     try:
         integers = [int(value) for value in ids]
     except (TypeError, ValueError):

@@ -18,7 +18,7 @@ class FrameRows(Rows):
         id_at = None if indexed else id_position(name, names, ids)
         chosen = features(name, columns, id_at, lambda: np.asarray(frame.iloc[:, 0]))
         stored = [_stored(frame.dtypes.iloc[at]) for at in chosen.positions]
-        indexed = indexed or (ids is None and _names_rows(frame.index))
+        indexed = indexed or (ids is None and names_rows(frame.index))
         id_values = frame.index if indexed else None if id_at is None else frame.iloc[:, id_at]
         super().__init__(
             name,
@@ -48,7 +48,7 @@ def open_frame(frame: Any, name: str, key: str | None, ids: str | None) -> Frame
     return FrameRows(name, frame, ids)
 
 
-def _names_rows(index: Any) -> bool:
+def names_rows(index: Any) -> bool:
     """Whether an index was given to name the rows: distinct strings or integers, and more than a count."""
     counts = type(index).__name__ == "RangeIndex"
     named = index.dtype.kind in "iu" or index.inferred_type == "string"

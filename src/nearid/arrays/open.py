@@ -92,7 +92,7 @@ def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Ro
 def _open_path(path: Path, key: str | None, ids: str | None) -> Rows:
     if not path.exists():
         raise _missing(path)
-    suffix = _suffix(path)
+    suffix = file_suffix(path)
     if suffix in _PICKLES:
         raise InputError(
             f"{path.name} is a pickle, which could run code when loaded; nearid never unpickles. "
@@ -108,7 +108,8 @@ def _open_path(path: Path, key: str | None, ids: str | None) -> Rows:
     return _OPENERS[suffix](os.path.abspath(path), path.name, key, ids)
 
 
-def _suffix(path: Path) -> str:
+def file_suffix(path: Path) -> str:
+    """The suffix that says what a file is, in lower case; .csv.gz counts as one."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
 

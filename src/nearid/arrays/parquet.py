@@ -29,7 +29,7 @@ class ParquetRows(Rows):
         if len(set(names)) < len(names):
             raise InputError(f"{name} has several columns of the same name. Write the table with distinct names.")
         id_at = id_position(name, names, ids)
-        id_values = None if id_at is None else _id_values(self._column(names[id_at]))
+        row_ids = None if id_at is None else id_values(self._column(names[id_at]))
         self._list = _list_column(name, schema, key, id_at)
         if self._list is not None:
             self._columns = [self._list]
@@ -47,7 +47,7 @@ class ParquetRows(Rows):
             width = len(self._columns)
             stored = np.result_type(*(_stored(schema.field(at).type) for at in chosen.positions))
         label = name if self._list is None else f"{name}:{self._list}"
-        super().__init__(label, (self._metadata.num_rows, width), stored, id_values, notes)
+        super().__init__(label, (self._metadata.num_rows, width), stored, row_ids, notes)
         if self._list is None:
             self.columns = tuple(self._columns)
         sizes = [self._metadata.row_group(at).num_rows for at in range(self._metadata.num_row_groups)]
@@ -151,7 +151,7 @@ def _list_column(name: str, schema: Any, key: str | None, id_at: int | None) -> 
             held = f"It has {listed(map(repr, lists))}." if lists else "It has none; leave the key out."
             raise InputError(f"{name} has no column of number lists named {key!r}. {held}")
         return key
-    index = _index_names(schema)
+    index = index_names(schema)
     plain = [
         field.name
         for at, field in enumerate(schema)
@@ -169,11 +169,12 @@ def _list_column(name: str, schema: Any, key: str | None, id_at: int | None) -> 
 
 
 def _declared(schema: Any) -> list[Column]:
-    index = _index_names(schema)
+    index = index_names(schema)
     return [Column(field.name, _is_number(field.type), is_index=field.name in index) for field in schema]
 
 
-def _index_names(schema: Any) -> set[str]:
+def index_names(schema: Any) -> set[str]:
+    """Columns that pandas wrote to keep an index."""
     written = (schema.pandas_metadata or {}).get("index_columns", [])
     return {"__index_level_0__", *(name for name in written if isinstance(name, str))}
 
@@ -210,7 +211,8 @@ def _floats(column: Any, dtype: np.dtype[Any]) -> np.ndarray:
     return array
 
 
-def _id_values(column: Any) -> np.ndarray:
+def id_values(column: Any) -> np.ndarray:
+    """Ids of a column: integers as they are, everything else as objects."""
     import pyarrow as pa
 
     if pa.types.is_integer(column.type) and not column.null_count:

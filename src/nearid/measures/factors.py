@@ -1,53 +1,294 @@
-"""Discrete factors of any kind as codes."""
+"""True factors as data: named columns, each of a kind that says how it is compared."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
 import numpy as np
 
+from nearid.alerts import Alert
+from nearid.arrays import Columns, Rows, first_nonfinite, nonfinite, open_columns, open_rows, pair_rows
+from nearid.arrays.check import is_numeric
+from nearid.arrays.choose import not_found
+from nearid.arrays.held import MemoryRows
 from nearid.errors import InputError
-from nearid.measures.information import Codes
+from nearid.moments import ROUNDING, Floats
+
+KINDS = ("continuous", "integer", "categorical", "circular")
+# Whole numbers with more levels than this are measurements rather than classes, unless a kind is given.
+LEVELS = 256
+# Equal-width bins of what is continuous, where a measure needs classes; the literature's number.
+BINS = 20
 
 
-def encode_factors(factors: object, n: int) -> list[Codes]:
-    """Codes 0, 1, ... of the values of every factor, in their order.
+@dataclass(frozen=True)
+class Factor:
+    """One true factor.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"continuous", "integer", "categorical", "circular"}
+    inferred : bool
+        Whether the kind follows from the values; otherwise it was given.
+    values : ndarray of shape (n,)
+        Numbers; of a categorical factor, the class of each row counted from 0.
+    labels : ndarray
+        What the classes of a categorical factor stand for; empty for the others.
+    period : float or None
+        Of a circular factor: what takes a value back to itself.
+    """
+
+    name: str
+    kind: str
+    inferred: bool
+    values: Floats
+    labels: np.ndarray
+    period: float | None = None
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the values are classes."""
+        return self.kind in ("integer", "categorical")
+
+    def codes(self, bins: int = BINS) -> np.ndarray:
+        """Class of each row, counted from 0: its own where there are such, else one of `bins` of equal width."""
+        if self.discrete:
+            return np.unique(self.values, return_inverse=True)[1]
+        if self.period is not None:
+            turns = np.mod(self.values / self.period, 1.0)
+            return np.asarray(np.minimum((turns * bins).astype(np.intp), bins - 1))
+        return binned(self.values, bins)
+
+    @cached_property
+    def columns(self) -> Floats:
+        """What a regression aims at, of shape (n, k): one-hot classes, cosine and sine, or the number itself."""
+        if self.kind == "categorical":
+            return np.asarray(self.values[:, None] == np.arange(len(self.labels)), dtype=np.float64)
+        if self.period is not None:
+            angle = 2 * np.pi * np.mod(self.values / self.period, 1.0)
+            return np.column_stack([np.cos(angle), np.sin(angle)])
+        return self.values[:, None]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The true factors of some rows; made by `open_factors`.
+
+    Attributes
+    ----------
+    name : str
+    items : tuple of Factor
+        Those that vary; constant ones are left out with an alert.
+    ids : ndarray of shape (n,) or None
+    alerts : tuple of Alert
+    """
+
+    name: str
+    items: tuple[Factor, ...]
+    ids: np.ndarray | None
+    alerts: tuple[Alert, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the factors."""
+        return tuple(factor.name for factor in self.items)
+
+    @property
+    def rows(self) -> Rows:
+        """What regressions aim at, all factors side by side."""
+        return MemoryRows(self.name, np.hstack([factor.columns for factor in self.items]), self.ids)
+
+    def take(self, index: np.ndarray | None) -> Factors:
+        """The factors of some rows, in the order given; None stands for all."""
+        if index is None:
+            return self
+        taken = [replace(factor, values=factor.values[index]) for factor in self.items]
+        still_true = tuple(alert for alert in self.alerts if alert.code != "singleton_classes")
+        return _checked(self.name, taken, None, still_true)
+
+
+def open_factors(
+    source: object,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    periods: Mapping[str, float] | None = None,
+    key: str | None = None,
+    ids: object = None,
+    name: str | None = None,
+) -> Factors:
+    """Read true factors, one per column.
 
     Parameters
     ----------
-    factors : array-like of shape (n, factors) or (n,)
-        Discrete: integers, strings or other values that repeat.
-    n : int
-        Rows that are expected.
+    source : array, structured array, DataFrame, dict of columns, path of a table or array, or Factors
+        Columns without names are called "0", "1" and so on.
+    kinds : mapping of column to kind, optional
+        "continuous", "integer", "categorical" or "circular". Other columns have their kind inferred: text and booleans
+        are categorical; whole numbers are integer if they have at most 256 levels and two rows a level on average; the
+        rest is continuous. Angles cannot be told from other numbers, so circular factors must be given.
+    periods : mapping of column to number, optional
+        Period of each circular factor, such as 360 or 2 * pi; a column with a period is circular.
+    key, ids, name
+        As of `nearid.arrays.open_rows`.
     """
-    table = np.asarray(factors)
-    if table.ndim == 1:
-        table = table[:, None]
-    if table.ndim != 2 or table.shape[1] == 0:
-        raise InputError(f"The factors have shape {table.shape}, but (rows, factors) is expected.")
-    if len(table) != n:
-        raise InputError(f"The latents have {n} rows and the factors {len(table)}; give the same rows of both.")
-    return [_codes(column, i) for i, column in enumerate(table.T)]
+    if isinstance(source, Factors):
+        if any(option is not None for option in (kinds, periods, key, ids, name)):
+            raise InputError(f"{source.name} is open already, so its options must be given when opening it.")
+        return source
+    return factors_of(open_columns(source, key=key, ids=ids, name=name or unnamed(source, "factors")), kinds, periods)
 
 
-def _codes(column: np.ndarray, i: int) -> Codes:
-    missing = _missing(column)
-    if missing.any():
-        raise InputError(f"Factor {i} has no value at row {missing.argmax()} (counted from 0); drop such rows.")
-    try:
-        values, codes = np.unique(column, return_inverse=True)
-    except TypeError:
-        raise InputError(f"Factor {i} mixes values that have no order, as strings and numbers; use one kind.") from None
-    if len(values) == 1:
-        raise InputError(f"Factor {i} is constant ({values[0]}): there is nothing to recover; leave it out.")
-    if len(values) == len(column):
+def factors_of(
+    columns: Columns, kinds: Mapping[str, str] | None = None, periods: Mapping[str, float] | None = None
+) -> Factors:
+    """Factors from columns that are loaded already; see `open_factors`."""
+    kinds, periods = dict(kinds or {}), dict(periods or {})
+    for option, given in (("kinds", kinds), ("periods", periods)):
+        for wanted in given:
+            if wanted not in columns.values:
+                raise not_found(columns.name, option, wanted, columns.values)
+    for wanted, period in periods.items():
+        if kinds.setdefault(wanted, "circular") != "circular":
+            raise InputError(f"The factor {wanted!r} is given as {kinds[wanted]} and with a period. Leave out one.")
+        if not (np.isfinite(period) and period > 0):
+            raise InputError(f"The period of {wanted!r} must be a positive number such as 360, not {period}.")
+    items = [_factor(c, values, kinds.get(c), periods.get(c)) for c, values in columns.values.items()]
+    return _checked(columns.name, items, columns.ids, tuple(Alert("input", note) for note in columns.notes))
+
+
+def load_pair(
+    latents: object, factors: object, *, drop_nonfinite: bool = False
+) -> tuple[Floats, Factors, tuple[Alert, ...]]:
+    """Latents as an array of shape (n, d) in float64, the factors of the same rows, and what is to be said of both."""
+    rows, found = open_latents(latents), open_factors(factors)
+    pair = pair_rows(rows, found.rows)
+    x = np.asarray(rows.take(np.arange(pair.n) if pair.x_index is None else pair.x_index), dtype=np.float64)
+    taken, notes = found.take(pair.y_index), tuple(Alert("input", note) for note in pair.notes)
+    bad = first_nonfinite(x, 0)
+    if bad and not drop_nonfinite:
+        row, column, value = bad
+        raise nonfinite(rows.name, row if pair.x_index is None else int(pair.x_index[row]), column, value)
+    if bad:
+        good = np.flatnonzero(np.isfinite(x).all(axis=1))
+        if len(good) < 2:
+            raise InputError(f"{rows.name} has {len(good)} rows of finite numbers, but at least 2 are needed.")
+        notes += (dropped_rows(pair.n - len(good), pair.n),)
+        x, taken = x[good], taken.take(good)
+    return x, taken, notes + taken.alerts + constant_latents(np.ptp(x, axis=0) <= ROUNDING * np.abs(x).max(axis=0))
+
+
+def open_latents(latents: object) -> Rows:
+    """Open rows of latents under a name that messages can use."""
+    return open_rows(latents, name=unnamed(latents, "latents"))
+
+
+def unnamed(source: object, name: str) -> str | None:
+    """The name for a source that brings none of its own."""
+    return None if isinstance(source, Rows | str | os.PathLike) else name
+
+
+def constant_latents(still: np.ndarray) -> tuple[Alert, ...]:
+    """The caution about latents that do not vary."""
+    at = np.flatnonzero(still)
+    if not len(at):
+        return ()
+    shown = ", ".join(map(str, at[:5])) + (" ..." if len(at) > 5 else "")
+    return (Alert("constant_latents", f"{len(at)} of {len(still)} latents are constant ({shown}): they tell nothing."),)
+
+
+def dropped_rows(count: int, n: int) -> Alert:
+    """The caution about rows left out."""
+    return Alert("dropped_rows", f"{count} of {n} rows have a NaN or an infinity and are left out.")
+
+
+def constant_factor(name: str) -> Alert:
+    """The caution about a factor that does not vary."""
+    return Alert("constant_factor", f"The factor {name!r} is constant: there is nothing to recover, it is left out.")
+
+
+def binned(values: Floats, bins: int) -> np.ndarray:
+    """Bin of each value, counted from 0, among bins of equal width over the range of all."""
+    low, high = values.min(), values.max()
+    if high <= low:
+        return np.zeros(len(values), dtype=np.intp)
+    return np.asarray(np.minimum(((values - low) / (high - low) * bins).astype(np.intp), bins - 1))
+
+
+def _factor(name: str, values: np.ndarray, kind: str | None, period: float | None) -> Factor:
+    if kind not in (None, *KINDS):
+        raise InputError(f"The kind of the factor {name!r} must be one of {', '.join(KINDS)}, not {kind!r}.")
+    if values.dtype.kind in "OSUT":
+        return _text(name, values, kind)
+    if not is_numeric(values.dtype):
+        raise InputError(f"The factor {name!r} has dtype {values.dtype}, but numbers or text are expected.")
+    numbers = values.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if len(bad):
         raise InputError(
-            f"Factor {i} has another value in each of the {len(column)} rows, but a discrete factor is expected; "
-            "if it is continuous, bin it first, for example with np.digitize."
+            f"The factor {name!r} has {numbers[bad[0]]} at row {bad[0]} (counted from 0). Fix the value, or drop the "
+            "row from latents and factors."
         )
-    return codes
+    chosen = kind or ("categorical" if values.dtype.kind == "b" else _inferred(numbers))
+    if chosen == "categorical":
+        return _categorical(name, values, kind is None)
+    if chosen == "integer" and np.any(numbers != np.rint(numbers)):
+        row = int(np.argmax(numbers != np.rint(numbers)))
+        raise InputError(
+            f"The factor {name!r} is given as integer but has {numbers[row]} at row {row}. Give it as continuous."
+        )
+    if chosen == "circular" and period is None:
+        raise InputError(f"The factor {name!r} is circular: say its period, as in periods={{{name!r}: 360}}.")
+    return Factor(name, chosen, kind is None, numbers, np.empty(0), period)
 
 
-def _missing(column: np.ndarray) -> np.ndarray:
-    """Where there is no value: None, NaN, or what else differs from itself."""
-    if column.dtype.kind == "O":
-        return np.array([v is None or bool(v != v) for v in column])
-    return np.asarray(column != column)
+def _inferred(numbers: Floats) -> str:
+    if np.any(numbers != np.rint(numbers)):
+        return "continuous"
+    return "integer" if len(np.unique(numbers)) <= min(LEVELS, len(numbers) / 2) else "continuous"
+
+
+def _text(name: str, values: np.ndarray, kind: str | None) -> Factor:
+    for row, value in enumerate(values):
+        if not isinstance(value, str | bytes | bool):
+            raise InputError(
+                f"The factor {name!r} has {value!r} at row {row} (counted from 0), but text in every row is expected. "
+                "Fix the value, or drop the row from latents and factors."
+            )
+    if kind not in (None, "categorical"):
+        raise InputError(
+            f"The factor {name!r} is given as {kind} but holds text such as {str(values[0])!r}. Give numbers, or leave "
+            "the kind out to have it categorical."
+        )
+    return _categorical(name, values.astype(np.str_), kind is None)
+
+
+def _categorical(name: str, values: np.ndarray, inferred: bool) -> Factor:
+    labels, codes = np.unique(values, return_inverse=True)
+    return Factor(name, "categorical", inferred, codes.astype(np.float64), labels)
+
+
+def _checked(name: str, items: list[Factor], ids: np.ndarray | None, alerts: tuple[Alert, ...]) -> Factors:
+    """Factors without the constant ones, and with cautions about rare classes."""
+    kept: list[Factor] = []
+    for factor in items:
+        columns = factor.columns
+        if np.all(np.ptp(columns, axis=0) <= ROUNDING * np.abs(columns).max(axis=0)):
+            alerts += (constant_factor(factor.name),)
+            continue
+        kept.append(factor)
+        single = int(np.sum(np.bincount(factor.codes()) == 1)) if factor.discrete else 0
+        if single:
+            alerts += (
+                Alert(
+                    "singleton_classes",
+                    f"{single} classes of the factor {factor.name!r} have one row each: nothing can be learned about "
+                    "them that is then seen in other rows. Merge rare classes, or give the factor as continuous.",
+                ),
+            )
+    if not kept:
+        raise InputError(f"Every factor of {name} is constant: there is nothing to recover.")
+    return Factors(name, tuple(kept), ids, alerts)

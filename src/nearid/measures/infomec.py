@@ -18,7 +18,7 @@ from nearid.alerts import Alert
 from nearid.arrays import first_nonfinite, open_rows
 from nearid.engines.local import ordered_map
 from nearid.errors import InputError
-from nearid.measures.factors import encode_factors
+from nearid.measures.codes import encode_factors
 from nearid.measures.information import Codes, discrete_mutual_information, entropy
 from nearid.measures.logistic import LogisticFit, Scaling, fit_logistic
 from nearid.measures.neighbours import neighbour_information

@@ -16,23 +16,22 @@ def entropy(codes: Codes) -> float:
     codes : ndarray of int of shape (n,)
         Values from 0 on.
     """
-    return _entropy_of_counts(np.bincount(codes))
+    counts = np.bincount(codes)
+    shares = counts[counts > 0] / len(codes)
+    return max(0.0, -float(np.sum(shares * np.log(shares))))
 
 
 def discrete_mutual_information(a: Codes, b: Codes) -> float:
-    """Mutual information of two discrete variables, H(a) + H(b) - H(a, b).
+    """Mutual information of two discrete variables.
 
     Parameters
     ----------
     a, b : ndarray of int of shape (n,)
         Values from 0 on.
     """
+    width = int(b.max()) + 1
     # The pairs are counted among those that occur: a table of all of them could be larger than memory.
-    joint = np.unique(a.astype(np.int64) * (int(b.max()) + 1) + b, return_counts=True)[1]
-    # Rounding must not make it negative.
-    return max(0.0, entropy(a) + entropy(b) - _entropy_of_counts(joint))
-
-
-def _entropy_of_counts(counts: Codes) -> float:
-    shares = counts[counts > 0] / counts.sum()
-    return max(0.0, -float(shares @ np.log(shares)))
+    pairs, joint = np.unique(a.astype(np.int64) * width + b, return_counts=True)
+    alone = np.bincount(a)[pairs // width] * np.bincount(b)[pairs % width]
+    # Counts are exact, so that independent variables give 0 and not what rounding leaves of it.
+    return max(0.0, float(np.sum(joint * np.log(len(a) * joint / alone)) / len(a)))

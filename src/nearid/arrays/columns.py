@@ -1,0 +1,175 @@
+"""Named columns of numbers or text, for tables such as true factors; rows of numbers are opened by `open_rows`."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nearid.arrays.archive import read_columns
+from nearid.arrays.damage import damage_told
+from nearid.arrays.delimited import plain_ids, read_text
+from nearid.arrays.frame import names_rows
+from nearid.arrays.held import is_a
+from nearid.arrays.ids import row_ids
+from nearid.arrays.memory import check_memory
+from nearid.arrays.open import file_suffix, open_rows
+from nearid.arrays.parquet import id_values, index_names
+from nearid.arrays.table import Column, features, id_position
+from nearid.errors import InputError
+
+
+class Columns(NamedTuple):
+    """Columns of one table: their values by name, the ids of the rows, and notes for the user."""
+
+    name: str
+    values: dict[str, np.ndarray]
+    ids: np.ndarray | None
+    notes: tuple[str, ...]
+
+
+def open_columns(source: Any, *, key: str | None = None, ids: Any = None, name: str | None = None) -> Columns:
+    """Load the columns of an array, a structured array, a DataFrame or a file.
+
+    Parameters
+    ----------
+    source : array-like, torch.Tensor, pandas.DataFrame, dict of arrays, str, os.PathLike or Rows
+        Tables (.csv, .tsv, .parquet, DataFrames, structured arrays, dicts and .npz archives of one-dimensional arrays)
+        keep their names and their columns of text. Everything else is opened as rows of numbers, whose columns are
+        named by their place.
+    key, ids, name
+        As of `open_rows`.
+    """
+    table = named_columns(source, key=key, ids=ids, name=name)
+    if table is not None:
+        return table
+    rows = open_rows(source, key=key, ids=ids, name=name)
+    block = rows.read(0, rows.shape[0])
+    return Columns(rows.name, {str(at): block[:, at] for at in range(rows.shape[1])}, rows.ids, rows.notes)
+
+
+def named_columns(source: Any, *, key: str | None = None, ids: Any = None, name: str | None = None) -> Columns | None:
+    """The columns of a source that names them; None for rows of numbers, which are left to `open_rows`."""
+    by_name = ids if isinstance(ids, str) else None
+    table = None if key is not None else _named(source, by_name, name)
+    if table is None:
+        return None
+    for column, values in table.values.items():
+        if values.ndim != 1:
+            raise InputError(
+                f"The column {column!r} of {table.name} has shape {values.shape}, but one value per row is expected."
+            )
+    sizes = {column: len(values) for column, values in table.values.items()}
+    if len(set(sizes.values())) != 1:
+        raise InputError(f"The columns of {table.name} differ in length: {sizes}. Give one value per row in each.")
+    n = next(iter(sizes.values()))
+    if n < 2:
+        raise InputError(f"{table.name} has {n} rows, but at least 2 rows are needed: give one row per sample.")
+    given = table.ids if ids is None or by_name is not None else ids
+    return table._replace(name=name or table.name, ids=None if given is None else row_ids(table.name, given, n))
+
+
+def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
+    if isinstance(source, str | os.PathLike):
+        path = Path(source).expanduser()
+        return _file(path, ids) if path.is_file() else None
+    if is_a(source, "pandas", "DataFrame"):
+        return _frame(source, name or "table", ids)
+    if isinstance(source, dict) and source:
+        return _without_ids(name or "table", {str(label): np.asarray(values) for label, values in source.items()}, ids)
+    if isinstance(source, np.ndarray) and source.dtype.names:
+        return _without_ids(name or "array", {field: source[field] for field in source.dtype.names}, ids)
+    return None
+
+
+def _file(path: Path, ids: str | None) -> Columns | None:
+    suffix, whole = file_suffix(path), os.path.abspath(path)
+    if suffix in (".csv", ".tsv", ".csv.gz", ".tsv.gz"):
+        table, _, notes = read_text(whole, path.name, ids)
+        return _table(path.name, table, ids, plain_ids, set(), notes)
+    if suffix == ".parquet":
+        import pyarrow.parquet
+
+        with damage_told(path.name, "parquet file"):
+            declared = pyarrow.parquet.ParquetFile(whole)
+            if any(pyarrow.types.is_nested(field.type) for field in declared.schema_arrow):
+                return None
+            size = declared.metadata.num_rows * declared.metadata.num_columns * 8
+            check_memory(path.name, 2 * size, "Write the columns that are needed to a smaller file.")
+            table = declared.read()
+        return _table(path.name, table, ids, id_values, index_names(table.schema), ())
+    if suffix == ".npz":
+        held = read_columns(whole, path.name)
+        return None if held is None else _without_ids(path.name, held, ids)
+    if suffix == ".npy":
+        with damage_told(path.name, ".npy file"):
+            array = np.load(whole, mmap_mode="r", allow_pickle=False)
+        if array.dtype.names:
+            return _without_ids(path.name, {field: np.array(array[field]) for field in array.dtype.names}, ids)
+    return None
+
+
+def _table(
+    name: str, table: Any, ids: str | None, read_ids: Any, index: Iterable[str], notes: tuple[str, ...]
+) -> Columns:
+    names = table.column_names
+    _refuse_repeats(name, names)
+    id_at = id_position(name, names, ids)
+    columns = [
+        Column(label, _is_plain(column.type), is_index=label in index)
+        for label, column in zip(names, table.columns, strict=True)
+    ]
+    chosen = features(name, columns, id_at, lambda: np.asarray(table.column(0)))
+    values = {names[at]: _values(table.column(at)) for at in chosen.positions}
+    return Columns(name, values, None if id_at is None else read_ids(table.column(id_at)), notes + chosen.notes)
+
+
+def _frame(frame: Any, name: str, ids: str | None) -> Columns:
+    import pyarrow as pa
+
+    indexed = ids == frame.index.name if ids is not None else names_rows(frame.index)
+    _refuse_repeats(name, [str(label) for label in frame.columns])
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError) as error:
+        raise InputError(f"{name} has a column of mixed values: {error.args[-1]}. Make each numbers or text.") from None
+    columns = _table(name, table, None if indexed else ids, id_values, (), ())
+    return columns._replace(ids=np.asarray(frame.index)) if indexed else columns
+
+
+def _without_ids(name: str, values: dict[str, np.ndarray], ids: str | None) -> Columns:
+    id_at = id_position(name, list(values), ids)
+    kept = {label: column for at, (label, column) in enumerate(values.items()) if at != id_at}
+    return Columns(name, kept, None if ids is None else values[ids], ())
+
+
+def _refuse_repeats(name: str, names: list[str]) -> None:
+    twice = next((label for label in names if names.count(label) > 1), None)
+    if twice is not None:
+        raise InputError(f"{name} has several columns named {twice!r}. Give every column its own name.")
+
+
+def _values(column: Any) -> np.ndarray:
+    """A column of numbers (missing ones NaN), booleans or objects (text, with None where it is missing)."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+    return np.asarray(column) if pa.types.is_boolean(kind) and not column.null_count else _objects(column.to_pylist())
+
+
+def _objects(values: list[Any]) -> np.ndarray:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def _is_plain(kind: Any) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+    return bool(text or number or types.is_null(kind))

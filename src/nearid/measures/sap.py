@@ -1,0 +1,81 @@
+"""Separated attribute predictability (Kumar et al. 2018): how much better the best latent predicts than the next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearid.folds import assign
+from nearid.measures.factors import Factor, load_pair
+from nearid.measures.mig import gaps
+from nearid.measures.recovery import FactorRecovery
+from nearid.moments import Floats
+from nearid.progress import Progress, silent
+
+
+def sap(
+    latents: object,
+    factors: object,
+    *,
+    folds: int = 3,
+    random_state: int = 0,
+    drop_nonfinite: bool = False,
+    progress: Progress = silent,
+) -> FactorRecovery:
+    """Mean over factors of the gap between the two latents that predict it best, each alone.
+
+    The matrix holds held-out scores: the accuracy of a linear support vector machine (C = 0.01, balanced classes, as
+    published) for integer and categorical factors, the R2 of a linear fit for the others, at least 0.
+
+    Parameters
+    ----------
+    latents : array, tensor, path or Rows, of shape (n, d)
+    factors : anything `open_factors` takes, of m factors
+    folds : int
+        Number of folds; 1 gives in-sample scores.
+    random_state : int
+        Seed of the folds.
+    drop_nonfinite : bool
+        Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
+    progress : Progress
+
+    Returns
+    -------
+    FactorRecovery
+    """
+    x, found, alerts = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
+    fold = assign(len(x), folds, random_state)
+    spread = x.std(axis=0)
+    # The machine's penalty depends on units; a latent's own spread makes the score independent of them.
+    x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    tick = progress("predictors", x.shape[1] * len(found.items))
+    matrix = np.zeros((x.shape[1], len(found.items)))
+    for at, factor in enumerate(found.items):
+        for j, column in enumerate(x.T):
+            matrix[j, at] = _score(factor, column[:, None], fold, folds)
+            tick()
+    per_factor, lone = gaps(matrix)
+    return FactorRecovery(float(per_factor.mean()), matrix, found.names, alerts + lone, per_factor)
+
+
+def _score(factor: Factor, x: Floats, fold: np.ndarray, folds: int) -> float:
+    """Held-out accuracy or R2 of a factor given one latent."""
+    from sklearn.svm import LinearSVC
+
+    y = factor.codes() if factor.discrete else factor.columns
+    error = spread = 0.0
+    for k in range(folds):
+        test = fold == k
+        train = ~test if folds > 1 else test
+        if not factor.discrete:
+            slope = np.linalg.pinv(x[train] - x[train].mean()) @ y[train]
+            made = y[train].mean(axis=0) + (x[test] - x[train].mean()) @ slope
+            error += float(np.sum((y[test] - made) ** 2))
+            spread += float(np.sum((y[test] - y[train].mean(axis=0)) ** 2))
+            continue
+        if (y[train] == y[train][0]).all():
+            made = np.full(int(test.sum()), y[train][0])
+        else:
+            machine = LinearSVC(C=0.01, class_weight="balanced", dual=False)
+            made = machine.fit(x[train], y[train]).predict(x[test])
+        error += float(np.sum(made != y[test]))
+    return 1 - error / len(x) if factor.discrete else max(0.0, 1 - error / spread)

@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+
+from nearid.errors import InputError
+from nearid.measures import dci as module
+from nearid.measures.dci import dci
+from nearid.measures.factors import open_factors
+from nearid.measures.predictors import Prediction
+
+
+def codes_of(alerts):
+    return [alert.code for alert in alerts]
+
+
+def test_scores_follow_from_the_importances_by_hand(rng, monkeypatch):
+    # Two fits for each of two factors.
+    plan = iter([[3.0, 1, 0], [3.0, 1, 0], [0, 2.0, 2], [0, 1.0, 1]])
+
+    def planned(model, x, y, unseen, *, classes, random_state):
+        return Prediction(np.zeros(len(unseen)), np.array(next(plan)))
+
+    monkeypatch.setattr(module, "predict", planned)
+    monkeypatch.setattr(module, "ordered_map", lambda function, items, tick: map(function, items))
+    found = dci(rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), folds=2)
+    np.testing.assert_allclose(found.matrix, [[0.75, 0], [0.25, 0.5], [0, 0.5]])
+
+    def entropy(p, base):
+        return -sum(q * np.log(q) for q in p if q) / np.log(base)
+
+    second = 1 - entropy([1 / 3, 2 / 3], 2)
+    np.testing.assert_allclose(found.per_latent, [1, second, 1])
+    assert found.disentanglement == found.value == pytest.approx((0.75 + 0.75 * second + 0.5) / 2)
+    complete = [1 - entropy([0.75, 0.25], 3), 1 - entropy([0.5, 0.5], 3)]
+    np.testing.assert_allclose(found.completeness_per_factor, complete)
+    assert found.completeness == pytest.approx(np.mean(complete))
+
+
+@pytest.mark.parametrize("model", ["boost", "l1"])
+def test_sources_are_disentangled_complete_and_informative(rng, model):
+    level, size = rng.integers(0, 3, 300), rng.normal(size=300)
+    found = dci(np.column_stack([-4 * size, level + 5]), {"level": level, "size": size}, model=model)
+    assert min(found.disentanglement, found.completeness) > 0.95 and found.informativeness > 0.93
+    np.testing.assert_array_equal(found.matrix.argmax(axis=0), [1, 0])
+    assert found.chance.tolist() == [np.bincount(level).max() / 300, 0]
+
+
+def test_a_rotation_is_informative_but_neither_disentangled_nor_complete(rng):
+    u = rng.normal(size=(400, 2))
+    half = np.array([[1, -1], [1, 1]]) / np.sqrt(2)
+    found = dci(u @ half, u, model="l1")
+    assert found.informativeness > 0.99 and max(found.disentanglement, found.completeness) < 0.05
+
+
+def test_noise_is_at_chance_held_out(rng):
+    level = rng.integers(0, 2, 300)
+    found = dci(rng.normal(size=(300, 5)), {"level": level, "size": rng.normal(size=300)})
+    assert abs(found.per_factor[0] - found.chance[0]) < 0.12 and found.per_factor[1] < 0.05
+
+
+def test_circular_factors_are_predicted_around_the_circle(rng):
+    angle = rng.uniform(0, 360, 500)
+    radians = np.deg2rad(angle)
+    factors = open_factors({"pan": angle, "x": rng.normal(size=500)}, periods={"pan": 360})
+    found = dci(np.column_stack([np.cos(radians), np.sin(radians)]), factors, model="l1")
+    assert found.per_factor[0] > 0.99
+    np.testing.assert_allclose(found.matrix[:, 0], 0.5, atol=0.05)
+
+
+def test_degenerate_inputs_are_told_and_never_nan(rng):
+    one = dci(rng.normal(size=(60, 1)), rng.normal(size=(60, 1)), model="l1")
+    assert {"one_factor", "one_latent"} <= set(codes_of(one.alerts))
+    still = dci(np.ones((60, 2)), {"a": rng.integers(0, 2, 60), "b": rng.normal(size=60)}, model="boost")
+    assert still.value == 0 == still.completeness and codes_of(still.alerts) == ["constant_latents", "no_importance"]
+    assert np.isfinite(still.informativeness)
+
+
+def test_refused(rng):
+    z, u = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    with pytest.raises(InputError, match="model must be one of"):
+        dci(z, u, model="svm")
+    with pytest.raises(InputError, match="too few for 15 folds"):
+        dci(z, u, folds=15)
