@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from nearid.arrays import open_rows, pair_rows
 from nearid.engines.base import FAN_IN
 from nearid.engines.cluster import Cluster
 from nearid.engines.local import LOCAL
-from nearid.errors import EngineError, InputError
+from nearid.errors import EngineError, InputError, ReadError
 from nearid.unmix.contrast import CONTRASTS
 from nearid.unmix.estimators import ICA
 from nearid.unmix.ica import fit_ica
@@ -184,6 +185,17 @@ def broken(item):
 def test_errors_of_tasks_are_told_at_once(dask_client, task, kind, words):
     with pytest.raises(kind, match=words):
         Cluster(dask_client).reduce(task, [1, 2], merge=merged_in_place)
+
+
+def test_a_file_that_workers_do_not_see_is_told(dask_client, x, tmp_path):
+    np.save(tmp_path / "x.npy", x)
+    rows = open_rows(tmp_path / "x.npy")
+    (tmp_path / "x.npy").unlink()
+    sweeper = Sweeper(rows, None, np.zeros(x.shape[1]), CONTRASTS["logcosh"], rows.dtype)
+    with pytest.raises(ReadError, match=r"x\.npy could not be read: No such file"):
+        sweeper.sweep(np.eye(x.shape[1]))
+    with pytest.raises(EngineError, match=r"cannot read the rows \(x.npy could not be read.*same path"):
+        replace(sweeper, engine=Cluster(dask_client)).sweep(np.eye(x.shape[1]))
 
 
 def test_another_nearid_on_the_cluster_is_refused(dask_client, monkeypatch):

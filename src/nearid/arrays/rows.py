@@ -10,7 +10,7 @@ import numpy as np
 
 from nearid.arrays.check import check_rows, delivered
 from nearid.arrays.ids import row_ids
-from nearid.errors import InputError
+from nearid.errors import InputError, ReadError
 
 _FINGERPRINT_ROWS = 256
 
@@ -104,7 +104,7 @@ class Rows(ABC):
         try:
             yield
         except OSError as error:
-            raise InputError(f"{self.name} could not be read: {error.strerror or error}.") from error
+            raise ReadError(f"{self.name} could not be read: {error.strerror or error}.") from error
 
     def fingerprint(self) -> str:
         """16 hex digits that follow from the shape, the dtype and up to 256 evenly spaced rows."""

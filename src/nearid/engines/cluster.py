@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from nearid import __version__
 from nearid.engines.base import FAN_IN, Engine, merge_parts, merge_tree
 from nearid.engines.local import one_blas_thread
-from nearid.errors import EngineError
+from nearid.errors import EngineError, ReadError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -187,7 +187,7 @@ class Cluster(Engine):
                 f"The workers at {self._address} cannot import what they need ({error}). Install the same versions of "
                 "nearid and its dependencies where the scheduler and the workers run."
             )
-        if isinstance(error, OSError):
+        if isinstance(error, OSError | ReadError):
             raise EngineError(
                 f"A worker at {self._address} cannot read the rows ({error}). Workers read files by themselves: the "
                 "same path must lead to the same file on all their machines."

@@ -119,79 +119,59 @@ def fit_ica(
     sweeper = Sweeper(rows, kept, moments.mean, CONTRASTS[contrast], np.dtype(dtype or rows.dtype), engine=engine)
     # The last digits of decompositions depend on the threads of BLAS too.
     with one_blas_thread:
-        return _fit(
-            sweeper, moments, components, whiten, tol, max_passes, seed, start, resume, keep, stability_runs, tick
-        )
+        whitener = fit_whitener(moments, components=components, stored=sweeper.rows.dtype)
+        unequal = None
+        if not whiten:
+            whitener, variances = _common_unit(whitener)
+            unequal = Unequal(variances, sweeper.contrast)
+        k = len(whitener.forward)
 
-
-def _fit(
-    sweeper: Sweeper,
-    moments: Moments,
-    components: int | None,
-    whiten: bool,
-    tol: float,
-    max_passes: int,
-    seed: int,
-    start: Floats | None,
-    resume: Checkpoint | None,
-    keep: Keep | None,
-    stability_runs: int,
-    tick: Callable[[], object] | None,
-) -> Unmixing:
-    """See `fit_ica`."""
-    whitener = fit_whitener(moments, components=components, stored=sweeper.rows.dtype)
-    unequal = None
-    if not whiten:
-        whitener, variances = _common_unit(whitener)
-        unequal = Unequal(variances, sweeper.contrast)
-    k = len(whitener.forward)
-
-    def search(over: Sweeper, first: Floats | Checkpoint, n: int, keep: Keep | None = None) -> Solution:
-        return solve(
-            _oracle(over, whitener, unequal, tick),
-            first,
-            tol=tol,
-            max_passes=max_passes,
-            n=n,
-            gaussian=over.contrast.gaussian,
-            keep=keep,
-        )
-
-    first: Floats | Checkpoint
-    if resume is not None:
-        if resume.rotation.shape != (k, k):
-            raise InputError(
-                f"The checkpoint has {len(resume.rotation)} components and {sweeper.rows.name} has {k}: it is of "
-                "another fit."
+        def search(over: Sweeper, first: Floats | Checkpoint, n: int, keep: Keep | None = None) -> Solution:
+            return solve(
+                _oracle(over, whitener, unequal, tick),
+                first,
+                tol=tol,
+                max_passes=max_passes,
+                n=n,
+                gaussian=over.contrast.gaussian,
+                keep=keep,
             )
-        first = resume
-    elif start is not None and len(start) == k:
-        first = polar(start @ whitener.backward)
-    else:
-        first = _first(sweeper, whitener, seed)
-    solution, values, curved = _canonical(sweeper, whitener, unequal, search(sweeper, first, moments.n, keep))
-    rotation = solution.state.rotation
-    stability = None
-    if stability_runs:
-        covariance = np.eye(k) if unequal is None else np.diag(unequal.variances)
-        stability = _stability(
-            rotation,
-            covariance,
-            stability_runs,
-            seed,
-            moments.n,
-            sweeper,
-            lambda o, s, n: search(o, _first(o, whitener, s), n),
+
+        first: Floats | Checkpoint
+        if resume is not None:
+            if resume.rotation.shape != (k, k):
+                raise InputError(
+                    f"The checkpoint has {len(resume.rotation)} components and {rows.name} has {k}: it is of "
+                    "another fit."
+                )
+            first = resume
+        elif start is not None and len(start) == k:
+            first = polar(start @ whitener.backward)
+        else:
+            first = _first(sweeper, whitener, seed)
+        solution, values, curved = _canonical(sweeper, whitener, unequal, search(sweeper, first, moments.n, keep))
+        rotation = solution.state.rotation
+        stability = None
+        if stability_runs:
+            covariance = np.eye(k) if unequal is None else np.diag(unequal.variances)
+            stability = _stability(
+                rotation,
+                covariance,
+                stability_runs,
+                seed,
+                moments.n,
+                sweeper,
+                lambda o, s, n: search(o, _first(o, whitener, s), n),
+            )
+        return Unmixing(
+            mean=moments.mean,
+            components=rotation @ whitener.forward,
+            mixing=whitener.backward @ rotation.T,
+            whitener=whitener,
+            kappa=solution.state.kappa,
+            solution=solution,
+            diagnostics=_diagnose(sweeper, whitener, solution, values, curved, moments.n, components, tol, stability),
         )
-    return Unmixing(
-        mean=moments.mean,
-        components=rotation @ whitener.forward,
-        mixing=whitener.backward @ rotation.T,
-        whitener=whitener,
-        kappa=solution.state.kappa,
-        solution=solution,
-        diagnostics=_diagnose(sweeper, whitener, solution, values, curved, moments.n, components, tol, stability),
-    )
 
 
 def _first(sweeper: Sweeper, whitener: Whitener, seed: int) -> Floats:
