@@ -2,7 +2,7 @@
 
 usage: python benchmarks/bench_ica.py [--rows 222000] [--columns 384] [--data well,mild,strong,patches]
                                       [--peers sklearn32,sklearn64,picard] [--seeds 1] [--log results.jsonl]
-       python benchmarks/bench_ica.py --stream [--rows 2000000]      memory and time of a short fit, from a file and from RAM
+       python benchmarks/bench_ica.py --stream [--rows 2000000]      a short fit, from a file and from RAM
 
 Data:
   well     Laplace, uniform and near-Gaussian sources (a third each), mixed with a spectrum of condition 100
