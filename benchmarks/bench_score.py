@@ -37,7 +37,7 @@ def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def ours(latents: np.ndarray, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """NMI and explicitness by nearid."""
     found = infomec(latents, factors)
-    return found.nmi, found.explicitness
+    return found.nmi, found.per_factor
 
 
 def sklearns(latents: np.ndarray, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

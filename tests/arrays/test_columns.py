@@ -56,6 +56,16 @@ def test_plain_arrays_are_named_by_place(tmp_path: Path) -> None:
         assert list(columns.values) == ["0", "1"] and columns.values["1"].tolist() == [1, 3, 5]
 
 
+def test_vectors_and_tables_of_text_are_columns() -> None:
+    assert open_columns([3, 1, 2]).values["0"].tolist() == [3, 1, 2]
+    assert open_columns(["x", "y"]).values["0"].tolist() == ["x", "y"]
+    mixed = open_columns(np.array([["b", 10], ["a", -3.5]], dtype=object)).values
+    assert mixed["0"].tolist() == ["b", "a"] and mixed["1"].dtype == np.float64
+    series = pd.Series([1.0, 2.0], index=["r1", "r2"], name="size")
+    found = open_columns(series)
+    assert found.values["size"].tolist() == [1, 2] and found.ids is not None and found.ids.tolist() == ["r1", "r2"]
+
+
 def test_a_parquet_file_of_lists_is_rows(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet

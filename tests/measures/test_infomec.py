@@ -52,7 +52,7 @@ def test_values_are_the_references(reference, case, scaling):
     capped = np.array(expected["lbfgs_iters"]) >= 100
     chance = np.log([len(np.unique(s)) for s in given["sources"].T])
     tolerance = np.where(capped, 2e-4, 1e-9)
-    assert (np.abs(found.explicitness - 1 + expected["cond_entropy"] / chance) <= tolerance).all()
+    assert (np.abs(found.per_factor - 1 + expected["cond_entropy"] / chance) <= tolerance).all()
     assert found.infoe == pytest.approx(expected["infoe"], abs=tolerance.max())
     assert ("unfinished_fits" in codes(found.alerts)) == capped.any()
 
@@ -150,6 +150,22 @@ def test_zero_over_zero_is_no_preference_and_told():
     assert {"uninformative_latents", "unrecovered_factors"} <= codes(found.alerts)
 
 
+def test_constant_latents_tell_nothing_and_that_is_said(rng):
+    found = infomec(np.ones((50, 2)), grid(rng, 50))
+    assert (found.infom, found.infoc) == (0.0, 0.0) and abs(found.infoe) < 1e-6
+    assert "constant_latents" in codes(found.alerts) and not found.active.any()
+
+
+def test_continuous_factors_are_binned_and_that_is_said(rng):
+    factors = rng.uniform(size=(800, 2))
+    found = infomec(factors, factors, bins=8)
+    assert found.infom > 0.9 and found.infoc > 0.9
+    [told] = [alert.message for alert in found.alerts if alert.code == "binned_factors"]
+    assert "'0', '1' cut into 8 bins" in told
+    binned = infomec(factors, np.floor(factors * 8).astype(int), bins=8)
+    np.testing.assert_allclose(found.nmi, binned.nmi, atol=0.02)
+
+
 def test_single_factors_and_single_active_latents_are_undefined_not_nan(rng):
     factor = rng.integers(0, 4, 300)
     found = infomec(np.column_stack([factor, np.ones(300)]), factor)
@@ -162,7 +178,7 @@ def test_singleton_classes_and_few_rows_are_told(rng):
     factor = np.r_[rng.integers(0, 3, 60), 7, 8]
     found = infomec(rng.normal(size=(62, 20)), np.column_stack([factor, np.arange(62) % 2]))
     [single] = [alert for alert in found.alerts if alert.code == "singleton_classes"]
-    assert single.message.startswith("2 values of factor 0")
+    assert single.message.startswith("2 classes of the factor '0'")
     assert "few_rows" in codes(found.alerts) and np.isfinite(found.nmi).all()
 
 
@@ -182,7 +198,7 @@ def test_threads_change_nothing(rng, monkeypatch):
     monkeypatch.setattr(module, "ordered_map", lambda f, items, tick: ordered(f, items, workers=1, tick=tick))
     alone = infomec(latents, factors)
     np.testing.assert_array_equal(threaded.nmi, alone.nmi)
-    np.testing.assert_array_equal(threaded.explicitness, alone.explicitness)
+    np.testing.assert_array_equal(threaded.per_factor, alone.per_factor)
 
 
 @pytest.mark.parametrize(
@@ -194,6 +210,7 @@ def test_threads_change_nothing(rng, monkeypatch):
         ({"jitter": "noise"}, "jitter is 'noise'"),
         ({"scaling": "median"}, "scaling is 'median'"),
         ({"discrete_latents": True}, "different values"),
+        ({"bins": 1}, "bins must be at least 2"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(rng, options, message):
@@ -203,9 +220,7 @@ def test_options_that_make_no_sense_are_refused(rng, options, message):
 
 def test_latents_that_cannot_be_used_are_refused(rng):
     factors, latents = grid(rng, 50), rng.normal(size=(50, 2))
-    with pytest.raises(InputError, match="All columns"):
-        infomec(np.ones((50, 2)), factors)
-    with pytest.raises(InputError, match="50 rows and the factors 49"):
+    with pytest.raises(InputError, match="latents has 50 rows and factors has 49"):
         infomec(latents, factors[1:])
     latents[3, 1] = np.nan
     with pytest.raises(InputError, match="row 3, column 1"):

@@ -36,8 +36,8 @@ def open_columns(source: Any, *, key: str | None = None, ids: Any = None, name: 
     ----------
     source : array-like, torch.Tensor, pandas.DataFrame, dict of arrays, str, os.PathLike or Rows
         Tables (.csv, .tsv, .parquet, DataFrames, structured arrays, dicts and .npz archives of one-dimensional arrays)
-        keep their names and their columns of text. Everything else is opened as rows of numbers, whose columns are
-        named by their place.
+        keep their names and their columns of text. Arrays of one dimension are one column. Everything else is opened as
+        rows of numbers. Columns without names are named by their place.
     key, ids, name
         As of `open_rows`.
     """
@@ -46,7 +46,9 @@ def open_columns(source: Any, *, key: str | None = None, ids: Any = None, name: 
         return table
     rows = open_rows(source, key=key, ids=ids, name=name)
     block = rows.read(0, rows.shape[0])
-    return Columns(rows.name, {str(at): block[:, at] for at in range(rows.shape[1])}, rows.ids, rows.notes)
+    names = rows.columns or tuple(map(str, range(rows.shape[1])))
+    _refuse_repeats(rows.name, list(names))
+    return Columns(rows.name, {label: block[:, at] for at, label in enumerate(names)}, rows.ids, rows.notes)
 
 
 def named_columns(source: Any, *, key: str | None = None, ids: Any = None, name: str | None = None) -> Columns | None:
@@ -76,11 +78,39 @@ def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
         return _file(path, ids) if path.is_file() else None
     if is_a(source, "pandas", "DataFrame"):
         return _frame(source, name or "table", ids)
+    if is_a(source, "pandas", "Series"):
+        return _frame(source.to_frame(str(source.name or 0)), name or "series", ids)
     if isinstance(source, dict) and source:
         return _without_ids(name or "table", {str(label): np.asarray(values) for label, values in source.items()}, ids)
     if isinstance(source, np.ndarray) and source.dtype.names:
         return _without_ids(name or "array", {field: source[field] for field in source.dtype.names}, ids)
-    return None
+    return _by_place(source, name or "array", ids)
+
+
+def _by_place(source: Any, name: str, ids: str | None) -> Columns | None:
+    """Columns of an array that is no table of numbers: it has one dimension, or holds text."""
+    if not isinstance(source, np.ndarray | list | tuple):
+        return None
+    try:
+        array = np.asarray(source)
+    except ValueError:
+        # Lists of different lengths, of which `open_rows` tells.
+        return None
+    if array.ndim == 1 and array.size:
+        array = array[:, None]
+    elif array.ndim != 2 or array.dtype.kind not in "OSUT":
+        return None
+    columns = {str(at): column for at, column in enumerate(array.T)}
+    if array.dtype.kind == "O":
+        # Numbers in a table that also holds text.
+        columns = {
+            label: np.asarray(values.tolist()) if _numbers(values) else values for label, values in columns.items()
+        }
+    return _without_ids(name, columns, ids)
+
+
+def _numbers(values: np.ndarray) -> bool:
+    return all(isinstance(value, int | float | np.number) for value in values)
 
 
 def _file(path: Path, ids: str | None) -> Columns | None:

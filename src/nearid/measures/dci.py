@@ -128,7 +128,7 @@ class Fit(NamedTuple):
 def _fit(factor: Factor, x: Floats, test: np.ndarray, train: np.ndarray, model: str, seed: int) -> Fit:
     classes = factor.discrete
     importance, error, worst = np.zeros(x.shape[1]), 0.0, 0.0
-    for y in [factor.codes()] if classes else factor.columns.T:
+    for y in [factor.codes()] if classes else _centred(factor.columns).T:
         made = predict(model, x[train], y[train], x[test], classes=classes, random_state=seed)
         importance += made.importance
         if classes:
@@ -138,6 +138,12 @@ def _fit(factor: Factor, x: Floats, test: np.ndarray, train: np.ndarray, model: 
             error += float(np.sum((made.values - y[test]) ** 2))
             worst += float(np.sum((y[test] - y[train].mean()) ** 2))
     return Fit(importance, error, worst)
+
+
+def _centred(columns: Floats) -> Floats:
+    """Targets about their means, to the digits of float32: where they lie must not break ties between cuts."""
+    centred = columns - columns.mean(axis=0)
+    return np.asarray((centred / np.linalg.norm(centred) * np.sqrt(len(columns))).astype(np.float32), dtype=np.float64)
 
 
 def _concentration(importances: Floats) -> Floats:

@@ -178,7 +178,9 @@ def load_pair(
             raise InputError(f"{rows.name} has {len(good)} rows of finite numbers, but at least 2 are needed.")
         notes += (dropped_rows(pair.n - len(good), pair.n),)
         x, taken = x[good], taken.take(good)
-    return x, taken, notes + taken.alerts + constant_latents(np.ptp(x, axis=0) <= ROUNDING * np.abs(x).max(axis=0))
+    # Halved, so that none overflows.
+    ranges = x.max(axis=0) / 2 - x.min(axis=0) / 2
+    return x, taken, notes + taken.alerts + constant_latents(ranges <= ROUNDING * np.abs(x / 2).max(axis=0))
 
 
 def open_latents(latents: object) -> Rows:

@@ -15,15 +15,15 @@ from typing import Any, Literal
 import numpy as np
 
 from nearid.alerts import Alert
-from nearid.arrays import first_nonfinite, open_rows
 from nearid.engines.local import ordered_map
 from nearid.errors import InputError
-from nearid.measures.codes import encode_factors
+from nearid.measures.factors import BINS, Factors, load_pair
 from nearid.measures.information import Codes, discrete_mutual_information, entropy
 from nearid.measures.logistic import LogisticFit, Scaling, fit_logistic
 from nearid.measures.neighbours import neighbour_information
+from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats
-from nearid.progress import Progress, reporting
+from nearid.progress import Progress, silent
 
 # The three sets of constants in print: infomec(..., **PRESETS["k3_prune8"]).
 PRESETS: dict[str, dict[str, Any]] = {
@@ -37,33 +37,32 @@ JITTER = 1e-10
 
 
 @dataclass(frozen=True)
-class InfoMEC:
-    """Scores of latents against factors.
+class InfoMEC(FactorRecovery):
+    """The three scores. The value is InfoM; per factor, the share of its entropy that is linearly explicit is given.
+
+    The matrix holds normalised mutual information; its estimates may exceed 1 a little.
 
     Attributes
     ----------
     infom : float or None
-        Modularity, from 0 to 1 (best). None for a single factor, where it is not defined.
+        Modularity, from 0 to 1 (best). None for a single factor, where it is not defined (then the value is NaN).
     infoe : float
-        Explicitness, at most 1 (best), about 0 for noise.
+        Explicitness, at most 1 (best), about 0 for noise: the mean of `per_factor`.
     infoc : float or None
         Compactness, from 0 to 1 (best). None for a single active latent, where it is not defined.
-    nmi : ndarray of shape (factors, latents)
-        Estimates: they may exceed 1 a little.
-    active : ndarray of bool of shape (latents,)
+    active : ndarray of bool of shape (d,)
         Latents that vary enough to count in InfoM and InfoC.
-    explicitness : ndarray of shape (factors,)
-        What InfoE is the mean of.
-    alerts : tuple of Alert
     """
 
     infom: float | None
     infoe: float
     infoc: float | None
-    nmi: Floats
     active: np.ndarray
-    explicitness: Floats
-    alerts: tuple[Alert, ...]
+
+    @property
+    def nmi(self) -> Floats:
+        """The matrix as published, of shape (factors, latents)."""
+        return self.matrix.T
 
 
 def infomec(
@@ -76,15 +75,17 @@ def infomec(
     jitter: Literal["reference"] | None = None,
     scaling: Scaling = "mean",
     converged: bool = False,
-    progress: bool = False,
+    bins: int = BINS,
+    drop_nonfinite: bool = False,
+    progress: Progress = silent,
 ) -> InfoMEC:
-    """Modularity, explicitness and compactness of latents against discrete factors.
+    """Modularity, explicitness and compactness of latents against factors.
 
     Parameters
     ----------
-    latents : array, tensor, path or Rows, of shape (n, latents)
-    factors : array-like of shape (n, factors) or (n,)
-        Discrete: integers, strings or other values that repeat.
+    latents : array, tensor, path or Rows, of shape (n, d)
+    factors : anything `open_factors` takes, of m factors
+        Continuous and circular ones are cut into bins of equal width, which an alert tells.
     k : int, default=10
         Nearest neighbours of the estimate of mutual information with continuous latents. `PRESETS` holds the
         published pairs of `k` and `prune`.
@@ -99,8 +100,11 @@ def infomec(
         Where the linear fits stop: as scikit-learn does from 1.4 on, or as it did before.
     converged : bool, default=False
         Take the linear fits to the optimum instead. Published values stop after 100 iterations at the latest.
-    progress : bool, default=False
-        Draw progress bars on stderr.
+    bins : int
+        Bins of each factor that has no classes of its own.
+    drop_nonfinite : bool
+        Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
+    progress : Progress
 
     Returns
     -------
@@ -112,47 +116,53 @@ def infomec(
     no active latent informs of to InfoC. Both are reported as alerts. InfoM and InfoC are ratios of information: where
     all of `nmi` is near 0 they compare noise with noise, so read them beside their values for permuted factors.
     """
-    _check_options(k, prune, jitter, scaling)
-    values, name = _read(latents)
-    codes = encode_factors(factors, len(values))
-    # Halved, so that none overflows.
-    ranges = values.max(axis=0) / 2 - values.min(axis=0) / 2
-    active = ranges > (0.0 if discrete_latents else ranges.max() / prune)
-    if not active.any():
-        raise InputError(f"All columns of {name} are constant; give latents that vary.")
+    _check_options(k, prune, jitter, scaling, bins)
+    values, found, notes = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
+    # Counted anew, for some bins may be empty.
+    codes = [np.unique(factor.codes(bins), return_inverse=True)[1] for factor in found.items]
+    active = active_latents(values, None if discrete_latents else prune)
 
-    with reporting(progress) as report:
-        if discrete_latents:
-            levels: list[Codes] = [np.unique(column, return_inverse=True)[1] for column in values.T]
-            _refuse_continuous(levels, name)
-            information = np.array([[discrete_mutual_information(c, v) for v in levels] for c in codes])
-            design: Floats = np.hstack([np.eye(int(v.max()) + 1)[v] for v in levels])
-        else:
-            design = _standardise(values)
-            information = _information(design, codes, k, jitter, report)
-        # The intercept of the linear fits.
-        design = np.hstack([design, np.ones((len(design), 1))])
-        fits = list(
-            ordered_map(
-                lambda c: fit_logistic(design, c, scaling=scaling, converged=converged),
-                codes,
-                tick=report("explicitness", len(codes)),
-            )
+    if discrete_latents:
+        levels: list[Codes] = [np.unique(column, return_inverse=True)[1] for column in values.T]
+        _refuse_continuous(levels)
+        information = np.array([[discrete_mutual_information(c, v) for v in levels] for c in codes])
+        design: Floats = np.hstack([np.eye(int(v.max()) + 1)[v] for v in levels])
+    else:
+        design = _standardise(values)
+        information = _information(design, codes, k, jitter, progress)
+    # The intercept of the linear fits.
+    design = np.hstack([design, np.ones((len(design), 1))])
+    fits = list(
+        ordered_map(
+            lambda c: fit_logistic(design, c, scaling=scaling, converged=converged),
+            codes,
+            tick=progress("explicitness", len(codes)),
         )
+    )
 
     nmi = information / np.array([[entropy(c)] for c in codes])
     # Without any latents the balanced fit gives every class the same probability: ln K.
     chance = np.log([c.max() + 1 for c in codes])
     explicitness = 1 - np.array([fit.loss for fit in fits]) / chance
+    infom = _concentration(nmi[:, active])
     return InfoMEC(
-        infom=_concentration(nmi[:, active]),
+        value=float("nan") if infom is None else infom,
+        matrix=nmi.T,
+        factors=found.names,
+        alerts=(*notes, *_alerts(nmi, active, found, fits, design.shape, bins, converged)),
+        per_factor=explicitness,
+        infom=infom,
         infoe=float(explicitness.mean()),
         infoc=_concentration(nmi[:, active].T),
-        nmi=nmi,
         active=active,
-        explicitness=explicitness,
-        alerts=tuple(_alerts(nmi, active, codes, fits, design.shape, discrete_latents, converged)),
     )
+
+
+def active_latents(values: Floats, prune: float | None = 20.0) -> np.ndarray:
+    """Which latents vary by more than the largest range over `prune`; with None, which vary at all."""
+    # Halved, so that none overflows.
+    ranges = values.max(axis=0) / 2 - values.min(axis=0) / 2
+    return np.asarray(ranges > (0.0 if prune is None else ranges.max() / prune))
 
 
 def _information(z: Floats, codes: list[Codes], k: int, jitter: str | None, report: Progress) -> Floats:
@@ -195,12 +205,14 @@ def _concentration(nmi: Floats) -> float | None:
     rows, columns = nmi.shape
     if rows == 1:
         return None
+    if nmi.size == 0:
+        return 0.0
     totals, shares = nmi.sum(axis=0), np.full(columns, 1 / rows)
     np.divide(nmi.max(axis=0), totals, out=shares, where=totals > 0)
     return float((shares.mean() - 1 / rows) / (1 - 1 / rows))
 
 
-def _check_options(k: int, prune: float, jitter: str | None, scaling: str) -> None:
+def _check_options(k: int, prune: float, jitter: str | None, scaling: str, bins: int) -> None:
     if not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"k is {k!r}, but a number of neighbours is expected: an integer from 1 on, such as 10.")
     if not prune > 1:
@@ -209,26 +221,16 @@ def _check_options(k: int, prune: float, jitter: str | None, scaling: str) -> No
         raise InputError(f"jitter is {jitter!r}, but None or 'reference' is expected.")
     if scaling not in ("mean", "sum"):
         raise InputError(f"scaling is {scaling!r}, but 'mean' or 'sum' is expected.")
+    if bins < 2:
+        raise InputError(f"bins must be at least 2, not {bins}.")
 
 
-def _read(latents: object) -> tuple[Floats, str]:
-    rows = open_rows(latents)
-    values = rows.read(0, rows.shape[0]).astype(np.float64)
-    bad = first_nonfinite(values, 0)
-    if bad:
-        raise InputError(
-            f"{rows.name} has {bad[2]} at row {bad[0]}, column {bad[1]} (counted from 0); drop such rows here and in "
-            "the factors."
-        )
-    return values, rows.name
-
-
-def _refuse_continuous(levels: list[Codes], name: str) -> None:
+def _refuse_continuous(levels: list[Codes]) -> None:
     for j, codes in enumerate(levels):
         count = int(codes.max()) + 1
         if count > len(codes) / 2:
             raise InputError(
-                f"Column {j} of {name} has {count} different values in {len(codes)} rows, but discrete_latents=True "
+                f"Latent {j} has {count} different values in {len(codes)} rows, but discrete_latents=True "
                 "says that values repeat; leave that option out."
             )
 
@@ -236,10 +238,10 @@ def _refuse_continuous(levels: list[Codes], name: str) -> None:
 def _alerts(
     nmi: Floats,
     active: np.ndarray,
-    codes: list[Codes],
+    factors: Factors,
     fits: list[LogisticFit],
     shape: tuple[int, int],
-    discrete_latents: bool,
+    bins: int,
     converged: bool,
 ) -> Iterator[Alert]:
     if len(nmi) == 1:
@@ -256,23 +258,18 @@ def _alerts(
     if len(lost):
         yield Alert(
             "unrecovered_factors",
-            f"No active latent informs of factors {_listed(lost)} (0/0): each counts as no preference, 0 in InfoC.",
+            f"No active latent informs of {_named(lost, factors)} (0/0): each counts as no preference, 0 in InfoC.",
         )
-    for i, c in enumerate(codes):
-        single = int((np.bincount(c) == 1).sum())
-        if single and not discrete_latents:
-            yield Alert(
-                "singleton_classes",
-                f"{single} values of factor {i} occur once: these rows have no neighbour of their class and are left "
-                "out of its mutual information.",
-            )
+    cut = [repr(factor.name) for factor in factors.items if not factor.discrete]
+    if cut:
+        yield Alert("binned_factors", f"InfoMEC needs classes: {', '.join(cut)} cut into {bins} bins of equal width.")
     capped = np.flatnonzero([not fit.finished for fit in fits])
     if len(capped):
         most = max(fits[i].iterations for i in capped)
         advice = "" if converged else "; converged=True goes on"
         yield Alert(
             "unfinished_fits",
-            f"Linear fits of factors {_listed(capped)} ended before their tolerance, after {most} iterations at most: "
+            f"Linear fits of {_named(capped, factors)} ended before their tolerance, after {most} iterations at most: "
             f"their explicitness can be too small{advice}.",
         )
     n, d = shape
@@ -281,6 +278,10 @@ def _alerts(
             "few_rows",
             f"{n} rows for linear fits on {d} columns, in sample: InfoE is too large; aim for {FEW_ROWS} a column.",
         )
+
+
+def _named(indices: np.ndarray, factors: Factors) -> str:
+    return ", ".join(repr(factors.names[i]) for i in indices[:5]) + (" ..." if len(indices) > 5 else "")
 
 
 def _listed(indices: np.ndarray) -> str:
