@@ -21,10 +21,13 @@ def correlation(moments: PairMoments) -> Floats:
     return np.where((sx[:, None] > 0) & (sy > 0), rho, 0.0)
 
 
-def fit_permutation(moments: PairMoments, *, translation: bool = True, scale: bool = True) -> MatchMap:
+def fit_permutation(
+    moments: PairMoments, *, translation: bool = True, scale: bool = True, each: bool = False
+) -> MatchMap:
     """Match columns by the assignment that maximises the sum of |correlation|, with signs and one scale.
 
     With different widths min(p, q) columns are matched; target columns without a partner are estimated by their mean.
+    With `each`, every matched column has a scale of its own.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -35,8 +38,10 @@ def fit_permutation(moments: PairMoments, *, translation: bool = True, scale: bo
     rows, cols = linear_sum_assignment(np.abs(rho), maximize=True)
     signs = np.where(rho[rows, cols] < 0, -1.0, 1.0)
     # Least squares over the matched columns: c = sum |x.y| / sum x.x
-    size = float(np.diag(moments.xx)[rows].sum())
-    factor = float(np.sum(signs * moments.xy[rows, cols])) / size if scale and size > 0 else 1.0
+    sizes, gains = np.diag(moments.xx)[rows], signs * moments.xy[rows, cols]
+    if not each:
+        sizes, gains = sizes.sum(keepdims=True), gains.sum(keepdims=True)
+    factor = np.divide(gains, sizes, out=np.ones_like(gains), where=sizes > 0) if scale else 1.0
     columns, weights = np.zeros(q, dtype=np.intp), np.zeros(q)
     columns[cols], weights[cols] = rows, signs * factor
     return MatchMap(moments.mean_x, moments.mean_y, columns, weights, p)

@@ -141,16 +141,16 @@ def compare(
     )
     runs = [x, y, *more]
     sources = _open(runs, names, key, ids)
-    origins = {rows.name: _origin(run) for rows, run in zip(sources, runs, strict=True)}
+    origins = {rows.name: origin_of(run) for rows, run in zip(sources, runs, strict=True)}
     links = list(itertools.combinations(range(len(sources)), 2))
     results = []
     with reporting(progress) as report, open_engine(engine) as opened:
         unmixer = Unmixer(settings.seed, opened, report)
         for i, j in links:
             a, b = sources[i], sources[j]
-            found = _compare_pair(pair_rows(a, b), settings, origins, unmixer, opened, report)
+            found = compare_pair(pair_rows(a, b), settings, origins, unmixer, opened, report)
             if symmetric:
-                found = _both_ways(found, _compare_pair(pair_rows(b, a), settings, origins, unmixer, opened, report))
+                found = _both_ways(found, compare_pair(pair_rows(b, a), settings, origins, unmixer, opened, report))
             results.append(found)
     if len(results) == 1:
         return results[0]
@@ -207,15 +207,15 @@ def _open(runs: Sequence[object], names: Sequence[str] | None, key: str | None, 
     return renamed
 
 
-def _origin(run: object) -> str:
+def origin_of(run: object) -> str:
     """Where a run came from: the path of a file, the kind of anything else."""
     return os.path.abspath(run) if isinstance(run, str | os.PathLike) else type(run).__name__
 
 
-def _compare_pair(
-    pair: Pair, settings: Settings, origins: dict[str, str], unmixer: Unmixer, engine: Engine, report: Progress
+def compare_pair(
+    pair: Pair, settings: Settings, origins: dict[str, str], unmixer: Unmixer | None, engine: Engine, report: Progress
 ) -> Comparison:
-    """Compare two inputs in one direction."""
+    """Compare two inputs in one direction; the unmixer is for the group ica alone."""
     s, names, dims = settings, (pair.x.name, pair.y.name), (pair.x.shape[1], pair.y.shape[1])
     fold = assign(pair.n, s.folds, s.seed)
     parts, moments = gather(pair, fold, s.folds, drop_nonfinite=s.drop_nonfinite, engine=engine, progress=report)
@@ -224,7 +224,7 @@ def _compare_pair(
     refuse_constant(names, moments)
 
     options, without_fold = s.options, [s.options] * s.folds
-    unmixed = unmixer.unmix(pair, fold, parts) if UNMIXED in s.groups else None
+    unmixed = unmixer.unmix(pair, fold, parts) if unmixer and UNMIXED in s.groups else None
     if unmixed:
         options, *without_fold = [{**s.options, **fit_options(u)} for u in (unmixed.whole, *unmixed.folds)]
     fits = fit_held_out(parts, s.groups, without_fold, s.svcca_k)

@@ -38,6 +38,8 @@ class Declaration:
         Whether the value is of rows that nothing was fitted on. Otherwise it is of all rows, as defined.
     streams : bool
         Whether rows are read in blocks, whatever their number. Otherwise they are held in memory.
+    costly : bool
+        Whether one value takes many fits.
     larger_is_better : bool
     symmetric : bool
         Whether latents and factors may change places.
@@ -53,6 +55,7 @@ class Declaration:
     parts: tuple[str, ...] = ()
     held_out: bool = True
     streams: bool = False
+    costly: bool = False
     larger_is_better: bool = True
     symmetric: bool = False
 
@@ -65,7 +68,7 @@ def _mcc(title: str, method: str, invariances: tuple[str, ...] = _EACH) -> Decla
 
 def _dci(title: str, model: str, invariances: tuple[str, ...]) -> Declaration:
     parts = ("disentanglement", "completeness", "informativeness")
-    return Declaration(title, "nearid.measures.dci", "dci", 0.0, 1.0, invariances, {"model": model}, parts)
+    return Declaration(title, "nearid.measures.dci", "dci", 0.0, 1.0, invariances, {"model": model}, parts, costly=True)
 
 
 DECLARATIONS = {
@@ -98,11 +101,13 @@ DECLARATIONS = {
     "dci_forest": _dci("DCI (D), forest", "forest", ("scale",)),
     "dci_l1": _dci("DCI (D), L1", "l1", ("scale",)),
     "mig": Declaration("MIG", "nearid.measures.mig", "mig", 0.0, 1.0, _EACH, held_out=False),
-    "sap": Declaration("SAP", "nearid.measures.sap", "sap", 0.0, 1.0, _EACH),
+    "sap": Declaration("SAP", "nearid.measures.sap", "sap", 0.0, 1.0, _EACH, costly=True),
     "modularity": Declaration(
         "Modularity", "nearid.measures.modularity", "modularity", 0.0, 1.0, _EACH, held_out=False
     ),
-    "explicitness": Declaration("Explicitness", "nearid.measures.modularity", "explicitness", -1.0, 1.0, _EACH),
+    "explicitness": Declaration(
+        "Explicitness", "nearid.measures.modularity", "explicitness", -1.0, 1.0, _EACH, costly=True
+    ),
 }
 
 

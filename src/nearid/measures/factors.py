@@ -102,6 +102,20 @@ class Factors:
         """What regressions aim at, all factors side by side."""
         return MemoryRows(self.name, np.hstack([factor.columns for factor in self.items]), self.ids)
 
+    @property
+    def geometry(self) -> Rows | None:
+        """The factors as points: of unit variance each, an angle as a point on a circle; None if all are categorical.
+
+        Factors come in units of their own, so distances mean something once each has the same spread. Classes without
+        an order have no place among them.
+        """
+        placed = [factor.columns for factor in self.items if factor.kind != "categorical"]
+        if not placed:
+            return None
+        # One scale for cosine and sine: a circle stays a circle.
+        scaled = [(c - c.mean(axis=0)) / np.sqrt(c.var(axis=0).sum()) for c in placed]
+        return MemoryRows(self.name, np.hstack(scaled), self.ids)
+
     def take(self, index: np.ndarray | None) -> Factors:
         """The factors of some rows, in the order given; None stands for all."""
         if index is None:
@@ -161,22 +175,35 @@ def factors_of(
 
 
 def load_pair(
-    latents: object, factors: object, *, drop_nonfinite: bool = False
+    latents: object,
+    factors: object,
+    *,
+    drop_nonfinite: bool = False,
+    most: int | None = None,
+    random_state: int = 0,
 ) -> tuple[Floats, Factors, tuple[Alert, ...]]:
-    """Latents as an array of shape (n, d) in float64, the factors of the same rows, and what is to be said of both."""
+    """Latents as an array of shape (n, d) in float64, the factors of the same rows, and what is to be said of both.
+
+    Of more rows than `most` a sample is loaded.
+    """
     rows, found = open_latents(latents), open_factors(factors)
     pair = pair_rows(rows, found.rows)
-    x = np.asarray(rows.take(np.arange(pair.n) if pair.x_index is None else pair.x_index), dtype=np.float64)
-    taken, notes = found.take(pair.y_index), tuple(Alert("input", note) for note in pair.notes)
+    notes = tuple(Alert("input", note) for note in pair.notes)
+    x_index, y_index = pair.x_index, pair.y_index
+    if most is not None and pair.n > most:
+        picked = np.sort(np.random.default_rng([random_state, 5]).choice(pair.n, most, replace=False))
+        x_index, y_index = (picked if index is None else index[picked] for index in (x_index, y_index))
+    x = rows.read(0, pair.n) if x_index is None else rows.take(x_index)
+    x, taken = x.astype(np.float64), found.take(y_index)
     bad = first_nonfinite(x, 0)
     if bad and not drop_nonfinite:
         row, column, value = bad
-        raise nonfinite(rows.name, row if pair.x_index is None else int(pair.x_index[row]), column, value)
+        raise nonfinite(rows.name, row if x_index is None else int(x_index[row]), column, value)
     if bad:
         good = np.flatnonzero(np.isfinite(x).all(axis=1))
         if len(good) < 2:
             raise InputError(f"{rows.name} has {len(good)} rows of finite numbers, but at least 2 are needed.")
-        notes += (dropped_rows(pair.n - len(good), pair.n),)
+        notes += (dropped_rows(len(x) - len(good), len(x)),)
         x, taken = x[good], taken.take(good)
     # Halved, so that none overflows.
     ranges = x.max(axis=0) / 2 - x.min(axis=0) / 2

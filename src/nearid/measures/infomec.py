@@ -119,7 +119,7 @@ def infomec(
     _check_options(k, prune, jitter, scaling, bins)
     values, found, notes = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
     # Counted anew, for some bins may be empty.
-    codes = [np.unique(factor.codes(bins), return_inverse=True)[1] for factor in found.items]
+    codes: list[Codes] = [np.unique(factor.codes(bins), return_inverse=True)[1] for factor in found.items]
     active = active_latents(values, None if discrete_latents else prune)
 
     if discrete_latents:

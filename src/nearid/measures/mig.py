@@ -5,17 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from nearid.alerts import Alert
+from nearid.engines.local import ordered_map
 from nearid.errors import InputError
 from nearid.measures.factors import BINS, Factors, binned, load_pair
 from nearid.measures.information import discrete_mutual_information, entropy
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats
+from nearid.progress import Progress, silent
 
 # Mutual information of independent codes is not 0 in finite samples; above this share of the entropy it is told.
 BIAS = 0.05
 
 
-def mig(latents: object, factors: object, *, bins: int = BINS, drop_nonfinite: bool = False) -> FactorRecovery:
+def mig(
+    latents: object, factors: object, *, bins: int = BINS, drop_nonfinite: bool = False, progress: Progress = silent
+) -> FactorRecovery:
     """Mean over factors of the gap between the two largest mutual informations, in units of the factor's entropy.
 
     Latents and continuous factors are cut into bins of equal width, as is usual. The matrix holds mutual information
@@ -29,25 +33,32 @@ def mig(latents: object, factors: object, *, bins: int = BINS, drop_nonfinite: b
         Bins of each latent and of each factor that has no classes of its own.
     drop_nonfinite : bool
         Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
+    progress : Progress
 
     Returns
     -------
     FactorRecovery
     """
     x, found, alerts = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
-    information, entropies, more = mutual_information(x, found, bins)
+    information, entropies, more = mutual_information(x, found, bins, progress)
     matrix = information / entropies
     per_factor, lone = gaps(matrix)
     return FactorRecovery(float(per_factor.mean()), matrix, found.names, alerts + more + lone, per_factor)
 
 
-def mutual_information(x: Floats, factors: Factors, bins: int) -> tuple[Floats, Floats, tuple[Alert, ...]]:
+def mutual_information(
+    x: Floats, factors: Factors, bins: int, progress: Progress
+) -> tuple[Floats, Floats, tuple[Alert, ...]]:
     """Mutual information of binned latents and factors, shape (d, m); entropies of the factors; and cautions."""
     if bins < 2:
         raise InputError(f"bins must be at least 2, not {bins}.")
     latent_codes = [binned(column, bins) for column in x.T]
     factor_codes = [factor.codes(bins) for factor in factors.items]
-    matrix = np.array([[discrete_mutual_information(a, b) for b in factor_codes] for a in latent_codes])
+
+    def of_latent(a: np.ndarray) -> list[float]:
+        return [discrete_mutual_information(a, b) for b in factor_codes]
+
+    matrix = np.array(list(ordered_map(of_latent, latent_codes, tick=progress("information", x.shape[1]))))
     entropies = np.array([entropy(codes) for codes in factor_codes])
     # The first term of the bias (Miller 1955): (levels - 1)(levels - 1) / 2n
     levels = np.array([len(np.unique(codes)) for codes in factor_codes])

@@ -29,7 +29,9 @@ class Modularity(Recovery):
     per_latent: Floats
 
 
-def modularity(latents: object, factors: object, *, bins: int = BINS, drop_nonfinite: bool = False) -> Modularity:
+def modularity(
+    latents: object, factors: object, *, bins: int = BINS, drop_nonfinite: bool = False, progress: Progress = silent
+) -> Modularity:
     """How nearly each latent tells of one factor alone.
 
     With t the largest mutual information of a latent, modularity is 1 - sum of the squares of the others / (t^2 (m -
@@ -45,13 +47,14 @@ def modularity(latents: object, factors: object, *, bins: int = BINS, drop_nonfi
     bins : int
     drop_nonfinite : bool
         Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
+    progress : Progress
 
     Returns
     -------
     Modularity
     """
     x, found, alerts = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
-    matrix, _, more = mutual_information(x, found, bins)
+    matrix, _, more = mutual_information(x, found, bins, progress)
     alerts += more
     m = matrix.shape[1]
     if m == 1:
@@ -128,8 +131,8 @@ def explicitness(
 
 def _areas(x: Floats, y: np.ndarray, fold: np.ndarray, folds: int) -> dict[int, list[float]]:
     """Areas under the curve of each class, fold by fold, where a fold has rows of the class and of others."""
+    from scipy.stats import rankdata
     from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import roc_auc_score
 
     areas: dict[int, list[float]] = {}
     for k in range(folds):
@@ -138,9 +141,11 @@ def _areas(x: Floats, y: np.ndarray, fold: np.ndarray, folds: int) -> dict[int, 
         if (y[train] == y[train][0]).all():
             continue
         model = LogisticRegression(max_iter=1000).fit(x[train], y[train])
-        chances = model.predict_proba(x[test])
-        for label, chance in zip(model.classes_, chances.T, strict=True):
-            seen = y[test] == label
-            if seen.any() and not seen.all():
-                areas.setdefault(int(label), []).append(float(roc_auc_score(seen, chance)))
+        seen = y[test][:, None] == model.classes_
+        counts = seen.sum(axis=0)
+        # The area is the share of pairs in the right order, which the ranks of a class's rows tell (Mann & Whitney).
+        above = np.sum(rankdata(model.predict_proba(x[test]), axis=0) * seen, axis=0) - counts * (counts + 1) / 2
+        for label, count, pairs in zip(model.classes_, counts, above, strict=True):
+            if 0 < count < len(seen):
+                areas.setdefault(int(label), []).append(float(pairs / (count * (len(seen) - count))))
     return areas
