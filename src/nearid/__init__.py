@@ -9,26 +9,47 @@ if TYPE_CHECKING:
     from nearid.errors import InputError, NearidError
     from nearid.groups.estimators import Linear, Rigid, SignedPermutation
     from nearid.identifiability.result import Comparison, Comparisons
+    from nearid.identifiability.score import Score
     from nearid.identifiability.statistical import compare
+    from nearid.identifiability.structural import score
+    from nearid.measures.dci import dci
     from nearid.measures.diameter import diameter
+    from nearid.measures.factors import open_factors
+    from nearid.measures.infomec import infomec
+    from nearid.measures.mcc import mcc
+    from nearid.measures.mig import mig
+    from nearid.measures.modularity import explicitness, modularity
+    from nearid.measures.r2 import r2
+    from nearid.measures.sap import sap
     from nearid.measures.similarity import cca, linear_cka, svcca
     from nearid.unmix.estimators import ICA, Whitening
 
 # Loaded on first use, so that importing nearid and asking for help cost nothing.
 _HOMES = {
-    "ICA": "nearid.unmix.estimators",
     "Comparison": "nearid.identifiability.result",
     "Comparisons": "nearid.identifiability.result",
+    "ICA": "nearid.unmix.estimators",
     "InputError": "nearid.errors",
     "Linear": "nearid.groups.estimators",
     "NearidError": "nearid.errors",
     "Rigid": "nearid.groups.estimators",
+    "Score": "nearid.identifiability.score",
     "SignedPermutation": "nearid.groups.estimators",
     "Whitening": "nearid.unmix.estimators",
     "cca": "nearid.measures.similarity",
     "compare": "nearid.identifiability.statistical",
+    "dci": "nearid.measures.dci",
     "diameter": "nearid.measures.diameter",
+    "explicitness": "nearid.measures.modularity",
+    "infomec": "nearid.measures.infomec",
     "linear_cka": "nearid.measures.similarity",
+    "mcc": "nearid.measures.mcc",
+    "mig": "nearid.measures.mig",
+    "modularity": "nearid.measures.modularity",
+    "open_factors": "nearid.measures.factors",
+    "r2": "nearid.measures.r2",
+    "sap": "nearid.measures.sap",
+    "score": "nearid.identifiability.structural",
     "svcca": "nearid.measures.similarity",
 }
 
@@ -40,13 +61,24 @@ __all__ = [
     "Linear",
     "NearidError",
     "Rigid",
+    "Score",
     "SignedPermutation",
     "Whitening",
     "__version__",
     "cca",
     "compare",
+    "dci",
     "diameter",
+    "explicitness",
+    "infomec",
     "linear_cka",
+    "mcc",
+    "mig",
+    "modularity",
+    "open_factors",
+    "r2",
+    "sap",
+    "score",
     "svcca",
 ]
 

@@ -57,6 +57,7 @@ def test_plain_arrays_are_named_by_place(tmp_path: Path) -> None:
 
 
 def test_vectors_and_tables_of_text_are_columns() -> None:
+    pd = pytest.importorskip("pandas")
     assert open_columns([3, 1, 2]).values["0"].tolist() == [3, 1, 2]
     assert open_columns(["x", "y"]).values["0"].tolist() == ["x", "y"]
     mixed = open_columns(np.array([["b", 10], ["a", -3.5]], dtype=object)).values

@@ -13,17 +13,19 @@ from nearid.cli.apply import apply
 from nearid.cli.compare import compare
 from nearid.cli.demo import demo
 from nearid.cli.interrupt import Interrupted
+from nearid.cli.score import score
 from nearid.cli.unmix import unmix
 from nearid.errors import NearidError
 
 app = typer.Typer(
     name="nearid",
-    help="Are learned representations the same? Up to what, and how nearly?",
+    help="Are learned representations the same, are they the true ones? Up to what, and how nearly?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
 app.command()(compare)
+app.command()(score)
 app.command()(unmix)
 app.command()(apply)
 app.command()(demo)

@@ -37,7 +37,7 @@ from nearid.identifiability.evaluate import (
 from nearid.identifiability.result import Comparison, Comparisons
 from nearid.identifiability.summary import summaries
 from nearid.identifiability.unmixed import Unmixer, fit_options, unmixing_alerts
-from nearid.identifiability.verdict import decide
+from nearid.identifiability.verdict import ROUNDING, decide
 from nearid.identifiability.views import views
 from nearid.measures.diameter import SWEEPS, search
 from nearid.measures.similarity import cka_from_moments, debiased_cka
@@ -56,6 +56,7 @@ class Settings:
     drop_nonfinite: bool
     permutations: int | None
     seed: int
+    negligible: float = ROUNDING
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for the provenance."""
@@ -248,7 +249,7 @@ def compare_pair(
     # What stands beside the ladder comes after its groups, and takes no part in the verdict.
     m = sum(name in LADDER for name in names_of)
     on_ladder = Replicates(replicates.error[:, :m], replicates.unexplained[:, :m])
-    verdict = decide(names_of[:m], unexplained[:m], chance.r2.max(axis=0)[:m], on_ladder)
+    verdict = decide(names_of[:m], unexplained[:m], chance.r2.max(axis=0)[:m], on_ladder, s.negligible)
 
     in_sample = in_similar = in_errors = None
     if s.in_sample:

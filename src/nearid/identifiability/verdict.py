@@ -60,7 +60,13 @@ class Verdict:
         return asdict(self)
 
 
-def decide(names: Sequence[str], unexplained: Floats, chance: Floats, replicates: Replicates) -> Verdict:
+def decide(
+    names: Sequence[str],
+    unexplained: Floats,
+    chance: Floats,
+    replicates: Replicates,
+    negligible: float = ROUNDING,
+) -> Verdict:
     """Apply the rule.
 
     Parameters
@@ -72,6 +78,8 @@ def decide(names: Sequence[str], unexplained: Floats, chance: Floats, replicates
     chance : ndarray of shape (groups,)
         Largest explained variance (R2) reached on permuted rows.
     replicates : Replicates
+    negligible : float
+        Root-mean-square errors below this share of the target's spread count as equal.
     """
     r2, draws = 1 - unexplained, replicates.unexplained
     floor = 1 - np.quantile(draws, 0.99, axis=0)
@@ -84,15 +92,17 @@ def decide(names: Sequence[str], unexplained: Floats, chance: Floats, replicates
         )
         return Verdict("none", reason, "not at all", None)
     best = int(np.argmin(np.where(counts, unexplained, np.inf)))
-    chosen = next(g for g in range(len(names)) if counts[g] and (g == best or _suffices(draws[:, g], draws[:, best])))
+    chosen = next(
+        g for g in range(len(names)) if counts[g] and (g == best or _suffices(draws[:, g], draws[:, best], negligible))
+    )
     return Verdict(names[chosen], _reason(names, r2, chosen, best), _strength(float(r2[chosen])), names[best])
 
 
-def _suffices(mine: Floats, yardstick: Floats) -> bool:
+def _suffices(mine: Floats, yardstick: Floats, negligible: float) -> bool:
     """Non-inferiority of one group's unexplained variance against the yardstick's, over paired replicates."""
     explained = np.quantile((1 - mine) - (1 - MARGIN) * (1 - yardstick), 0.05) >= 0
     excess = np.sqrt(mine) - (1 + MARGIN) * np.sqrt(yardstick)
-    return bool(explained and np.quantile(excess, 0.95) <= ROUNDING)
+    return bool(explained and np.quantile(excess, 0.95) <= negligible)
 
 
 def _strength(r2: float) -> str:

@@ -266,7 +266,7 @@ def _alerts(
     capped = np.flatnonzero([not fit.finished for fit in fits])
     if len(capped):
         most = max(fits[i].iterations for i in capped)
-        advice = "" if converged else "; converged=True goes on"
+        advice = "" if converged else "; infomec(..., converged=True) goes on"
         yield Alert(
             "unfinished_fits",
             f"Linear fits of {_named(capped, factors)} ended before their tolerance, after {most} iterations at most: "

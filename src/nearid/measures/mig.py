@@ -63,15 +63,16 @@ def mutual_information(
     # The first term of the bias (Miller 1955): (levels - 1)(levels - 1) / 2n
     levels = np.array([len(np.unique(codes)) for codes in factor_codes])
     bias = (bins - 1) * (levels - 1) / (2 * len(x)) / entropies
-    alerts = tuple(
-        Alert(
-            "few_rows",
-            f"{len(x)} rows are few for {bins} bins and the {size} levels of the factor {name!r}: noise alone has "
-            f"about {share:.2g} of its entropy in common with it. Take fewer bins or more rows.",
+    short = [repr(name) for name, share in zip(factors.names, bias, strict=True) if share > BIAS]
+    alerts: tuple[Alert, ...] = ()
+    if short:
+        alerts += (
+            Alert(
+                "few_rows",
+                f"{len(x)} rows are few for {bins} bins and the levels of {', '.join(short)}: noise alone has up to "
+                f"about {bias.max():.2g} of the entropy in common. Take fewer bins or more rows.",
+            ),
         )
-        for name, size, share in zip(factors.names, levels, bias, strict=True)
-        if share > BIAS
-    )
     return matrix, entropies, alerts
 
 

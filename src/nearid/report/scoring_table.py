@@ -1,0 +1,133 @@
+"""Scores as tables for a terminal, and the words of their pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from nearid.groups.ladder import LADDER
+from nearid.report.tables import COLOURS, WIDE, number, span, warned
+
+if TYPE_CHECKING:
+    from nearid.identifiability.resampling import Estimate
+    from nearid.identifiability.score import FactorInfo, Score
+
+# Part of which the measure's own row tells.
+SAME = {"infom", "disentanglement"}
+IN_SAMPLE = "* of all rows, as defined, not held out: compare with chance."
+
+
+def as_text(score: Score, width: int = 120) -> str:
+    """Render without colours."""
+    buffer = StringIO()
+    Console(file=buffer, width=width, no_color=True).print(render(score, width))
+    return buffer.getvalue().rstrip()
+
+
+def render(score: Score, width: int) -> RenderableType:
+    """The verdict, the measures, the factors and the cautions, for so many columns of text."""
+    parts: list[RenderableType] = [_verdict(score), *_resolved(score), _measures(score, width), Text(IN_SAMPLE, "dim")]
+    for each in (score, score.resolved):
+        if each is not None:
+            parts.append(_factors(each, width))
+    return Group(*parts, *warned(told for _, told in alerts(score)))
+
+
+def headline(score: Score) -> str:
+    """The verdict in a line."""
+    verdict = score.verdict
+    if score.structure is None:
+        return "Classes alone: no verdict, see the measures"
+    if verdict.group == "none":
+        return "The true factors are not recovered up to any group of the ladder"
+    return f"The true factors are recovered {verdict.strength}, up to a {LADDER[verdict.group].title}"
+
+
+def alerts(score: Score) -> Iterator[tuple[str, str]]:
+    """Codes and sentences of a score and of what ICA made of it, each said once."""
+    yield from ((a.code, a.message) for a in score.alerts)
+    if score.resolved is not None:
+        said = {a.message for a in score.alerts}
+        yield from ((a.code, f"After ICA: {a.message}") for a in score.resolved.alerts if a.message not in said)
+
+
+def rows(score: Score) -> Iterator[tuple[str, bool, Estimate]]:
+    """Title, whether it is a part, and figures of each measure and its further parts."""
+    for m in score.measures.values():
+        yield m.title + ("" if m.held_out else " *"), False, m.overall
+        yield from ((part.replace("_", " "), True, e) for part, e in m.parts.items() if part not in SAME)
+
+
+def columns(score: Score) -> list[tuple[str, str]]:
+    """Name and title of the measures that say something of each factor."""
+    titles = {"infomec": "InfoE *", "dci": "informativeness"}
+    return [(n, titles.get(n, m.title + ("" if m.held_out else " *"))) for n, m in score.measures.items() if m.factors]
+
+
+def kind_of(factor: FactorInfo) -> str:
+    """Kind of a factor, whether it was given, and its levels."""
+    levels = f", {factor.levels} levels" if factor.kind in ("integer", "categorical") else ""
+    return f"{factor.kind}{levels}" + (" (inferred)" if factor.inferred else "")
+
+
+def _verdict(score: Score) -> Panel:
+    colour = COLOURS[score.verdict.group]
+    head = Text(f"{headline(score)}\n", style=f"bold {colour}")
+    head.append(score.verdict.reason, style="default not bold")
+    return Panel(head, title=f"{escape(score.names[0])} -> {escape(score.names[1])}", border_style=colour)
+
+
+def _resolved(score: Score) -> list[RenderableType]:
+    if score.resolved is None:
+        return []
+    return [Text("After ICA: ").append(f"{headline(score.resolved)}. {score.resolved.verdict.reason}")]
+
+
+def _figure(e: Estimate) -> str:
+    return f"{number(e.value)} {span(e.low, e.high)}".rstrip()
+
+
+def _measures(score: Score, width: int) -> Table:
+    after = score.resolved
+    table = _table(f"recovery of {len(score.factors)} factors by {len(score.active)} latents, n = {score.n:,}", width)
+    heads = ["value [95% interval]", "chance"] if after is None else ["value", "chance", "after ICA", "chance"]
+    if after is not None and width >= WIDE:
+        heads = [h if h == "chance" else f"{h} [95% interval]" for h in heads]
+    table.add_column("measure", no_wrap=True)
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    told = [list(rows(s)) for s in (score, after) if s is not None]
+    for title, is_part, estimate in told[0]:
+        later = [e for t, _, e in told[-1] if t == title][:1] if after is not None else []
+        brief = after is not None and width < WIDE
+        cells = [c for e in (estimate, *later) for c in (number(e.value) if brief else _figure(e), number(e.chance))]
+        table.add_row(f"  {title}" if is_part else title, *cells, style="dim" if is_part else "")
+    return table
+
+
+def _factors(score: Score, width: int) -> Table:
+    table = _table(f"each factor of {escape(score.names[1])} from {escape(score.names[0])}", width)
+    shown = columns(score) if width >= WIDE else columns(score)[:4]
+    table.add_column("factor", overflow="fold")
+    table.add_column("kind", overflow="fold")
+    for head in ("latent", *(title for _, title in shown)):
+        table.add_column(head, justify="right", overflow="fold")
+    for f in score.factors:
+        cells = [
+            number(score.measures[n].factors[f.name].value) if f.name in score.measures[n].factors else "-"
+            for n, _ in shown
+        ]
+        table.add_row(escape(f.name), kind_of(f), "-" if f.matched is None else str(f.matched), *cells)
+    return table
+
+
+def _table(title: str, width: int) -> Table:
+    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1) if width >= WIDE else (0, 0, 0, 1))
