@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -135,6 +136,9 @@ def score(
     request = Request(_named(measures), folds, permutations, max_rows, drop_nonfinite, random_state)
     _check(request, resolve)
     own, theirs = (ids, ids) if ids is None or isinstance(ids, str) else ids
+    if isinstance(own, str) and isinstance(latents, str | os.PathLike) and os.fspath(latents).endswith(".npy"):
+        # An .npy file has no columns; the ids are the factors' alone, and rows are paired by position, which is said.
+        own = None
     rows = open_latents(latents) if key is None and own is None else open_rows(latents, key=key, ids=own)
     known = (
         factors

@@ -1,0 +1,37 @@
+"""Scores in a terminal."""
+
+import numpy as np
+import pytest
+
+from nearid import score
+from nearid.report.scoring_table import as_text, columns, headline, kind_of
+
+
+@pytest.fixture(scope="module")
+def found():
+    rng = np.random.default_rng(0)
+    u = rng.laplace(size=(600, 2))
+    return score(u @ [[1, 0.9], [0, 1]], {"[bold]x": u[:, 0], "y": u[:, 1]}, measures="mcc,r2,infomec", resolve="ica")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_tables_fit_and_say_it_all(found, width):
+    text = as_text(found, width)
+    assert max(map(len, text.splitlines())) <= width and "…" not in text
+    for word in ("MCC", "R2, linear", "InfoMEC (InfoM) *", "infoe", "after ICA", "[bold]x", "chance", "not held out"):
+        assert word in text, word
+    assert text == str(found) if width == 120 else True
+    assert f"{found.measures['mcc'].value:.3f}" in text
+    assert f"{found.resolved.measures['mcc'].value:.3f}" in text
+
+
+def test_headlines_follow_the_verdict(found):
+    assert headline(found) == "The true factors are recovered nearly exactly, up to a linear map"
+    assert headline(found.resolved).endswith("up to a signed permutation")
+    noise = score(np.random.default_rng(1).normal(size=(60, 2)), np.arange(60.0), measures="mcc")
+    assert headline(noise) == "The true factors are not recovered up to any group of the ladder"
+
+
+def test_factors_and_their_measures_are_named(found):
+    assert [title for _, title in columns(found)] == ["MCC", "R2, linear", "InfoE *"]
+    assert kind_of(found.factors[0]) == "continuous (inferred)"
