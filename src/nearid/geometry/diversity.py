@@ -91,7 +91,7 @@ def affine_generator(vectors: ArrayLike) -> Diversity:
 
     This is what cross-entropy asks of class vectors, and Roeder's diversity condition for the head of one model.
     """
-    v = class_rows("The class vectors", vectors)
+    v = finite_rows("The class vectors", vectors)
     return _spanned(centred(v), v.shape[1], v.shape[1] + 1)
 
 
@@ -100,7 +100,7 @@ def quadratic_generator(vectors: ArrayLike) -> Diversity:
 
     With normalised heads and free features, only this makes the learned map a scaled rotation.
     """
-    v = class_rows("The class vectors", vectors)
+    v = finite_rows("The class vectors", vectors)
     return _spanned(np.hstack([v * v, v]), 2 * v.shape[1], 2 * v.shape[1])
 
 
@@ -131,15 +131,13 @@ def choose_pairs(
     if k < m + 1:
         return Pairs(False, None, np.inf, 0, _too_few(k, m + 1))
     rng = np.random.default_rng(random_state)
-    best, condition = _forest(k, m, rng), np.inf
-    for trial in range(draws):
-        pairs = best if trial == 0 else _forest(k, m, rng)
-        worst = max(_condition(np.linalg.svd(h[pairs[:, 0]] - h[pairs[:, 1]], compute_uv=False), m)[1] for h in g)
-        if worst < condition:
-            best, condition = pairs, worst
+    choices = [_forest(k, m, rng) for _ in range(draws)]
+    conditions = [max(_rank_and_condition(differences(h, pairs), m, m)[1] for h in g) for pairs in choices]
+    best = int(np.argmin(conditions))
+    condition = conditions[best]
     holds = condition <= largest_condition
     note = f"condition number {condition:.3g}, {'at most' if holds else 'above'} {largest_condition:g}"
-    return Pairs(holds, best, condition, draws, note)
+    return Pairs(holds, choices[best], condition, draws, note)
 
 
 def uniform_prior(counts: ArrayLike, *, level: float = 0.01) -> Prior:
@@ -164,11 +162,11 @@ def uniform_prior(counts: ArrayLike, *, level: float = 0.01) -> Prior:
     return Prior(p_value >= level, largest, chi_square, p_value, note)
 
 
-def class_rows(name: str, vectors: ArrayLike) -> Floats:
-    """Vectors of classes as finite float64 of shape (K, M)."""
+def finite_rows(name: str, vectors: ArrayLike) -> Floats:
+    """Vectors of classes or samples as finite float64, one in each row."""
     v = np.asarray(vectors, dtype=np.float64)
     if v.ndim != 2 or v.shape[0] < 2 or v.shape[1] < 1:
-        raise InputError(f"{name} have shape {v.shape}, but (classes, dimension) with at least 2 classes is expected.")
+        raise InputError(f"{name} have shape {v.shape}, but at least 2 rows of at least 1 column are expected.")
     if not np.isfinite(v).all():
         raise InputError(f"{name} hold a NaN or an infinity.")
     return v
@@ -176,7 +174,7 @@ def class_rows(name: str, vectors: ArrayLike) -> Floats:
 
 def matching_heads(heads: Sequence[ArrayLike]) -> list[Floats]:
     """Heads of several models as float64 arrays of one shape (K, M)."""
-    g = [class_rows("The heads", h) for h in heads]
+    g = [finite_rows("The heads", h) for h in heads]
     if not g or any(h.shape != g[0].shape for h in g):
         shapes = [h.shape for h in g]
         raise InputError(f"The heads have shapes {shapes}, but one shape (classes, features) for all is expected.")
@@ -185,13 +183,17 @@ def matching_heads(heads: Sequence[ArrayLike]) -> list[Floats]:
 
 def centred(vectors: Floats) -> Floats:
     """Vectors less their mean: the row space and the least squares of all pairwise differences."""
-    return vectors - vectors.mean(axis=0)
+    return np.asarray(vectors - vectors.mean(axis=0))
+
+
+def differences(vectors: Floats, pairs: NDArray[np.intp]) -> Floats:
+    """Rows g(A) - g(B) of pairs (A, B)."""
+    return np.asarray(vectors[pairs[:, 0]] - vectors[pairs[:, 1]])
 
 
 def _spanned(matrix: Floats, needed: int, least: int) -> Diversity:
     # The triangular factor has the same singular values, and is small however many classes there are.
-    values = np.linalg.svd(np.linalg.qr(matrix, mode="r"), compute_uv=False)
-    rank, condition = _condition(values, needed, max(matrix.shape))
+    rank, condition = _rank_and_condition(np.asarray(np.linalg.qr(matrix, mode="r")), needed, max(matrix.shape))
     classes = len(matrix)
     if classes < least:
         note = _too_few(classes, least)
@@ -202,10 +204,11 @@ def _spanned(matrix: Floats, needed: int, least: int) -> Diversity:
     return Diversity(rank == needed, classes, rank, needed, condition, note)
 
 
-def _condition(values: Floats, needed: int, size: int | None = None) -> tuple[int, float]:
-    """Rank above rounding, and condition number over the needed directions, of descending singular values."""
-    rank = int(np.sum(values > values[0] * (size or needed) * np.finfo(np.float64).eps))
-    return rank, float(values[0] / values[needed - 1]) if rank >= needed else np.inf
+def _rank_and_condition(matrix: Floats, needed: int, size: int) -> tuple[int, float]:
+    """Rank above the rounding of a matrix of this size; condition number, infinite where the rank falls short."""
+    values = np.linalg.svd(matrix, compute_uv=False)
+    rank = int(np.sum(values > values[0] * size * np.finfo(np.float64).eps))
+    return rank, float(values[0] / values[-1]) if rank == needed else np.inf
 
 
 def _forest(k: int, m: int, rng: np.random.Generator) -> NDArray[np.intp]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from nearid.errors import InputError
-from nearid.geometry.diversity import Diversity, affine_generator, centred, class_rows, matching_heads
+from nearid.geometry.diversity import Diversity, affine_generator, centred, differences, finite_rows, matching_heads
 from nearid.moments import Floats
 
 
@@ -84,15 +84,15 @@ def head_transform(first: ArrayLike, second: ArrayLike, *, pairs: ArrayLike | No
     """
     g, h = matching_heads([first, second])
     if pairs is None:
-        differences, targets = centred(h), centred(g)
+        known, wanted = centred(h), centred(g)
     else:
         chosen = _check_pairs(pairs, len(g))
-        differences, targets = (v[chosen[:, 0]] - v[chosen[:, 1]] for v in (h, g))
+        known, wanted = differences(h, chosen), differences(g, chosen)
     diversity = affine_generator(g), affine_generator(h)
-    if not all(d.holds for d in diversity) or np.linalg.matrix_rank(differences) < h.shape[1]:
+    if not all(d.holds for d in diversity) or np.linalg.matrix_rank(known) < h.shape[1]:
         return HeadTransform(None, None, diversity)
-    # differences f' = targets f for every feature vector f, hence f' = (differences^+ targets) f
-    matrix = np.linalg.lstsq(differences, targets, rcond=None)[0].T
+    # known f' = wanted f for every feature vector f, hence f' = (known^+ wanted) f
+    matrix = np.linalg.lstsq(known, wanted, rcond=None)[0].T
     misfit = np.linalg.norm(centred(h) @ matrix.T - centred(g)) / np.linalg.norm(centred(g))
     return HeadTransform(matrix, float(misfit), diversity)
 
@@ -120,7 +120,7 @@ def compare_transforms(
     """
     built = head_transform(*heads, pairs=pairs)
     width = np.shape(heads[0])[1]
-    x, y = (class_rows("The features", f) for f in features)
+    x, y = (finite_rows("The features", f) for f in features)
     if x.shape != y.shape or x.shape[1] != width:
         raise InputError(
             f"The features have shapes {x.shape} and {y.shape}, but equal ones with {width} columns, as the heads "
@@ -146,12 +146,10 @@ def _r2(made: Floats, true: Floats) -> float:
     return 1 - float(np.sum((true - made) ** 2)) / spread
 
 
-def _check_pairs(pairs: ArrayLike, classes: int) -> np.ndarray:
+def _check_pairs(pairs: ArrayLike, classes: int) -> NDArray[np.intp]:
     chosen = np.asarray(pairs)
     if chosen.ndim != 2 or chosen.shape[1] != 2 or chosen.dtype.kind not in "iu":
-        raise InputError(
-            f"The pairs have shape {chosen.shape} and dtype {chosen.dtype}, but integers (P, 2) are expected."
-        )
+        raise InputError(f"The pairs are {chosen.dtype} of shape {chosen.shape}, but integers of (P, 2) are expected.")
     if chosen.size and not 0 <= chosen.min() <= chosen.max() < classes:
         raise InputError(f"Some pairs name a class outside 0 to {classes - 1}.")
     return chosen

@@ -122,7 +122,7 @@ def _draw_below(n: int, threshold: float, rng: np.random.Generator) -> Floats:
         weights = _uniform(CHUNK, n, rng)
         for at, condition in _conditions(weights, threshold):
             if condition <= threshold:
-                return weights[at] / np.linalg.norm(weights[at], axis=0)
+                return np.asarray(weights[at] / np.linalg.norm(weights[at], axis=0))
 
 
 def _uniform(size: int, n: int, rng: np.random.Generator) -> Floats:

@@ -16,10 +16,10 @@ from numpy.typing import DTypeLike
 from nearid.errors import InputError
 from nearid.moments import Floats
 from nearid.processes.assumptions import Assumption
-from nearid.processes.check import at_least
+from nearid.processes.check import at_least, positive
 from nearid.processes.mixing import Mixing
 from nearid.processes.noise import Noise
-from nearid.processes.spaces import Space, Sphere, Unbounded
+from nearid.processes.spaces import Space, Sphere, Unbounded, as_noise
 from nearid.processes.vmf import VonMisesFisher
 
 # Similarity of a loss: the dot product of outputs on the sphere, or minus L_p^p for an exponent p.
@@ -47,14 +47,12 @@ class PairProcess:
     mixing: Mixing | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.marginal, str) and self.marginal != "uniform":
-            raise InputError(f"The marginal is {self.marginal!r}, but 'uniform' or a Noise is expected.")
-        if isinstance(self.marginal, str) and isinstance(self.space, Unbounded):
-            raise InputError(f"{self.space.label} has no uniform distribution: give a Noise as the marginal.")
-        if isinstance(self.conditional, VonMisesFisher) and not isinstance(self.space, Sphere):
-            raise InputError(
-                f"{self.conditional.label} lives on the sphere, not in {self.space.label}: give a Noise as conditional."
-            )
+        if not isinstance(self.marginal, Noise) and self.marginal != "uniform":
+            raise InputError(f"The marginal is {self.marginal!r}, but 'uniform' or noise is expected.")
+        if self.marginal == "uniform" and isinstance(self.space, Unbounded):
+            raise InputError(f"{self.space.label} has no uniform distribution: give noise as the marginal.")
+        if not isinstance(self.space, Sphere):
+            as_noise(self.conditional, self.space)
         if self.mixing is not None and self.mixing.n != self.space.n:
             raise InputError(f"The mixing takes {self.mixing.n} latents, but the space has {self.space.n}.")
 
@@ -84,7 +82,10 @@ class PairProcess:
 
     def assumptions(self, similarity: Similarity | None = None) -> tuple[Assumption, ...]:
         """What the theorem needs, for a loss of this similarity (default: the one that matches, if any)."""
-        similarity = similarity or self.similarity or "dot"
+        if similarity is None:
+            similarity = self.similarity or "dot"
+        elif similarity != "dot":
+            positive("The exponent of the similarity", similarity)
         on_sphere = similarity == "dot"
         return (
             self._space_assumption(on_sphere),

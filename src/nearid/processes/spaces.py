@@ -33,7 +33,7 @@ class Sphere:
     @property
     def centre(self) -> Floats:
         """Where marginals that are not uniform lie: the first unit vector."""
-        return np.eye(self.n)[0]
+        return np.eye(1, self.n).ravel()
 
     def uniform(self, size: int, rng: np.random.Generator) -> Floats:
         """Points of shape (size, n)."""
@@ -78,7 +78,7 @@ class Box:
 
     def around(self, centres: Floats, spread: Noise | VonMisesFisher, rng: np.random.Generator) -> Floats:
         """One point about each centre: noise given that it stays inside the box."""
-        noise = _noise(spread, self.label)
+        noise = as_noise(spread, self)
         _check_width(centres, self.n)
         below, above = centres - self.low, self.high - centres
         if centres.size and min(below.min(), above.min()) < 0:
@@ -107,7 +107,7 @@ class Unbounded:
 
     def around(self, centres: Floats, spread: Noise | VonMisesFisher, rng: np.random.Generator) -> Floats:
         """One point about each centre."""
-        noise = _noise(spread, self.label)
+        noise = as_noise(spread, self)
         _check_width(centres, self.n)
         return centres + noise.draw(centres.shape, rng)
 
@@ -115,9 +115,10 @@ class Unbounded:
 Space = Sphere | Box | Unbounded
 
 
-def _noise(spread: Noise | VonMisesFisher, space: str) -> Noise:
+def as_noise(spread: Noise | VonMisesFisher, space: Box | Unbounded) -> Noise:
+    """The spread, if it has a meaning in a space other than the sphere."""
     if isinstance(spread, VonMisesFisher):
-        raise InputError(f"{spread.label} lives on the sphere, not in the {space}: use noise, or Sphere(n).")
+        raise InputError(f"{spread.label} lives on the sphere, not in the {space.label}: give noise, or Sphere(n).")
     return spread
 
 

@@ -1,4 +1,4 @@
-"""The von Mises-Fisher distribution on the sphere: density exp(kappa <z, centre>), drawn exactly for all rows at once."""
+"""The von Mises-Fisher distribution on the sphere, density exp(kappa <z, centre>): exact draws, all rows at once."""
 
 from __future__ import annotations
 
