@@ -92,7 +92,7 @@ def affine_generator(vectors: ArrayLike) -> Diversity:
     This is what cross-entropy asks of class vectors, and Roeder's diversity condition for the head of one model.
     """
     v = finite_rows("The class vectors", vectors)
-    return _spanned(centred(v), v.shape[1], v.shape[1] + 1)
+    return _spanned(centred(v), v.shape[1], v.shape[1] + 1, rounding(vectors))
 
 
 def quadratic_generator(vectors: ArrayLike) -> Diversity:
@@ -101,7 +101,7 @@ def quadratic_generator(vectors: ArrayLike) -> Diversity:
     With normalised heads and free features, only this makes the learned map a scaled rotation.
     """
     v = finite_rows("The class vectors", vectors)
-    return _spanned(np.hstack([v * v, v]), 2 * v.shape[1], 2 * v.shape[1])
+    return _spanned(np.hstack([v * v, v]), 2 * v.shape[1], 2 * v.shape[1], rounding(vectors))
 
 
 def choose_pairs(
@@ -132,7 +132,11 @@ def choose_pairs(
         return Pairs(False, None, np.inf, 0, _too_few(k, m + 1))
     rng = np.random.default_rng(random_state)
     choices = [_forest(k, m, rng) for _ in range(draws)]
-    conditions = [max(_rank_and_condition(differences(h, pairs), m, m)[1] for h in g) for pairs in choices]
+    limits = [rounding(h) for h in heads]
+    conditions = [
+        max(_rank_and_condition(differences(h, pairs), m, limit)[1] for h, limit in zip(g, limits, strict=True))
+        for pairs in choices
+    ]
     best = int(np.argmin(conditions))
     condition = conditions[best]
     holds = condition <= largest_condition
@@ -181,6 +185,17 @@ def matching_heads(heads: Sequence[ArrayLike]) -> list[Floats]:
     return g
 
 
+def rounding(vectors: ArrayLike) -> float:
+    """Singular values up to this one may come from the rounding of the entries alone, in the dtype they came in.
+
+    Rounding is taken for noise of size eps |largest entry|, whose singular values are below the sum of the roots of
+    the sides; ten times that leaves room for the algebra.
+    """
+    v = np.asarray(vectors)
+    eps = np.finfo(v.dtype if v.dtype.kind == "f" else np.float64).eps
+    return float(10 * eps * np.abs(v).max() * np.sum(np.sqrt(v.shape)))
+
+
 def centred(vectors: Floats) -> Floats:
     """Vectors less their mean: the row space and the least squares of all pairwise differences."""
     return np.asarray(vectors - vectors.mean(axis=0))
@@ -191,9 +206,9 @@ def differences(vectors: Floats, pairs: NDArray[np.intp]) -> Floats:
     return np.asarray(vectors[pairs[:, 0]] - vectors[pairs[:, 1]])
 
 
-def _spanned(matrix: Floats, needed: int, least: int) -> Diversity:
+def _spanned(matrix: Floats, needed: int, least: int, limit: float) -> Diversity:
     # The triangular factor has the same singular values, and is small however many classes there are.
-    rank, condition = _rank_and_condition(np.asarray(np.linalg.qr(matrix, mode="r")), needed, max(matrix.shape))
+    rank, condition = _rank_and_condition(np.asarray(np.linalg.qr(matrix, mode="r")), needed, limit)
     classes = len(matrix)
     if classes < least:
         note = _too_few(classes, least)
@@ -204,10 +219,10 @@ def _spanned(matrix: Floats, needed: int, least: int) -> Diversity:
     return Diversity(rank == needed, classes, rank, needed, condition, note)
 
 
-def _rank_and_condition(matrix: Floats, needed: int, size: int) -> tuple[int, float]:
-    """Rank above the rounding of a matrix of this size; condition number, infinite where the rank falls short."""
+def _rank_and_condition(matrix: Floats, needed: int, limit: float) -> tuple[int, float]:
+    """Number of singular values above the limit; condition number, infinite where that falls short."""
     values = np.linalg.svd(matrix, compute_uv=False)
-    rank = int(np.sum(values > values[0] * size * np.finfo(np.float64).eps))
+    rank = int(np.sum(values > limit))
     return rank, float(values[0] / values[-1]) if rank == needed else np.inf
 
 

@@ -1,7 +1,7 @@
 """The transform between two models' features, built from their heads alone (Roeder, Metz & Kingma 2021).
 
 Models p(y | x) = softmax(f(x) . g(y)) with equal likelihoods have equal differences of logits: with the matrices L of
-columns g(A) - g(B), L'^T f' = L^T f, so that f' = (L L'^-1)^T f.
+columns g(A) - g(B), L'^T f' = L^T f, so that f' = (L L'^-1)^T f. Features in rows are multiplied by L L'^-1 itself.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearid.errors import InputError
-from nearid.geometry.diversity import Diversity, affine_generator, centred, differences, finite_rows, matching_heads
+from nearid.geometry.diversity import (
+    Diversity,
+    affine_generator,
+    centred,
+    differences,
+    finite_rows,
+    matching_heads,
+    rounding,
+)
 from nearid.moments import Floats
 
 
@@ -29,16 +37,14 @@ class HeadTransform:
         always does with M + 1 classes.
     diversity : tuple of Diversity
         Roeder's condition for the first and the second head.
+    note : str
+        Why there is no matrix; empty where there is one.
     """
 
     matrix: Floats | None
     misfit: float | None
     diversity: tuple[Diversity, Diversity]
-
-    @property
-    def holds(self) -> bool:
-        """Whether both heads are diverse enough for the map to exist and to be invertible."""
-        return all(d.holds for d in self.diversity)
+    note: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +95,16 @@ def head_transform(first: ArrayLike, second: ArrayLike, *, pairs: ArrayLike | No
         chosen = _check_pairs(pairs, len(g))
         known, wanted = differences(h, chosen), differences(g, chosen)
     diversity = affine_generator(g), affine_generator(h)
-    if not all(d.holds for d in diversity) or np.linalg.matrix_rank(known) < h.shape[1]:
-        return HeadTransform(None, None, diversity)
+    note = "; ".join(f"{d.note} (head {i})" for i, d in enumerate(diversity, start=1) if not d.holds)
+    ranks = np.linalg.matrix_rank(known, rounding(second)), np.linalg.matrix_rank(wanted, rounding(first))
+    if not note and min(ranks) < g.shape[1]:
+        note = "the differences of these pairs do not span the features: choose others"
+    if note:
+        return HeadTransform(None, None, diversity, note)
     # known f' = wanted f for every feature vector f, hence f' = (known^+ wanted) f
     matrix = np.linalg.lstsq(known, wanted, rcond=None)[0].T
     misfit = np.linalg.norm(centred(h) @ matrix.T - centred(g)) / np.linalg.norm(centred(g))
-    return HeadTransform(matrix, float(misfit), diversity)
+    return HeadTransform(matrix, float(misfit), diversity, "")
 
 
 def compare_transforms(

@@ -15,6 +15,9 @@ from nearid.errors import InputError
 from nearid.moments import Floats
 from nearid.processes.check import positive
 
+# Where |t|^beta is below this, the density exp(-|t|^beta) is 1 in float64; its power may underflow there.
+FLAT = 1e-17
+
 
 @dataclass(frozen=True)
 class Noise(ABC):
@@ -151,7 +154,11 @@ class GeneralisedNormal(Noise):
 
     def _mass(self, distance: Floats) -> Floats:
         with np.errstate(over="ignore"):
-            return np.asarray(special.gammainc(1 / self.beta, distance**self.beta))
+            power = distance**self.beta
+        near = distance / special.gamma(1 + 1 / self.beta)
+        return np.asarray(np.where(power < FLAT, near, special.gammainc(1 / self.beta, power)))
 
     def _quantile(self, mass: Floats) -> Floats:
-        return np.asarray(special.gammaincinv(1 / self.beta, mass) ** (1 / self.beta))
+        near = mass * special.gamma(1 + 1 / self.beta)
+        far = special.gammaincinv(1 / self.beta, mass) ** (1 / self.beta)
+        return np.asarray(np.where(near**self.beta < FLAT, near, far))
