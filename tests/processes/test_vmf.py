@@ -82,3 +82,10 @@ def test_the_same_seed_gives_the_same_points():
 def test_bad_kappa_is_told(kappa):
     with pytest.raises(InputError, match=f"kappa is {kappa}, but a finite number of at least 0"):
         VonMisesFisher(kappa)
+
+
+def test_the_largest_kappa_still_draws_and_more_is_told(rng):
+    drawn = VonMisesFisher(1e300).draw(np.eye(3), rng)
+    np.testing.assert_array_equal(drawn.round(12), np.eye(3))
+    with pytest.raises(InputError, match=r"kappa is 1e\+301, but at most 1e\+300"):
+        VonMisesFisher(1e301)

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from nearid.errors import InputError
 from nearid.moments import Floats
@@ -92,10 +91,14 @@ class Normal(Noise):
         return rng.standard_normal(shape)
 
     def _mass(self, distance: Floats) -> Floats:
-        return np.asarray(special.erf(distance / np.sqrt(2)))
+        from scipy.special import erf
+
+        return np.asarray(erf(distance / np.sqrt(2)))
 
     def _quantile(self, mass: Floats) -> Floats:
-        return np.asarray(np.sqrt(2) * special.erfinv(mass))
+        from scipy.special import erfinv
+
+        return np.asarray(np.sqrt(2) * erfinv(mass))
 
 
 @dataclass(frozen=True)
@@ -153,12 +156,16 @@ class GeneralisedNormal(Noise):
         return reach * rng.uniform(-1, 1, shape)
 
     def _mass(self, distance: Floats) -> Floats:
+        from scipy.special import gamma, gammainc
+
         with np.errstate(over="ignore"):
             power = distance**self.beta
-        near = distance / special.gamma(1 + 1 / self.beta)
-        return np.asarray(np.where(power < FLAT, near, special.gammainc(1 / self.beta, power)))
+        near = distance / gamma(1 + 1 / self.beta)
+        return np.asarray(np.where(power < FLAT, near, gammainc(1 / self.beta, power)))
 
     def _quantile(self, mass: Floats) -> Floats:
-        near = mass * special.gamma(1 + 1 / self.beta)
-        far = special.gammaincinv(1 / self.beta, mass) ** (1 / self.beta)
+        from scipy.special import gamma, gammaincinv
+
+        near = mass * gamma(1 + 1 / self.beta)
+        far = gammaincinv(1 / self.beta, mass) ** (1 / self.beta)
         return np.asarray(np.where(near**self.beta < FLAT, near, far))

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearid.errors import InputError
 from nearid.moments import Floats
 from nearid.processes.check import positive
+
+LARGEST_KAPPA = 1e300
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,10 @@ class VonMisesFisher:
     kappa: float
 
     def __post_init__(self) -> None:
-        positive("kappa", self.kappa, zero=True)
+        if positive("kappa", self.kappa, zero=True) > LARGEST_KAPPA:
+            raise InputError(
+                f"kappa is {self.kappa}, but at most {LARGEST_KAPPA:g} is expected: beyond, gaps underflow."
+            )
 
     @property
     def label(self) -> str:
