@@ -1,0 +1,1 @@
+"""Data generating processes with known latents: spaces, samplers, classes and invertible mixings."""
