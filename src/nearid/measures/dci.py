@@ -77,6 +77,8 @@ def dci(
     -------
     DCI
     """
+    from threadpoolctl import threadpool_limits
+
     x, found, alerts = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
     fold = assign(len(x), folds, random_state)
     tasks = [(factor, k) for factor in found.items for k in range(folds)]
@@ -87,7 +89,9 @@ def dci(
         test = fold == k
         return _fit(factor, x, test, ~test if folds > 1 else test, model, random_state)
 
-    fits = list(ordered_map(run, tasks, tick=tick))
+    # Fits are small and many: a thread for each beats many threads for one.
+    with threadpool_limits(limits=1):
+        fits = list(ordered_map(run, tasks, tick=tick))
     matrix = np.zeros((x.shape[1], len(found.items)))
     informativeness, chance = np.zeros(len(found.items)), np.zeros(len(found.items))
     for at, factor in enumerate(found.items):

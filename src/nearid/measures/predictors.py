@@ -24,7 +24,7 @@ class Prediction(NamedTuple):
 
 
 def predict(model: str, x: Floats, y: np.ndarray, unseen: Floats, *, classes: bool, random_state: int) -> Prediction:
-    """Fit a model on rows x, targets y, in this thread alone, and predict unseen rows.
+    """Fit a model on rows x, targets y, and predict unseen rows.
 
     Importances are the model's own: the gain of all splits on a latent ("boost"), the decrease of impurity
     ("forest"), or the size of the coefficients of standardised latents ("l1").
@@ -37,40 +37,54 @@ def predict(model: str, x: Floats, y: np.ndarray, unseen: Floats, *, classes: bo
     """
     if model not in MODELS:
         raise InputError(f"model must be one of {', '.join(MODELS)}, not {model!r}.")
-    from threadpoolctl import threadpool_limits
-
     if (y == y[0]).all():
         return Prediction(np.full(len(unseen), y[0]), np.zeros(x.shape[1]))
     if model == "l1":
         spread = x.std(axis=0)
         centre, scale = x.mean(axis=0), np.where(spread > 0, spread, 1.0)
         x, unseen = (x - centre) / scale, (unseen - centre) / scale
-    # Fits are small and many: a thread for each beats many threads for one.
-    with threadpool_limits(limits=1):
-        fitted, importance = _FITS[model](x, y, classes, random_state)
-        return Prediction(np.asarray(fitted.predict(unseen)), importance)
+    fitted, importance = _FITS[model](x, y, classes, random_state)
+    return Prediction(np.asarray(fitted.predict(unseen)), importance)
 
 
 def _boost(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any, Floats]:
     return (_lightgbm if find_spec("lightgbm") else _histogram)(x, y, classes, seed)
 
 
+class _Boosted(NamedTuple):
+    """Trees of LightGBM; its own estimators take as long to set up as small fits do to run."""
+
+    booster: Any
+    labels: np.ndarray | None
+
+    def predict(self, x: Floats) -> np.ndarray:
+        made = np.asarray(self.booster.predict(x, num_threads=1))
+        if self.labels is None:
+            return made
+        return np.asarray(self.labels[made.argmax(axis=1) if made.ndim > 1 else (made > 0.5).astype(np.intp)])
+
+
 def _lightgbm(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any, Floats]:
     import lightgbm
 
-    make = lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor
-    model = make(
-        n_estimators=TREES,
-        num_leaves=LEAVES,
-        max_bin=127,
-        importance_type="gain",
-        random_state=seed,
-        n_jobs=1,
-        deterministic=True,
-        force_row_wise=True,
-        verbosity=-1,
-    ).fit(x, y)
-    return model, np.asarray(model.feature_importances_, dtype=np.float64)
+    labels, codes = np.unique(y, return_inverse=True) if classes else (None, y)
+    objective: dict[str, Any] = {"objective": "regression"}
+    if labels is not None:
+        objective = (
+            {"objective": "binary"} if len(labels) == 2 else {"objective": "multiclass", "num_class": len(labels)}
+        )
+    options = {
+        **objective,
+        "num_leaves": LEAVES,
+        "max_bin": 127,
+        "seed": seed,
+        "num_threads": 1,
+        "deterministic": True,
+        "force_row_wise": True,
+        "verbosity": -1,
+    }
+    booster = lightgbm.train(options, lightgbm.Dataset(x, codes), TREES, keep_training_booster=True)
+    return _Boosted(booster, labels), np.asarray(booster.feature_importance("gain"), dtype=np.float64)
 
 
 def _histogram(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any, Floats]:
