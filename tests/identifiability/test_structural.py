@@ -73,7 +73,11 @@ def test_many_rows_stream_and_the_rest_is_sampled(rng):
     assert found.provenance["rows_in_memory"] == 500
     whole = score(z, u, measures="mcc")
     wide, narrow = (f.measures["mcc"].overall for f in (found, whole))
-    assert 0.3 < (wide.high - wide.low) / (narrow.high - narrow.low) < 3
+    assert 0.5 < (wide.high - wide.low) / (narrow.high - narrow.low) < 2
+    gaps = z.copy()
+    gaps[::50] = np.nan
+    dropped = score(gaps, u, measures="mcc", max_rows=500, drop_nonfinite=True)
+    assert dropped.n == 2940 and [a.code for a in dropped.alerts].count("dropped_rows") == 1
     resolved = score(z, u, measures="mcc", max_rows=500, resolve="ica").resolved
     assert resolved.n == 3000 and resolved.measures["mcc"].overall.value != found.measures["mcc"].value
 
@@ -113,8 +117,80 @@ def test_plain_data_has_the_promised_layout(rng):
 def test_classes_alone_have_no_verdict_but_measures(rng):
     labels = rng.choice(["x", "y"], 200)
     found = score((labels == "x")[:, None] + 0.1 * rng.normal(size=(200, 2)), {"label": labels}, measures=QUICK)
-    assert found.structure is None and found.verdict.group == "none" and "categorical" in found.verdict.reason
+    assert found.structure is None and found.verdict.group == "undefined" and "categorical" in found.verdict.reason
+    assert "no verdict" in str(found)
     assert found.measures["r2"].value > 0.9
+
+
+def test_a_group_suffices_nearly_exactly_or_not_at_all(rng):
+    u = rng.normal(size=(4000, 2))
+    turn = np.array([[np.cos(0.25), -np.sin(0.25)], [np.sin(0.25), np.cos(0.25)]])
+    # A permutation explains 90% here, a rotation 96%: that is no permutation. Turned by 0.05, it leaves 0.25%.
+    assert score(u @ turn + 0.2 * rng.normal(size=u.shape), u, measures="mcc").verdict.group == "rigid"
+    small = np.array([[1, -0.05], [0.05, 1]])
+    assert score(u @ small, u, measures="mcc").verdict.group == "permutation"
+
+
+def test_where_an_angle_begins_decides_nothing(rng):
+    t = rng.uniform(0, 2 * np.pi, 500)
+    z = np.column_stack([np.cos(t), np.sin(t)])
+    for begin in (0, 1, 5):
+        found = score(z, {"t": t + begin}, periods={"t": 2 * np.pi}, measures="mcc,r2")
+        assert found.verdict.group == "permutation" and found.measures["r2"].value == pytest.approx(1)
+
+
+def test_figures_lie_in_their_intervals_and_ranges(rng):
+    found = score(rng.normal(size=(200, 3)), rng.normal(size=(200, 2)), measures="dci,infomec,r2", permutations=1)
+    for m in found.measures.values():
+        for estimate in (m.overall, *m.parts.values(), *m.factors.values()):
+            assert estimate.low <= estimate.value <= estimate.high
+        for part, (low, high) in m.declared.parts.items():
+            assert low <= m.parts[part].low and m.parts[part].high <= high
+    assert found.measures["dci"].overall == found.measures["dci"].parts["disentanglement"]
+
+
+def test_a_factor_that_varies_in_one_row_leaves_no_interval_and_that_is_said(rng):
+    u = {"a": rng.normal(size=300), "rare": np.arange(300) == 7}
+    found = score(np.column_stack([u["a"], rng.normal(size=300)]), u, measures="mcc")
+    assert np.isnan(found.measures["mcc"].overall.low) and "no_interval" in codes(found)
+    assert np.isfinite(found.measures["mcc"].factors["a"].low)
+
+
+def test_a_factor_that_the_sample_misses_is_kept_where_all_rows_are_used(rng):
+    u = {"a": rng.normal(size=1000), "rare": np.arange(1000) < 3}
+    found = score(np.column_stack([u["a"], rng.normal(size=1000)]), u, measures="mcc,mig", max_rows=100)
+    assert "constant_in_sample" in codes(found) and "constant_factor" not in codes(found)
+    assert [f.name for f in found.factors] == ["a", "rare"]
+    assert set(found.measures["mcc"].factors) == {"a", "rare"} and set(found.measures["mig"].factors) == {"a"}
+    assert np.isnan(found.measures["mcc"].overall.low) and "no_interval" in codes(found)
+
+
+def test_rows_that_repeat_are_told(rng):
+    z, u = (np.tile(rng.normal(size=(60, 2)), (5, 1)) for _ in range(2))
+    assert "repeated_rows" in codes(score(z, u, measures="mcc"))
+
+
+def test_part_of_the_factors_is_said_to_be_part(rng):
+    u = {"size": rng.normal(size=200), "shape": rng.choice(["a", "b"], 200)}
+    found = score(u["size"][:, None] + 0.01 * rng.normal(size=(200, 1)), u, measures="mcc")
+    assert "1 of 2 true factors is recovered nearly exactly" in str(found) and "no_geometry" in codes(found)
+
+
+def test_equal_names_and_equal_ids_are_fine(rng, tmp_path):
+    u = sources(rng, 100)
+    for folder, values in (("a", u @ rng.normal(size=(3, 3))), ("b", u)):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "x.npy", values)
+    found = score(tmp_path / "a" / "x.npy", tmp_path / "b" / "x.npy", measures="r2")
+    assert found.names == ("x.npy", "x.npy (factors)") and "same_input" not in codes(found)
+    assert [i["source"].split("/")[-2] for i in found.provenance["inputs"]] == ["a", "b"]
+    assert "input" not in codes(score(u, u[:, :2], ids=(np.arange(100), np.arange(100)), measures="r2"))
+
+
+def test_invertible_latents_are_not_called_collapsed(rng):
+    for d in (3, 9, 20):
+        u = sources(rng, 300, d)
+        assert "collapsed_latents" not in codes(score(u @ rng.normal(size=(d, d)), u, measures="mcc"))
 
 
 def test_inactive_and_collapsed_latents_are_told(rng):
@@ -151,7 +227,10 @@ def test_few_rows_are_scored_with_a_caution_or_refused(rng):
         ({"folds": 1}, "folds must be"),
         ({"permutations": 0}, "permutations must be"),
         ({"max_rows": 10}, "max_rows must be"),
-        ({"random_state": -1}, "seed"),
+        ({"random_state": -1}, "random_state must be"),
+        ({"random_state": None}, "random_state must be"),
+        ({"folds": 2.5}, "folds must be"),
+        ({"ids": np.arange(60)}, "a pair"),
         ({"kinds": {"nope": "integer"}}, "nope"),
         ({"periods": {"0": -3}}, "positive"),
     ],

@@ -27,7 +27,7 @@ def test_kinds_are_inferred_and_said(rng):
     kinds = {factor.name: (factor.kind, factor.inferred) for factor in found.items}
     assert kinds == {
         "text": ("categorical", True),
-        "flag": ("categorical", True),
+        "flag": ("integer", True),
         "level": ("integer", True),
         "count": ("continuous", True),
         "size": ("continuous", True),

@@ -22,7 +22,7 @@ def found():
 def test_all_parts_are_there(found):
     text = scoring.page(found)
     for part in (
-        "The true factors are recovered",
+        "2 of 3 true factors are recovered",
         "After ICA",
         "Normalised mutual information, after ICA",
         "|Correlation|, held out",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nearid import score
-from nearid.report.scoring_table import as_text, columns, headline, kind_of
+from nearid.report.scoring_table import as_text, columns, headline, kind_of, lines
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +30,17 @@ def test_headlines_follow_the_verdict(found):
     assert headline(found.resolved).endswith("up to a signed permutation")
     noise = score(np.random.default_rng(1).normal(size=(60, 2)), np.arange(60.0), measures="mcc")
     assert headline(noise) == "The true factors are not recovered up to any group of the ladder"
+
+
+def test_parts_after_ica_are_those_of_their_own_measure():
+    rng = np.random.default_rng(0)
+    u = rng.laplace(size=(200, 2))
+    found = score(u @ [[1, 0.9], [0, 1]], u, measures="dci,dci_l1", resolve="ica", permutations=1)
+    parts = [line for line in lines(found) if line.title == "completeness"]
+    for line, name in zip(parts, ("dci", "dci_l1"), strict=True):
+        assert line.after == found.resolved.measures[name].parts["completeness"]
+    assert parts[0].after != parts[1].after
+    assert [title for _, title in columns(found)] == ["informativeness, boosting", "informativeness, L1"]
 
 
 def test_factors_and_their_measures_are_named(found):

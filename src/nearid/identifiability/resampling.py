@@ -78,10 +78,15 @@ def estimates(
 
     def value(part: tuple[Floats, Factors]) -> Floats:
         try:
-            got = figures(measure(*part), declared, found.factors)
+            again = measure(*part)
         except InputError:
             # Too few rows, or factors that are constant without the others.
             got = np.full(size, np.nan)
+        else:
+            got = figures(again, declared, found.factors)
+            if set(again.factors) != set(found.factors):
+                # A mean over other factors is another quantity.
+                got[: 1 + len(declared.parts)] = np.nan
         tick()
         return got
 
@@ -94,11 +99,9 @@ def estimates(
     if len(without):
         variance = (GROUPS - 1) / GROUPS * np.sum((without - without.mean(axis=0)) ** 2, axis=0)
         spread = np.sqrt(variance * len(x) / rows) * t.ppf(0.975, GROUPS - 1)
-    low, high = point - spread, point + spread
-    # Only the value and what is averaged into it are known to lie in the range.
-    inside = np.array([True, *(False for _ in declared.parts), *(True for _ in found.factors)])
-    low = np.where(inside, np.maximum(low, declared.low), low)
-    high = np.where(inside, np.minimum(high, declared.high), high)
+    each = [(declared.each_low, declared.high)] * len(found.factors)
+    least, most = np.array([(declared.low, declared.high), *declared.parts.values(), *each]).T
+    low, high = np.maximum(point - spread, least), np.minimum(point + spread, most)
     return [Estimate(*map(float, row)) for row in zip(point, low, high, mixed.mean(axis=0), strict=True)]
 
 

@@ -12,6 +12,7 @@ from nearid.alerts import Alert
 from nearid.identifiability.resampling import Estimate
 from nearid.identifiability.result import Comparison, finite
 from nearid.identifiability.verdict import Verdict
+from nearid.measures.declarations import Declaration
 from nearid.moments import Floats
 
 
@@ -21,14 +22,14 @@ class Measured:
 
     Attributes
     ----------
-    name, title : str
-    held_out : bool
-        Whether the value is of rows that nothing was fitted on; otherwise it is of all rows, as defined.
+    name : str
+    declared : Declaration
+        What the measure says of itself: its title, its range, whether it is held out.
     overall : Estimate
     parts : dict of name -> Estimate
         Further figures of the measure; NaN where one is not defined.
     factors : dict of name -> Estimate
-        The measure of each factor, where it has one.
+        What the measure says of each factor (`declared.each`), where it says something.
     matrix : ndarray of shape (d, m)
         What was measured of each latent and factor.
     names : tuple of str
@@ -36,8 +37,7 @@ class Measured:
     """
 
     name: str
-    title: str
-    held_out: bool
+    declared: Declaration
     overall: Estimate
     parts: dict[str, Estimate]
     factors: dict[str, Estimate]
@@ -106,7 +106,7 @@ class Score:
     active : ndarray of bool, shape (d,)
         Latents whose range is more than a twentieth of the largest.
     verdict : Verdict
-        Up to which group the latents are the true factors, and how nearly.
+        Up to which group the latents are the true factors, and how nearly; "undefined" where all are categorical.
     structure : Comparison or None
         The ladder of groups from the latents to the factors; None where all factors are categorical.
     alerts : tuple of Alert
@@ -180,7 +180,7 @@ class Score:
 
 def _measured_dict(m: Measured) -> dict[str, Any]:
     plain: dict[str, Any] = {**asdict(m.overall), "parts": {name: e.value for name, e in m.parts.items()}}
-    plain["held_out"] = m.held_out
+    plain["held_out"] = m.declared.held_out
     for bound in ("low", "high", "chance"):
         plain[f"parts_{bound}"] = {name: getattr(e, bound) for name, e in m.parts.items()}
     return plain

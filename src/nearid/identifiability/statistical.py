@@ -37,7 +37,7 @@ from nearid.identifiability.evaluate import (
 from nearid.identifiability.result import Comparison, Comparisons
 from nearid.identifiability.summary import summaries
 from nearid.identifiability.unmixed import Unmixer, fit_options, unmixing_alerts
-from nearid.identifiability.verdict import ROUNDING, decide
+from nearid.identifiability.verdict import decide
 from nearid.identifiability.views import views
 from nearid.measures.diameter import SWEEPS, search
 from nearid.measures.similarity import cka_from_moments, debiased_cka
@@ -56,7 +56,7 @@ class Settings:
     drop_nonfinite: bool
     permutations: int | None
     seed: int
-    negligible: float = ROUNDING
+    negligible: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for the provenance."""

@@ -20,15 +20,13 @@ from nearid.arrays.mapped import MappedRows
 from nearid.engines.base import Engine
 from nearid.engines.open import open_engine
 from nearid.errors import InputError
-from nearid.groups.fits import fit_permutation
-from nearid.groups.ladder import LADDER
-from nearid.identifiability.resampling import GROUPS, Estimate, estimates
-from nearid.identifiability.result import Comparison
+from nearid.identifiability.factor_ladder import aligned, factor_ladder
+from nearid.identifiability.resampling import GROUPS, estimates
 from nearid.identifiability.score import FactorInfo, Measured, Points, Score
-from nearid.identifiability.statistical import Settings, compare_pair, origin_of
-from nearid.identifiability.verdict import Verdict
+from nearid.identifiability.score_alerts import latent_alerts, sample_alerts, without_interval
+from nearid.identifiability.statistical import origin_of
 from nearid.measures.declarations import DECLARATIONS, load
-from nearid.measures.factors import Factor, Factors, load_pair, open_factors, open_latents
+from nearid.measures.factors import Factor, Factors, load_pair, open_factors, unnamed
 from nearid.measures.infomec import active_latents
 from nearid.measures.mcc import MCC
 from nearid.measures.recovery import Recovery
@@ -39,16 +37,6 @@ DEFAULT = ("mcc", "mcc_spearman", "r2", "infomec", "dci", "mig", "sap", "modular
 # What the literature takes, and what measures that hold their rows in memory are given.
 ROWS = 10_000
 POINTS = 400
-# Factors come in units of their own: a match may have any scale.
-MATCH = replace(
-    LADDER["permutation"], fit=partial(fit_permutation, each=True), degrees_of_freedom=lambda p, q: 2 * min(p, q) + q
-)
-# A group that leaves 1% of the factors' variance (a root-mean-square error of a tenth of their spread) has recovered
-# them nearly exactly. Without that allowance a linear map would always win where it is exact: the components that ICA
-# finds in a sample, and the factors' units, never are.
-NEGLIGIBLE = 0.1
-# Alerts of a comparison that mean nothing where the target is the truth.
-ELSEWHERE = ("widths_differ", "input", "heavy_tails", "diameter_bracket", "repeated_rows")
 
 
 @dataclass(frozen=True)
@@ -135,16 +123,14 @@ def score(
     """
     request = Request(_named(measures), folds, permutations, max_rows, drop_nonfinite, random_state)
     _check(request, resolve)
-    own, theirs = (ids, ids) if ids is None or isinstance(ids, str) else ids
+    own, theirs = _both_ids(ids)
     if isinstance(own, str) and isinstance(latents, str | os.PathLike) and os.fspath(latents).endswith(".npy"):
         # An .npy file has no columns; the ids are the factors' alone, and rows are paired by position, which is said.
         own = None
-    rows = open_latents(latents) if key is None and own is None else open_rows(latents, key=key, ids=own)
-    known = (
-        factors
-        if isinstance(factors, Factors)
-        else open_factors(factors, kinds=kinds, periods=periods, key=factors_key, ids=theirs)
-    )
+    rows = open_rows(latents, key=key, ids=own, name=unnamed(latents, "latents"))
+    known = open_factors(factors, kinds=kinds, periods=periods, key=factors_key, ids=theirs)
+    if known.name == rows.name:
+        known = replace(known, name=f"{known.name} (factors)")
     origins = {rows.name: origin_of(latents), known.name: origin_of(factors)}
     with reporting(progress) as report, open_engine(engine) as opened:
         before = _score(rows, known, request, origins, opened, report)
@@ -172,14 +158,23 @@ def _named(measures: Iterable[str] | str | None) -> tuple[str, ...]:
 def _check(request: Request, resolve: str | None) -> None:
     if resolve not in (None, "ica"):
         raise InputError(f"resolve is {resolve!r}, but 'ica' is expected, or nothing.")
-    if request.folds is not None and request.folds < 2:
-        raise InputError(f"folds must be between 2 and 255, not {request.folds}.")
-    if request.permutations < 1:
-        raise InputError(f"permutations must be at least 1, not {request.permutations}.")
-    if request.max_rows < 100:
-        raise InputError(f"max_rows must be at least 100, not {request.max_rows}.")
-    if request.seed < 0:
-        raise InputError(f"The seed must be a whole number >= 0, not {request.seed}.")
+    least = {"folds": 2, "permutations": 1, "max_rows": 100, "seed": 0}
+    for name, bound in least.items():
+        value = getattr(request, name)
+        if name == "folds" and value is None:
+            continue
+        if not isinstance(value, int | np.integer) or value < bound:
+            name = "random_state" if name == "seed" else name
+            raise InputError(f"{name} must be a whole number from {bound} on, not {value!r}.")
+
+
+def _both_ids(ids: Any) -> tuple[Any, Any]:
+    """Ids of the latents and of the factors."""
+    if ids is None or isinstance(ids, str):
+        return ids, ids
+    if not isinstance(ids, tuple | list) or len(ids) != 2:
+        raise InputError("ids must be the name of a column, or a pair: ids of the latents, ids of the factors.")
+    return ids[0], ids[1]
 
 
 def _score(
@@ -189,15 +184,11 @@ def _score(
     r = request
     pair = pair_rows(rows, known.rows)
     x, taken, alerts = load_pair(rows, known, drop_nonfinite=r.drop_nonfinite, most=r.max_rows, random_state=r.seed)
+    # Said once here, not again by every measure.
+    taken = replace(taken, alerts=())
     sampled = pair.n > r.max_rows
     if sampled:
-        alerts += (
-            Alert(
-                "sampled",
-                f"Of {pair.n:,} rows {len(x):,} are given to the measures that hold them in memory; mcc, r2 and the "
-                "verdict use all.",
-            ),
-        )
+        alerts = sample_alerts(pair.n, x, taken, known, alerts)
     found: dict[str, Recovery] = {}
     # The matching is wanted in any case.
     for name in dict.fromkeys(("mcc", *r.measures)):
@@ -206,18 +197,33 @@ def _score(
         found[name] = _measure(name, r, engine if whole else None)(*source, progress=_staged(report, name))
     measured = {name: _resampled(name, found[name], pair.n, x, taken, r, report) for name in r.measures}
     part = (rows, known) if sampled else (MemoryRows(rows.name, x), taken)
-    structure, verdict, more = _structure(*part, r, origins, engine, report)
     match = found["mcc"]
     assert isinstance(match, MCC)
     matched = {name: int(at) if at >= 0 else None for name, at in zip(match.factors, match.matched, strict=True)}
+    structure, verdict, more = factor_ladder(
+        part[0],
+        aligned(part[1], x, taken, matched),
+        folds=r.folds or 5,
+        drop_nonfinite=r.drop_nonfinite,
+        seed=r.seed,
+        origins=origins,
+        engine=engine,
+        report=report,
+    )
     items = tuple(
-        FactorInfo(f.name, f.kind, f.inferred, len(np.unique(f.values)), matched.get(f.name)) for f in taken.items
+        FactorInfo(f.name, f.kind, f.inferred, len(np.unique(f.values)), matched.get(f.name)) for f in part[1].items
     )
     active = active_latents(x)
-    told = [*alerts, *(a for name in r.measures for a in found[name].alerts), *more, *_latent_alerts(x, active, taken)]
+    told = [
+        *alerts,
+        *(a for recovery in found.values() for a in recovery.alerts),
+        *without_interval(measured),
+        *more,
+        *latent_alerts(x, active, taken),
+    ]
     return Score(
         names=(rows.name, known.name),
-        n=pair.n if sampled else len(x),
+        n=structure.n if structure is not None else pair.n if sampled else len(x),
         measures=measured,
         factors=items,
         active=active,
@@ -233,13 +239,19 @@ def _score(
             "rows_in_memory": len(x),
             "inputs": [
                 {
-                    "name": source.name,
-                    "source": origins[source.name],
-                    "shape": list(source.shape),
-                    "dtype": str(source.dtype),
-                    "fingerprint": source.fingerprint(),
-                }
-                for source in (rows, known.rows)
+                    "name": rows.name,
+                    "source": origins[rows.name],
+                    "shape": list(rows.shape),
+                    "dtype": str(rows.dtype),
+                    "fingerprint": rows.fingerprint(),
+                },
+                {
+                    "name": known.name,
+                    "source": origins[known.name],
+                    "shape": [len(known.items[0].values), len(known.items)],
+                    "factors": list(known.names),
+                    "fingerprint": known.rows.fingerprint(),
+                },
             ],
         },
         points=_points(x, taken, items, r.seed),
@@ -281,70 +293,9 @@ def _resampled(
         tick=report(f"{name}: interval and chance", GROUPS + request.permutations),
     )
     k = len(declared.parts)
-    each: list[Estimate] = [e for e in others[k:] if not np.isnan(e.value)]
-    return Measured(
-        name,
-        declared.title,
-        declared.held_out,
-        overall,
-        dict(zip(declared.parts, others[:k], strict=True)),
-        dict(zip(found.factors, each, strict=True)) if each else {},
-        found.matrix,
-        found.factors,
-    )
-
-
-def _structure(
-    rows: Rows, factors: Factors, request: Request, origins: dict[str, str], engine: Engine, report: Progress
-) -> tuple[Comparison | None, Verdict, tuple[Alert, ...]]:
-    """The ladder of groups from the latents to the factors, and what it says."""
-    target = factors.geometry
-    if target is None:
-        reason = "All factors are categorical: classes have no geometry that a group could keep. See the measures."
-        return None, Verdict("none", reason, "not at all", None), (Alert("no_geometry", reason),)
-    left = [repr(f.name) for f in factors.items if f.kind == "categorical"]
-    alerts: tuple[Alert, ...] = ()
-    if left:
-        text = f"Categorical factors have no geometry: {', '.join(left)} take no part in the verdict."
-        alerts += (Alert("no_geometry", text),)
-    settings = Settings(
-        groups=(MATCH, LADDER["rigid"], LADDER["linear"]),
-        folds=request.folds or 5,
-        options={"translation": True, "scale": True, "ridge": 0.0},
-        svcca_k=None,
-        in_sample=False,
-        drop_nonfinite=request.drop_nonfinite,
-        permutations=None,
-        seed=request.seed,
-        negligible=NEGLIGIBLE,
-    )
-    found = compare_pair(pair_rows(rows, target), settings, origins, None, engine, report)
-    told = tuple(a for a in found.alerts if a.code not in ELSEWHERE)
-    return found, found.verdict, alerts + told
-
-
-def _latent_alerts(x: Floats, active: np.ndarray, factors: Factors) -> Iterable[Alert]:
-    still = np.ptp(x / 2, axis=0) == 0
-    small = np.flatnonzero(~active & ~still)
-    d, m = x.shape[1], len(factors.items)
-    if len(small):
-        shown = ", ".join(map(str, small[:5])) + (" ..." if len(small) > 5 else "")
-        yield Alert(
-            "inactive_latents",
-            f"{len(small)} of {d} latents ({shown}) vary by less than a twentieth of the widest: they are inactive, "
-            "and do not count in InfoM and InfoC.",
-        )
-    live = x[:, ~still]
-    if live.shape[1] > 1:
-        rho = np.corrcoef(live / np.abs(live).max(axis=0), rowvar=False)
-        # (sum of eigenvalues)^2 / sum of their squares
-        effective = live.shape[1] ** 2 / float(np.sum(rho**2))
-        if effective < 0.55 * min(d, m):
-            yield Alert(
-                "collapsed_latents",
-                f"The {live.shape[1]} latents that vary are so correlated that they count as {effective:.1f}: they are "
-                f"near to a collapse, and cannot tell {m} factors apart one by one.",
-            )
+    each = {name: e for name, e in zip(found.factors, others[k:], strict=True) if not np.isnan(e.value)}
+    parts = dict(zip(declared.parts, others[:k], strict=True))
+    return Measured(name, declared, overall, parts, each, found.matrix, found.factors)
 
 
 def _points(x: Floats, factors: Factors, items: Iterable[FactorInfo], seed: int) -> dict[str, Points]:
@@ -355,7 +306,7 @@ def _points(x: Floats, factors: Factors, items: Iterable[FactorInfo], seed: int)
             by_name[item.name].values[rows], x[rows, item.matched], tuple(map(str, by_name[item.name].labels))
         )
         for item in items
-        if item.matched is not None
+        if item.matched is not None and item.name in by_name
     }
 
 

@@ -65,7 +65,7 @@ def decide(
     unexplained: Floats,
     chance: Floats,
     replicates: Replicates,
-    negligible: float = ROUNDING,
+    negligible: float | None = None,
 ) -> Verdict:
     """Apply the rule.
 
@@ -78,8 +78,9 @@ def decide(
     chance : ndarray of shape (groups,)
         Largest explained variance (R2) reached on permuted rows.
     replicates : Replicates
-    negligible : float
-        Root-mean-square errors below this share of the target's spread count as equal.
+    negligible : float, optional
+        A group also suffices if, with 95% confidence, its root-mean-square error is at most this share of the target's
+        spread.
     """
     r2, draws = 1 - unexplained, replicates.unexplained
     floor = 1 - np.quantile(draws, 0.99, axis=0)
@@ -98,11 +99,13 @@ def decide(
     return Verdict(names[chosen], _reason(names, r2, chosen, best), _strength(float(r2[chosen])), names[best])
 
 
-def _suffices(mine: Floats, yardstick: Floats, negligible: float) -> bool:
+def _suffices(mine: Floats, yardstick: Floats, negligible: float | None) -> bool:
     """Non-inferiority of one group's unexplained variance against the yardstick's, over paired replicates."""
+    if negligible is not None and np.quantile(np.sqrt(mine), 0.95) <= negligible:
+        return True
     explained = np.quantile((1 - mine) - (1 - MARGIN) * (1 - yardstick), 0.05) >= 0
     excess = np.sqrt(mine) - (1 + MARGIN) * np.sqrt(yardstick)
-    return bool(explained and np.quantile(excess, 0.95) <= negligible)
+    return bool(explained and np.quantile(excess, 0.95) <= ROUNDING)
 
 
 def _strength(r2: float) -> str:

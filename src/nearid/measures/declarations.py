@@ -10,6 +10,7 @@ from typing import Any
 
 from nearid.measures.recovery import Recovery
 
+_INFINITY, _SHARE = float("inf"), (0.0, 1.0)
 # What may be done to the latents.
 _EACH = ("permutation", "sign", "scale", "shift")
 
@@ -32,8 +33,12 @@ class Declaration:
         latents, and "linear", any invertible map. Those of factors ("permutation", "shift") leave every value.
     options : mapping
         Options of the function that make this measure of it.
-    parts : tuple of str
-        Further numbers that the result holds as attributes.
+    parts : mapping of str to (float, float)
+        Further numbers that the result holds as attributes, and their ranges.
+    each : str
+        What is given of each factor, for people; empty where nothing is.
+    each_low : float
+        Least value of that; the largest is that of the measure.
     held_out : bool
         Whether the value is of rows that nothing was fitted on. Otherwise it is of all rows, as defined.
     streams : bool
@@ -42,7 +47,7 @@ class Declaration:
         Whether one value takes many fits.
     larger_is_better : bool
     symmetric : bool
-        Whether latents and factors may change places.
+        Whether latents and factors may change places, where there are equally many and all are numbers.
     """
 
     title: str
@@ -52,7 +57,9 @@ class Declaration:
     high: float
     invariances: tuple[str, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
-    parts: tuple[str, ...] = ()
+    parts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    each: str = ""
+    each_low: float = 0.0
     held_out: bool = True
     streams: bool = False
     costly: bool = False
@@ -60,15 +67,37 @@ class Declaration:
     symmetric: bool = False
 
 
-def _mcc(title: str, method: str, invariances: tuple[str, ...] = _EACH) -> Declaration:
+def _mcc(title: str, method: str) -> Declaration:
     return Declaration(
-        title, "nearid.measures.mcc", "mcc", -1.0, 1.0, invariances, {"method": method}, streams=method == "pearson"
+        title,
+        "nearid.measures.mcc",
+        "mcc",
+        -1.0,
+        1.0,
+        _EACH,
+        {"method": method},
+        each=title,
+        each_low=-1.0,
+        streams=method == "pearson",
+        symmetric=method != "piecewise",
     )
 
 
-def _dci(title: str, model: str, invariances: tuple[str, ...]) -> Declaration:
-    parts = ("disentanglement", "completeness", "informativeness")
-    return Declaration(title, "nearid.measures.dci", "dci", 0.0, 1.0, invariances, {"model": model}, parts, costly=True)
+def _dci(title: str, model: str) -> Declaration:
+    return Declaration(
+        f"DCI (D), {title}",
+        "nearid.measures.dci",
+        "dci",
+        0.0,
+        1.0,
+        # Trees cut between neighbouring values, in the order of the columns where two cuts are equally good.
+        ("scale",),
+        {"model": model},
+        {"disentanglement": _SHARE, "completeness": _SHARE, "informativeness": (-_INFINITY, 1.0)},
+        each=f"informativeness, {title}",
+        each_low=-_INFINITY,
+        costly=True,
+    )
 
 
 DECLARATIONS = {
@@ -79,10 +108,12 @@ DECLARATIONS = {
         "R2, linear",
         "nearid.measures.r2",
         "r2",
-        float("-inf"),
+        -_INFINITY,
         1.0,
         (*_EACH, "linear"),
-        parts=("orthogonality_error", "scale", "scale_error"),
+        parts={"orthogonality_error": _SHARE, "scale": (0.0, _INFINITY), "scale_error": (0.0, _INFINITY)},
+        each="R2, linear",
+        each_low=-_INFINITY,
         streams=True,
     ),
     # Which latents are active depends on their ranges.
@@ -93,20 +124,29 @@ DECLARATIONS = {
         0.0,
         1.0,
         ("permutation", "sign", "shift"),
-        parts=("infom", "infoe", "infoc"),
+        parts={"infom": _SHARE, "infoe": (-_INFINITY, 1.0), "infoc": _SHARE},
+        each="InfoE",
+        each_low=-_INFINITY,
         held_out=False,
     ),
-    # Trees cut between neighbouring values, in the order of the columns where two cuts are equally good.
-    "dci": _dci("DCI (D), boosting", "boost", ("scale",)),
-    "dci_forest": _dci("DCI (D), forest", "forest", ("scale",)),
-    "dci_l1": _dci("DCI (D), L1", "l1", ("scale",)),
-    "mig": Declaration("MIG", "nearid.measures.mig", "mig", 0.0, 1.0, _EACH, held_out=False),
-    "sap": Declaration("SAP", "nearid.measures.sap", "sap", 0.0, 1.0, _EACH, costly=True),
+    "dci": _dci("boosting", "boost"),
+    "dci_forest": _dci("forest", "forest"),
+    "dci_l1": _dci("L1", "l1"),
+    "mig": Declaration("MIG", "nearid.measures.mig", "mig", 0.0, 1.0, _EACH, each="MIG", held_out=False),
+    "sap": Declaration("SAP", "nearid.measures.sap", "sap", 0.0, 1.0, _EACH, each="SAP", costly=True),
     "modularity": Declaration(
         "Modularity", "nearid.measures.modularity", "modularity", 0.0, 1.0, _EACH, held_out=False
     ),
     "explicitness": Declaration(
-        "Explicitness", "nearid.measures.modularity", "explicitness", -1.0, 1.0, _EACH, costly=True
+        "Explicitness",
+        "nearid.measures.modularity",
+        "explicitness",
+        -1.0,
+        1.0,
+        _EACH,
+        each="Explicitness",
+        each_low=-1.0,
+        costly=True,
     ),
 }
 

@@ -14,6 +14,7 @@ from nearid.arrays import Columns, Rows, first_nonfinite, nonfinite, open_column
 from nearid.arrays.check import is_numeric
 from nearid.arrays.choose import not_found
 from nearid.arrays.held import MemoryRows
+from nearid.arrays.memory import check_memory
 from nearid.errors import InputError
 from nearid.moments import ROUNDING, Floats
 
@@ -141,9 +142,9 @@ def open_factors(
     source : array, structured array, DataFrame, dict of columns, path of a table or array, or Factors
         Columns without names are called "0", "1" and so on.
     kinds : mapping of column to kind, optional
-        "continuous", "integer", "categorical" or "circular". Other columns have their kind inferred: text and booleans
-        are categorical; whole numbers are integer if they have at most 256 levels and two rows a level on average; the
-        rest is continuous. Angles cannot be told from other numbers, so circular factors must be given.
+        "continuous", "integer", "categorical" or "circular". Other columns have their kind inferred: text is
+        categorical; booleans and whole numbers are integer if they have at most 256 levels and two rows a level on
+        average; the rest is continuous. Angles cannot be told from other numbers, so circular factors must be given.
     periods : mapping of column to number, optional
         Period of each circular factor, such as 360 or 2 * pi; a column with a period is circular.
     key, ids, name
@@ -207,6 +208,8 @@ def load_pair(
         x, taken = x[good], taken.take(good)
     # Halved, so that none overflows.
     ranges = x.max(axis=0) / 2 - x.min(axis=0) / 2
+    # Rows are paired now.
+    taken = replace(taken, ids=None)
     return x, taken, notes + taken.alerts + constant_latents(ranges <= ROUNDING * np.abs(x / 2).max(axis=0))
 
 
@@ -261,7 +264,7 @@ def _factor(name: str, values: np.ndarray, kind: str | None, period: float | Non
             f"The factor {name!r} has {numbers[bad[0]]} at row {bad[0]} (counted from 0). Fix the value, or drop the "
             "row from latents and factors."
         )
-    chosen = kind or ("categorical" if values.dtype.kind == "b" else _inferred(numbers))
+    chosen = kind or _inferred(numbers)
     if chosen == "categorical":
         return _categorical(name, values, kind is None)
     if chosen == "integer" and np.any(numbers != np.rint(numbers)):
@@ -297,6 +300,12 @@ def _text(name: str, values: np.ndarray, kind: str | None) -> Factor:
 
 def _categorical(name: str, values: np.ndarray, inferred: bool) -> Factor:
     labels, codes = np.unique(values, return_inverse=True)
+    if len(labels) > max(LEVELS, len(values) / 2):
+        raise InputError(
+            f"The factor {name!r} has {len(labels)} classes in {len(values)} rows, so nearly every row is a class of "
+            "its own. If it names the rows, say so with ids (--ids); else leave it out, or give numbers as continuous."
+        )
+    check_memory(f"The factor {name!r}", 8 * len(labels) * len(values), "Merge rare classes.")
     return Factor(name, "categorical", inferred, codes.astype(np.float64), labels)
 
 
@@ -304,7 +313,7 @@ def _checked(name: str, items: list[Factor], ids: np.ndarray | None, alerts: tup
     """Factors without the constant ones, and with cautions about rare classes."""
     kept: list[Factor] = []
     for factor in items:
-        columns = factor.columns
+        columns = factor.columns if factor.period is not None else factor.values[:, None]
         if np.all(np.ptp(columns, axis=0) <= ROUNDING * np.abs(columns).max(axis=0)):
             alerts += (constant_factor(factor.name),)
             continue

@@ -248,11 +248,11 @@ def _alerts(
         yield Alert("one_factor", "InfoM is not defined for a single factor.")
     if active.sum() == 1:
         yield Alert("one_active_latent", "InfoC is not defined for a single active latent.")
-    silent = np.flatnonzero(active & (nmi.sum(axis=0) == 0))
-    if len(silent):
+    quiet = np.flatnonzero(active & (nmi.sum(axis=0) == 0))
+    if len(quiet) and len(nmi) > 1:
         yield Alert(
             "uninformative_latents",
-            f"Active latents {_listed(silent)} inform of no factor (0/0): each counts as no preference, 0 in InfoM.",
+            f"Active latents {_listed(quiet)} inform of no factor (0/0): each counts as no preference, 0 in InfoM.",
         )
     lost = np.flatnonzero(nmi[:, active].sum(axis=1) == 0)
     if len(lost):

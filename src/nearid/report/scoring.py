@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nearid.files import write_text
 from nearid.report import plots, scoring_plots
 from nearid.report.html import check_report, environment, render
-from nearid.report.scoring_table import IN_SAMPLE, alerts, columns, headline, kind_of, rows
+from nearid.report.scoring_table import IN_SAMPLE, alerts, columns, headline, kind_of, lines
 
 if TYPE_CHECKING:
     from nearid.identifiability.score import Score
@@ -35,14 +35,13 @@ def fragment(score: Score) -> str:
 
 def _context(score: Score) -> dict[str, Any]:
     both = [s for s in (score, score.resolved) if s is not None]
-    later = {title: e for title, _, e in rows(score.resolved)} if score.resolved else {}
     return {
         "score": score,
         "both": [
             {"s": s, "headline": headline(s), "columns": columns(s), "kinds": [kind_of(f) for f in s.factors]}
             for s in both
         ],
-        "measures": [(title, is_part, e, later.get(title)) for title, is_part, e in rows(score)],
+        "lines": list(lines(score)),
         "alerts": list(alerts(score)),
         "in_sample": IN_SAMPLE,
     }

@@ -30,7 +30,7 @@ def overview(score: Score) -> Figure:
                 "mode": "markers",
                 "name": f"{label}, 95% interval",
                 "x": [e.value for e in found],
-                "y": [m.title for m in each.measures.values()],
+                "y": [m.declared.title for m in each.measures.values()],
                 "error_x": _bars(found),
                 "marker": {"size": 11, "color": colour},
             }
@@ -41,7 +41,7 @@ def overview(score: Score) -> Figure:
                 "mode": "markers",
                 "name": "chance" if not score.resolved else f"chance, {label}",
                 "x": [e.chance for e in found],
-                "y": [m.title for m in each.measures.values()],
+                "y": [m.declared.title for m in each.measures.values()],
                 "marker": {
                     "size": 13,
                     "symbol": "line-ns-open",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -18,7 +18,7 @@ from nearid.report.tables import COLOURS, WIDE, number, span, warned
 
 if TYPE_CHECKING:
     from nearid.identifiability.resampling import Estimate
-    from nearid.identifiability.score import FactorInfo, Score
+    from nearid.identifiability.score import FactorInfo, Measured, Score
 
 # Part of which the measure's own row tells.
 SAME = {"infom", "disentanglement"}
@@ -46,9 +46,12 @@ def headline(score: Score) -> str:
     verdict = score.verdict
     if score.structure is None:
         return "Classes alone: no verdict, see the measures"
+    placed = sum(f.kind != "categorical" for f in score.factors)
+    which = "The true factors" if placed == len(score.factors) else f"{placed} of {len(score.factors)} true factors"
+    are = "is" if placed == 1 and placed < len(score.factors) else "are"
     if verdict.group == "none":
-        return "The true factors are not recovered up to any group of the ladder"
-    return f"The true factors are recovered {verdict.strength}, up to a {LADDER[verdict.group].title}"
+        return f"{which} {are} not recovered up to any group of the ladder"
+    return f"{which} {are} recovered {verdict.strength}, up to a {LADDER[verdict.group].title}"
 
 
 def alerts(score: Score) -> Iterator[tuple[str, str]]:
@@ -59,17 +62,33 @@ def alerts(score: Score) -> Iterator[tuple[str, str]]:
         yield from ((a.code, f"After ICA: {a.message}") for a in score.resolved.alerts if a.message not in said)
 
 
-def rows(score: Score) -> Iterator[tuple[str, bool, Estimate]]:
-    """Title, whether it is a part, and figures of each measure and its further parts."""
-    for m in score.measures.values():
-        yield m.title + ("" if m.held_out else " *"), False, m.overall
-        yield from ((part.replace("_", " "), True, e) for part, e in m.parts.items() if part not in SAME)
+class Line(NamedTuple):
+    """A measure or one of its further parts: its title, its figures, and those after ICA."""
+
+    title: str
+    is_part: bool
+    before: Estimate
+    after: Estimate | None
+
+
+def lines(score: Score) -> Iterator[Line]:
+    """Lines of the table of measures."""
+    for name, m in score.measures.items():
+        later = None if score.resolved is None else score.resolved.measures[name]
+        yield Line(starred(m.declared.title, m), False, m.overall, None if later is None else later.overall)
+        for part, e in m.parts.items():
+            if part not in SAME:
+                yield Line(part.replace("_", " "), True, e, None if later is None else later.parts[part])
+
+
+def starred(title: str, m: Measured) -> str:
+    """A title, marked where the measure is not held out."""
+    return title + ("" if m.declared.held_out else " *")
 
 
 def columns(score: Score) -> list[tuple[str, str]]:
     """Name and title of the measures that say something of each factor."""
-    titles = {"infomec": "InfoE *", "dci": "informativeness"}
-    return [(n, titles.get(n, m.title + ("" if m.held_out else " *"))) for n, m in score.measures.items() if m.factors]
+    return [(n, starred(m.declared.each, m)) for n, m in score.measures.items() if m.factors]
 
 
 def kind_of(factor: FactorInfo) -> str:
@@ -104,12 +123,11 @@ def _measures(score: Score, width: int) -> Table:
     table.add_column("measure", no_wrap=True)
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
-    told = [list(rows(s)) for s in (score, after) if s is not None]
-    for title, is_part, estimate in told[0]:
-        later = [e for t, _, e in told[-1] if t == title][:1] if after is not None else []
-        brief = after is not None and width < WIDE
-        cells = [c for e in (estimate, *later) for c in (number(e.value) if brief else _figure(e), number(e.chance))]
-        table.add_row(f"  {title}" if is_part else title, *cells, style="dim" if is_part else "")
+    brief = after is not None and width < WIDE
+    for line in lines(score):
+        found = [e for e in (line.before, line.after) if e is not None]
+        cells = [c for e in found for c in (number(e.value) if brief else _figure(e), number(e.chance))]
+        table.add_row(f"  {line.title}" if line.is_part else line.title, *cells, style="dim" if line.is_part else "")
     return table
 
 

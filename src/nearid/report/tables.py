@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # From so many columns of text on, a table shows all it has.
 WIDE = 105
 
-COLOURS = {"permutation": "green", "rigid": "cyan", "linear": "yellow", "none": "red"}
+COLOURS = {"permutation": "green", "rigid": "cyan", "linear": "yellow", "none": "red", "undefined": "yellow"}
 
 
 def number(value: float, digits: int = 3) -> str:
