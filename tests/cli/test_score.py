@@ -16,10 +16,8 @@ def files(tmp_path):
     angle = np.radians(u["pan"])
     z = np.column_stack([np.cos(angle), np.sin(angle), u["size"], u["shape"]]) @ rng.normal(size=(4, 4))
     np.save(tmp_path / "z.npy", z)
-    rows = [",".join(["cell", *u])] + [
-        f"c{i},{float(u['pan'][i])!r},{float(u['size'][i])!r},{u['shape'][i]}" for i in range(n)
-    ]
-    (tmp_path / "u.csv").write_text("\n".join(rows))
+    lines = [f"{float(p)!r},{float(s)!r},{k}" for p, s, k in zip(*u.values(), strict=True)]
+    (tmp_path / "u.csv").write_text("\n".join([",".join(u), *lines]))
     np.savez(tmp_path / "u.npz", **u)
     np.save(tmp_path / "u.npy", np.column_stack(list(u.values())))
     return z, u
@@ -53,8 +51,7 @@ def test_json_alone_on_stdout_and_a_report(nearid, files, tmp_path):
 def test_tables_and_arrays_agree(nearid, files):
     values = []
     for name in ("u.csv", "u.npz", "u.npy"):
-        extra = ("--ids", "cell") if name == "u.csv" else ()
-        done = nearid("score", "z.npy", name, "--measures", "r2", "--json", *extra)
+        done = nearid("score", "z.npy", name, "--measures", "r2", "--json")
         assert done.returncode == 0, done.stderr
         values.append(json.loads(done.stdout)["measures"]["r2"]["value"])
     assert values[0] == pytest.approx(values[1], abs=1e-12) and values[1] == values[2]
@@ -72,6 +69,7 @@ def test_tables_and_arrays_agree(nearid, files):
         (("z.npy", "u.npz", "--report", "out.npy"), "something.html"),
         (("z.npy", "u.npz", "--resolve", "pca"), "ica"),
         (("z.npy", "u.npz", "--integer", "pan"), "Give it as continuous"),
+        (("z.npy", "u.csv", "--ids", "cell"), "cell"),
     ],
 )
 def test_bad_arguments_get_a_sentence(refused, files, arguments, message):
@@ -83,5 +81,13 @@ def test_bad_files_get_a_sentence(refused, files, tmp_path):
     assert "300 rows" in refused("score", "z.npy", "short.npy")
     (tmp_path / "gap.csv").write_text("a,b\n" + "\n".join(f"{i},{i % 3}" if i != 5 else ",1" for i in range(300)))
     assert "row 5" in refused("score", "z.npy", "gap.csv")
+    (tmp_path / "semi.csv").write_text("a;b\n" + "\n".join(f"{i}.5;{i % 3}" for i in range(300)))
+    assert "separated by something else" in refused("score", "z.npy", "semi.csv")
+    (tmp_path / "slip.csv").write_text("a\n" + "\n".join("n/a?" if i == 7 else f"{i}.5" for i in range(300)))
+    assert "'n/a?' at row 7" in refused("score", "z.npy", "slip.csv")
+    (tmp_path / "empty.csv").write_text("a,b\n" + "\n".join(f"{'' if i == 9 else 'x'},{i}" for i in range(300)))
+    assert "row 9" in refused("score", "z.npy", "empty.csv")
+    (tmp_path / "latin.csv").write_bytes(b"gr\xf6\xdfe\n" + b"\n".join(b"%d.5" % i for i in range(300)))
+    assert "not UTF-8" in refused("score", "z.npy", "latin.csv")
     np.save(tmp_path / "same.npy", np.ones((300, 2)))
     assert "constant" in refused("score", "z.npy", "same.npy")

@@ -187,6 +187,22 @@ def test_equal_names_and_equal_ids_are_fine(rng, tmp_path):
     assert "input" not in codes(score(u, u[:, :2], ids=(np.arange(100), np.arange(100)), measures="r2"))
 
 
+def test_frames_are_paired_by_their_index(rng):
+    pd = pytest.importorskip("pandas")
+    u = pd.DataFrame(sources(rng, 200), columns=["a", "b", "c"])
+    z = pd.DataFrame(u.to_numpy() @ rng.normal(size=(3, 3)))
+    shuffled = u.sample(frac=0.8, random_state=1)
+    found = score(z, shuffled, measures="r2")
+    assert found.n == 160 and found.measures["r2"].value == pytest.approx(1)
+
+
+def test_one_dimensional_files_and_text_are_factors(rng, tmp_path):
+    labels = rng.choice(["a", "b"], 100)
+    np.save(tmp_path / "labels.npy", labels)
+    found = score((labels == "a")[:, None] + 0.1 * rng.normal(size=(100, 1)), tmp_path / "labels.npy", measures="mcc")
+    assert found.measures["mcc"].value > 0.9 and found.factors[0].kind == "categorical"
+
+
 def test_invertible_latents_are_not_called_collapsed(rng):
     for d in (3, 9, 20):
         u = sources(rng, 300, d)

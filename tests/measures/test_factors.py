@@ -4,11 +4,29 @@ import numpy as np
 import pytest
 
 from nearid.errors import InputError
-from nearid.measures.factors import BINS, binned, load_pair, open_factors
+from nearid.measures.factors import load_pair, open_factors
+from nearid.measures.kinds import BINS, binned
 
 
 def codes_of(alerts):
     return [alert.code for alert in alerts]
+
+
+def test_what_looks_like_something_else_is_told():
+    angles = np.linspace(-3, 3, 50)
+    found = open_factors(
+        {"row": np.arange(50), "radians": angles, "turns": 1000 * angles, "fine": 50 * angles},
+        periods={"radians": 360, "turns": 360, "fine": 360},
+    )
+    told = [(alert.code, alert.message.split("'")[1]) for alert in found.alerts]
+    assert told == [("looks_like_ids", "row"), ("doubtful_period", "radians"), ("doubtful_period", "turns")]
+
+
+def test_numbers_written_as_text_are_classes_unless_said_otherwise():
+    text = np.array(["1", "2", "1", "3.5"])
+    assert open_factors({"a": text}).items[0].kind == "categorical"
+    given = open_factors({"a": text}, kinds={"a": "continuous"}).items[0]
+    assert given.values.tolist() == [1, 2, 1, 3.5] and not given.inferred
 
 
 def test_kinds_are_inferred_and_said(rng):
@@ -33,7 +51,7 @@ def test_kinds_are_inferred_and_said(rng):
         "size": ("continuous", True),
         "given": ("categorical", False),
     }
-    assert found.names == tuple(kinds) and not found.alerts
+    assert found.names == tuple(kinds) and codes_of(found.alerts) == ["looks_like_ids"]
 
 
 def test_codes_and_columns_of_every_kind():
@@ -82,7 +100,7 @@ def test_singleton_classes_are_told():
         ({"a": [1, 2, 3]}, {"periods": {"a": 0}}, r"positive number such as 360, not 0"),
         ({"a": [1, 2, 3]}, {"periods": {"a": 3}, "kinds": {"a": "integer"}}, r"integer and with a period"),
         ({"a": [1, 2.5, 3]}, {"kinds": {"a": "integer"}}, r"has 2.5 at row 1"),
-        ({"a": ["x", "y", "x"]}, {"kinds": {"a": "continuous"}}, r"holds text such as 'x'"),
+        ({"a": ["x", "y", "x"]}, {"kinds": {"a": "continuous"}}, r"has the text 'x' at row 0"),
         ({"a": np.array([1j, 2, 3])}, {}, r"dtype complex128"),
     ],
 )

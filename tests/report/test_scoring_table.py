@@ -18,7 +18,7 @@ def found():
 def test_tables_fit_and_say_it_all(found, width):
     text = as_text(found, width)
     assert max(map(len, text.splitlines())) <= width and "…" not in text
-    for word in ("MCC", "R2, linear", "InfoMEC (InfoM) *", "infoe", "after ICA", "[bold]x", "chance", "not held out"):
+    for word in ("MCC", "R2, linear", "InfoMEC (InfoM) *", "InfoE", "after ICA", "[bold]x", "chance", "not held out"):
         assert word in text, word
     assert text == str(found) if width == 120 else True
     assert f"{found.measures['mcc'].value:.3f}" in text

@@ -137,6 +137,7 @@ def _file(path: Path, ids: str | None) -> Columns | None:
             array = np.load(whole, mmap_mode="r", allow_pickle=False)
         if array.dtype.names:
             return _without_ids(path.name, {field: np.array(array[field]) for field in array.dtype.names}, ids)
+        return _by_place(array, path.name, ids)
     return None
 
 

@@ -52,6 +52,8 @@ def read_text(path: str, name: str, ids: str | None) -> tuple[Any, bool, tuple[s
         first_line = str(error).partition("\n")[0].strip().rstrip(".")
         if os.path.getsize(path) == 0:
             raise InputError(f"{name} is empty, but a table with at least 2 rows is expected.") from None
+        if "utf-8" in first_line.lower() or "utf8" in first_line.lower():
+            raise InputError(f"{name} is not UTF-8 text: {first_line}. Save it as UTF-8.") from None
         raise InputError(
             f"{name} could not be read as a table of text with the same number of cells in every line: {first_line}. "
             "Write it again, for example with DataFrame.to_csv(path, index=False)."

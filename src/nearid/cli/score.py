@@ -17,8 +17,8 @@ def score(
     measures: Annotated[
         str | None,
         typer.Option(
-            help="Measures, separated by commas: mcc,mcc_spearman,r2,infomec,dci,mig,sap,modularity,explicitness "
-            "(these by default),mcc_piecewise,dci_forest,dci_l1; or all."
+            help="Measures, separated by commas: mcc, mcc_spearman, r2, infomec, dci, mig, sap, modularity, "
+            "explicitness (these by default), mcc_piecewise, dci_forest, dci_l1; or all."
         ),
     ] = None,
     resolve: Annotated[Literal["ica"] | None, typer.Option(help="Also score the independent components.")] = None,

@@ -51,7 +51,7 @@ def factor_ladder(
     left = [repr(f.name) for f in factors.items if f.kind == "categorical"]
     alerts: tuple[Alert, ...] = ()
     if left:
-        text = f"Categorical factors have no geometry: {', '.join(left)} take no part in the verdict."
+        text = f"Categorical factors have no geometry: the verdict is without {', '.join(left)}."
         alerts += (Alert("no_geometry", text),)
     settings = Settings(
         groups=(MATCH, LADDER["rigid"], LADDER["linear"]),

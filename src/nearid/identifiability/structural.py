@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +14,8 @@ from nearid import __version__
 from nearid.alerts import Alert
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.choose import not_found
-from nearid.arrays.held import MemoryRows
+from nearid.arrays.frame import names_rows
+from nearid.arrays.held import MemoryRows, is_a
 from nearid.arrays.mapped import MappedRows
 from nearid.engines.base import Engine
 from nearid.engines.open import open_engine
@@ -26,8 +26,9 @@ from nearid.identifiability.score import FactorInfo, Measured, Points, Score
 from nearid.identifiability.score_alerts import latent_alerts, sample_alerts, without_interval
 from nearid.identifiability.statistical import origin_of
 from nearid.measures.declarations import DECLARATIONS, load
-from nearid.measures.factors import Factor, Factors, load_pair, open_factors, unnamed
+from nearid.measures.factors import Factors, load_pair, open_factors, unnamed
 from nearid.measures.infomec import active_latents
+from nearid.measures.kinds import Factor
 from nearid.measures.mcc import MCC
 from nearid.measures.recovery import Recovery
 from nearid.moments import Floats
@@ -123,10 +124,7 @@ def score(
     """
     request = Request(_named(measures), folds, permutations, max_rows, drop_nonfinite, random_state)
     _check(request, resolve)
-    own, theirs = _both_ids(ids)
-    if isinstance(own, str) and isinstance(latents, str | os.PathLike) and os.fspath(latents).endswith(".npy"):
-        # An .npy file has no columns; the ids are the factors' alone, and rows are paired by position, which is said.
-        own = None
+    own, theirs = _both_ids(ids, latents, factors)
     rows = open_rows(latents, key=key, ids=own, name=unnamed(latents, "latents"))
     known = open_factors(factors, kinds=kinds, periods=periods, key=factors_key, ids=theirs)
     if known.name == rows.name:
@@ -168,8 +166,12 @@ def _check(request: Request, resolve: str | None) -> None:
             raise InputError(f"{name} must be a whole number from {bound} on, not {value!r}.")
 
 
-def _both_ids(ids: Any) -> tuple[Any, Any]:
-    """Ids of the latents and of the factors."""
+def _both_ids(ids: Any, latents: Any, factors: Any) -> tuple[Any, Any]:
+    """Ids of the latents and of the factors; those of two DataFrames are their indices, if one of them names rows."""
+    if ids is None and all(is_a(t, "pandas", "DataFrame") or is_a(t, "pandas", "Series") for t in (latents, factors)):
+        indices = latents.index, factors.index
+        if any(map(names_rows, indices)) and all(index.is_unique for index in indices):
+            return np.asarray(indices[0]), np.asarray(indices[1])
     if ids is None or isinstance(ids, str):
         return ids, ids
     if not isinstance(ids, tuple | list) or len(ids) != 2:

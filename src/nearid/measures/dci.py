@@ -14,7 +14,8 @@ import numpy as np
 from nearid.alerts import Alert
 from nearid.engines.local import ordered_map
 from nearid.folds import assign
-from nearid.measures.factors import Factor, load_pair
+from nearid.measures.factors import load_pair
+from nearid.measures.kinds import Factor
 from nearid.measures.predictors import predict
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats

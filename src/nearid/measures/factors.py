@@ -5,74 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from nearid.alerts import Alert
 from nearid.arrays import Columns, Rows, first_nonfinite, nonfinite, open_columns, open_rows, pair_rows
-from nearid.arrays.check import is_numeric
 from nearid.arrays.choose import not_found
 from nearid.arrays.held import MemoryRows
-from nearid.arrays.memory import check_memory
 from nearid.errors import InputError
+from nearid.measures.kinds import Factor, as_factor, doubts
 from nearid.moments import ROUNDING, Floats
 
-KINDS = ("continuous", "integer", "categorical", "circular")
-# Whole numbers with more levels than this are measurements rather than classes, unless a kind is given.
-LEVELS = 256
-# Equal-width bins of what is continuous, where a measure needs classes; the literature's number.
-BINS = 20
-
-
-@dataclass(frozen=True)
-class Factor:
-    """One true factor.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"continuous", "integer", "categorical", "circular"}
-    inferred : bool
-        Whether the kind follows from the values; otherwise it was given.
-    values : ndarray of shape (n,)
-        Numbers; of a categorical factor, the class of each row counted from 0.
-    labels : ndarray
-        What the classes of a categorical factor stand for; empty for the others.
-    period : float or None
-        Of a circular factor: what takes a value back to itself.
-    """
-
-    name: str
-    kind: str
-    inferred: bool
-    values: Floats
-    labels: np.ndarray
-    period: float | None = None
-
-    @property
-    def discrete(self) -> bool:
-        """Whether the values are classes."""
-        return self.kind in ("integer", "categorical")
-
-    def codes(self, bins: int = BINS) -> np.ndarray:
-        """Class of each row, counted from 0: its own where there are such, else one of `bins` of equal width."""
-        if self.discrete:
-            return np.unique(self.values, return_inverse=True)[1]
-        if self.period is not None:
-            turns = np.mod(self.values / self.period, 1.0)
-            return np.asarray(np.minimum((turns * bins).astype(np.intp), bins - 1))
-        return binned(self.values, bins)
-
-    @cached_property
-    def columns(self) -> Floats:
-        """What a regression aims at, of shape (n, k): one-hot classes, cosine and sine, or the number itself."""
-        if self.kind == "categorical":
-            return np.asarray(self.values[:, None] == np.arange(len(self.labels)), dtype=np.float64)
-        if self.period is not None:
-            angle = 2 * np.pi * np.mod(self.values / self.period, 1.0)
-            return np.column_stack([np.cos(angle), np.sin(angle)])
-        return self.values[:, None]
+# Alerts that follow from the rows, and may be others for other rows.
+OF_ROWS = ("singleton_classes", "looks_like_ids", "doubtful_period")
 
 
 @dataclass(frozen=True)
@@ -122,7 +67,7 @@ class Factors:
         if index is None:
             return self
         taken = [replace(factor, values=factor.values[index]) for factor in self.items]
-        still_true = tuple(alert for alert in self.alerts if alert.code != "singleton_classes")
+        still_true = tuple(alert for alert in self.alerts if alert.code not in OF_ROWS)
         return _checked(self.name, taken, None, still_true)
 
 
@@ -171,7 +116,7 @@ def factors_of(
             raise InputError(f"The factor {wanted!r} is given as {kinds[wanted]} and with a period. Leave out one.")
         if not (np.isfinite(period) and period > 0):
             raise InputError(f"The period of {wanted!r} must be a positive number such as 360, not {period}.")
-    items = [_factor(c, values, kinds.get(c), periods.get(c)) for c, values in columns.values.items()]
+    items = [as_factor(c, values, kinds.get(c), periods.get(c)) for c, values in columns.values.items()]
     return _checked(columns.name, items, columns.ids, tuple(Alert("input", note) for note in columns.notes))
 
 
@@ -242,73 +187,6 @@ def constant_factor(name: str) -> Alert:
     return Alert("constant_factor", f"The factor {name!r} is constant: there is nothing to recover, it is left out.")
 
 
-def binned(values: Floats, bins: int) -> np.ndarray:
-    """Bin of each value, counted from 0, among bins of equal width over the range of all."""
-    low, high = values.min(), values.max()
-    if high <= low:
-        return np.zeros(len(values), dtype=np.intp)
-    return np.asarray(np.minimum(((values - low) / (high - low) * bins).astype(np.intp), bins - 1))
-
-
-def _factor(name: str, values: np.ndarray, kind: str | None, period: float | None) -> Factor:
-    if kind not in (None, *KINDS):
-        raise InputError(f"The kind of the factor {name!r} must be one of {', '.join(KINDS)}, not {kind!r}.")
-    if values.dtype.kind in "OSUT":
-        return _text(name, values, kind)
-    if not is_numeric(values.dtype):
-        raise InputError(f"The factor {name!r} has dtype {values.dtype}, but numbers or text are expected.")
-    numbers = values.astype(np.float64)
-    bad = np.flatnonzero(~np.isfinite(numbers))
-    if len(bad):
-        raise InputError(
-            f"The factor {name!r} has {numbers[bad[0]]} at row {bad[0]} (counted from 0). Fix the value, or drop the "
-            "row from latents and factors."
-        )
-    chosen = kind or _inferred(numbers)
-    if chosen == "categorical":
-        return _categorical(name, values, kind is None)
-    if chosen == "integer" and np.any(numbers != np.rint(numbers)):
-        row = int(np.argmax(numbers != np.rint(numbers)))
-        raise InputError(
-            f"The factor {name!r} is given as integer but has {numbers[row]} at row {row}. Give it as continuous."
-        )
-    if chosen == "circular" and period is None:
-        raise InputError(f"The factor {name!r} is circular: say its period, as in periods={{{name!r}: 360}}.")
-    return Factor(name, chosen, kind is None, numbers, np.empty(0), period)
-
-
-def _inferred(numbers: Floats) -> str:
-    if np.any(numbers != np.rint(numbers)):
-        return "continuous"
-    return "integer" if len(np.unique(numbers)) <= min(LEVELS, len(numbers) / 2) else "continuous"
-
-
-def _text(name: str, values: np.ndarray, kind: str | None) -> Factor:
-    for row, value in enumerate(values):
-        if not isinstance(value, str | bytes | bool):
-            raise InputError(
-                f"The factor {name!r} has {value!r} at row {row} (counted from 0), but text in every row is expected. "
-                "Fix the value, or drop the row from latents and factors."
-            )
-    if kind not in (None, "categorical"):
-        raise InputError(
-            f"The factor {name!r} is given as {kind} but holds text such as {str(values[0])!r}. Give numbers, or leave "
-            "the kind out to have it categorical."
-        )
-    return _categorical(name, values.astype(np.str_), kind is None)
-
-
-def _categorical(name: str, values: np.ndarray, inferred: bool) -> Factor:
-    labels, codes = np.unique(values, return_inverse=True)
-    if len(labels) > max(LEVELS, len(values) / 2):
-        raise InputError(
-            f"The factor {name!r} has {len(labels)} classes in {len(values)} rows, so nearly every row is a class of "
-            "its own. If it names the rows, say so with ids (--ids); else leave it out, or give numbers as continuous."
-        )
-    check_memory(f"The factor {name!r}", 8 * len(labels) * len(values), "Merge rare classes.")
-    return Factor(name, "categorical", inferred, codes.astype(np.float64), labels)
-
-
 def _checked(name: str, items: list[Factor], ids: np.ndarray | None, alerts: tuple[Alert, ...]) -> Factors:
     """Factors without the constant ones, and with cautions about rare classes."""
     kept: list[Factor] = []
@@ -318,6 +196,7 @@ def _checked(name: str, items: list[Factor], ids: np.ndarray | None, alerts: tup
             alerts += (constant_factor(factor.name),)
             continue
         kept.append(factor)
+        alerts += tuple(doubts(factor))
         single = int(np.sum(np.bincount(factor.codes()) == 1)) if factor.discrete else 0
         if single:
             alerts += (

@@ -17,8 +17,9 @@ import numpy as np
 from nearid.alerts import Alert
 from nearid.engines.local import ordered_map
 from nearid.errors import InputError
-from nearid.measures.factors import BINS, Factors, load_pair
+from nearid.measures.factors import Factors, load_pair
 from nearid.measures.information import Codes, discrete_mutual_information, entropy
+from nearid.measures.kinds import BINS
 from nearid.measures.logistic import LogisticFit, Scaling, fit_logistic
 from nearid.measures.neighbours import neighbour_information
 from nearid.measures.recovery import FactorRecovery

@@ -17,7 +17,8 @@ from nearid.engines.local import LOCAL
 from nearid.errors import InputError
 from nearid.folds import assign, fold_moments
 from nearid.groups.fits import fit_linear
-from nearid.measures.factors import Factor, load_pair
+from nearid.measures.factors import load_pair
+from nearid.measures.kinds import Factor
 from nearid.measures.recovery import FactorRecovery
 from nearid.measures.targets import Targets, gather
 from nearid.moments import Floats, PairMoments

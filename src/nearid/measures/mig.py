@@ -7,8 +7,9 @@ import numpy as np
 from nearid.alerts import Alert
 from nearid.engines.local import ordered_map
 from nearid.errors import InputError
-from nearid.measures.factors import BINS, Factors, binned, load_pair
+from nearid.measures.factors import Factors, load_pair
 from nearid.measures.information import discrete_mutual_information, entropy
+from nearid.measures.kinds import BINS, binned
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats
 from nearid.progress import Progress, silent
@@ -70,7 +71,7 @@ def mutual_information(
             Alert(
                 "few_rows",
                 f"{len(x)} rows are few for {bins} bins and the levels of {', '.join(short)}: noise alone has up to "
-                f"about {bias.max():.2g} of the entropy in common. Take fewer bins or more rows.",
+                f"about {min(float(bias.max()), 1.0):.2g} of the entropy in common. Take fewer bins or more rows.",
             ),
         )
     return matrix, entropies, alerts

@@ -9,7 +9,8 @@ import numpy as np
 from nearid.alerts import Alert
 from nearid.errors import InputError
 from nearid.folds import assign
-from nearid.measures.factors import BINS, load_pair
+from nearid.measures.factors import load_pair
+from nearid.measures.kinds import BINS
 from nearid.measures.mig import mutual_information
 from nearid.measures.recovery import FactorRecovery, Recovery
 from nearid.moments import Floats

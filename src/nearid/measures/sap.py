@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nearid.folds import assign
-from nearid.measures.factors import Factor, load_pair
+from nearid.measures.factors import load_pair
+from nearid.measures.kinds import Factor
 from nearid.measures.mig import gaps
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nearid.files import write_text
 from nearid.report import plots, scoring_plots
 from nearid.report.html import check_report, environment, render
-from nearid.report.scoring_table import IN_SAMPLE, alerts, columns, headline, kind_of, lines
+from nearid.report.scoring_table import alerts, columns, headline, kind_of, lines, note, sizes
 
 if TYPE_CHECKING:
     from nearid.identifiability.score import Score
@@ -43,7 +43,8 @@ def _context(score: Score) -> dict[str, Any]:
         ],
         "lines": list(lines(score)),
         "alerts": list(alerts(score)),
-        "in_sample": IN_SAMPLE,
+        "in_sample": note(score),
+        "sizes": sizes(score),
     }
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.report.plots import CHANCE, SOURCE, TARGET, Figure, figure
+from nearid.report.plots import SOURCE, TARGET, Figure, figure
 from nearid.report.scoring_table import columns
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def overview(score: Score) -> Figure:
                 "marker": {
                     "size": 13,
                     "symbol": "line-ns-open",
-                    "color": CHANCE,
+                    "color": colour,
                     "line": {"width": 3, "color": colour},
                 },
             }
@@ -69,7 +69,7 @@ def factor_bars(score: Score) -> Figure:
             {
                 "type": "bar",
                 "name": title,
-                "x": names,
+                "x": [_plain(n) for n in names],
                 "y": [None if e is None else e.value for e in found],
                 "error_y": _bars([e for e in found if e is not None]) if None not in found else {},
                 "marker": {"color": PALETTE[at % len(PALETTE)]},
@@ -115,7 +115,7 @@ def scatters(score: Score) -> Figure | None:
     matched = {f.name: f.matched for f in score.factors}
     for k, name in enumerate(names, start=1):
         axis, p = "" if k == 1 else str(k), score.points[name]
-        shown = [p.labels[int(v)] for v in p.factor] if p.labels else np.round(p.factor, 5).tolist()
+        shown = [_plain(p.labels[int(v)]) for v in p.factor] if p.labels else np.round(p.factor, 5).tolist()
         data.append(
             {
                 "type": "scatter",

@@ -15,13 +15,14 @@ from rich.text import Text
 
 from nearid.groups.ladder import LADDER
 from nearid.report.tables import COLOURS, WIDE, number, span, warned
+from nearid.report.unmixing_table import counted
 
 if TYPE_CHECKING:
     from nearid.identifiability.resampling import Estimate
     from nearid.identifiability.score import FactorInfo, Measured, Score
 
-# Part of which the measure's own row tells.
-SAME = {"infom", "disentanglement"}
+# Parts that the table leaves to the plain data: those that the measure's own row tells, and those in raw units.
+UNTOLD = {"infom", "disentanglement", "orthogonality_error", "scale", "scale_error"}
 IN_SAMPLE = "* of all rows, as defined, not held out: compare with chance."
 
 
@@ -34,7 +35,9 @@ def as_text(score: Score, width: int = 120) -> str:
 
 def render(score: Score, width: int) -> RenderableType:
     """The verdict, the measures, the factors and the cautions, for so many columns of text."""
-    parts: list[RenderableType] = [_verdict(score), *_resolved(score), _measures(score, width), Text(IN_SAMPLE, "dim")]
+    parts: list[RenderableType] = [_verdict(score), *_resolved(score), _measures(score, width)]
+    if note(score):
+        parts.append(Text(note(score), "dim"))
     for each in (score, score.resolved):
         if each is not None:
             parts.append(_factors(each, width))
@@ -77,8 +80,18 @@ def lines(score: Score) -> Iterator[Line]:
         later = None if score.resolved is None else score.resolved.measures[name]
         yield Line(starred(m.declared.title, m), False, m.overall, None if later is None else later.overall)
         for part, e in m.parts.items():
-            if part not in SAME:
-                yield Line(part.replace("_", " "), True, e, None if later is None else later.parts[part])
+            if part not in UNTOLD:
+                yield Line(
+                    part.replace("infoe", "InfoE").replace("infoc", "InfoC"),
+                    True,
+                    e,
+                    None if later is None else later.parts[part],
+                )
+
+
+def note(score: Score) -> str:
+    """What the mark of titles means, where there is one."""
+    return "" if all(m.declared.held_out for m in score.measures.values()) else IN_SAMPLE
 
 
 def starred(title: str, m: Measured) -> str:
@@ -89,6 +102,12 @@ def starred(title: str, m: Measured) -> str:
 def columns(score: Score) -> list[tuple[str, str]]:
     """Name and title of the measures that say something of each factor."""
     return [(n, starred(m.declared.each, m)) for n, m in score.measures.items() if m.factors]
+
+
+def sizes(score: Score) -> str:
+    """How many factors, latents and rows."""
+    m, d = len(score.factors), len(score.active)
+    return f"{counted(m, 'factor', 'factors')} by {counted(d, 'latent', 'latents')}, n = {score.n:,}"
 
 
 def kind_of(factor: FactorInfo) -> str:
@@ -116,7 +135,7 @@ def _figure(e: Estimate) -> str:
 
 def _measures(score: Score, width: int) -> Table:
     after = score.resolved
-    table = _table(f"recovery of {len(score.factors)} factors by {len(score.active)} latents, n = {score.n:,}", width)
+    table = _table(f"recovery of {sizes(score)}", width)
     heads = ["value [95% interval]", "chance"] if after is None else ["value", "chance", "after ICA", "chance"]
     if after is not None and width >= WIDE:
         heads = [h if h == "chance" else f"{h} [95% interval]" for h in heads]
