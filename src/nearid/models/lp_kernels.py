@@ -33,7 +33,9 @@ def power_distances(x: Array, y: Array, cubic: bool, out: Array, threads: int) -
     _with_threads(threads, _distances, x, y, cubic, out)
 
 
-def power_gradients(x: Array, y: Array, weights: Array, cubic: bool, grad_x: Array, grad_y: Array, threads: int) -> None:
+def power_gradients(
+    x: Array, y: Array, weights: Array, cubic: bool, grad_x: Array, grad_y: Array, threads: int
+) -> None:
     """Add the gradients of sum_ij weights_ij sum_k |x_ik - y_kj|^p / p to grad_x and grad_y.
 
     Parameters

@@ -33,7 +33,7 @@ def mean_log_partition(rows: Tensor, columns: Tensor, similarity: Similarity, ex
     Tensor
         A scalar that can be differentiated once.
     """
-    found: Tensor = _MeanLogPartition.apply(rows, columns, extra, similarity)
+    found: Tensor = _MeanLogPartition.apply(rows, columns, extra, similarity)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -43,7 +43,12 @@ class _MeanLogPartition(torch.autograd.Function):
         # A sum over all pairs in half precision would lose most of its digits.
         dtype = torch.float64 if rows.dtype == torch.float64 else torch.float32
         with torch.autocast(rows.device.type, enabled=False):
-            return _forward(ctx, rows.to(dtype), columns.to(dtype), None if extra is None else extra.to(dtype), similarity)
+            logits = None if extra is None else extra.to(dtype)
+            value, *grads = _evaluate(
+                rows.to(dtype), columns.to(dtype), logits, similarity, with_gradients=any(ctx.needs_input_grad)
+            )
+        ctx.save_for_backward(*grads)
+        return value
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -52,9 +57,12 @@ class _MeanLogPartition(torch.autograd.Function):
         return (*found, None)
 
 
-def _forward(ctx: Any, rows: Tensor, columns: Tensor, extra: Tensor | None, similarity: Similarity) -> Tensor:
-    wanted = any(ctx.needs_input_grad)
-    grads = [torch.zeros_like(rows), torch.zeros_like(columns), None if extra is None else torch.zeros_like(extra)]
+def _evaluate(
+    rows: Tensor, columns: Tensor, extra: Tensor | None, similarity: Similarity, *, with_gradients: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """The value and its gradients with respect to rows, columns and extra: zeros where they are not asked for."""
+    grad_rows, grad_columns = torch.zeros_like(rows), torch.zeros_like(columns)
+    grad_extra = None if extra is None else torch.zeros_like(extra)
     total = torch.zeros((), dtype=torch.float64, device=rows.device)
     block = max(1, (BLOCK_CPU if rows.device.type == "cpu" else BLOCK_GPU) // len(columns))
     for start in range(0, len(rows), block):
@@ -69,12 +77,11 @@ def _forward(ctx: Any, rows: Tensor, columns: Tensor, extra: Tensor | None, simi
             more = (extra[part] - top).exp_()
             sums += more
         total += (sums.log() + top).sum(dtype=torch.float64)
-        if wanted:
+        if with_gradients:
             share = 1 / (sums * len(rows))
-            grad_rows, grad_columns = similarity.pull(rows[part], columns, weights.mul_(share[:, None]))
-            grads[0][part] = grad_rows
-            grads[1] += grad_columns
-            if extra is not None:
-                torch.mul(more, share, out=grads[2][part])
-    ctx.save_for_backward(*grads)
-    return (total / len(rows)).to(rows.dtype)
+            pulled = similarity.pull(rows[part], columns, weights.mul_(share[:, None]))
+            grad_rows[part] = pulled[0]
+            grad_columns += pulled[1]
+            if grad_extra is not None:
+                grad_extra[part] = more * share
+    return (total / len(rows)).to(rows.dtype), grad_rows, grad_columns, grad_extra

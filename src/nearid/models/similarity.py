@@ -97,8 +97,15 @@ class LpPower:
         rows, columns = x.T.contiguous(), y.T.contiguous()
         grad_x, grad_y = torch.zeros_like(rows), torch.zeros_like(columns)
         if self._compiled(x):
-            arrays = [t.numpy() for t in (rows, columns, weights)]
-            power_gradients(*arrays, self.p == 3, grad_x.numpy(), grad_y.numpy(), torch.get_num_threads())
+            power_gradients(
+                rows.numpy(),
+                columns.numpy(),
+                weights.numpy(),
+                self.p == 3,
+                grad_x.numpy(),
+                grad_y.numpy(),
+                torch.get_num_threads(),
+            )
         else:
             for k, (a, b) in enumerate(zip(rows, columns, strict=True)):
                 gap = a[:, None] - b
