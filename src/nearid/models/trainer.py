@@ -106,6 +106,9 @@ def train(
         state = load(place, model, optimiser, identity) if place else State()
         if place:
             restart_log(place, state.records)
+        if state.stopped == "seconds" and (options.seconds is None or state.seconds < options.seconds):
+            # There is more time now.
+            state.stopped = ""
         run = _Run(model, batches, options, device, optimiser, state)
         tick = progress("training", math.ceil(options.steps / options.log_every))
         for _ in state.records:
@@ -150,16 +153,22 @@ class _Run:
                 f"The loss is {loss} by step {end}: training has diverged. Lower learning_rate (now "
                 f"{options.learning_rate:g}), lengthen warmup, or look for infinities in the batches."
             )
+        now = time.monotonic()
+        state.seconds += now - began
+        self.judge(loss)
         record: Record = {"step": end, "loss": loss}
-        if score and (end % options.score_every == 0 or end == options.steps):
-            self.model.eval()
-            with torch.no_grad():
-                record |= {name: float(value) for name, value in score(self.model).items()}
-        state.seconds += time.monotonic() - began
+        if score and (end % options.score_every == 0 or state.stopped):
+            record |= self.scores(score)
+            state.seconds += time.monotonic() - now
         record["seconds"] = round(state.seconds, 3)
         state.records.append(record)
-        self.judge(loss)
         return record
+
+    def scores(self, score: Score) -> dict[str, float]:
+        """Scores of the model as it is; they leave no trace in the run."""
+        self.model.eval()
+        with torch.no_grad(), torch.random.fork_rng():
+            return {name: float(value) for name, value in score(self.model).items()}
 
     def step(self, step: int) -> Tensor:
         """One step of the optimiser; gives the loss before it."""
