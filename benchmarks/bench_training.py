@@ -1,11 +1,11 @@
 """Contrastive training by nearid beside a plain implementation of the same loss, in one run on the same batches.
 
-usage: python benchmarks/bench_training.py [--batch 1024 6144] [--threads 2] [--repeats 3] [--n 10]
+usage: python benchmarks/bench_training.py [--batch 1024 6144] [--threads 2] [--seconds 3] [--n 10]
 
 The plain loss is what one writes first in torch: all pairs by broadcasting to batch x batch x n, one operation after
 the other; on the sphere, a matrix product. Prints the time of loss and gradient alone, that of a whole step (the
 papers' encoder forward and backward, Adam) in steps a second, ratios, and the largest memory that loss and gradient
-take. Times are the least of the repeats; the core seconds beside them tell what a busy machine adds.
+take. Times are the least of calls in turn, for some seconds each; core seconds tell what a busy machine adds.
 """
 
 from __future__ import annotations
@@ -75,16 +75,25 @@ def step(loss: Loss, batch: int, n: int, kind: str) -> Callable[[], None]:
     return run
 
 
-def least(function: Callable[[], object], repeats: int) -> tuple[float, float]:
-    """Least wall and core seconds of some repeats, after one that is not counted."""
-    function()
-    walls, cores = [], []
-    for _ in range(repeats):
-        wall, core = time.perf_counter(), time.process_time()
+def least(functions: list[Callable[[], object]], seconds: float) -> list[tuple[float, float]]:
+    """Least wall and core seconds of each, called in turn for so long, so that all meet the same load."""
+    for function in functions:
         function()
-        walls.append(time.perf_counter() - wall)
-        cores.append(time.process_time() - core)
-    return min(walls), min(cores)
+    found = [(float("inf"), float("inf"))] * len(functions)
+    end, turns = time.perf_counter() + seconds * len(functions), 0
+    while time.perf_counter() < end or turns < 3:
+        for i, function in enumerate(functions):
+            # The quicker ones are called more often, for as long as the slower take.
+            until = time.perf_counter() + seconds / 5
+            while True:
+                wall, core = time.perf_counter(), time.process_time()
+                function()
+                took = time.perf_counter() - wall, time.process_time() - core
+                found[i] = min(found[i][0], took[0]), min(found[i][1], took[1])
+                if time.perf_counter() > until:
+                    break
+        turns += 1
+    return found
 
 
 def main() -> None:
@@ -93,31 +102,38 @@ def main() -> None:
     parser.add_argument("--batch", type=int, nargs="+", default=[1024, 6144])
     parser.add_argument("--n", type=int, default=10)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3.0)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     print(f"n = {given.n}, {given.threads} threads; ms (core ms) of loss and gradient; steps a second; megabytes")
     for batch in given.batch:
         for kind in KINDS:
-            figures = {}
-            for name, loss in (("nearid", ours), ("plain", plain)):
-                alone = loss_and_gradient(loss, batch, given.n, kind)
-                wall, core = least(alone, given.repeats)
-                with PeakMemory() as memory:
-                    alone()
-                whole, whole_core = least(step(loss, batch, given.n, kind), given.repeats)
-                figures[name] = (wall, core, whole, whole_core)
-                print(
-                    f"{batch:5d} {kind:7s}{name:7s} loss {wall * 1e3:9.1f} ({core * 1e3:9.1f})   "
-                    f"step {1 / whole:7.2f} /s ({whole_core * 1e3:9.1f} core ms)   {memory.megabytes:7.0f} MB",
-                    flush=True,
-                )
-            ratios = [b / a for a, b in zip(figures["nearid"], figures["plain"], strict=True)]
-            print(
-                f"{batch:5d} {kind:7s}ratio  loss {ratios[0]:9.1f} ({ratios[1]:9.1f})   step {ratios[2]:7.2f}    "
-                f"({ratios[3]:9.1f})",
-                flush=True,
-            )
+            measure(batch, given.n, kind, given.seconds)
+
+
+def measure(batch: int, n: int, kind: str, seconds: float) -> None:
+    """Measure one loss at one size, and print."""
+    losses = {"nearid": ours, "plain": plain}
+    alone = [loss_and_gradient(loss, batch, n, kind) for loss in losses.values()]
+    gap = float((alone[0]() - alone[1]()).abs().max() / alone[1]().abs().max())
+    megabytes = []
+    for function in alone:
+        with PeakMemory() as memory:
+            function()
+        megabytes.append(memory.megabytes)
+    times = least(alone, seconds)
+    steps = least([step(loss, batch, n, kind) for loss in losses.values()], seconds)
+    for name, (wall, core), (whole, whole_core), memory_used in zip(losses, times, steps, megabytes, strict=True):
+        print(
+            f"{batch:5d} {kind:7s}{name:7s} loss {wall * 1e3:8.1f} ({core * 1e3:8.1f})   "
+            f"step {1 / whole:6.2f} /s ({whole_core * 1e3:8.1f} core ms)   {memory_used:6.0f} MB"
+        )
+    ratios = [b / a for pair in (times, steps) for a, b in zip(*pair, strict=True)]
+    print(
+        f"{batch:5d} {kind:7s}ratio   loss {ratios[0]:8.1f} ({ratios[1]:8.1f})   "
+        f"step {ratios[2]:6.2f}    ({ratios[3]:8.2f})   largest difference of gradients {gap:.0e}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from nearid.models.similarity import Similarity
 
-# Logits of a block: one megabyte of float32, which the cache of one core holds. GPUs want more at a time.
-BLOCK_CPU, BLOCK_GPU = 1 << 18, 1 << 25
+# Logits of a block: two megabytes of float32, which caches hold. GPUs want more at a time.
+BLOCK_CPU, BLOCK_GPU = 1 << 19, 1 << 25
 
 
 def mean_log_partition(rows: Tensor, columns: Tensor, similarity: Similarity, extra: Tensor | None = None) -> Tensor:
