@@ -52,6 +52,17 @@ def test_a_model_encodes_both_sides_alike(rng):
     assert model(x, y).item() == pytest.approx(infonce(model.encode(x), model.encode(y), p=1).item(), rel=1e-5)
 
 
+def test_half_precision_stays_inside_the_encoder(rng):
+    x, y = (torch.tensor(rng.normal(size=(8, 3)), dtype=torch.float32) for _ in range(2))
+    model = Contrastive(mlp(3, 2, [5]), 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert model.encoder(x).dtype == torch.bfloat16 and model.encode(x).dtype == torch.float32
+        loss = model(x, y)
+    assert loss.dtype == torch.float32 and loss.item() == pytest.approx(model(x, y).item(), abs=0.02)
+    loss.backward()
+    assert all(torch.isfinite(p.grad).all() and p.grad.dtype == torch.float32 for p in model.parameters())
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

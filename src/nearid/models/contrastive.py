@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nearid.errors import InputError
-from nearid.models.outputs import output
+from nearid.models.outputs import full_precision, output
 from nearid.models.partition import mean_log_partition
 from nearid.models.similarity import similarity
 
@@ -71,7 +71,7 @@ class Contrastive(nn.Module):
 
     def encode(self, x: Tensor) -> Tensor:
         """Representations of inputs, shape (rows, n)."""
-        found: Tensor = self.output(self.encoder(x))
+        found: Tensor = self.output(full_precision(self.encoder(x)))
         return found
 
     def forward(self, x: Tensor, positive: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nearid.errors import InputError
+from nearid.models.outputs import full_precision
 from nearid.models.partition import mean_log_partition
 from nearid.models.similarity import Dot
 
@@ -68,7 +69,7 @@ class CrossEntropy(nn.Module):
 
     def encode(self, x: Tensor) -> Tensor:
         """Representations of inputs, shape (rows, n)."""
-        found: Tensor = self.encoder(x)
+        found = full_precision(self.encoder(x))
         return functional.normalize(found, dim=1) if self.normalise_features else found
 
     def forward(self, x: Tensor, labels: Tensor) -> Tensor:

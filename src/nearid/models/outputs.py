@@ -26,7 +26,7 @@ class Sphere(nn.Module):
         self.log_radius = nn.Parameter(torch.zeros(())) if learnable else None
 
     def forward(self, x: Tensor) -> Tensor:
-        unit = functional.normalize(x.float() if x.dtype == torch.float16 else x, dim=1)
+        unit = functional.normalize(x, dim=1)
         return unit if self.log_radius is None else unit * self.log_radius.exp()
 
 
@@ -45,6 +45,11 @@ class Box(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.sigmoid(x) * self.sides
+
+
+def full_precision(x: Tensor) -> Tensor:
+    """Rows in float32 at least: half precision is for the products inside an encoder, not for distances."""
+    return x.float() if x.dtype.itemsize < 4 else x
 
 
 def output(space: str, n: int) -> nn.Module:

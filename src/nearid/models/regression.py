@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from nearid.errors import InputError
-from nearid.models.outputs import output
+from nearid.models.outputs import full_precision, output
 
 
 class Regression(nn.Module):
@@ -26,7 +26,7 @@ class Regression(nn.Module):
 
     def encode(self, x: Tensor) -> Tensor:
         """Representations of inputs, shape (rows, n)."""
-        found: Tensor = self.output(self.encoder(x))
+        found: Tensor = self.output(full_precision(self.encoder(x)))
         return found
 
     def forward(self, x: Tensor, latents: Tensor) -> Tensor:
