@@ -1,12 +1,13 @@
-"""Tests of models need torch; one thread keeps them quick on a shared machine."""
+"""One thread keeps these tests quick on a shared machine."""
 
 import pytest
-
-torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
 
 
 @pytest.fixture(autouse=True)
 def _one_thread():
+    # Imported here: a conftest cannot skip, and each test file does where torch is missing.
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
