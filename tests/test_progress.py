@@ -7,7 +7,9 @@ from nearid import progress
 
 def test_silent_without_a_terminal(capsys):
     with progress.reporting() as report:
-        report("work", 3)()
+        tick = report("work", 3)
+        tick()
+        tick("loss 0.25")
     assert capsys.readouterr() == ("", "")
 
 
@@ -18,6 +20,6 @@ def test_bars_appear_on_stderr_after_patience(capsys, monkeypatch):
     with progress.reporting() as report:
         tick = report("counting", 2)
         tick()
-        tick()
+        tick("loss 0.25")
     out, err = capsys.readouterr()
-    assert out == "" and "counting" in err
+    assert out == "" and "counting" in err and "loss 0.25" in err

@@ -7,15 +7,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-# A stage: its name and number of steps -> a function to call after each step.
-Progress = Callable[[str, int], Callable[[], object]]
+# A stage: its name and number of steps -> a function to call after each step, with a note to show beside the name or
+# without one.
+Progress = Callable[[str, int], Callable[..., object]]
 
 PATIENCE = 1.0
 
 
-def silent(stage: str, steps: int) -> Callable[[], object]:
+def silent(stage: str, steps: int) -> Callable[..., object]:
     """Report nothing."""
-    return lambda: None
+    return lambda note="": None
 
 
 @contextmanager
@@ -40,15 +41,15 @@ def reporting(on: bool = True) -> Iterator[Progress]:
     began = time.monotonic()
     started = False
 
-    def stage(name: str, steps: int) -> Callable[[], object]:
+    def stage(name: str, steps: int) -> Callable[..., object]:
         # A stage may end early (a search that needs fewer sweeps); when the next begins, it is over.
         for earlier in bars.tasks:
             bars.update(earlier.id, completed=earlier.total)
         task = bars.add_task(name, total=steps)
 
-        def tick() -> None:
+        def tick(note: str = "") -> None:
             nonlocal started
-            bars.advance(task)
+            bars.update(task, advance=1, description=f"{name}  {note}" if note else None)
             if not started and time.monotonic() - began > PATIENCE:
                 bars.start()
                 started = True

@@ -1,0 +1,1 @@
+"""Encoders, objectives whose minimisers are known, and one trainer (torch)."""

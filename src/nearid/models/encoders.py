@@ -1,0 +1,69 @@
+"""Encoders: multilayer perceptrons as in the papers, and shapes that train quicker on a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from nearid.errors import InputError
+
+SLOPE = 0.01
+
+
+def published_widths(n: int) -> tuple[int, ...]:
+    """Hidden widths of both papers on inverting the process: 10n, 50n four times, 10n."""
+    return (10 * n, 50 * n, 50 * n, 50 * n, 50 * n, 10 * n)
+
+
+def mlp(
+    inputs: int,
+    outputs: int,
+    widths: Sequence[int] | None = None,
+    *,
+    batch_norm: bool = False,
+    residual: bool = False,
+    standardise: bool = False,
+) -> nn.Sequential:
+    """A multilayer perceptron with LeakyReLU(0.01).
+
+    Parameters
+    ----------
+    inputs, outputs : int
+        Coordinates of an input and of a representation.
+    widths : sequence of int, optional
+        Hidden widths; those of the papers for `inputs` where not given.
+    batch_norm : bool
+        Normalise before every LeakyReLU, as the cross-entropy paper does and the contrastive one does not.
+    residual : bool
+        Add the input of a hidden layer to its output where both have the same width.
+    standardise : bool
+        Bring inputs to mean 0 and variance 1 with running statistics that have no parameters.
+    """
+    hidden = published_widths(inputs) if widths is None else tuple(widths)
+    if min((inputs, outputs, *hidden)) < 1:
+        raise InputError(
+            f"An encoder from {inputs} to {outputs} with hidden widths {list(hidden)} cannot be: "
+            "every width must be at least 1."
+        )
+    layers: list[nn.Module] = [nn.BatchNorm1d(inputs, affine=False)] if standardise else []
+    before = inputs
+    for width in hidden:
+        layer: nn.Module = nn.Sequential(
+            nn.Linear(before, width), *([nn.BatchNorm1d(width)] if batch_norm else []), nn.LeakyReLU(SLOPE)
+        )
+        layers.append(Residual(layer) if residual and width == before else layer)
+        before = width
+    return nn.Sequential(*layers, nn.Linear(before, outputs))
+
+
+class Residual(nn.Module):
+    """A layer whose input is added to its output."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = x + self.layer(x)
+        return found

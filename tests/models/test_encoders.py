@@ -1,0 +1,48 @@
+"""Encoders have the shapes of the papers."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
+
+from nearid.errors import InputError  # noqa: E402
+from nearid.models.encoders import Residual, mlp, published_widths  # noqa: E402
+
+
+def kinds(encoder, kind):
+    return [m for m in encoder.modules() if isinstance(m, kind)]
+
+
+def test_the_contrastive_encoder():
+    encoder = mlp(10, 10)
+    linear = kinds(encoder, torch.nn.Linear)
+    assert [m.out_features for m in linear] == [100, 500, 500, 500, 500, 100, 10]
+    assert sum(p.numel() for p in encoder.parameters()) == 854_210
+    assert {m.negative_slope for m in kinds(encoder, torch.nn.LeakyReLU)} == {0.01}
+    assert len(kinds(encoder, torch.nn.LeakyReLU)) == 6
+    assert not kinds(encoder, torch.nn.BatchNorm1d)
+
+
+def test_the_cross_entropy_encoder():
+    encoder = mlp(5, 5, batch_norm=True)
+    assert published_widths(5) == (50, 250, 250, 250, 250, 50)
+    assert [m.num_features for m in kinds(encoder, torch.nn.BatchNorm1d)] == [50, 250, 250, 250, 250, 50]
+
+
+def test_residual_layers_stand_where_widths_agree():
+    encoder = mlp(3, 2, [4, 4, 5, 5, 5], residual=True)
+    assert len(kinds(encoder, Residual)) == 3
+    layer = torch.nn.Linear(4, 4)
+    x = torch.randn(6, 4)
+    torch.testing.assert_close(Residual(layer)(x), x + layer(x))
+
+
+def test_standardised_inputs():
+    first = mlp(3, 2, [4], standardise=True)[0]
+    x = torch.randn(500, 3) * 7 + 3
+    torch.testing.assert_close(first(x).std(dim=0, correction=0), torch.ones(3), rtol=1e-4, atol=0)
+    assert not list(first.parameters())
+
+
+def test_widths_must_be_positive():
+    with pytest.raises(InputError, match=r"hidden widths \[4, 0\]"):
+        mlp(3, 2, [4, 0])
