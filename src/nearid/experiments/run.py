@@ -103,12 +103,11 @@ def require(experiment: Experiment[Any]) -> None:
 def make_store(folder: Path) -> Store:
     """The place of the cells, made if it does not exist."""
     cells = folder / CELLS
-    if not cells.is_dir():
-        first = next(p for p in (cells, *cells.parents) if p.exists() or p.parent.exists())
-        if first.exists():
-            raise InputError(f"{first} is a file, but results are written to a folder; name another with -o.")
-        check_parent(first)
-        cells.mkdir(parents=True)
+    there = next(p for p in (cells, *cells.parents) if p.exists())
+    if not there.is_dir():
+        raise InputError(f"{there} is a file, but results are written to a folder; name another with -o.")
+    check_parent(there / folder.name)
+    cells.mkdir(parents=True, exist_ok=True)
     return Store(cells)
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from nearid.files import write_text
 from nearid.report.experiment_plots import drawn, training
-from nearid.report.experiment_table import counted, footnotes, measured_text, published_text
+from nearid.report.experiment_table import columns_and_rows, counted, footnotes
 from nearid.report.html import check_report, render
 
 if TYPE_CHECKING:
     from nearid.experiments.result import Result
 
-# Colours of the page for what a run says of a claim.
-MARKS = {"reproduced": "permutation", "not reproduced": "none", "not testable here": "linear"}
+# Colours of the page for what a run says of a claim, the worst last.
+MARKS = {"reproduced": "permutation", "not testable here": "linear", "not reproduced": "none"}
 
 
 def write_report(found: Result, path: str | os.PathLike[str]) -> None:
@@ -34,30 +34,18 @@ def page(found: Result) -> str:
     shown += [{"title": s.title, "figure": drawn(s), "caption": s.caption} for s in slots]
     figures: dict[str, Any] = {f"f{k}": f["figure"] for k, f in enumerate(shown)}
     statuses = [str(outcome.status) for _, outcome in found.outcomes]
+    heads, rows = columns_and_rows(found)
     return render(
         "experiment.html",
         f"{e.name}: {e.shows}",
         figures,
         e=e,
         found=found,
-        table=_table(found),
+        heads=heads,
+        rows=rows,
         notes=footnotes(found),
         claims=[(claim.text, outcome, MARKS[outcome.status]) for claim, outcome in found.outcomes],
         conclusion=", ".join(f"{counted(statuses.count(s), 'claim')} {s}" for s in MARKS if s in statuses),
         mark=MARKS[max(statuses, key=list(MARKS).index)] if statuses else "rigid",
         shown=shown,
     )
-
-
-def _table(found: Result) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Title of each row, and published and measured for each column."""
-    return [
-        (
-            row.title,
-            [
-                (published_text(row.published.get(c.key), c), measured_text(found.estimate(row.key, c.key), c))
-                for c in found.experiment.columns
-            ],
-        )
-        for row in found.rows
-    ]

@@ -44,23 +44,28 @@ def render(found: Result, width: int) -> RenderableType:
 
 def _table(found: Result, width: int) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1) if width >= WIDE else (0, 0, 0, 1))
+    heads, rows = columns_and_rows(found)
     table.add_column("setting", overflow="fold")
-    for column in found.experiment.columns:
-        if _published_in(found, column):
-            table.add_column(f"{column.title}\npublished", justify="right")
-        table.add_column(f"{column.title}\nmeasured", justify="right")
-    for row in found.rows:
-        cells = []
-        for column in found.experiment.columns:
-            if _published_in(found, column):
-                cells.append(published_text(row.published.get(column.key), column))
-            cells.append(measured_text(found.estimate(row.key, column.key), column))
-        table.add_row(escape(row.title), *cells)
+    for head in heads:
+        table.add_column("\n".join(head), justify="right")
+    for title, values in rows:
+        table.add_row(escape(title), *values)
     return table
 
 
-def _published_in(found: Result, column: Column) -> bool:
-    return any(column.key in row.published for row in found.rows)
+def columns_and_rows(found: Result) -> tuple[list[tuple[str, str]], list[tuple[str, list[str]]]]:
+    """Both lines of each column's head, and the title and values of each row."""
+    heads: list[tuple[str, str]] = []
+    rows: list[tuple[str, list[str]]] = [(row.title, []) for row in found.rows]
+    for column in found.experiment.columns:
+        if any(column.key in row.published for row in found.rows):
+            heads.append((column.title, "published"))
+            for row, (_, values) in zip(found.rows, rows, strict=True):
+                values.append(published_text(row.published.get(column.key), column))
+        heads.append((column.title, "measured"))
+        for row, (_, values) in zip(found.rows, rows, strict=True):
+            values.append(measured_text(found.estimate(row.key, column.key), column))
+    return heads, rows
 
 
 def published_text(value: Published | None, column: Column) -> str:
