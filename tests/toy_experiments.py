@@ -21,7 +21,6 @@ class Parameters:
     level: float = parameter(0.5, "the mean")
     noise: float = parameter(0.01, "its standard deviation")
     steps: int = parameter(5, "points of the curve")
-    wait: float = parameter(0.0, "seconds for each point")
     wrong: int = parameter(-1, "a seed that fails")
     deadly: int = parameter(-1, "a seed that kills its process")
     high: bool = parameter(True, "whether there is a high row")
@@ -31,7 +30,7 @@ class Parameters:
 
 
 def cell(p, seed, folder):
-    """Random numbers drawn step by step, each kept in the folder."""
+    """Random numbers drawn step by step, each kept in the folder; TOY_SECONDS for each step."""
     if p.log:
         with open(p.log, "a") as log:
             log.write(f"{p.level} {seed}\n")
@@ -45,7 +44,7 @@ def cell(p, seed, folder):
     for step in range(p.steps):
         values.append(p.level + p.noise * rng.normal())
         if step >= len(before):
-            time.sleep(p.wait)
+            time.sleep(float(os.environ.get("TOY_SECONDS", "0")))
             kept.write_text(" ".join(map(repr, values)))
         else:
             assert repr(float(values[-1])) == before[step]

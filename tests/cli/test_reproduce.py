@@ -1,4 +1,4 @@
-"""`nearid reproduce` as a user types it: list, table, JSON, failed cells, Ctrl-C and going on; a sentence for bad input."""
+"""`nearid reproduce` as a user types it: list, table, JSON, failed cells, Ctrl-C; a sentence for bad input."""
 
 import json
 import os
@@ -24,9 +24,10 @@ main()
 def start(tmp_path):
     """Start `nearid reproduce` with arguments in tmp_path."""
 
-    def run(*args, columns=140):
+    def run(*args, columns=140, seconds=0.0):
         places = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(places), "COLUMNS": str(columns)}
+        env["TOY_SECONDS"] = str(seconds)
         command = [sys.executable, "-c", COMMAND, "reproduce", *args]
         return subprocess.Popen(
             command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -94,9 +95,9 @@ def test_failed_cells_have_an_exit_code(reproduce, tmp_path):
 
 
 def test_ctrl_c_keeps_finished_cells_and_the_same_command_goes_on(start, reproduce, tmp_path):
-    args = ("toy", "--seeds", "3", "--set", "wait=0.1")
+    args = ("toy", "--seeds", "3")
     cells = tmp_path / "nearid-results" / "toy" / "cells"
-    process = start(*args)
+    process = start(*args, seconds=0.1)
     deadline = time.monotonic() + 60
     while not list(cells.glob("*.json")):
         assert process.poll() is None and time.monotonic() < deadline

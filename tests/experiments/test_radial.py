@@ -74,7 +74,9 @@ def test_impossible_parameters_get_a_sentence(wrong):
         Parameters(**wrong)
 
 
-def test_the_smoke_preset_runs_with_figures(tmp_path):
+def test_the_smoke_preset_runs_with_figures(tmp_path, monkeypatch):
+    # One process that loads torch is enough.
+    monkeypatch.setattr("nearid.engines.local.cores", lambda: 1)
     found = reproduce(RADIAL, tmp_path / "out", preset="smoke", changes={"steps": 20})
     assert len(found.cells) == 2 * len(found.rows) and not found.failures
     # In a process of its own a cell gives what it gives here.

@@ -101,32 +101,34 @@ from pathlib import Path
 from toy_experiments import TOY
 from nearid.experiments.run import reproduce
 if __name__ == "__main__":
-    reproduce(TOY, Path(sys.argv[1]), preset="smoke", changes={"steps": 10, "wait": sys.argv[2]})
+    reproduce(TOY, Path(sys.argv[1]), preset="smoke", changes={"steps": 20})
 """
 
 
-def test_killed_and_resumed_equals_undisturbed(toy, tmp_path):
+def half_done(cells):
+    """Whether a cell is finished and another in its midst."""
+    return list(cells.glob("*.json")) and any(
+        not work.parent.with_suffix(".json").exists() for work in cells.glob("*.work/values")
+    )
+
+
+def test_killed_and_resumed_equals_undisturbed(tmp_path, inline):
     script, out = tmp_path / "script.py", tmp_path / "out"
     script.write_text(KILLED)
-    env = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]),
-    }
-    with subprocess.Popen([sys.executable, script, out, "0.2"], env=env) as process:
+    places = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(places), "TOY_SECONDS": "0.1"}
+    with subprocess.Popen([sys.executable, script, out], env=env) as process:
         deadline = time.monotonic() + 60
-        # In the middle of cells, with the first of them finished.
-        while not list(out.glob("cells/*.json")) or not list(out.glob("cells/*.work/values")):
+        while not half_done(out / "cells"):
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.01)
-        time.sleep(0.5)
         process.send_signal(signal.SIGKILL)
     kept = len(list(out.glob("cells/*.json")))
     assert 0 < kept < 4 and not (out / "result.json").exists()
     assert left_behind(out).startswith(f"{kept} finished cell") and "run the same command again" in left_behind(out)
-    changes = {"steps": 10, "wait": 0.2}
-    resumed = reproduce(TOY, out, preset="smoke", changes=changes)
+    resumed = reproduce(TOY, out, preset="smoke", changes={"steps": 20})
     assert any(f.data["views"]["went_on_after"] > 0 for f in resumed.cells)
-    reproduce(TOY, tmp_path / "undisturbed", preset="smoke", changes=changes)
+    reproduce(TOY, tmp_path / "undisturbed", preset="smoke", changes={"steps": 20})
     assert told(out) == told(tmp_path / "undisturbed")
     assert not list(out.glob("cells/*.work"))
 

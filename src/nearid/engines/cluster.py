@@ -34,6 +34,10 @@ class PassLost(Exception):
     """A pass came to no end because workers, or what they held, are gone."""
 
 
+class WorkersLost(Failure):
+    """A task whose workers died, perhaps of it."""
+
+
 class Cluster(Engine):
     """Passes on a Dask cluster.
 
@@ -160,6 +164,18 @@ class Cluster(Engine):
         self, task: Callable[[Any], T], items: Sequence[Any], begun: Callable[[int], object] | None = None
     ) -> Iterator[tuple[int, T | Failure]]:
         """See `Engine.each`; when a task is begun, only the cluster knows."""
+        suspects = []
+        for k, result in self._as_done(task, items):
+            if isinstance(result, WorkersLost):
+                suspects.append(k)
+            else:
+                yield k, result
+        # A worker dies with all that waits for it: only a task that runs alone can be blamed for its death.
+        for k in suspects:
+            for _, result in self._as_done(task, [items[k]]):
+                yield k, result
+
+    def _as_done(self, task: Callable[[Any], T], items: Sequence[Any]) -> Iterator[tuple[int, T | Failure]]:
         self._await_worker()
         done: SimpleQueue[Future[Any]] = SimpleQueue()
         with losses_told():
@@ -184,7 +200,7 @@ class Cluster(Engine):
                 return future.result()
         except PassLost as lost:
             if not future.cancelled():
-                return Failure(f"The workers that ran it were lost ({lost}); they may have too little memory.")
+                return WorkersLost(f"The workers that ran it were lost ({lost}); they may have too little memory.")
             # Only with the scheduler are futures lost that nobody let go.
             self._await_worker()
             raise EngineError(

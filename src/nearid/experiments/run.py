@@ -82,7 +82,9 @@ def reproduce(
             "seeds": wanted,
             "engine": engine or "local",
             "started": started.isoformat(timespec="seconds"),
+            # Of this run alone, and of all cells, whichever run finished them.
             "seconds": round(time.perf_counter() - began, 1),
+            "cell_seconds": round(sum(f.seconds for f in finished), 1),
             "machines": _unlike([f.machine for f in finished]),
         },
     )

@@ -46,9 +46,12 @@ def _table(found: Result, width: int) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1) if width >= WIDE else (0, 0, 0, 1))
     heads, rows = columns_and_rows(found)
     table.add_column("setting", overflow="fold")
-    for head in heads:
-        table.add_column("\n".join(head), justify="right")
-    for title, values in rows:
+    # The interval stands below its mean, and neither is broken where there is room.
+    texts = [[value.replace(" [", "\n[") for value in values] for _, values in rows]
+    for k, head in enumerate(heads):
+        longest = max(len(line) for values in texts for line in values[k].split("\n"))
+        table.add_column("\n".join(head), justify="right", min_width=longest if width >= WIDE else None)
+    for (title, _), values in zip(rows, texts, strict=True):
         table.add_row(escape(title), *values)
     return table
 
