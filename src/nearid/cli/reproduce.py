@@ -43,6 +43,8 @@ def reproduce(
     Writes result.json and report.html to OUT/NAME. Finished cells of the table are kept there: after Ctrl-C the same
     command goes on. Exit code 3 where cells failed.
     """
+    from rich.console import Group
+
     from nearid.cli.show import show as display
     from nearid.experiments.registry import experiment, experiments
     from nearid.experiments.settings import assignments, described, settle
@@ -56,8 +58,8 @@ def reproduce(
     # All are checked before the first begins.
     parameters = [settle(e, preset, changes) for e in chosen]
     if show:
-        for e, p in zip(chosen, parameters, strict=True):
-            display(lambda width, e=e, p=p: render_parameters(e, preset, described(p)))  # type: ignore[misc]
+        parts = [render_parameters(e, preset, described(p)) for e, p in zip(chosen, parameters, strict=True)]
+        display(lambda width: Group(*parts))
         return
     options = {"preset": preset, "seeds": seeds, "changes": changes, "engine": engine_of(engine, scheduler)}
     found = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -77,7 +77,7 @@ class Engine(ABC):
     @abstractmethod
     def each(
         self, task: Callable[[Any], T], items: Sequence[Any], begun: Callable[[int], object] | None = None
-    ) -> Iterator[tuple[int, T | Failure]]:
+    ) -> Generator[tuple[int, T | Failure], None, None]:
         """Run long tasks that know nothing of each other; give the place and result of each as it is done.
 
         A task that fails, or whose process dies, gives a `Failure` and takes no other with it. Tasks run in other

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from pkgutil import resolve_name
@@ -162,7 +162,7 @@ class Cluster(Engine):
 
     def each(
         self, task: Callable[[Any], T], items: Sequence[Any], begun: Callable[[int], object] | None = None
-    ) -> Iterator[tuple[int, T | Failure]]:
+    ) -> Generator[tuple[int, T | Failure], None, None]:
         """See `Engine.each`; when a task is begun, only the cluster knows."""
         suspects = []
         for k, result in self._as_done(task, items):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeVar
@@ -131,7 +131,7 @@ class Local(Engine):
 
     def each(
         self, task: Callable[[Any], T], items: Sequence[Any], begun: Callable[[int], object] | None = None
-    ) -> Iterator[tuple[int, T | Failure]]:
+    ) -> Generator[tuple[int, T | Failure], None, None]:
         """See `Engine.each`."""
         from nearid.engines.processes import in_processes
 

@@ -6,7 +6,7 @@ import os
 import signal
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from threading import Thread
@@ -27,7 +27,7 @@ END = 5
 
 def in_processes(
     task: Callable[[Any], T], items: Sequence[Any], workers: int, begun: Callable[[int], object] | None = None
-) -> Iterator[tuple[int, T | Failure]]:
+) -> Generator[tuple[int, T | Failure], None, None]:
     """Run task(item) in at most `workers` processes; give the place and result of each item as it is done.
 
     The processes are spawned, not forked: a fork of a process with threads may hang, and torch has threads.
@@ -50,8 +50,8 @@ def in_processes(
         while waiting or running:
             while waiting and len(running) < workers:
                 give(*_start())
-            for pipe in wait(list(running)):
-                assert isinstance(pipe, Connection)
+            ready = wait(list(running))
+            for pipe in [p for p in running if p in ready]:
                 process, place = running.pop(pipe)
                 try:
                     result = pipe.recv()
@@ -141,5 +141,5 @@ def _leave_with_parent() -> None:
 
 
 def _death(code: int | None) -> str:
-    killed = " (killed, perhaps for want of memory)" if code == -signal.SIGKILL else ""
+    killed = " (killed, perhaps for want of memory)" if code == -9 else ""
     return f"Its process ended without a result: exit code {code}{killed}."

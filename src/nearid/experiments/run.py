@@ -145,7 +145,7 @@ class _Runner:
         began, outcomes = time.perf_counter(), []
         with (
             open_engine(engine) as opened,
-            closing(opened.each(run_cell, tasks, lambda k: self.say(f"{cells[k].label}: begins"))) as done,  # type: ignore[type-var]
+            closing(opened.each(run_cell, tasks, lambda k: self.say(f"{cells[k].label}: begins"))) as done,
         ):
             for k, told in done:
                 cell = cells[k]
