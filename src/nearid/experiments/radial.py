@@ -257,7 +257,7 @@ RADIAL = Experiment(
     presets={
         "smoke": Preset("seconds", 2, {"steps": 60, "width": 16, "held_out": 500, "looks": 6}),
         "cpu": Preset("about 5 minutes on 2 idle cores", 8),
-        "paper": Preset("half an hour to an hour on 2 cores (estimated)", 8, {"steps": 10_000, "width": 128, "batch": 512}),
+        "paper": Preset("up to an hour on 2 cores (estimated)", 8, {"steps": 10_000, "width": 128, "batch": 512}),
     },
     columns=(
         Column("cca", "mean CCA"),
