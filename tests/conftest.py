@@ -1,11 +1,17 @@
-"""Shared set-up: real data where this checkout has it, and hypothesis without a clock."""
+"""Shared set-up: real data where this checkout has it, toy experiments, and hypothesis without a clock."""
 
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import settings
+
+# Spawned processes are given this path, too, and import the toy experiments from it.
+HERE = str(Path(__file__).resolve().parent)
+if HERE not in sys.path:
+    sys.path.append(HERE)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -329,3 +329,32 @@ def test_a_fit_goes_on_from_its_checkpoint_after_the_scheduler_died(processes, x
     assert len(said) == 1 and "Going on after 4 passes" in said[0]
     expected = ICA(tol=1e-8).fit(x)
     np.testing.assert_allclose(found.components_, expected.components_, atol=1e-6 * np.abs(expected.components_).max())
+
+
+def test_independent_tasks_come_as_they_are_done(dask_client):
+    import math
+
+    from nearid.engines.base import Failure
+
+    with Cluster(dask_client) as engine:
+        came = dict(engine.each(math.sqrt, [4.0, -1.0, 9.0]))
+    assert (came[0], came[2]) == (2.0, 3.0)
+    assert isinstance(came[1], Failure) and came[1].error.startswith("ValueError") and "Traceback" in came[1].trace
+
+
+def test_tasks_while_workers_and_the_scheduler_die(processes, monkeypatch):
+    from nearid.engines.base import Failure
+
+    monkeypatch.setattr(room, "LOOK", 0.2)
+    monkeypatch.setattr(room, "ANSWER", 2)
+    with Cluster(processes.address) as engine:
+        engine._client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
+        # Dask suspects all that waits for a worker that dies; here the killer is found among them.
+        came = dict(engine.each(signal.raise_signal, [0, signal.SIGKILL, 0, 0]))
+        assert [came[k] for k in (0, 2, 3)] == [None, None, None]
+        assert isinstance(came[1], Failure) and "The workers that ran it were lost" in came[1].error
+        waiting = engine.each(time.sleep, [0.0, 60.0])
+        assert next(waiting) == (0, None)
+        os.killpg(processes.scheduler.pid, signal.SIGKILL)
+        with pytest.raises(EngineError, match=r"is gone|has lost its tasks"):
+            next(waiting)

@@ -13,6 +13,7 @@ from nearid.cli.apply import apply
 from nearid.cli.compare import compare
 from nearid.cli.demo import demo
 from nearid.cli.interrupt import Interrupted
+from nearid.cli.reproduce import reproduce
 from nearid.cli.score import score
 from nearid.cli.unmix import unmix
 from nearid.errors import NearidError
@@ -28,6 +29,7 @@ app.command()(compare)
 app.command()(score)
 app.command()(unmix)
 app.command()(apply)
+app.command()(reproduce)
 app.command()(demo)
 
 
@@ -49,7 +51,7 @@ def _interrupt(*_: object) -> None:
 
 
 def main() -> None:
-    """Run the command line: 0 done, 1 output cannot be written, 2 bad input, 130 interrupted."""
+    """Run the command line: 0 done, 1 output cannot be written, 2 bad input, 3 cells failed, 130 interrupted."""
     signal.signal(signal.SIGINT, _interrupt)
     try:
         app()

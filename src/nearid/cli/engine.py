@@ -1,4 +1,4 @@
-"""The options that say where passes run."""
+"""The options that say where the work is done."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class EngineName(StrEnum):
     dask = "dask"
 
 
-EngineOption = Annotated[EngineName, typer.Option(help="Where passes over the rows run: this process, or Dask.")]
+EngineOption = Annotated[EngineName, typer.Option(help="Where the work is done: on this machine, or by Dask.")]
 SchedulerOption = Annotated[
     str | None,
     typer.Option(metavar="ADDR", help="Address of a Dask scheduler; one for this machine is started without it."),

@@ -1,9 +1,10 @@
-"""Where passes over row blocks run: one interface, and the one tree in which partial results are merged."""
+"""Where passes over row blocks and independent tasks run: one interface, and the one tree in which parts are merged."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 A = TypeVar("A")
@@ -14,8 +15,24 @@ T = TypeVar("T")
 FAN_IN = 8
 
 
+@dataclass(frozen=True)
+class Failure:
+    """What became of a task that gave no result.
+
+    Attributes
+    ----------
+    error : str
+        What went wrong, in a line.
+    trace : str
+        Where, as Python tells it; empty where its process ended without a word.
+    """
+
+    error: str
+    trace: str = ""
+
+
 class Engine(ABC):
-    """Something that runs passes: the same task on every item, the partial results merged into one."""
+    """Something that runs the same task on every item: passes, whose parts are merged, or tasks that stand alone."""
 
     @abstractmethod
     def reduce(
@@ -55,6 +72,24 @@ class Engine(ABC):
         -------
         list
             One merged result for each partial result of a task.
+        """
+
+    @abstractmethod
+    def each(
+        self, task: Callable[[Any], T], items: Sequence[Any], begun: Callable[[int], object] | None = None
+    ) -> Generator[tuple[int, T | Failure], None, None]:
+        """Run long tasks that know nothing of each other; give the place and result of each as it is done.
+
+        A task that fails, or whose process dies, gives a `Failure` and takes no other with it. Tasks run in other
+        processes than this, with one thread of BLAS.
+
+        Parameters
+        ----------
+        task : callable
+            A function that other processes can import; items and results are picklable.
+        items : sequence
+        begun : callable, optional
+            Told the place of each item that is begun, where the engine knows.
         """
 
 

@@ -1,18 +1,20 @@
-"""Passes on a Dask cluster: workers read the blocks from storage, and only sums come back."""
+"""Passes and tasks on a Dask cluster: workers read the blocks from storage, and only sums come back."""
 
 from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from pkgutil import resolve_name
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from nearid import __version__
-from nearid.engines.base import FAN_IN, Engine, merge_parts, merge_tree
+from nearid.engines.base import FAN_IN, Engine, Failure, merge_parts, merge_tree
 from nearid.engines.local import one_blas_thread
+from nearid.engines.processes import attempt
 from nearid.errors import EngineError, ReadError
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ RUNS = 4
 
 class PassLost(Exception):
     """A pass came to no end because workers, or what they held, are gone."""
+
+
+class WorkersLost(Failure):
+    """A task whose workers died, perhaps of it."""
 
 
 class Cluster(Engine):
@@ -153,6 +159,53 @@ class Cluster(Engine):
             # Dask stops what nobody waits for, also where the traceback of an error is kept.
             waiting.clear()
             sent.clear()
+
+    def each(
+        self, task: Callable[[Any], T], items: Sequence[Any], begun: Callable[[int], object] | None = None
+    ) -> Generator[tuple[int, T | Failure], None, None]:
+        """See `Engine.each`; when a task is begun, only the cluster knows."""
+        suspects = []
+        for k, result in self._as_done(task, items):
+            if isinstance(result, WorkersLost):
+                suspects.append(k)
+            else:
+                yield k, result
+        # A worker dies with all that waits for it: only a task that runs alone can be blamed for its death.
+        for k in suspects:
+            for _, result in self._as_done(task, [items[k]]):
+                yield k, result
+
+    def _as_done(self, task: Callable[[Any], T], items: Sequence[Any]) -> Iterator[tuple[int, T | Failure]]:
+        self._await_worker()
+        done: SimpleQueue[Future[Any]] = SimpleQueue()
+        with losses_told():
+            waiting = {self._client.submit(attempt, task, item, pure=False): k for k, item in enumerate(items)}
+        for future in waiting:
+            future.add_done_callback(done.put)
+        try:
+            while waiting:
+                try:
+                    future = done.get(timeout=LOOK)
+                except Empty:
+                    self._await_worker()
+                    continue
+                yield waiting.pop(future), self._outcome(future)
+        finally:
+            waiting.clear()
+
+    def _outcome(self, future: Future[Any]) -> Any:
+        try:
+            self._await(future)
+            with losses_told():
+                return future.result()
+        except PassLost as lost:
+            if not future.cancelled():
+                return WorkersLost(f"The workers that ran it were lost ({lost}); they may have too little memory.")
+            # Only with the scheduler are futures lost that nobody let go.
+            self._await_worker()
+            raise EngineError(
+                f"The Dask cluster at {self._address} has lost its tasks. Repeat the call: what was done is kept."
+            ) from lost
 
     def _send(self, value: Any) -> Any:
         """A future of a value that every worker holds, sent once for as long as the value lives."""

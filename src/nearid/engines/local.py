@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeVar
 
-from nearid.engines.base import Engine, merge_parts, merge_tree
+from nearid.engines.base import Engine, Failure, merge_parts, merge_tree
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -102,7 +102,7 @@ def ordered_map(
 
 
 class Local(Engine):
-    """Passes in this process: threads over items."""
+    """This machine: passes by threads of this process, independent tasks by a process for each core."""
 
     def reduce(
         self,
@@ -128,6 +128,14 @@ class Local(Engine):
         # Also where there is but one item: the last digits of a product depend on the threads of BLAS.
         with one_blas_thread:
             return list(merge_tree(ordered_map(run, items, tick=tick), list, add, list))
+
+    def each(
+        self, task: Callable[[Any], T], items: Sequence[Any], begun: Callable[[int], object] | None = None
+    ) -> Generator[tuple[int, T | Failure], None, None]:
+        """See `Engine.each`."""
+        from nearid.engines.processes import in_processes
+
+        return in_processes(task, items, cores(), begun)
 
 
 LOCAL = Local()

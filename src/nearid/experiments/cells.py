@@ -1,0 +1,154 @@
+"""Cells of a table, one row at one seed each: what they are, how they run, and how finished ones are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from nearid import __version__
+from nearid.experiments.base import CellData, Experiment, Row
+from nearid.experiments.settings import as_dict, changed
+from nearid.files import write_text
+from nearid.identifiability.result import finite
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A row at a seed."""
+
+    experiment: Experiment[Any]
+    row: Row
+    parameters: Any
+    seed: int
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """All that the result depends on; a kept cell with another identity is not taken up."""
+        return {
+            "format": FORMAT,
+            "experiment": self.experiment.name,
+            "version": self.experiment.version,
+            "nearid": __version__,
+            "parameters": as_dict(self.parameters),
+            "seed": self.seed,
+        }
+
+    @property
+    def name(self) -> str:
+        """Name of its file: cells of other parameters may lie in the same folder."""
+        digest = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()
+        return f"{self.row.key}-seed{self.seed}-{digest[:12]}"
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"{self.row.title}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A cell and what it gave."""
+
+    cell: Cell
+    data: CellData
+    seconds: float
+    machine: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What travels to the process that runs a cell."""
+
+    function: Callable[[Any, int, Path], CellData]
+    parameters: Any
+    seed: int
+    folder: Path
+    modules: tuple[str, ...]
+
+
+def cells_of(experiment: Experiment[Any], parameters: Any, seeds: Sequence[int]) -> list[Cell]:
+    """All cells, the whole table at the first seed before the next seed."""
+    rows = experiment.rows(parameters)
+    return [Cell(experiment, row, changed(parameters, row.changes), seed) for seed in seeds for row in rows]
+
+
+# Random states of torch are those of the whole process: two cells in threads of one worker would disturb each other.
+_alone = Lock()
+
+
+def run_cell(task: Task) -> dict[str, Any]:
+    """Run a cell; gives what its file will hold beside the identity."""
+    with _alone:
+        if "torch" in task.modules:
+            import torch
+
+            torch.set_num_threads(1)
+        task.folder.mkdir(parents=True, exist_ok=True)
+        began = time.perf_counter()
+        data = task.function(task.parameters, task.seed, task.folder)
+        seconds = time.perf_counter() - began
+    # A cell that was read from its file and one that has just run must not differ.
+    told: dict[str, Any] = json.loads(json.dumps(finite({"data": data, "seconds": seconds, "machine": machine()})))
+    return told
+
+
+def machine() -> dict[str, str]:
+    """What the work was done with."""
+    told = {"system": platform.platform(), "processor": _processor(), "cores": str(os.cpu_count())}
+    told["python"] = platform.python_version()
+    for package in ("numpy", "scipy", "torch"):
+        try:
+            told[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return told
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+@dataclass(frozen=True)
+class Store:
+    """Finished cells in a folder, one file each, and a folder beside it for a cell that is not finished."""
+
+    folder: Path
+
+    def file(self, cell: Cell) -> Path:
+        """Where a finished cell is."""
+        return self.folder / f"{cell.name}.json"
+
+    def work(self, cell: Cell) -> Path:
+        """Where a cell may keep what it needs to go on."""
+        return self.folder / f"{cell.name}.work"
+
+    def read(self, cell: Cell) -> Finished | None:
+        """A finished cell; None where there is none, or where its file is damaged or of something else."""
+        try:
+            told = json.loads(self.file(cell).read_text(encoding="utf-8"))
+            if told["identity"] != cell.identity:
+                return None
+            return Finished(cell, told["data"], float(told["seconds"]), dict(told["machine"]))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def write(self, cell: Cell, told: dict[str, Any]) -> Finished:
+        """Keep a cell that has just finished, at once and whole."""
+        write_text(self.file(cell), json.dumps({"identity": cell.identity, "row": cell.row.key, **told}) + "\n")
+        return Finished(cell, told["data"], told["seconds"], told["machine"])

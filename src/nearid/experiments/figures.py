@@ -1,0 +1,46 @@
+"""Figures that an experiment supplies, as data: the report knows how to draw each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+Matrix = Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class ScatterMatrix:
+    """Every column of one side against every column of the other: true against recovered, or run against run.
+
+    Attributes
+    ----------
+    across, down : mapping
+        Columns by name, all of the same length; drawn along the horizontal and the vertical axes.
+    """
+
+    title: str
+    caption: str
+    across: Mapping[str, Sequence[float]]
+    down: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class HeatMaps:
+    """Matrices of values in [0, 1] side by side, such as correlations before and after.
+
+    Attributes
+    ----------
+    panels : mapping
+        Matrices by title, all of the same shape.
+    rows, columns : sequence of str
+        Names of the rows and columns.
+    """
+
+    title: str
+    caption: str
+    panels: Mapping[str, Matrix]
+    rows: Sequence[str]
+    columns: Sequence[str]
+
+
+Slot = ScatterMatrix | HeatMaps

@@ -1,0 +1,25 @@
+"""The experiments there are, each in a file of its own that is loaded when it is asked for."""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name
+from typing import Any
+
+from nearid.errors import InputError
+from nearid.experiments.base import Experiment
+from nearid.experiments.settings import unknown
+
+HOMES = {"radial": "nearid.experiments.radial:RADIAL"}
+
+
+def experiment(name: str) -> Experiment[Any]:
+    """An experiment by name."""
+    if name not in HOMES:
+        raise InputError(unknown("experiment", name, HOMES))
+    found: Experiment[Any] = resolve_name(HOMES[name])
+    return found
+
+
+def experiments() -> list[Experiment[Any]]:
+    """All experiments."""
+    return [experiment(name) for name in HOMES]

@@ -1,0 +1,142 @@
+"""The result of an experiment: measured beside published, every claim with its outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from nearid.engines.base import Failure
+from nearid.experiments.base import Curve, Experiment, Row
+from nearid.experiments.cells import Cell, Finished
+from nearid.experiments.claims import Claim, Outcome
+from nearid.experiments.estimate import Estimate
+from nearid.experiments.settings import as_dict
+from nearid.files import write_text
+from nearid.identifiability.result import finite
+
+RESULT, REPORT = "result.json", "report.html"
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A cell that gave no result."""
+
+    cell: Cell
+    failure: Failure
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run of an experiment gave.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    preset : str
+    parameters : dataclass instance
+    seeds : sequence of int
+    cells : sequence of Finished
+    failures : sequence of Failed
+    provenance : dict
+        What made it: command, versions, machines, seconds.
+    """
+
+    experiment: Experiment[Any]
+    preset: str
+    parameters: Any
+    seeds: Sequence[int]
+    cells: Sequence[Finished]
+    failures: Sequence[Failed]
+    provenance: dict[str, Any]
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Rows of the table."""
+        return list(self.experiment.rows(self.parameters))
+
+    def of_row(self, row: str) -> list[Finished]:
+        """Finished cells of a row by its key, in the order of their seeds."""
+        return [f for f in self.cells if f.cell.row.key == row]
+
+    def scores(self, row: str, column: str) -> dict[int, float]:
+        """A score by seed; a score that is no number (None in the cell) is left out."""
+        found = {f.cell.seed: f.data["scores"].get(column) for f in self.of_row(row)}
+        return {seed: float(value) for seed, value in found.items() if value is not None}
+
+    def estimate(self, row: str, column: str) -> Estimate:
+        """Mean of a score over seeds and its interval."""
+        return Estimate.over(self.scores(row, column).values())
+
+    def curves(self, key: str) -> dict[tuple[str, int], Curve]:
+        """Training curves by the title of their row and their seed."""
+        found = {(f.cell.row.title, f.cell.seed): f.data.get("curves", {}).get(key) for f in self.cells}
+        return {place: curve for place, curve in found.items() if curve is not None}
+
+    def label(self, row: str, column: str) -> str:
+        """A score in words."""
+        titles = {r.key: r.title for r in self.rows}
+        score = next(c.title for c in self.experiment.columns if c.key == column)
+        return f"{score} of {titles.get(row, row)!r}"
+
+    @cached_property
+    def outcomes(self) -> list[tuple[Claim, Outcome]]:
+        """Every claim with what this run says of it."""
+        return [(claim, claim.test(self)) for claim in self.experiment.claims]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the views, as JSON can say it."""
+        e = self.experiment
+        told = {
+            "experiment": e.name,
+            "shows": e.shows,
+            "about": e.about,
+            "paper": vars(e.paper),
+            "table": [self._row(row) for row in self.rows],
+            "claims": [{"claim": c.text, "status": str(o.status), "why": o.sentence} for c, o in self.outcomes],
+            "cells": [
+                {
+                    "row": f.cell.row.key,
+                    "seed": f.cell.seed,
+                    "parameters": as_dict(f.cell.parameters),
+                    "scores": f.data["scores"],
+                    "curves": f.data.get("curves", {}),
+                    "seconds": round(f.seconds, 2),
+                }
+                for f in self.cells
+            ],
+            "failures": [
+                {"row": f.cell.row.key, "seed": f.cell.seed, "error": f.failure.error, "trace": f.failure.trace}
+                for f in self.failures
+            ],
+            "provenance": self.provenance,
+        }
+        clean: dict[str, Any] = finite(told)
+        return clean
+
+    def _row(self, row: Row) -> dict[str, Any]:
+        scores = {}
+        for column in self.experiment.columns:
+            found, published = self.estimate(row.key, column.key), row.published.get(column.key)
+            scores[column.key] = {
+                "mean": found.mean,
+                "interval": [found.low, found.high],
+                "by_seed": {str(seed): value for seed, value in self.scores(row.key, column.key).items()},
+                "published": None if published is None else vars(published),
+            }
+        return {"row": row.key, "title": row.title, "changes": dict(row.changes), "scores": scores}
+
+    def save(self, folder: Path) -> None:
+        """Write result.json and report.html to a folder that exists, each atomically."""
+        from nearid.report.experiment import write_report
+
+        write_text(folder / RESULT, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
+        write_report(self, folder / REPORT)
+
+    def __str__(self) -> str:
+        from nearid.report.experiment_table import as_text
+
+        return as_text(self)

@@ -1,0 +1,115 @@
+"""Parameters of a run: the defaults, a preset over them, and what the user sets over both.
+
+The parameters of an experiment are a frozen dataclass, each field made by `parameter`. Fields hold an int, a float, a
+bool, a str, or a tuple of numbers; the type of the default is the type of the parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, field, fields, replace
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from nearid.errors import InputError
+from nearid.experiments.base import Experiment, Preset
+
+P = TypeVar("P")
+T = TypeVar("T")
+
+WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
+TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def parameter(default: T, about: str) -> T:
+    """A field of the parameters, with a line that says what it is."""
+    made: T = field(default=default, metadata={"about": about})
+    return made
+
+
+def described(parameters: Any) -> list[tuple[str, Any, str]]:
+    """Name, value and meaning of each parameter."""
+    return [(f.name, getattr(parameters, f.name), f.metadata["about"]) for f in fields(parameters)]
+
+
+def as_dict(parameters: Any) -> dict[str, Any]:
+    """The parameters as JSON can say them."""
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(parameters).items()}
+
+
+def preset_of(experiment: Experiment[Any], name: str) -> Preset:
+    """A preset by name."""
+    if name not in experiment.presets:
+        raise InputError(unknown(f"preset of {experiment.name}", name, experiment.presets))
+    return experiment.presets[name]
+
+
+def settle(experiment: Experiment[P], preset: str, changes: Mapping[str, Any] | None = None) -> P:
+    """The parameters of a run.
+
+    Parameters
+    ----------
+    changes : mapping, optional
+        What the user sets: values, or the text that was typed for them.
+    """
+    default = {name: value for name, value, _ in described(experiment.defaults)}
+    chosen = dict(preset_of(experiment, preset).changes)
+    for name, value in (changes or {}).items():
+        if name not in default:
+            raise InputError(unknown(f"parameter of {experiment.name}", name, default))
+        chosen[name] = parsed(name, value, default[name])
+    return changed(experiment.defaults, chosen)
+
+
+def changed(parameters: P, changes: Mapping[str, Any]) -> P:
+    """The parameters with some of them changed."""
+    made: P = replace(parameters, **changes)  # type: ignore[type-var]
+    return made
+
+
+def assignments(given: Iterable[str]) -> dict[str, str]:
+    """Split what was typed as key=value."""
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"--set takes key=value, for example --set steps=1000, not {text!r}.")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def parsed(name: str, value: Any, default: Any) -> Any:
+    """A value as the type of the parameter's default."""
+    if isinstance(default, tuple):
+        parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+        return tuple(parsed(name, p, default[0]) for p in parts)
+    kind = type(default)
+    try:
+        return _converted(value, kind)
+    except (ValueError, OverflowError):
+        raise InputError(
+            f"The parameter {name} is {WORDS[kind]} ({default} by default), which {value!r} is not."
+        ) from None
+
+
+def _converted(value: Any, kind: type) -> Any:
+    if isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
+        return value
+    if kind is bool and isinstance(value, str) and value.lower() in TRUTH:
+        return TRUTH[value.lower()]
+    if kind in (int, float) and not isinstance(value, bool) and isinstance(value, int | float | str):
+        number = float(value)
+        if kind is float and number == number:
+            return number
+        # 1e5 is a whole number, too; longer ones keep all their digits.
+        if kind is int and number.is_integer():
+            return int(value) if isinstance(value, str) and value.lstrip("+-").isdigit() else int(number)
+    raise ValueError
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """A sentence for a name that does not exist, with the nearest that do."""
+    names = list(known)
+    near = get_close_matches(name, names, n=2, cutoff=0.5)
+    meant = f" Did you mean {' or '.join(near)}?" if near else ""
+    return f"There is no {kind} named {name!r}.{meant} There are: {', '.join(names)}."

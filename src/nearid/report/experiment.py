@@ -1,0 +1,51 @@
+"""The page for an experiment: the paper's table, its claims, training curves and the experiment's own figures."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from nearid.files import write_text
+from nearid.report.experiment_plots import drawn, training
+from nearid.report.experiment_table import columns_and_rows, counted, footnotes
+from nearid.report.html import check_report, render
+
+if TYPE_CHECKING:
+    from nearid.experiments.result import Result
+
+# Colours of the page for what a run says of a claim, the worst last.
+MARKS = {"reproduced": "permutation", "not testable here": "linear", "not reproduced": "none"}
+
+
+def write_report(found: Result, path: str | os.PathLike[str]) -> None:
+    """Write the page for a result, atomically."""
+    write_text(check_report(path), page(found))
+
+
+def page(found: Result) -> str:
+    """The whole page as text."""
+    e = found.experiment
+    shown = [
+        {"title": a.title, "figure": training(found, a), "caption": "A line for each seed."}
+        for a in e.curves
+        if found.curves(a.key)
+    ]
+    slots = e.figures(found) if e.figures is not None else []
+    shown += [{"title": s.title, "figure": drawn(s), "caption": s.caption} for s in slots]
+    figures: dict[str, Any] = {f"f{k}": f["figure"] for k, f in enumerate(shown)}
+    statuses = [str(outcome.status) for _, outcome in found.outcomes]
+    heads, rows = columns_and_rows(found)
+    return render(
+        "experiment.html",
+        f"{e.name}: {e.shows}",
+        figures,
+        e=e,
+        found=found,
+        heads=heads,
+        rows=rows,
+        notes=footnotes(found),
+        claims=[(claim.text, outcome, MARKS[outcome.status]) for claim, outcome in found.outcomes],
+        conclusion=", ".join(f"{counted(statuses.count(s), 'claim')} {s}" for s in MARKS if s in statuses),
+        mark=MARKS[max(statuses, key=list(MARKS).index)] if statuses else "rigid",
+        shown=shown,
+    )

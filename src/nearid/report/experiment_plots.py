@@ -1,0 +1,106 @@
+"""Figures of an experiment: training curves, and the slots that the experiment fills."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nearid.experiments.figures import HeatMaps, ScatterMatrix, Slot
+from nearid.report.plots import TARGET, Figure, figure
+
+if TYPE_CHECKING:
+    from nearid.experiments.base import Axes
+    from nearid.experiments.result import Result
+
+# Okabe-Ito, as in the other figures; rows beyond the seventh begin again with another dash.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999")
+DASHES = ("solid", "dash", "dot", "dashdot")
+
+
+def training(found: Result, axes: Axes) -> Figure:
+    """A line for each cell, a colour for each row."""
+    styles = {
+        row.title: {"color": COLOURS[k % len(COLOURS)], "dash": DASHES[k // len(COLOURS) % len(DASHES)], "width": 1.5}
+        for k, row in enumerate(found.rows)
+    }
+    data: list[dict[str, Any]] = []
+    named: set[str] = set()
+    for (row, seed), curve in found.curves(axes.key).items():
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": row,
+                "legendgroup": row,
+                "showlegend": row not in named,
+                "x": curve["x"],
+                "y": curve["y"],
+                "line": styles[row],
+                "hovertemplate": f"seed {seed}: %{{x}}, %{{y:.4f}}",
+            }
+        )
+        named.add(row)
+    return figure(data, axes.x, axes.y, height=400)
+
+
+def drawn(slot: Slot) -> Figure:
+    """The figure of a slot."""
+    return _scatter_matrix(slot) if isinstance(slot, ScatterMatrix) else _heat_maps(slot)
+
+
+def _scatter_matrix(slot: ScatterMatrix) -> Figure:
+    """Panels in a grid, `across` named along the bottom and `down` along the left."""
+    across, down = list(slot.across.items()), list(slot.down.items())
+    data: list[dict[str, Any]] = []
+    layout: dict[str, Any] = {"showlegend": False, "height": 60 + max(120, 680 // max(len(down), 3)) * len(down)}
+    layout["grid"] = {"rows": len(down), "columns": len(across), "pattern": "independent", "xgap": 0.1, "ygap": 0.1}
+    for i, (left, y) in enumerate(down):
+        for j, (bottom, x) in enumerate(across):
+            place = i * len(across) + j + 1
+            axis = "" if place == 1 else str(place)
+            data.append(
+                {
+                    "type": "scattergl" if len(x) > 2000 else "scatter",
+                    "mode": "markers",
+                    "x": np.round(x, 4).tolist(),
+                    "y": np.round(y, 4).tolist(),
+                    "xaxis": f"x{axis}",
+                    "yaxis": f"y{axis}",
+                    "marker": {"size": 3, "color": TARGET, "opacity": 0.5},
+                    "hoverinfo": "skip",
+                }
+            )
+            bare = {"showticklabels": False, "zeroline": False}
+            layout[f"xaxis{axis}"] = {**bare, "title": {"text": bottom if i == len(down) - 1 else ""}}
+            layout[f"yaxis{axis}"] = {**bare, "title": {"text": left if j == 0 else ""}}
+    return figure(data, **layout)
+
+
+def _heat_maps(slot: HeatMaps) -> Figure:
+    data: list[dict[str, Any]] = []
+    layout: dict[str, Any] = {"annotations": [], "height": 420}
+    layout["grid"] = {"rows": 1, "columns": len(slot.panels), "pattern": "independent"}
+    for place, (title, values) in enumerate(slot.panels.items(), start=1):
+        axis = "" if place == 1 else str(place)
+        data.append(
+            {
+                "type": "heatmap",
+                "z": np.round(np.asarray(values, dtype=float), 4).tolist(),
+                "x": list(slot.columns),
+                "y": list(slot.rows),
+                "zmin": 0,
+                "zmax": 1,
+                "colorscale": "Viridis",
+                "xaxis": f"x{axis}",
+                "yaxis": f"y{axis}",
+                "showscale": place == len(slot.panels),
+                "colorbar": {"thickness": 12},
+                "hovertemplate": "%{y}, %{x}: %{z:.3f}<extra></extra>",
+            }
+        )
+        layout[f"xaxis{axis}"] = {"type": "category", "automargin": True}
+        layout[f"yaxis{axis}"] = {"type": "category", "autorange": "reversed", "automargin": True}
+        above = {"xref": f"x{axis} domain", "yref": f"y{axis} domain", "x": 0.5, "y": 1.02}
+        layout["annotations"].append({"text": title, "showarrow": False, "yanchor": "bottom", **above})
+    return figure(data, **layout)

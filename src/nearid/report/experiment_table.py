@@ -1,0 +1,135 @@
+"""An experiment as the paper's table, published and measured side by side, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from nearid.report.tables import WIDE, number, span, warned
+
+if TYPE_CHECKING:
+    from nearid.experiments.base import Column, Experiment, Published
+    from nearid.experiments.estimate import Estimate
+    from nearid.experiments.result import Result
+
+# Sign and colour of each status.
+MARKS = {"reproduced": ("✓", "green"), "not reproduced": ("✗", "red"), "not testable here": ("?", "yellow")}
+UNVERIFIED = "*"
+
+
+def as_text(found: Result, width: int = 120) -> str:
+    """Render without colours."""
+    buffer = StringIO()
+    Console(file=buffer, width=width, no_color=True).print(render(found, width))
+    return buffer.getvalue().rstrip()
+
+
+def render(found: Result, width: int) -> RenderableType:
+    """The table, the claims and what went wrong, for so many columns of text."""
+    e = found.experiment
+    title = Text(f"{e.name}: {e.shows} of {e.paper.authors}, {e.paper.title}", style="bold")
+    said = Text(f"{e.about}\npreset {found.preset}, {counted(len(found.seeds), 'seed')}", style="dim")
+    failed = [f"{f.cell.label} failed: {f.failure.error}" for f in found.failures]
+    notes = [Text(note, style="dim") for note in footnotes(found)]
+    return Group(title, said, _table(found, width), *notes, Text(""), *_claims(found), *warned(failed))
+
+
+def _table(found: Result, width: int) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1) if width >= WIDE else (0, 0, 0, 1))
+    heads, rows = columns_and_rows(found)
+    table.add_column("setting", overflow="fold")
+    # The interval stands below its mean, and neither is broken where there is room.
+    texts = [[value.replace(" [", "\n[") for value in values] for _, values in rows]
+    for k, head in enumerate(heads):
+        longest = max(len(line) for values in texts for line in values[k].split("\n"))
+        table.add_column("\n".join(head), justify="right", min_width=longest if width >= WIDE else None)
+    for (title, _), values in zip(rows, texts, strict=True):
+        table.add_row(escape(title), *values)
+    return table
+
+
+def columns_and_rows(found: Result) -> tuple[list[tuple[str, str]], list[tuple[str, list[str]]]]:
+    """Both lines of each column's head, and the title and values of each row."""
+    heads: list[tuple[str, str]] = []
+    rows: list[tuple[str, list[str]]] = [(row.title, []) for row in found.rows]
+    for column in found.experiment.columns:
+        if any(column.key in row.published for row in found.rows):
+            heads.append((column.title, "published"))
+            for row, (_, values) in zip(found.rows, rows, strict=True):
+                values.append(published_text(row.published.get(column.key), column))
+        heads.append((column.title, "measured"))
+        for row, (_, values) in zip(found.rows, rows, strict=True):
+            values.append(measured_text(found.estimate(row.key, column.key), column))
+    return heads, rows
+
+
+def published_text(value: Published | None, column: Column) -> str:
+    """A published value; an asterisk where nobody has verified it."""
+    if value is None:
+        return ""
+    return number(value.value, column.digits) + ("" if value.verified else UNVERIFIED)
+
+
+def measured_text(value: Estimate, column: Column) -> str:
+    """A mean over seeds with its interval."""
+    return f"{number(value.mean, column.digits)} {span(value.low, value.high, column.digits)}".strip()
+
+
+def footnotes(found: Result) -> list[str]:
+    """What has to be said of the values in the table."""
+    published = [value for row in found.rows for value in row.published.values()]
+    notes = [f"measured: mean over {counted(len(found.seeds), 'seed')} [95% interval of the mean, Student's t]"]
+    if len(found.seeds) == 1:
+        notes = ["measured: one seed, so without intervals"]
+    if any(not value.verified for value in published):
+        notes.append(f"{UNVERIFIED} not verified in the paper itself")
+    return notes + sorted({value.note for value in published if value.note})
+
+
+def counted(n: int, what: str) -> str:
+    """A number of things."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _claims(found: Result) -> list[RenderableType]:
+    lines: list[RenderableType] = []
+    for claim, outcome in found.outcomes:
+        sign, colour = MARKS[outcome.status]
+        head = Text(f"{sign} {outcome.status}: ", style=f"bold {colour}")
+        lines += [
+            head.append(claim.text, style="default not bold"),
+            Padding(Text(outcome.sentence, "dim"), (0, 0, 0, 2)),
+        ]
+    return lines
+
+
+def render_list(experiments: Sequence[Experiment[Any]], width: int) -> RenderableType:
+    """All experiments with their presets."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1) if width >= WIDE else (0, 0, 0, 1))
+    for head in ("name", "paper", "shows", "presets"):
+        table.add_column(head, overflow="fold", no_wrap=head == "name")
+    for e in experiments:
+        presets = "\n".join(f"{name}: {p.time}, {counted(p.seeds, 'seed')}" for name, p in e.presets.items())
+        table.add_row(e.name, escape(f"{e.paper.authors}: {e.paper.title}"), e.shows, escape(presets))
+    return Group(table, Text("nearid reproduce NAME runs one, nearid reproduce NAME --show tells its parameters."))
+
+
+def render_parameters(e: Experiment[Any], preset: str, described: Sequence[tuple[str, Any, str]]) -> RenderableType:
+    """What can be set in an experiment."""
+    table = Table(box=SIMPLE_HEAD, title=f"parameters, preset {preset}", title_justify="left")
+    for head in ("parameter", "value", "meaning"):
+        table.add_column(head, overflow="fold", no_wrap=head == "parameter")
+    for name, value, about in described:
+        shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        table.add_row(name, escape(shown), escape(about))
+    claims = [Text(f"claim: {claim.text}") for claim in e.claims]
+    paper = Text(f"{e.paper.authors}: {e.paper.title}. {e.paper.venue}. {e.paper.url}", style="dim")
+    return Group(Text(f"{e.name}: {e.shows}", style="bold"), Text(e.about), paper, table, *claims)

@@ -1,0 +1,102 @@
+"""Tasks in processes: results as they come, failures and deaths one by one, nobody left behind."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nearid.engines.base import Failure
+from nearid.engines.local import LOCAL
+from nearid.engines.processes import in_processes
+
+
+def run(task, items, workers=1):
+    """Results in the order of the items; each must come exactly once."""
+    came = list(in_processes(task, items, workers))
+    assert sorted(place for place, _ in came) == list(range(len(items)))
+    return [result for _, result in sorted(came, key=lambda pair: pair[0])]
+
+
+def test_results_and_an_error_among_them():
+    first, wrong, last = run(math.sqrt, [4.0, -1.0, 9.0])
+    assert (first, last) == (2.0, 3.0)
+    assert isinstance(wrong, Failure) and wrong.error.startswith("ValueError: ") and "Traceback" in wrong.trace
+
+
+def test_a_process_that_dies_costs_its_task_alone():
+    dead, ignored = run(signal.raise_signal, [signal.SIGKILL, signal.SIGINT])
+    assert dead.error == "Its process ended without a result: exit code -9 (killed, perhaps for want of memory)."
+    # Ctrl-C is for the parent.
+    assert ignored is None
+    assert run(os._exit, [7])[0].error == "Its process ended without a result: exit code 7."
+
+
+def test_what_does_not_travel_is_told():
+    assert "cannot pickle" in run(memoryview, [b"x"])[0].error
+
+    def here(item):
+        return item
+
+    here.__module__, here.__qualname__ = "toys_of_nobody", "here"
+    sys.modules["toys_of_nobody"] = type(sys)("toys_of_nobody")
+    sys.modules["toys_of_nobody"].here = here
+    try:
+        assert "No module named 'toys_of_nobody'" in run(here, [1])[0].error
+    finally:
+        del sys.modules["toys_of_nobody"]
+
+
+def test_one_thread_and_nothing_on_stdout(capfd):
+    assert run(os.getenv, ["OMP_NUM_THREADS"]) == ["1"]
+    run(print, ["a word"])
+    out, err = capfd.readouterr()
+    assert out == "" and "a word" in err
+
+
+def test_two_work_at_once_and_beginnings_are_told():
+    begun = []
+    came = LOCAL.each(time.sleep, [0.01, 0.0, 0.0], begun.append)
+    assert sorted(place for place, _ in came) == [0, 1, 2] and sorted(begun) == [0, 1, 2]
+    assert list(LOCAL.each(math.sqrt, [])) == []
+
+
+def ended(pid):
+    """Whether a process is gone, or a corpse that its new parent has not buried."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() == b""
+    except FileNotFoundError:
+        return True
+
+
+SLEEP = """
+import multiprocessing, time
+from nearid.engines.processes import in_processes
+tell = lambda place: print(multiprocessing.active_children()[0].pid, flush=True)
+next(in_processes(time.sleep, [60], 1, tell))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at processes in /proc")
+def test_a_killed_parent_leaves_nobody():
+    with subprocess.Popen([sys.executable, "-c", SLEEP], stdout=subprocess.PIPE, text=True) as parent:
+        child = int(parent.stdout.readline())
+        assert not ended(child)
+        parent.kill()
+    deadline = time.monotonic() + 30
+    while not ended(child):
+        assert time.monotonic() < deadline, "the child goes on"
+        time.sleep(0.05)
+
+
+def test_leaving_early_ends_the_processes():
+    import multiprocessing
+
+    came = in_processes(time.sleep, [0.0, 60.0], 2)
+    assert next(came) == (0, None)
+    came.close()
+    assert multiprocessing.active_children() == []

@@ -1,0 +1,39 @@
+"""A toy experiment that tells which of its cells have run."""
+
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+
+from nearid.engines.processes import attempt
+from toy_experiments import TOY
+
+
+@pytest.fixture
+def toy(tmp_path):
+    """A quick experiment of two rows; gives it and the cells that have run, as a function."""
+    log = tmp_path / "log"
+    defaults = replace(TOY.defaults, log=str(log))
+
+    def ran():
+        lines = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return sorted(lines)
+
+    return replace(TOY, defaults=defaults), ran
+
+
+class Inline:
+    """An engine without processes."""
+
+    def each(self, task, items, begun=None):
+        for k, item in enumerate(items):
+            if begun:
+                begun(k)
+            yield k, attempt(task, item)
+
+
+@pytest.fixture
+def inline(monkeypatch):
+    """Cells run in this process: quicker, where the processes are not what is tested."""
+    monkeypatch.setattr("nearid.experiments.run.open_engine", lambda engine: nullcontext(Inline()))

@@ -1,0 +1,156 @@
+"""Runs: resumed without loss, never from stale cells, the same on every engine, failures one by one."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nearid.errors import InputError
+from nearid.experiments.run import left_behind, reproduce
+from toy_experiments import TOY
+
+ALL = ["0.5 0", "0.5 1", "0.9 0", "0.9 1"]
+
+
+def told(folder):
+    """The saved result, without what differs between runs."""
+    found = json.loads((folder / "result.json").read_text())
+    del found["provenance"]
+    for cell in found["cells"]:
+        del cell["seconds"]
+    return found
+
+
+def test_a_second_run_computes_nothing_and_says_the_same(toy, tmp_path, inline):
+    experiment, ran = toy
+    said = []
+    first = reproduce(experiment, tmp_path / "out", preset="smoke", command="nearid reproduce toy", say=said.append)
+    assert ran() == ALL and sum("begins" in s for s in said) == 4 and "(4 of 4 cells)" in said[-1]
+    assert sorted(os.listdir(tmp_path / "out")) == ["cells", "report.html", "result.json"]
+    assert all(name.endswith(".json") for name in os.listdir(tmp_path / "out" / "cells"))
+    provenance = json.loads((tmp_path / "out" / "result.json").read_text())["provenance"]
+    assert provenance["command"] == "nearid reproduce toy" and provenance["parameters"]["steps"] == 2
+    assert len(provenance["machines"]) == 1
+    again = reproduce(experiment, tmp_path / "out", preset="smoke", say=said.append)
+    assert ran() == [] and said[-1] == "4 of 4 cells were finished before."
+    assert again.cells == first.cells
+
+
+def test_stale_cells_are_not_taken_up_and_others_stay(toy, tmp_path, inline):
+    experiment, ran = toy
+    run = lambda e, **changes: reproduce(e, tmp_path / "out", preset="smoke", changes=changes)  # noqa: E731
+    first = run(experiment)
+    ran()
+    other = run(experiment, noise="0.02")
+    assert ran() == ALL and other.estimate("low", "score") != first.estimate("low", "score")
+    run(replace(experiment, version=2))
+    assert ran() == ALL
+    # Only the row that it concerns is run again.
+    run(experiment, level="0.6")
+    assert ran() == ["0.6 0", "0.6 1"]
+    assert run(experiment).cells == first.cells and ran() == []
+
+
+def test_a_damaged_cell_is_run_again(toy, tmp_path, inline):
+    experiment, ran = toy
+    reproduce(experiment, tmp_path / "out", preset="smoke")
+    before = told(tmp_path / "out")
+    ran()
+    [cell] = (tmp_path / "out" / "cells").glob("high-seed1-*.json")
+    cell.write_text(cell.read_text()[:50])
+    reproduce(experiment, tmp_path / "out", preset="smoke")
+    assert ran() == ["0.9 1"] and told(tmp_path / "out") == before
+
+
+def test_cells_that_fail_or_die_do_not_lose_the_others(toy, tmp_path):
+    experiment, ran = toy
+    said = []
+    found = reproduce(experiment, tmp_path / "out", changes={"wrong": 1, "deadly": 2}, say=said.append)
+    assert [(f.cell.row.key, f.cell.seed) for f in found.cells] == [("low", 0), ("high", 0)]
+    errors = {(f.cell.row.key, f.cell.seed): f.failure.error for f in found.failures}
+    assert sorted(errors) == [("high", 1), ("high", 2), ("low", 1), ("low", 2)]
+    assert errors["low", 1].startswith("ValueError: seed 1 is") and "exit code -9" in errors["high", 2]
+    assert sum("failed: ValueError" in s for s in said) == 2
+    saved = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert len(saved["failures"]) == 4 and any("line" in f["trace"] for f in saved["failures"])
+    assert {c["status"] for c in saved["claims"]} == {"not testable here"}
+    ran()
+    # The same again tries only what failed.
+    reproduce(experiment, tmp_path / "out", changes={"wrong": 1, "deadly": 2})
+    assert ran() == ["0.5 1", "0.5 2", "0.9 1", "0.9 2"]
+
+
+def test_dask_gives_the_same(toy, tmp_path, dask_client):
+    experiment, _ = toy
+    reproduce(experiment, tmp_path / "local", preset="smoke", changes={"wrong": 1})
+    reproduce(experiment, tmp_path / "dask", preset="smoke", changes={"wrong": 1}, engine=dask_client.scheduler.address)
+    local, dask = told(tmp_path / "local"), told(tmp_path / "dask")
+    errors = [sorted((f["row"], f["seed"], f["error"]) for f in result.pop("failures")) for result in (local, dask)]
+    assert local == dask and errors[0] == errors[1] and len(errors[0]) == 2
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from toy_experiments import TOY
+from nearid.experiments.run import reproduce
+if __name__ == "__main__":
+    reproduce(TOY, Path(sys.argv[1]), preset="smoke", changes={"steps": 20})
+"""
+
+
+def half_done(cells):
+    """Whether a cell is finished and another in its midst."""
+    return list(cells.glob("*.json")) and any(
+        not work.parent.with_suffix(".json").exists() for work in cells.glob("*.work/values")
+    )
+
+
+def test_killed_and_resumed_equals_undisturbed(tmp_path, inline):
+    script, out = tmp_path / "script.py", tmp_path / "out"
+    script.write_text(KILLED)
+    places = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(places), "TOY_SECONDS": "0.1"}
+    with subprocess.Popen([sys.executable, script, out], env=env) as process:
+        deadline = time.monotonic() + 60
+        while not half_done(out / "cells"):
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    kept = len(list(out.glob("cells/*.json")))
+    assert 0 < kept < 4 and not (out / "result.json").exists()
+    assert left_behind(out).startswith(f"{kept} finished cell") and "run the same command again" in left_behind(out)
+    resumed = reproduce(TOY, out, preset="smoke", changes={"steps": 20})
+    assert any(f.data["views"]["went_on_after"] > 0 for f in resumed.cells)
+    reproduce(TOY, tmp_path / "undisturbed", preset="smoke", changes={"steps": 20})
+    assert told(out) == told(tmp_path / "undisturbed")
+    assert not list(out.glob("cells/*.work"))
+
+
+@pytest.mark.parametrize(
+    ("folder", "options", "words"),
+    [
+        ("note.txt", {}, "note.txt is a file"),
+        ("note.txt/out", {}, "note.txt is a file"),
+        ("out", {"seeds": 0}, "At least one seed"),
+        ("out", {"engine": "spark"}, "The engine must be"),
+    ],
+)
+def test_what_cannot_be_run_gets_a_sentence(toy, tmp_path, folder, options, words):
+    (tmp_path / "note.txt").write_text("mine")
+    with pytest.raises(InputError, match=words):
+        reproduce(toy[0], tmp_path / folder, **options)
+    assert (tmp_path / "note.txt").read_text() == "mine"
+
+
+def test_a_missing_module_is_named_with_its_extra(toy, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(InputError, match=r"toy needs torch, which is not installed: pip install 'nearid\[train\]'\."):
+        reproduce(replace(toy[0], requires={"torch": "train"}), tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,71 @@
+"""Parameters: presets over defaults, what is typed over both, and a sentence for what is wrong."""
+
+import pytest
+
+from nearid.errors import InputError
+from nearid.experiments.settings import as_dict, assignments, described, parsed, settle
+
+
+def test_layers(toy):
+    experiment, _ = toy
+    assert settle(experiment, "cpu").steps == 5 and settle(experiment, "smoke").steps == 2
+    found = settle(experiment, "smoke", {"steps": "7", "level": "1e-1", "high": "no", "sizes": "3,4,5", "kind": "odd"})
+    assert (found.steps, found.level, found.high, found.sizes, found.kind) == (7, 0.1, False, (3, 4, 5), "odd")
+    assert as_dict(found)["sizes"] == [3, 4, 5]
+    assert ("steps", 7, "points of the curve") in described(found)
+
+
+@pytest.mark.parametrize(
+    ("value", "default", "expected"),
+    [
+        ("1e5", 1, 100_000),
+        ("-3", 1, -3),
+        ("123456789123456789", 1, 123456789123456789),
+        (4.0, 1, 4),
+        ("inf", 1.0, float("inf")),
+        (2, 1.0, 2.0),
+        ("YES", False, True),
+        ("0", True, False),
+        ("1", "x", "1"),
+        (6, (1, 2), (6,)),
+        ("0.5,1", (1.0,), (0.5, 1.0)),
+    ],
+)
+def test_text_becomes_the_type_of_the_default(value, default, expected):
+    found = parsed("p", value, default)
+    assert found == expected and type(found) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "default", "kind"),
+    [
+        ("ten", 1, "a whole number"),
+        ("1.5", 1, "a whole number"),
+        ("inf", 1, "a whole number"),
+        (True, 1, "a whole number"),
+        ("", 1.0, "a number"),
+        ("nan", 1.0, "a number"),
+        ("maybe", True, "true or false"),
+        (2, True, "true or false"),
+        (3, "x", "a word"),
+        ("1,b", (1, 2), "a whole number"),
+    ],
+)
+def test_another_type_gets_a_sentence(value, default, kind):
+    with pytest.raises(InputError, match=f"The parameter p is {kind} .*by default.*is not"):
+        parsed("p", value, default)
+
+
+def test_unknown_names_get_near_ones(toy):
+    experiment, _ = toy
+    with pytest.raises(InputError, match=r"no parameter of toy named 'step'\. Did you mean steps\? There are: level, "):
+        settle(experiment, "cpu", {"step": "3"})
+    with pytest.raises(InputError, match=r"no preset of toy named 'gpu'\. Did you mean cpu\? There are: smoke, cpu"):
+        settle(experiment, "gpu")
+
+
+def test_assignments():
+    assert assignments(["a=1", " b = x=y "]) == {"a": "1", "b": "x=y"}
+    for wrong in ("a", "=1"):
+        with pytest.raises(InputError, match="--set takes key=value"):
+            assignments([wrong])

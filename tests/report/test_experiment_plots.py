@@ -1,0 +1,28 @@
+"""Figures of experiments: a line for each cell, a panel for each pair, matrices side by side."""
+
+from nearid.experiments.figures import HeatMaps, ScatterMatrix
+from nearid.report.experiment_plots import drawn, training
+
+
+def test_a_line_for_each_cell_and_a_legend_for_each_row(result):
+    lines = training(result, result.experiment.curves[0])["data"]
+    assert len(lines) == 6 and sum(line["showlegend"] for line in lines) == 2
+    assert len({line["line"]["color"] for line in lines}) == 2
+    curve = result.cells[1].data["curves"]["walk"]
+    assert any(line["y"] == curve["y"] for line in lines)
+
+
+def test_a_scatter_matrix_pairs_every_column_with_every_other():
+    made = drawn(ScatterMatrix("t", "c", {"a": [1, 2], "b": [3, 4], "c": [5, 6]}, {"u": [7, 8], "v": [9, 10]}))
+    panels = [(d["x"], d["y"], d["xaxis"], d["yaxis"]) for d in made["data"]]
+    assert panels[0] == ([1, 2], [7, 8], "x", "y") and panels[5] == ([5, 6], [9, 10], "x6", "y6") and len(panels) == 6
+    assert made["layout"]["xaxis4"]["title"]["text"] == "a" and made["layout"]["yaxis4"]["title"]["text"] == "v"
+    assert made["layout"]["xaxis"]["title"]["text"] == "" and made["layout"]["yaxis2"]["title"]["text"] == ""
+
+
+def test_heat_maps_share_a_scale():
+    made = drawn(HeatMaps("t", "c", {"before": [[0.1, 0.2]], "after": [[0.3, 1.0]]}, ["r"], ["c1", "c2"]))
+    assert [d["z"] for d in made["data"]] == [[[0.1, 0.2]], [[0.3, 1.0]]]
+    assert {(d["zmin"], d["zmax"]) for d in made["data"]} == {(0, 1)}
+    assert [d["showscale"] for d in made["data"]] == [False, True]
+    assert [a["text"] for a in made["layout"]["annotations"]] == ["before", "after"]

@@ -1,0 +1,93 @@
+"""Experiments without networks: quick, and able to fail, die and be interrupted."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from nearid.experiments.base import Axes, Column, Experiment, Paper, Preset, Published, Row
+from nearid.experiments.claims import Claim, all_of, at_least, at_most, exceeds
+from nearid.experiments.figures import HeatMaps, ScatterMatrix
+from nearid.experiments.settings import parameter
+
+NASTY = '</script><script>document.title="owned"</script>'
+
+
+@dataclass(frozen=True)
+class Parameters:
+    level: float = parameter(0.5, "the mean")
+    noise: float = parameter(0.01, "its standard deviation")
+    steps: int = parameter(5, "points of the curve")
+    wrong: int = parameter(-1, "a seed that fails")
+    deadly: int = parameter(-1, "a seed that kills its process")
+    high: bool = parameter(True, "whether there is a high row")
+    sizes: tuple[int, ...] = parameter((1, 2), "some sizes")
+    kind: str = parameter("plain", "a word")
+    log: str = parameter("", "a file that is told of every cell")
+
+
+def cell(p, seed, folder):
+    """Random numbers drawn step by step, each kept in the folder; TOY_SECONDS for each step."""
+    if p.log:
+        with open(p.log, "a") as log:
+            log.write(f"{p.level} {seed}\n")
+    if seed == p.wrong:
+        raise ValueError(f"seed {seed} is {NASTY}")
+    if seed == p.deadly:
+        os.kill(os.getpid(), signal.SIGKILL)
+    rng, values = np.random.default_rng(seed), []
+    kept = Path(folder, "values")
+    before = kept.read_text().split() if kept.exists() else []
+    for step in range(p.steps):
+        values.append(p.level + p.noise * rng.normal())
+        if step >= len(before):
+            time.sleep(float(os.environ.get("TOY_SECONDS", "0")))
+            kept.write_text(" ".join(map(repr, values)))
+        else:
+            assert repr(float(values[-1])) == before[step]
+    return {
+        "scores": {"score": float(np.mean(values)), "undefined": float("nan")},
+        "curves": {"walk": {"x": list(range(p.steps)), "y": [float(v) for v in values]}},
+        "views": {"went_on_after": len(before)},
+    }
+
+
+def rows(p):
+    low = Row("low", f"low {NASTY}", published={"score": Published(0.5, verified=True)})
+    high = Row("high", "high", {"level": 0.9}, {"score": Published(0.87, note="read off a figure")})
+    return [low, high] if p.high else [low]
+
+
+def figures(found):
+    points = {NASTY: [0.0, 1.0, 2.0], "b": [1.0, 0.0, 1.0]}
+    return [
+        ScatterMatrix("true against recovered", "thin is good", points, points),
+        HeatMaps(
+            "correlation", NASTY, {"before": [[1, 0.5], [0, 1]], "after": [[1, 0], [0, 1]]}, ["a", "b"], ["c", "d"]
+        ),
+    ]
+
+
+TOY = Experiment(
+    name="toy",
+    paper=Paper("Nobody & Co", f"On Toys {NASTY}", "Nowhere 2020", "https://example.org/toys"),
+    shows="Table 0",
+    about="A sentence.",
+    defaults=Parameters(),
+    presets={"smoke": Preset("no time", 2, {"steps": 2}), "cpu": Preset("a moment", 3)},
+    columns=(Column("score", "score", 2), Column("undefined", "undefined")),
+    rows=rows,
+    cell=cell,
+    claims=(
+        Claim("High is high.", lambda f: at_least(f, "high", "score", 0.8)),
+        Claim("Low is high.", lambda f: at_least(f, "low", "score", 0.8)),
+        Claim("High is above low.", lambda f: exceeds(f, ("high", "score"), ("low", "score"), 0.3)),
+        Claim("Both are small.", lambda f: all_of(at_most(f, "high", "score", 2), at_most(f, "low", "undefined", 1))),
+    ),
+    curves=(Axes("walk", "The walk", "step", "value"),),
+    figures=figures,
+    requires={},
+)
