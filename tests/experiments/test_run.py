@@ -37,8 +37,11 @@ def test_a_second_run_computes_nothing_and_says_the_same(toy, tmp_path, inline):
     provenance = json.loads((tmp_path / "out" / "result.json").read_text())["provenance"]
     assert provenance["command"] == "nearid reproduce toy" and provenance["parameters"]["steps"] == 2
     assert len(provenance["machines"]) == 1
+    # As if killed between keeping a cell and clearing up after it.
+    left = next((tmp_path / "out" / "cells").glob("*.json")).with_suffix(".work")
+    left.mkdir()
     again = reproduce(experiment, tmp_path / "out", preset="smoke", say=said.append)
-    assert ran() == [] and said[-1] == "4 of 4 cells were finished before."
+    assert ran() == [] and said[-1] == "4 of 4 cells were finished before." and not left.exists()
     assert again.cells == first.cells
 
 

@@ -130,6 +130,9 @@ class _Runner:
         found = {cell.name: kept for cell in cells if (kept := self.store.read(cell))}
         missing = [cell for cell in cells if cell.name not in found]
         failures: list[Failed] = []
+        for kept in found.values():
+            # A run may be killed between keeping a cell and this.
+            self._clear(kept.cell)
         if found:
             self.say(f"{len(found)} of {len(cells)} cells were finished before.")
         if missing:
@@ -165,8 +168,11 @@ class _Runner:
         if isinstance(told, Failure):
             return Failed(cell, told)
         kept = self.store.write(cell, told)
-        shutil.rmtree(self.store.work(cell), ignore_errors=True)
+        self._clear(cell)
         return kept
+
+    def _clear(self, cell: Cell) -> None:
+        shutil.rmtree(self.store.work(cell), ignore_errors=True)
 
 
 def _unlike(machines: list[dict[str, str]]) -> list[dict[str, str]]:
