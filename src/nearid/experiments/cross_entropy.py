@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from nearid.models.cross_entropy import CrossEntropy
 
 FAMILIES: dict[str, type[Noise]] = {"laplace": Laplace, "normal": Normal}
+# Parameters of the process; their defaults are those of the paper.
+PROCESS = ("d", "classes", "instances", "kappa", "conditional", "noise", "layers", "draws")
 # Held-out rows and coordinates in the scatter plots.
 SHOWN, SHOWN_COORDINATES = 300, 5
 
@@ -84,7 +86,7 @@ class Parameters:
     @property
     def published(self) -> bool:
         """Whether the process is the paper's, so that its values may stand beside the measured ones."""
-        return (self.d, self.classes, self.instances, self.kappa) == (5, 100, 1000, 10.0)
+        return all(getattr(self, name) == getattr(Parameters, name) for name in PROCESS)
 
 
 def process_of(p: Parameters, rng: np.random.Generator) -> ClusterProcess:

@@ -66,10 +66,10 @@ class Setting:
     free: tuple[float, ...] = ()
 
 
-def shared_settings(p: Parameters) -> dict[str, Setting]:
-    """Settings of both tables without their published values, by key, and those that the text tells of."""
-    few, many, twice, four = p.classes // 10, 10 * p.classes, 2 * p.d, 4 * p.d
-    made = [
+def shared_settings(p: Parameters) -> list[Setting]:
+    """Settings of both tables, and those of which the text tells, without their published values."""
+    few, many, twice, four = max(2, p.classes // 10), 10 * p.classes, 2 * p.d, 4 * p.d
+    return [
         Setting("base", "base", {}),
         Setting("double-d", f"d = {twice}", {"d": twice}),
         Setting("quadruple-d", f"d = {four}", {"d": four}),
@@ -83,7 +83,6 @@ def shared_settings(p: Parameters) -> dict[str, Setting]:
         Setting("few-classes-quadruple-d", f"{few} classes, d = {four}", {"classes": few, "d": four}),
         *(Setting(f"noise-{s}", f"{s}% label noise", {"noise": s / 100}) for s in (20, 50, 80, 100)),
     ]
-    return {setting.key: setting for setting in made}
 
 
 def rows_of(settings: Sequence[Setting], p: Parameters, note: str) -> list[Row]:

@@ -52,7 +52,7 @@ class Parameters(cross_entropy.Parameters):
 def rows(p: Parameters) -> list[Row]:
     """Table 2, the label noise and the classes that are too few of which the text tells."""
     many = p.many_instances
-    base, *others = shared_settings(p).values()
+    base, *others = shared_settings(p)
     settings = [base, Setting("many-instances", f"N = {many:,}", {"instances": many}), *others]
     known = {k: v for k, v in PUBLISHED.items() if k != "many-instances" or many == PUBLISHED_INSTANCES}
     return rows_of(

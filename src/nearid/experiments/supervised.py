@@ -42,7 +42,7 @@ NOTE = "Published: Table 3, taken to be of free W; the protocol at hand does not
 def rows(p: Parameters) -> list[Row]:
     """Table 3, the label noise and the classes that are too few of which the text tells."""
     most = 100 * p.classes
-    settings = list(shared_settings(p).values())
+    settings = shared_settings(p)
     after = next(k for k, s in enumerate(settings) if s.key == "many-classes") + 1
     changes = {"classes": most, "instances": max(most, p.instances)}
     settings.insert(after, Setting("most-classes", f"{most} classes", changes))
