@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.experiments.base import Axes, Column, Paper, Published, Row
+from nearid.experiments.base import Axes, Column, Paper, Preset, Published, Row
 from nearid.experiments.cross_entropy import SHOWN, Parameters
 from nearid.experiments.figures import HeatMaps, ScatterMatrix, Slot
 
@@ -23,6 +23,27 @@ PAPER = Paper(
 )
 # Settings whose figures are drawn: what should work, and the ways in which it does not.
 DRAWN = ("base", "high-kappa", "few-classes-double-d", "noise-100")
+SMOKE = {
+    "d": 3,
+    "classes": 50,
+    "instances": 100,
+    "draws": 50,
+    "widths": (16,),
+    "steps": 10,
+    "batch": 64,
+    "held_out": 400,
+    "looks": 2,
+}
+PROTOCOL = {"widths": (), "steps": 50_000, "batch": 1024, "rate": 1e-3, "schedule": "constant"}
+
+
+def presets(smoke: Mapping[str, Any], paper: Mapping[str, Any]) -> dict[str, Preset]:
+    """The presets, with what an experiment adds to two of them."""
+    return {
+        "smoke": Preset("seconds", 2, {**SMOKE, **smoke}),
+        "cpu": Preset("about 20 minutes on 2 idle cores", 3),
+        "paper": Preset("days on a CPU (estimated)", 5, {**PROTOCOL, **paper}),
+    }
 
 
 def columns(*, instances: bool) -> tuple[Column, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nearid.experiments import cross_entropy
-from nearid.experiments.base import CellData, Experiment, Preset, Row
+from nearid.experiments.base import CellData, Experiment, Row
 from nearid.experiments.claims import Claim, all_of, at_most
 from nearid.experiments.cross_entropy import run
 from nearid.experiments.cross_entropy_claims import NEAR_EQUAL, near_published, robustness
@@ -20,6 +20,7 @@ from nearid.experiments.cross_entropy_table import (
     Setting,
     columns,
     figures,
+    presets,
     rows_of,
     shared_settings,
 )
@@ -72,37 +73,7 @@ DIET = Experiment(
     about="A classifier of instances, trained by cross-entropy, recovers the latents and the class vectors up to a "
     "rotation (normalised W) or a linear map (free W), unless the classes are too few.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset(
-            "seconds",
-            2,
-            {
-                "d": 3,
-                "classes": 50,
-                "instances": 100,
-                "many_instances": 200,
-                "draws": 50,
-                "widths": (16,),
-                "steps": 10,
-                "batch": 64,
-                "held_out": 400,
-                "looks": 2,
-            },
-        ),
-        "cpu": Preset("about 20 minutes on 2 idle cores", 3),
-        "paper": Preset(
-            "days on a CPU (estimated)",
-            5,
-            {
-                "many_instances": PUBLISHED_INSTANCES,
-                "widths": (),
-                "steps": 50_000,
-                "batch": 1024,
-                "rate": 1e-3,
-                "schedule": "constant",
-            },
-        ),
-    },
+    presets=presets(smoke={"many_instances": 200}, paper={"many_instances": PUBLISHED_INSTANCES}),
     columns=columns(instances=True),
     rows=rows,
     cell=cell,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from nearid.experiments.base import CellData, Experiment, Preset, Row
+from nearid.experiments.base import CellData, Experiment, Row
 from nearid.experiments.cross_entropy import Parameters, run
 from nearid.experiments.cross_entropy_claims import near_published, robustness
 from nearid.experiments.cross_entropy_table import (
@@ -19,6 +19,7 @@ from nearid.experiments.cross_entropy_table import (
     Setting,
     columns,
     figures,
+    presets,
     rows_of,
     shared_settings,
 )
@@ -61,29 +62,7 @@ SUPERVISED = Experiment(
     about="A classifier of classes, trained by cross-entropy, recovers the latents up to a rotation (normalised W) or "
     "a linear map (free W), unless the classes are too few.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset(
-            "seconds",
-            2,
-            {
-                "d": 3,
-                "classes": 50,
-                "instances": 100,
-                "draws": 50,
-                "widths": (16,),
-                "steps": 10,
-                "batch": 64,
-                "held_out": 400,
-                "looks": 2,
-            },
-        ),
-        "cpu": Preset("about 20 minutes on 2 idle cores", 3),
-        "paper": Preset(
-            "days on a CPU (estimated)",
-            5,
-            {"widths": (), "steps": 50_000, "batch": 1024, "rate": 1e-3, "schedule": "constant"},
-        ),
-    },
+    presets=presets(smoke={}, paper={}),
     columns=columns(instances=False),
     rows=rows,
     cell=cell,
