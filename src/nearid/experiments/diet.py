@@ -87,13 +87,6 @@ DIET = Experiment(
                 at_most(found, "base-unit", "singular_w", NEAR_EQUAL),
             ),
         ),
-        Claim(
-            "Rows of W of one class become equal (base; the largest distance is at most a tenth of their length).",
-            lambda found: all_of(
-                at_most(found, "base-unit", "within", 0.1),
-                at_most(found, "base-free", "within", 0.1),
-            ),
-        ),
         *robustness(),
     ),
     curves=CURVES,
