@@ -7,6 +7,11 @@ where they are free.
 
 Conditionals that are not vMF are noise about the class vector that is projected to the sphere, of the scale at which
 its mean cosine to the class vector is that of vMF; the paper's own scale is not known here.
+
+The loss above the least possible tells two failures apart: training that has not arrived (large d, high kappa), and a
+theorem that does not apply (too few classes: the loss may be as low as it gets and the latents still not recovered).
+The learning rate of the cpu preset is ten times the protocol's, with cosine decay: in trials of 2000 steps the base row
+of classes stood at R2 82% with a rate of 3e-3, the rows of W still far from their places, and at 98% with 1e-2.
 """
 
 from __future__ import annotations
