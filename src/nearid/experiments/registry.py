@@ -9,7 +9,11 @@ from nearid.errors import InputError
 from nearid.experiments.base import Experiment
 from nearid.experiments.settings import unknown
 
-HOMES = {"radial": "nearid.experiments.radial:RADIAL"}
+HOMES = {
+    "radial": "nearid.experiments.radial:RADIAL",
+    "diet": "nearid.experiments.diet:DIET",
+    "supervised": "nearid.experiments.supervised:SUPERVISED",
+}
 
 
 def experiment(name: str) -> Experiment[Any]:
