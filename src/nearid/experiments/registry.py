@@ -9,7 +9,11 @@ from nearid.errors import InputError
 from nearid.experiments.base import Experiment
 from nearid.experiments.settings import unknown
 
-HOMES = {"radial": "nearid.experiments.radial:RADIAL"}
+HOMES = {
+    "contrastive-sphere": "nearid.experiments.contrastive_sphere:CONTRASTIVE_SPHERE",
+    "contrastive-box": "nearid.experiments.contrastive_box:CONTRASTIVE_BOX",
+    "radial": "nearid.experiments.radial:RADIAL",
+}
 
 
 def experiment(name: str) -> Experiment[Any]:
