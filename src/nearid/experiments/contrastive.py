@@ -6,8 +6,8 @@ supervised baseline is told the latents; the scores of the observations themselv
 
 A loss with distances |a - b|^p / unit^p is the one with temperature unit^p, and its minimisers are those of unit 1 but
 for their scale. The published unit is 1: positives at distances of 0.05 ask for a box of sides near 20, to which
-learnable sides that start at 1 do not grow in a few thousand steps. The unit of the cpu preset was chosen by trials with
-normal positives and squared L2 in a box (n = 4, 1500 to 2000 steps), in which a box that starts too wide leaves
+learnable sides that start at 1 do not grow in a few thousand steps. The unit of the cpu preset was chosen by trials
+with normal positives and squared L2 in a box (n = 4, 1500 to 2000 steps), in which a box that starts too wide leaves
 rotations free for long: MCC 90% with a unit of 0.05, 96% with 0.1 and 99% with 0.2.
 """
 

@@ -32,7 +32,7 @@ def rows(p: Parameters) -> list[Row]:
     return [
         Row(
             "sphere-vmf1",
-            "sphere: vMF(1) -> vMF(1)",
+            f"sphere: vMF({p.kappa:g}) -> vMF(1)",
             published={"r2": Published(99.42), "identity_r2": Published(66.98)},
         ),
         Row("sphere-vmf10", "sphere: vMF(10) -> vMF(1)", {"kappa": 10.0}, {"r2": Published(99.86)}),
