@@ -24,7 +24,7 @@ from nearid.processes.spaces import Box, Unbounded
 
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
-QUICK = changed(Parameters(), {**SMOKE, "steps": 300, "width": 32, "batch": 256, "held_out": 1000})
+QUICK = changed(Parameters(), {**SMOKE, "steps": 300, "width": 32, "batch": 256, "rate": 3e-3, "held_out": 1000})
 
 
 @pytest.fixture(scope="module", autouse=True)

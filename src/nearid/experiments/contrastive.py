@@ -108,7 +108,17 @@ class Parameters:
                 raise InputError(f"The parameter {name} must be {_either(choices)}, not {getattr(self, name)!r}.")
 
 
-SMOKE: dict[str, Any] = {"n": 2, "steps": 20, "width": 16, "batch": 64, "held_out": 200, "looks": 2}
+SMOKE: dict[str, Any] = {
+    "n": 2,
+    "width": 16,
+    "depth": 2,
+    "steps": 60,
+    "batch": 64,
+    "rate": 1e-2,
+    "warmup": 5,
+    "held_out": 200,
+    "looks": 2,
+}
 PUBLISHED_PROTOCOL: dict[str, Any] = {
     "n": 10,
     "unit": 1.0,
