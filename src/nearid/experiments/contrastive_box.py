@@ -70,7 +70,7 @@ CONTRASTIVE_BOX = Experiment(
     defaults=Parameters(space="box", conditional="laplace", output="box", exponent=1.0),
     presets={
         "smoke": Preset("seconds", 2, SMOKE),
-        "cpu": Preset("about 20 minutes on 2 idle cores", 3),
+        "cpu": Preset("about 15 minutes on 2 idle cores (estimated)", 3),
         "paper": Preset("days on a GPU (estimated)", 3, PUBLISHED_PROTOCOL),
     },
     columns=(
