@@ -13,6 +13,8 @@ HOMES = {
     "radial": "nearid.experiments.radial:RADIAL",
     "diet": "nearid.experiments.diet:DIET",
     "supervised": "nearid.experiments.supervised:SUPERVISED",
+    "contrastive-sphere": "nearid.experiments.contrastive_sphere:CONTRASTIVE_SPHERE",
+    "contrastive-box": "nearid.experiments.contrastive_box:CONTRASTIVE_BOX",
 }
 
 

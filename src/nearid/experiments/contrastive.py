@@ -1,0 +1,279 @@
+"""What the contrastive experiments share (Zimmermann et al. 2021): process, objective, training and scores of a cell.
+
+Latents are drawn in a space, a positive about each of them, and both are observed through an invertible mixing. An
+encoder is trained on the observations with InfoNCE alone; its representations are then compared with the latents. The
+supervised baseline is told the latents; the scores of the observations themselves stand in every cell.
+
+A loss with distances |a - b|^p / unit^p is the one with temperature unit^p, and its minimisers are those of unit 1 but
+for their scale. The published unit is 1: positives at distances of 0.05 ask for a box of sides near 20, to which
+learnable sides that start at 1 do not grow in a few thousand steps. The unit of the cpu preset was chosen by trials
+with normal positives and squared L2 in a box (n = 4, 1500 to 2000 steps), in which a box that starts too wide leaves
+rotations free for long: MCC 90% with a unit of 0.05, 96% with 0.1 and 99% with 0.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from nearid.errors import InputError
+from nearid.experiments.base import Axes, CellData, Curve, Paper
+from nearid.experiments.figures import HeatMaps, ScatterMatrix, Slot
+from nearid.experiments.settings import parameter
+from nearid.moments import Floats
+from nearid.processes.mixing import draw_mixing
+from nearid.processes.noise import GeneralisedNormal, Laplace, Noise, Normal
+from nearid.processes.pairs import PairProcess
+from nearid.processes.spaces import Box, Sphere, Unbounded
+from nearid.processes.vmf import VonMisesFisher
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from nearid.experiments.result import Result
+    from nearid.models.contrastive import Contrastive
+    from nearid.models.options import Training
+    from nearid.models.regression import Regression
+
+PAPER = Paper(
+    "Zimmermann, Sharma, Schneider, Bethge and Brendel",
+    "Contrastive Learning Inverts the Data Generating Process",
+    "ICML 2021",
+    "https://arxiv.org/abs/2102.08850",
+)
+CURVES = (
+    Axes("r2", "R2 during training", "steps", "R2 (%), held out"),
+    Axes("mcc", "MCC during training", "steps", "MCC (%), held out"),
+    Axes("loss", "Loss during training", "steps", "loss of the objective"),
+)
+
+SPACES = {"sphere": Sphere, "box": Box, "unbounded": Unbounded}
+NOISES = ("laplace", "normal", "generalised normal")
+# Shape of the generalised normal noise.
+BETA = 3.0
+# Layers of the mixing, and the slope of its LeakyReLU.
+LAYERS, SLOPE = 3, 0.2
+# Steps between records: a run that is killed loses little.
+RECORD = 50
+# Held-out rows and coordinates in the figures.
+SHOWN, PANELS = 300, 5
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of the contrastive experiments; rows of the tables set those of process and objective."""
+
+    n: int = parameter(4, "latents, as many as observed and recovered coordinates")
+    space: str = parameter("sphere", "where latents live: sphere, box ([0, 1]^n) or unbounded")
+    marginal: str = parameter("uniform", "law of the latents: uniform, laplace, normal or generalised normal")
+    marginal_scale: float = parameter(1.0, "scale of a marginal that is not uniform")
+    conditional: str = parameter("vmf", "law of positives: vmf, laplace, normal or generalised normal")
+    kappa: float = parameter(1.0, "concentration of a vMF conditional")
+    scale: float = parameter(0.05, "scale of any other conditional")
+    objective: str = parameter("contrastive", "contrastive, or supervised: regression onto the latents")
+    output: str = parameter("sphere", "where representations live: sphere, scaled sphere, box or unbounded")
+    exponent: float = parameter(0.0, "p of the distance L_p^p in the loss; 0 for the dot product")
+    unit: float = parameter(0.2, "length that distances are measured in: the temperature is unit^p")
+    width: int = parameter(128, "units of each hidden layer; 0 for the published widths (10n, four of 50n, 10n)")
+    depth: int = parameter(4, "hidden layers; without meaning for the published widths")
+    residual: bool = parameter(True, "whether hidden layers add to their inputs")
+    standardise: bool = parameter(True, "whether observations are brought to mean 0 and variance 1")
+    steps: int = parameter(3000, "steps of Adam")
+    batch: int = parameter(512, "fresh pairs in each step")
+    rate: float = parameter(3e-3, "learning rate")
+    schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
+    warmup: int = parameter(100, "steps over which the learning rate rises")
+    held_out: int = parameter(4000, "fresh rows for the scores, by five folds")
+    looks: int = parameter(20, "times that the scores are taken during training")
+    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
+
+    def __post_init__(self) -> None:
+        least = {"n": 2, "width": 0, "depth": 1, "steps": 1, "batch": 2, "held_out": 50, "looks": 1}
+        for name, bound in least.items():
+            if getattr(self, name) < bound:
+                raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(self, name)}.")
+        if self.unit <= 0:
+            raise InputError(f"The parameter unit must be positive, not {self.unit}.")
+        known = {
+            "space": tuple(SPACES),
+            "marginal": ("uniform", *NOISES),
+            "conditional": ("vmf", *NOISES),
+            "objective": ("contrastive", "supervised"),
+        }
+        for name, choices in known.items():
+            if getattr(self, name) not in choices:
+                raise InputError(f"The parameter {name} must be {_either(choices)}, not {getattr(self, name)!r}.")
+
+
+SMOKE: dict[str, Any] = {
+    "n": 2,
+    "width": 16,
+    "depth": 2,
+    "steps": 60,
+    "batch": 64,
+    "rate": 1e-2,
+    "warmup": 5,
+    "held_out": 200,
+    "looks": 2,
+}
+PUBLISHED_PROTOCOL: dict[str, Any] = {
+    "n": 10,
+    "unit": 1.0,
+    "width": 0,
+    "residual": False,
+    "standardise": False,
+    "steps": 300_000,
+    "batch": 6144,
+    "rate": 1e-4,
+    "schedule": "constant",
+    "warmup": 0,
+    "device": "auto",
+}
+
+
+def cell(p: Parameters, seed: int, folder: Path) -> CellData:
+    """Train an encoder on a process of its own and compare its representations with the latents.
+
+    Rows of a table share the mixing, and all else that chance decides, at a seed.
+    """
+    import torch
+
+    from nearid.models.trainer import seeded, train
+
+    mixing, held, start, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(4))
+    generating = process(p, np.random.default_rng(mixing))
+    z = generating.sample(p.held_out, np.random.default_rng(held))
+    x = generating.observe(z, np.float32)
+    with seeded(start):
+        model = objective(p)
+
+    def batches(rng: np.random.Generator) -> tuple[Floats, Floats]:
+        latents, positives = generating.pairs(p.batch, rng)
+        observed = generating.observe(latents, np.float32)
+        return observed, latents if p.objective == "supervised" else generating.observe(positives, np.float32)
+
+    def recovered(trained: nn.Module) -> Floats:
+        assert isinstance(trained, type(model))
+        device = next(trained.parameters()).device
+        with torch.no_grad():
+            return np.asarray(trained.encode(torch.as_tensor(x, device=device)).cpu().double().numpy())
+
+    done = train(model, batches, options(p, order), folder=folder, score=lambda m: scores(recovered(m), z))
+    found = recovered(model)
+    observed = {f"identity_{name}": value for name, value in scores(x, z).items()}
+    reference = {f"{name}_in_sample": value for name, value in scores(found, z, folds=1).items()}
+    looks = [r for r in done.records if "r2" in r]
+    steps = [float(r["step"]) for r in looks]
+    curves: dict[str, Curve] = {key: {"x": steps, "y": [r[key] for r in looks]} for key in ("r2", "mcc", "loss")}
+    return {"scores": scores(found, z) | reference | observed, "curves": curves, "views": views(x, found, z)}
+
+
+def process(p: Parameters, rng: np.random.Generator) -> PairProcess:
+    """The process of the parameters, with a mixing drawn by the condition-number rule."""
+    marginal: Literal["uniform"] | Noise = "uniform"
+    if p.marginal != "uniform":
+        marginal = _noise(p.marginal, p.marginal_scale)
+    conditional = VonMisesFisher(p.kappa) if p.conditional == "vmf" else _noise(p.conditional, p.scale)
+    return PairProcess(SPACES[p.space](p.n), marginal, conditional, draw_mixing(p.n, LAYERS, rng, slope=SLOPE))
+
+
+def objective(p: Parameters) -> Contrastive | Regression:
+    """An encoder that is not trained yet, with its loss."""
+    from nearid.models.contrastive import Contrastive
+    from nearid.models.encoders import mlp
+    from nearid.models.regression import Regression
+
+    widths = [p.width] * p.depth if p.width else None
+    encoder = mlp(p.n, p.n, widths, residual=p.residual, standardise=p.standardise)
+    if p.objective == "supervised":
+        return Regression(encoder, p.n, space=p.output)
+    # To the power 0, that of the dot product, the temperature is 1.
+    return Contrastive(encoder, p.n, space=p.output, p=p.exponent or None, temperature=p.unit**p.exponent)
+
+
+def options(p: Parameters, seed: int) -> Training:
+    """How the encoder is trained."""
+    from nearid.models.options import Training
+
+    every = min(RECORD, max(1, p.steps // p.looks))
+    return Training(
+        p.steps,
+        p.rate,
+        schedule=p.schedule,
+        warmup=p.warmup,
+        seed=seed,
+        device=p.device,
+        log_every=every,
+        score_every=max(1, p.steps // p.looks // every) * every,
+    )
+
+
+def scores(recovered: Floats, z: Floats, folds: int = 5) -> dict[str, float]:
+    """R2 and MCC in percent; held out, or in sample with one fold."""
+    from nearid.measures.mcc import mcc
+    from nearid.measures.r2 import r2
+
+    return {"r2": 100 * r2(recovered, z, folds=folds).value, "mcc": 100 * mcc(recovered, z, folds=folds).value}
+
+
+def views(x: Floats, recovered: Floats, z: Floats) -> dict[str, Any]:
+    """Latents, the representations matched to them, and correlations before and after."""
+    from nearid.measures.mcc import mcc
+
+    matched = recovered[:, mcc(recovered, z, folds=1).matched]
+    design = np.column_stack([recovered, np.ones(len(recovered))])
+    mapped = design @ np.linalg.lstsq(design, z, rcond=None)[0]
+
+    def correlation(u: Floats) -> list[list[float]]:
+        found: list[list[float]] = mcc(u, z, folds=1).matrix.round(4).tolist()
+        return found
+
+    return {
+        "true": z[:SHOWN, :PANELS].round(4).tolist(),
+        "recovered": matched[:SHOWN, :PANELS].round(4).tolist(),
+        "observed": correlation(x),
+        "matched": correlation(matched),
+        "mapped": correlation(mapped),
+    }
+
+
+def figures(found: Result) -> list[Slot]:
+    """The first seed of each row: latents against representations, and correlations before and after."""
+    slots: list[Slot] = []
+    for row in found.rows:
+        for finished in found.of_row(row.key)[:1]:
+            v = finished.data["views"]
+            true, recovered = np.asarray(v["true"]), np.asarray(v["recovered"])
+            latents = [f"latent {k + 1}" for k in range(len(v["matched"]))]
+            slots += [
+                ScatterMatrix(
+                    f"{row.title}: true against recovered",
+                    f"{len(true)} held-out rows: latents (across) and the representations matched to them (down). Thin "
+                    "lines on the diagonal and nothing but clouds beside it mean recovery latent by latent; where all "
+                    "panels are clouds, what is left may still be a linear map.",
+                    {f"true {k + 1}": column.tolist() for k, column in enumerate(true.T)},
+                    {f"recovered {k + 1}": column.tolist() for k, column in enumerate(recovered.T)},
+                ),
+                HeatMaps(
+                    f"{row.title}: correlation with the latents",
+                    "Absolute correlation of coordinates (rows) with latents (columns): of the observations, of the "
+                    "representations in the order of their latents, and of the representations after a linear map.",
+                    {"observed": v["observed"], "recovered": v["matched"], "and mapped linearly": v["mapped"]},
+                    [f"coordinate {k + 1}" for k in range(len(latents))],
+                    latents,
+                ),
+            ]
+    return slots
+
+
+def _noise(name: str, scale: float) -> Noise:
+    if name == "generalised normal":
+        return GeneralisedNormal(scale, BETA)
+    return Laplace(scale) if name == "laplace" else Normal(scale)
+
+
+def _either(choices: tuple[str, ...]) -> str:
+    return f"{', '.join(choices[:-1])} or {choices[-1]}"
