@@ -7,7 +7,7 @@ import pytest
 
 import nearid
 from nearid import InputError, score
-from nearid.measures.declarations import DECLARATIONS
+from nearid.measures.declarations import DECLARATIONS, load
 from nearid.measures.mcc import mcc
 
 QUICK = ("mcc", "r2")
@@ -32,8 +32,8 @@ def test_permuted_rescaled_flipped_factors_are_recovered_up_to_a_permutation(rng
 
 def test_a_rotation_keeps_r2_and_lowers_the_rest_as_theory_says(rng):
     u, angle = sources(rng, 4000, 2), np.pi / 6
-    turned = u @ np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    found = score(turned, u, measures="mcc,r2,mig,infomec")
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    found = score(u @ turn, u, measures="mcc,r2,mig,infomec")
     straight = score(u, u, measures="mig,infomec")
     assert found.measures["r2"].value == pytest.approx(1)
     assert found.measures["r2"].parts["orthogonality_error"].value == pytest.approx(0, abs=0.03)
@@ -42,6 +42,10 @@ def test_a_rotation_keeps_r2_and_lowers_the_rest_as_theory_says(rng):
     assert found.measures["mcc"].overall.low < np.cos(angle) < found.measures["mcc"].overall.high
     for name in ("mig", "infomec"):
         assert found.measures[name].value < straight.measures[name].value - 0.3
+        # What such a rotation leaves, by a simulation with other and more rows.
+        other = sources(np.random.default_rng(99), 16_000, 2)
+        simulated = load(name)(other @ turn, other).value
+        assert found.measures[name].value == pytest.approx(simulated, abs=0.03)
     assert found.verdict.group == "rigid"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -69,14 +68,7 @@ def compare(
         engine=engine_of(engine, scheduler),
         progress=True,
     )
-    if report is not None:
-        found.save_report(report)
-    if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
-    else:
-        from nearid.cli.show import show
-        from nearid.report.tables import render
+    from nearid.cli.show import deliver
+    from nearid.report.tables import render
 
-        show(lambda width: render(found, width))
-    if report is not None:
-        typer.echo(f"Report written to {report}", err=True)
+    deliver(found, render, as_json, report)

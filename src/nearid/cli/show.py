@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import typer
 from rich.console import Console, RenderableType
 
 
@@ -13,3 +17,15 @@ def show(draw: Callable[[int], RenderableType]) -> None:
     """Print what is drawn for the terminal's width; into a pipe or file 140 columns, or what COLUMNS says."""
     console = Console() if sys.stdout.isatty() else Console(width=int(os.environ.get("COLUMNS", "140")))
     console.print(draw(console.width))
+
+
+def deliver(found: Any, render: Callable[[Any, int], RenderableType], as_json: bool, report: Path | None) -> None:
+    """Write the report that was asked for, then print a result as JSON or as a table."""
+    if report is not None:
+        found.save_report(report)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+    else:
+        show(lambda width: render(found, width))
+    if report is not None:
+        typer.echo(f"Report written to {report}", err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -50,17 +50,6 @@ class Request:
     max_rows: int
     drop_nonfinite: bool
     seed: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, for the provenance."""
-        return {
-            "measures": list(self.measures),
-            "folds": self.folds,
-            "permutations": self.permutations,
-            "max_rows": self.max_rows,
-            "drop_nonfinite": self.drop_nonfinite,
-            "seed": self.seed,
-        }
 
 
 def score(
@@ -237,7 +226,7 @@ def _score(
             "nearid": __version__,
             "numpy": np.__version__,
             "python": platform.python_version(),
-            "options": r.to_dict(),
+            "options": asdict(r),
             "rows_in_memory": len(x),
             "inputs": [
                 {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -43,7 +44,7 @@ class Factors:
         """Names of the factors."""
         return tuple(factor.name for factor in self.items)
 
-    @property
+    @cached_property
     def rows(self) -> Rows:
         """What regressions aim at, all factors side by side."""
         return MemoryRows(self.name, np.hstack([factor.columns for factor in self.items]), self.ids)

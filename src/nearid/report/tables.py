@@ -122,6 +122,7 @@ def _similarity(c: Comparison) -> Text:
 
 
 def warned(messages: Iterable[str]) -> list[Text]:
+    """Cautions, a line each."""
     return [Text(f"! {m}", style="yellow") for m in messages]
 
 
