@@ -5,7 +5,7 @@ import os
 import pytest
 
 from nearid.errors import InputError
-from nearid.files import check_target, replacing, replacing_folder, write_text
+from nearid.files import alone_in, check_target, replacing, replacing_folder, write_text
 
 
 def test_writes_and_replaces_and_leaves_nothing_else(tmp_path):
@@ -77,3 +77,11 @@ def test_a_folder_that_cannot_be_renamed_keeps_the_old_one(tmp_path, monkeypatch
     with pytest.raises(InputError, match="Device or resource busy"), replacing_folder(tmp_path / "box") as folder:
         (folder / "new").write_text("new")
     assert os.listdir(tmp_path) == ["box"] and os.listdir(tmp_path / "box") == ["old"]
+
+
+def test_one_process_at_a_time_in_a_folder(tmp_path):
+    with alone_in(tmp_path), pytest.raises(InputError, match="Another process is at work"), alone_in(tmp_path):
+        pass
+    with alone_in(tmp_path):
+        pass
+    assert os.listdir(tmp_path) == []

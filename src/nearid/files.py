@@ -63,6 +63,27 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
+def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Refuse a folder in which another process is at work, where the system has locks."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"Another process is at work in {folder}; wait for its end, or name another folder."
+            ) from None
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
 def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary folder beside `path`; synced and renamed at the end, removed after a failure.
 

@@ -121,6 +121,7 @@ def test_ctrl_c_keeps_finished_cells_and_the_same_command_goes_on(start, reprodu
         (["radial", "--set", "steps"], "--set takes key=value"),
         (["radial", "--set", "steps=many"], "The parameter steps is a whole number (4000 by default)"),
         (["radial", "--set", "classes=1"], "must be at least 2, not 1"),
+        (["radial", "--row", "controls"], "Did you mean control"),
         (["radial", "--seeds", "0"], "Invalid value for '--seeds'"),
         (["all", "--set", "nothing=1"], "no parameter of radial named 'nothing'"),
         (["radial", "--scheduler", "tcp://127.0.0.1:1"], "needs --engine dask"),

@@ -60,6 +60,17 @@ def test_stale_cells_are_not_taken_up_and_others_stay(toy, tmp_path, inline):
     assert run(experiment).cells == first.cells and ran() == []
 
 
+def test_some_rows_alone(toy, tmp_path, inline):
+    experiment, ran = toy
+    found = reproduce(experiment, tmp_path / "out", preset="smoke", rows=["high"])
+    assert ran() == ["0.9 0", "0.9 1"] and [row.key for row in found.rows] == ["high"]
+    assert [row["row"] for row in told(tmp_path / "out")["table"]] == ["high"]
+    assert "not testable here" in {str(outcome.status) for _, outcome in found.outcomes}
+    # The others are added to what is there.
+    reproduce(experiment, tmp_path / "out", preset="smoke")
+    assert ran() == ["0.5 0", "0.5 1"]
+
+
 def test_a_damaged_cell_is_run_again(toy, tmp_path, inline):
     experiment, ran = toy
     reproduce(experiment, tmp_path / "out", preset="smoke")
@@ -143,6 +154,7 @@ def test_killed_and_resumed_equals_undisturbed(tmp_path, inline):
         ("note.txt/out", {}, "note.txt is a file"),
         ("out", {"seeds": 0}, "At least one seed"),
         ("out", {"engine": "spark"}, "The engine must be"),
+        ("out", {"rows": ["hihg"]}, "There is no row of toy named 'hihg'. Did you mean high?"),
     ],
 )
 def test_what_cannot_be_run_gets_a_sentence(toy, tmp_path, folder, options, words):

@@ -1,5 +1,6 @@
 """Encoders have the shapes of the papers."""
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
@@ -36,11 +37,19 @@ def test_residual_layers_stand_where_widths_agree():
     torch.testing.assert_close(Residual(layer)(x), x + layer(x))
 
 
-def test_standardised_inputs():
-    first = mlp(3, 2, [4], standardise=True)[0]
-    x = torch.randn(500, 3) * 7 + 3
-    torch.testing.assert_close(first(x).std(dim=0, correction=0), torch.ones(3), rtol=1e-4, atol=0)
-    assert not list(first.parameters())
+def test_whitened_inputs():
+    rows = (np.random.default_rng(0).normal(size=(500, 3)) @ [[7, 1, 0], [0, 2, 1], [0, 0, 0.1]] + 3).astype(np.float32)
+    first = mlp(3, 2, [4], whiten=rows)[0]
+    found = first(torch.as_tensor(rows))
+    torch.testing.assert_close(torch.cov(found.T), torch.eye(3), rtol=0, atol=1e-2)
+    torch.testing.assert_close(found.mean(dim=0), torch.zeros(3), rtol=0, atol=1e-3)
+    assert not list(first.parameters()) and len(first.state_dict()) == 2
+
+
+def test_activations():
+    assert len(kinds(mlp(3, 2, [4, 4], activation="gelu"), torch.nn.GELU)) == 2
+    with pytest.raises(InputError, match="There is no activation 'relu'; choose one of leaky_relu, gelu"):
+        mlp(3, 2, [4], activation="relu")
 
 
 def test_widths_must_be_positive():

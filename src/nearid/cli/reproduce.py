@@ -27,6 +27,9 @@ def reproduce(
     ] = None,
     preset: Annotated[str, typer.Option(help="smoke (seconds), cpu, or paper (the published protocol).")] = "cpu",
     seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each row [those of the preset].")] = None,
+    rows: Annotated[
+        list[str] | None, typer.Option("--row", metavar="KEY", help="Run this row alone; may be repeated [all].")
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a parameter; may be repeated.")
     ] = None,
@@ -46,6 +49,7 @@ def reproduce(
     from rich.console import Group
 
     from nearid.cli.show import show as display
+    from nearid.experiments.cells import rows_of
     from nearid.experiments.registry import experiment, experiments
     from nearid.experiments.settings import assignments, described, settle
     from nearid.report.experiment_table import render, render_list, render_parameters
@@ -57,11 +61,21 @@ def reproduce(
     changes = assignments(settings or [])
     # All are checked before the first begins.
     parameters = [settle(e, preset, changes) for e in chosen]
+    tables = [rows_of(e, p, rows or ()) for e, p in zip(chosen, parameters, strict=True)]
     if show:
-        parts = [render_parameters(e, preset, described(p)) for e, p in zip(chosen, parameters, strict=True)]
+        parts = [
+            render_parameters(e, preset, described(p), table)
+            for e, p, table in zip(chosen, parameters, tables, strict=True)
+        ]
         display(lambda width: Group(*parts))
         return
-    options = {"preset": preset, "seeds": seeds, "changes": changes, "engine": engine_of(engine, scheduler)}
+    options = {
+        "preset": preset,
+        "seeds": seeds,
+        "rows": rows or (),
+        "changes": changes,
+        "engine": engine_of(engine, scheduler),
+    }
     found = []
     for e in chosen:
         found.append(_run(e, out / e.name, options))

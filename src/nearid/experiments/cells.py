@@ -16,8 +16,9 @@ from threading import Lock
 from typing import Any
 
 from nearid import __version__
+from nearid.errors import InputError
 from nearid.experiments.base import CellData, Experiment, Row
-from nearid.experiments.settings import as_dict, changed
+from nearid.experiments.settings import as_dict, changed, unknown
 from nearid.files import write_text
 from nearid.identifiability.result import finite
 
@@ -78,9 +79,20 @@ class Task:
     modules: tuple[str, ...]
 
 
-def cells_of(experiment: Experiment[Any], parameters: Any, seeds: Sequence[int]) -> list[Cell]:
-    """All cells, the whole table at the first seed before the next seed."""
-    rows = experiment.rows(parameters)
+def rows_of(experiment: Experiment[Any], parameters: Any, only: Sequence[str] = ()) -> list[Row]:
+    """The rows with these keys in the order of the table; all where none is named."""
+    there = {row.key: row for row in experiment.rows(parameters)}
+    for key in only:
+        if key not in there:
+            raise InputError(unknown(f"row of {experiment.name}", key, there))
+    return [row for key, row in there.items() if not only or key in only]
+
+
+def cells_of(
+    experiment: Experiment[Any], parameters: Any, seeds: Sequence[int], only: Sequence[str] = ()
+) -> list[Cell]:
+    """All cells, the whole table (or some rows of it, by their keys) at the first seed before the next seed."""
+    rows = rows_of(experiment, parameters, only)
     return [Cell(experiment, row, changed(parameters, row.changes), seed) for seed in seeds for row in rows]
 
 

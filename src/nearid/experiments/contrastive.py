@@ -54,8 +54,10 @@ SPACES = {"sphere": Sphere, "box": Box, "unbounded": Unbounded}
 NOISES = ("laplace", "normal", "generalised normal")
 # Shape of the generalised normal noise.
 BETA = 3.0
-# Layers of the mixing, and the slope of its LeakyReLU.
-LAYERS, SLOPE = 3, 0.2
+# Slope of the mixing's LeakyReLU.
+SLOPE = 0.2
+# Rows of which the covariance is brought to the identity.
+WHITENED = 20_000
 # Steps between records: a run that is killed loses little.
 RECORD = 50
 # Held-out rows and coordinates in the figures.
@@ -77,13 +79,16 @@ class Parameters:
     output: str = parameter("sphere", "where representations live: sphere, scaled sphere, box or unbounded")
     exponent: float = parameter(0.0, "p of the distance L_p^p in the loss; 0 for the dot product")
     unit: float = parameter(0.2, "length that distances are measured in: the temperature is unit^p")
-    width: int = parameter(128, "units of each hidden layer; 0 for the published widths (10n, four of 50n, 10n)")
-    depth: int = parameter(4, "hidden layers; without meaning for the published widths")
+    layers: int = parameter(3, "layers of the mixing; with 0 the latents themselves are observed")
+    width: int = parameter(64, "units of each hidden layer; 0 for the published widths (10n, four of 50n, 10n)")
+    depth: int = parameter(3, "hidden layers; without meaning for the published widths")
+    activation: str = parameter("gelu", "of hidden units: gelu or leaky_relu")
     residual: bool = parameter(True, "whether hidden layers add to their inputs")
-    standardise: bool = parameter(True, "whether observations are brought to mean 0 and variance 1")
-    steps: int = parameter(3000, "steps of Adam")
-    batch: int = parameter(512, "fresh pairs in each step")
-    rate: float = parameter(3e-3, "learning rate")
+    whiten: bool = parameter(True, "whether the covariance of the observations is first brought to the identity")
+    optimiser: str = parameter("muon", "muon or adam")
+    steps: int = parameter(3000, "steps of the optimiser")
+    batch: int = parameter(1024, "fresh pairs in each step")
+    rate: float = parameter(2e-3, "learning rate")
     schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
     warmup: int = parameter(100, "steps over which the learning rate rises")
     held_out: int = parameter(4000, "fresh rows for the scores, by five folds")
@@ -91,7 +96,7 @@ class Parameters:
     device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
 
     def __post_init__(self) -> None:
-        least = {"n": 2, "width": 0, "depth": 1, "steps": 1, "batch": 2, "held_out": 50, "looks": 1}
+        least = {"n": 2, "layers": 0, "width": 0, "depth": 1, "steps": 1, "batch": 2, "held_out": 50, "looks": 1}
         for name, bound in least.items():
             if getattr(self, name) < bound:
                 raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(self, name)}.")
@@ -123,8 +128,10 @@ PUBLISHED_PROTOCOL: dict[str, Any] = {
     "n": 10,
     "unit": 1.0,
     "width": 0,
+    "activation": "leaky_relu",
     "residual": False,
-    "standardise": False,
+    "whiten": False,
+    "optimiser": "adam",
     "steps": 300_000,
     "batch": 6144,
     "rate": 1e-4,
@@ -143,12 +150,13 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
     from nearid.models.trainer import seeded, train
 
-    mixing, held, start, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(4))
+    mixing, held, start, order, whitened = (int(s) for s in np.random.SeedSequence(seed).generate_state(5))
     generating = process(p, np.random.default_rng(mixing))
     z = generating.sample(p.held_out, np.random.default_rng(held))
     x = generating.observe(z, np.float32)
+    sample = generating.observe(generating.sample(WHITENED, np.random.default_rng(whitened))) if p.whiten else None
     with seeded(start):
-        model = objective(p)
+        model = objective(p, sample)
 
     def batches(rng: np.random.Generator) -> tuple[Floats, Floats]:
         latents, positives = generating.pairs(p.batch, rng)
@@ -177,17 +185,18 @@ def process(p: Parameters, rng: np.random.Generator) -> PairProcess:
     if p.marginal != "uniform":
         marginal = _noise(p.marginal, p.marginal_scale)
     conditional = VonMisesFisher(p.kappa) if p.conditional == "vmf" else _noise(p.conditional, p.scale)
-    return PairProcess(SPACES[p.space](p.n), marginal, conditional, draw_mixing(p.n, LAYERS, rng, slope=SLOPE))
+    mixing = draw_mixing(p.n, p.layers, rng, slope=SLOPE) if p.layers else None
+    return PairProcess(SPACES[p.space](p.n), marginal, conditional, mixing)
 
 
-def objective(p: Parameters) -> Contrastive | Regression:
-    """An encoder that is not trained yet, with its loss."""
+def objective(p: Parameters, sample: Floats | None = None) -> Contrastive | Regression:
+    """An encoder that is not trained yet, with its loss; it whitens observations like those of the sample."""
     from nearid.models.contrastive import Contrastive
     from nearid.models.encoders import mlp
     from nearid.models.regression import Regression
 
     widths = [p.width] * p.depth if p.width else None
-    encoder = mlp(p.n, p.n, widths, residual=p.residual, standardise=p.standardise)
+    encoder = mlp(p.n, p.n, widths, residual=p.residual, activation=p.activation, whiten=sample)
     if p.objective == "supervised":
         return Regression(encoder, p.n, space=p.output)
     # To the power 0, that of the dot product, the temperature is 1.
@@ -202,6 +211,7 @@ def options(p: Parameters, seed: int) -> Training:
     return Training(
         p.steps,
         p.rate,
+        optimiser=p.optimiser,
         schedule=p.schedule,
         warmup=p.warmup,
         seed=seed,

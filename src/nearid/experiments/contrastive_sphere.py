@@ -68,6 +68,21 @@ def rows(p: Parameters) -> list[Row]:
             {**wide, "marginal": "normal"},
             {"r2": Published(98.76)},
         ),
+        Row(
+            "sphere-normal-marginal-observed",
+            "sphere, normal marginal: Laplace -> vMF(1), latents observed",
+            {"marginal": "normal", "conditional": "laplace", "layers": 0},
+        ),
+        Row(
+            "unbounded-laplace-observed",
+            "R^n, Laplace marginal: normal(1) -> normal, latents observed",
+            {**wide, "marginal": "laplace", "layers": 0},
+        ),
+        Row(
+            "unbounded-normal-observed",
+            "R^n, normal marginal: normal(1) -> normal, latents observed",
+            {**wide, "marginal": "normal", "layers": 0},
+        ),
         Row("supervised-sphere", "sphere: supervised", told, {"r2": Published(99.71)}),
         Row("supervised-box", "box: supervised", {**box, **told, "conditional": "normal"}),
         Row("supervised-unbounded", "R^n, normal marginal: supervised", {**wide, **told, "marginal": "normal"}),

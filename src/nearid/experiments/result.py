@@ -11,7 +11,7 @@ from typing import Any
 
 from nearid.engines.base import Failure
 from nearid.experiments.base import Curve, Experiment, Row
-from nearid.experiments.cells import Cell, Finished
+from nearid.experiments.cells import Cell, Finished, rows_of
 from nearid.experiments.claims import Claim, Outcome
 from nearid.experiments.estimate import Estimate
 from nearid.experiments.settings import as_dict
@@ -43,6 +43,8 @@ class Result:
     failures : sequence of Failed
     provenance : dict
         What made it: command, versions, machines, seconds.
+    only : sequence of str
+        Keys of the rows that were run; none stands for all.
     """
 
     experiment: Experiment[Any]
@@ -52,11 +54,12 @@ class Result:
     cells: Sequence[Finished]
     failures: Sequence[Failed]
     provenance: dict[str, Any]
+    only: Sequence[str] = ()
 
     @cached_property
     def rows(self) -> list[Row]:
-        """Rows of the table."""
-        return list(self.experiment.rows(self.parameters))
+        """Rows of the table, as far as they were run."""
+        return rows_of(self.experiment, self.parameters, self.only)
 
     def of_row(self, row: str) -> list[Finished]:
         """Finished cells of a row by its key, in the order of their seeds."""
@@ -78,7 +81,7 @@ class Result:
 
     def label(self, row: str, column: str) -> str:
         """A score in words."""
-        titles = {r.key: r.title for r in self.rows}
+        titles = {r.key: r.title for r in self.experiment.rows(self.parameters)}
         score = next(c.title for c in self.experiment.columns if c.key == column)
         return f"{score} of {titles.get(row, row)!r}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from nearid.experiments.base import Experiment
 from nearid.experiments.cells import Cell, Finished, Store, Task, cells_of, run_cell
 from nearid.experiments.result import Failed, Result
 from nearid.experiments.settings import as_dict, preset_of, settle
-from nearid.files import check_parent
+from nearid.files import alone_in, check_parent
 
 CELLS = "cells"
 
@@ -31,6 +31,7 @@ def reproduce(
     *,
     preset: str = "cpu",
     seeds: int | None = None,
+    rows: Sequence[str] = (),
     changes: Mapping[str, Any] | None = None,
     engine: str | None = None,
     command: str = "",
@@ -48,6 +49,8 @@ def reproduce(
     preset : str
     seeds : int, optional
         Seeds 0, 1, ... of each row; those of the preset by default.
+    rows : sequence of str
+        Keys of the rows to run; all by default. Claims that need others are then not testable.
     changes : mapping, optional
         Parameters to set, as values or as text.
     engine : str, optional
@@ -63,10 +66,11 @@ def reproduce(
     if wanted < 1:
         raise InputError(f"At least one seed is needed, not {wanted}.")
     require(experiment)
+    cells = cells_of(experiment, parameters, range(wanted), rows)
     store = make_store(folder)
-    cells = cells_of(experiment, parameters, range(wanted))
     began, started = time.perf_counter(), datetime.now(UTC)
-    finished, failures = _Runner(store, say).run(cells, engine)
+    with alone_in(folder):
+        finished, failures = _Runner(store, say).run(cells, engine)
     result = Result(
         experiment,
         preset,
@@ -87,6 +91,7 @@ def reproduce(
             "cell_seconds": round(sum(f.seconds for f in finished), 1),
             "machines": _unlike([f.machine for f in finished]),
         },
+        rows,
     )
     result.save(folder)
     return result

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
+import torch
 from torch import Tensor, nn
 
 from nearid.errors import InputError
+from nearid.moments import Floats, Moments
+from nearid.unmix.whiten import fit_whitener
 
-SLOPE = 0.01
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"leaky_relu": partial(nn.LeakyReLU, 0.01), "gelu": nn.GELU}
 
 
 def published_widths(n: int) -> tuple[int, ...]:
@@ -23,9 +27,10 @@ def mlp(
     *,
     batch_norm: bool = False,
     residual: bool = False,
-    standardise: bool = False,
+    activation: str = "leaky_relu",
+    whiten: Floats | None = None,
 ) -> nn.Sequential:
-    """A multilayer perceptron with LeakyReLU(0.01).
+    """A multilayer perceptron.
 
     Parameters
     ----------
@@ -34,11 +39,13 @@ def mlp(
     widths : sequence of int, optional
         Hidden widths; those of the papers for `inputs` where not given.
     batch_norm : bool
-        Normalise before every LeakyReLU, as the cross-entropy paper does and the contrastive one does not.
+        Normalise before every activation, as the cross-entropy paper does and the contrastive one does not.
     residual : bool
         Add the input of a hidden layer to its output where both have the same width.
-    standardise : bool
-        Bring inputs to mean 0 and variance 1 with running statistics that have no parameters.
+    activation : {"leaky_relu", "gelu"}
+        leaky_relu has a slope of 0.01, as in both papers.
+    whiten : ndarray of shape (rows, inputs), optional
+        Rows like the inputs: the first layer, which is not trained, brings their covariance to the identity.
     """
     hidden = published_widths(inputs) if widths is None else tuple(widths)
     if min((inputs, outputs, *hidden)) < 1:
@@ -46,11 +53,13 @@ def mlp(
             f"An encoder from {inputs} to {outputs} with hidden widths {list(hidden)} cannot be: "
             "every width must be at least 1."
         )
-    layers: list[nn.Module] = [nn.BatchNorm1d(inputs, affine=False)] if standardise else []
+    if activation not in ACTIVATIONS:
+        raise InputError(f"There is no activation {activation!r}; choose one of {', '.join(ACTIVATIONS)}.")
+    layers: list[nn.Module] = [] if whiten is None else [Whiten(whiten)]
     before = inputs
     for width in hidden:
         layer: nn.Module = nn.Sequential(
-            nn.Linear(before, width), *([nn.BatchNorm1d(width)] if batch_norm else []), nn.LeakyReLU(SLOPE)
+            nn.Linear(before, width), *([nn.BatchNorm1d(width)] if batch_norm else []), ACTIVATIONS[activation]()
         )
         layers.append(Residual(layer) if residual and width == before else layer)
         before = width
@@ -67,3 +76,23 @@ class Residual(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         found: Tensor = x + self.layer(x)
         return found
+
+
+class Whiten(nn.Module):
+    """A fixed linear map that makes the covariance of given rows the identity and moves them least (ZCA).
+
+    Parameters
+    ----------
+    rows : ndarray of shape (rows, inputs)
+    """
+
+    def __init__(self, rows: Floats) -> None:
+        super().__init__()
+        found = fit_whitener(Moments.of(rows), form="zca")
+        self.register_buffer("mean", torch.as_tensor(found.mean, dtype=torch.float32))
+        self.register_buffer("matrix", torch.as_tensor(found.forward.T, dtype=torch.float32))
+        self.mean: Tensor
+        self.matrix: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean) @ self.matrix

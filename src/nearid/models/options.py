@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from nearid.errors import InputError
+from nearid.models.muon import Muon
 
-OPTIMISERS = ("adam", "adamw", "sgd")
+OPTIMISERS = ("adam", "adamw", "muon", "sgd")
 SCHEDULES = ("constant", "cosine")
 
 
@@ -23,8 +24,8 @@ class Training:
     steps : int
     learning_rate : float
         The largest; `schedule` and `warmup` lower it.
-    optimiser : {"adam", "adamw", "sgd"}
-        sgd has a momentum of 0.9.
+    optimiser : {"adam", "adamw", "muon", "sgd"}
+        muon moves hidden matrices by orthogonalised momentum and all else by adam; sgd has a momentum of 0.9.
     weight_decay : float
         For adamw and sgd.
     schedule : {"constant", "cosine"}
@@ -75,8 +76,8 @@ class Training:
         for name, known in (("optimiser", OPTIMISERS), ("schedule", SCHEDULES)):
             if getattr(self, name) not in known:
                 raise InputError(f"There is no {name} {getattr(self, name)!r}; choose one of {', '.join(known)}.")
-        if self.optimiser == "adam" and self.weight_decay:
-            raise InputError("adam takes no weight_decay; choose adamw or sgd, or leave it at 0.")
+        if self.optimiser in ("adam", "muon") and self.weight_decay:
+            raise InputError(f"{self.optimiser} takes no weight_decay; choose adamw or sgd, or leave it at 0.")
         if self.score_every % self.log_every:
             raise InputError(
                 f"score_every is {self.score_every}, but scores stand in records, which come every {self.log_every} "
@@ -114,6 +115,8 @@ class Training:
     def torch_optimiser(self, model: torch.nn.Module) -> torch.optim.Optimizer:
         """The optimiser of a model's parameters."""
         parameters = list(model.parameters())
+        if self.optimiser == "muon":
+            return Muon(model, self.learning_rate)
         if self.optimiser == "sgd":
             return torch.optim.SGD(parameters, self.learning_rate, momentum=0.9, weight_decay=self.weight_decay)
         # One fused pass over the parameters is several times quicker than one operation after the other.

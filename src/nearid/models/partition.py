@@ -71,7 +71,8 @@ def _evaluate(
         top = logits.amax(dim=1)
         if extra is not None:
             top = torch.maximum(top, extra[part])
-        weights = logits.sub_(top[:, None]).exp_()
+        # Below exp(-60) nothing reaches the sum, and numbers that underflow are many times slower.
+        weights = logits.sub_(top[:, None]).clamp_(min=-60).exp_()
         sums = weights.sum(dim=1)
         if extra is not None:
             more = (extra[part] - top).exp_()

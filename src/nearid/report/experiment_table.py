@@ -16,7 +16,7 @@ from rich.text import Text
 from nearid.report.tables import WIDE, number, span, warned
 
 if TYPE_CHECKING:
-    from nearid.experiments.base import Column, Experiment, Published
+    from nearid.experiments.base import Column, Experiment, Published, Row
     from nearid.experiments.estimate import Estimate
     from nearid.experiments.result import Result
 
@@ -122,14 +122,21 @@ def render_list(experiments: Sequence[Experiment[Any]], width: int) -> Renderabl
     return Group(table, Text("nearid reproduce NAME runs one, nearid reproduce NAME --show tells its parameters."))
 
 
-def render_parameters(e: Experiment[Any], preset: str, described: Sequence[tuple[str, Any, str]]) -> RenderableType:
-    """What can be set in an experiment."""
+def render_parameters(
+    e: Experiment[Any], preset: str, described: Sequence[tuple[str, Any, str]], rows: Sequence[Row]
+) -> RenderableType:
+    """What can be set in an experiment, its rows and its claims."""
     table = Table(box=SIMPLE_HEAD, title=f"parameters, preset {preset}", title_justify="left")
     for head in ("parameter", "value", "meaning"):
         table.add_column(head, overflow="fold", no_wrap=head == "parameter")
     for name, value, about in described:
         shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
         table.add_row(name, escape(shown), escape(about))
+    keys = Table(box=SIMPLE_HEAD, title="rows", title_justify="left")
+    for head in ("key", "setting"):
+        keys.add_column(head, overflow="fold")
+    for row in rows:
+        keys.add_row(escape(row.key), escape(row.title))
     claims = [Text(f"claim: {claim.text}") for claim in e.claims]
     paper = Text(f"{e.paper.authors}: {e.paper.title}. {e.paper.venue}. {e.paper.url}", style="dim")
-    return Group(Text(f"{e.name}: {e.shows}", style="bold"), Text(e.about), paper, table, *claims)
+    return Group(Text(f"{e.name}: {e.shows}", style="bold"), Text(e.about), paper, table, keys, *claims)
