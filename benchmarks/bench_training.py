@@ -1,11 +1,12 @@
 """Contrastive training by nearid beside a plain implementation of the same loss, in one run on the same batches.
 
-usage: python benchmarks/bench_training.py [--batch 1024 6144] [--kinds L1 sphere] [--threads 2] [--seconds 3] [--n 10]
+usage: python benchmarks/bench_training.py [--batch 1024 6144] [--kinds L1 sphere] [--encoders preset] [--threads 2]
+                                           [--seconds 3] [--n 10]
 
 The plain loss is what one writes first in torch: all pairs by broadcasting to batch x batch x n, one operation after
-the other; on the sphere, a matrix product. Prints the time of loss and gradient alone, that of a whole step (the
-papers' encoder forward and backward, Adam) in steps a second, ratios, and the largest memory that loss and gradient
-take. Times are the least of calls in turn, for some seconds each; core seconds tell what a busy machine adds.
+the other; on the sphere, a matrix product. Prints the time of loss and gradient alone, that of a whole step (encoder
+forward and backward, Adam) in steps a second with the papers' encoder and with that of the experiments' runs with ten
+latents on a CPU, ratios, and the largest memory that loss and gradient take. Times are the least of calls in turn, for some seconds each; core seconds tell what a busy machine adds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from measure import PeakMemory
@@ -25,6 +27,10 @@ from nearid.models.outputs import output
 
 Loss = Callable[[Tensor, Tensor, float | None], Tensor]
 KINDS = {"L1": (1.0, "box"), "L3^3": (3.0, "box"), "L2^2": (2.0, "unbounded"), "sphere": (None, "sphere")}
+ENCODERS: dict[str, dict[str, Any]] = {
+    "protocol": {},
+    "preset": {"widths": [128] * 4, "residual": True, "activation": "gelu"},
+}
 
 
 def ours(anchors: Tensor, positives: Tensor, p: float | None) -> Tensor:
@@ -57,11 +63,11 @@ def loss_and_gradient(loss: Loss, batch: int, n: int, kind: str) -> Callable[[],
     return run
 
 
-def step(loss: Loss, batch: int, n: int, kind: str) -> Callable[[], None]:
-    """A call that makes one step of training."""
+def step(loss: Loss, batch: int, n: int, kind: str, shape: str) -> Callable[[], None]:
+    """A call that makes one step of training with an encoder of a shape."""
     p, space = KINDS[kind]
     torch.manual_seed(0)
-    encoder, outputs = mlp(n, n), output(space, n)
+    encoder, outputs = mlp(n, n, **ENCODERS[shape]), output(space, n)
     # Both sides have the same optimiser, so that the ratio is that of the loss.
     optimiser = torch.optim.Adam([*encoder.parameters(), *outputs.parameters()], lr=1e-4, fused=True)
     x = functional.normalize(torch.randn(2 * batch, n), dim=1)
@@ -99,18 +105,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, nargs="+", default=[1024, 6144])
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--encoders", nargs="+", choices=ENCODERS, default=list(ENCODERS))
     parser.add_argument("--n", type=int, default=10)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=3.0)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    print(f"n = {given.n}, {given.threads} threads; ms (core ms) of loss and gradient; steps a second; megabytes")
+    print(f"n = {given.n}, {given.threads} threads; wall times and ratios (core times in brackets)")
     for batch in given.batch:
         for kind in given.kinds:
-            measure(batch, given.n, kind, given.seconds)
+            measure(batch, given.n, kind, given.encoders, given.seconds)
 
 
-def measure(batch: int, n: int, kind: str, seconds: float) -> None:
+def measure(batch: int, n: int, kind: str, encoders: list[str], seconds: float) -> None:
     """Measure one loss at one size, and print."""
     losses = {"nearid": ours, "plain": plain}
     alone = [loss_and_gradient(loss, batch, n, kind) for loss in losses.values()]
@@ -122,18 +129,18 @@ def measure(batch: int, n: int, kind: str, seconds: float) -> None:
         megabytes.append(memory.megabytes)
     gap = float((gradients[0] - gradients[1]).abs().max() / gradients[1].abs().max())
     times = least(alone, seconds)
-    steps = least([step(loss, batch, n, kind) for loss in losses.values()], seconds)
-    for name, (wall, core), (whole, whole_core), memory_used in zip(losses, times, steps, megabytes, strict=True):
-        print(
-            f"{batch:5d} {kind:7s}{name:7s} loss {wall * 1e3:8.1f} ({core * 1e3:8.1f})   "
-            f"step {1 / whole:6.2f} /s ({whole_core * 1e3:8.1f} core ms)   {memory_used:6.0f} MB"
-        )
-    ratios = [b / a for pair in (times, steps) for a, b in zip(*pair, strict=True)]
+    for name, (wall, core), used in zip(losses, times, megabytes, strict=True):
+        print(f"{batch:5d} {kind:7s}{name:7s} loss {wall * 1e3:8.1f} ms ({core * 1e3:8.1f})   {used:6.0f} MB")
+    wall, core = (b / a for a, b in zip(*times, strict=True))
     print(
-        f"{batch:5d} {kind:7s}ratio   loss {ratios[0]:8.1f} ({ratios[1]:8.1f})   "
-        f"step {ratios[2]:6.2f}    ({ratios[3]:8.2f})   largest difference of gradients {gap:.0e}",
+        f"{batch:5d} {kind:7s}ratio   loss {wall:8.1f}    ({core:8.1f})   largest difference of gradients {gap:.0e}",
         flush=True,
     )
+    for shape in encoders:
+        steps = least([step(loss, batch, n, kind, shape) for loss in losses.values()], seconds)
+        per_second = ", ".join(f"{name} {1 / whole:.2f} /s" for name, (whole, _) in zip(losses, steps, strict=True))
+        wall, core = (b / a for a, b in zip(*steps, strict=True))
+        print(f"{batch:5d} {kind:7s}step with the {shape} encoder: {per_second}; ratio {wall:.2f} ({core:.2f})", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,10 @@ for their scale. The published unit is 1: positives at distances of 0.05 ask for
 learnable sides that start at 1 do not grow in a few thousand steps. The unit of the cpu preset was chosen by trials
 with normal positives and squared L2 in a box (n = 4, 1500 to 2000 steps), in which a box that starts too wide leaves
 rotations free for long: MCC 90% with a unit of 0.05, 96% with 0.1 and 99% with 0.2.
+
+How the cpu preset trains was chosen by trials with 10 latents, vMF(10) positives and batches of 1024 (one mixing, R2
+held out). After 2000 steps: 83% with LeakyReLU units and Adam on the observations as they are, 90% with whitened ones,
+90% with Muon instead of Adam, 95% with both. After 1500 steps: 94% with both, and 97% with GELU units too.
 """
 
 from __future__ import annotations
