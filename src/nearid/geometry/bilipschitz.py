@@ -216,4 +216,4 @@ def _alerts(best: Constants, exact: bool, outputs: int, latents: int) -> Iterato
 
 
 def _named(decoder: Any) -> str:
-    return getattr(decoder, "__qualname__", type(decoder).__name__)
+    return str(getattr(decoder, "__name__", type(decoder).__name__))

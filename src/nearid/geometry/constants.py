@@ -119,9 +119,9 @@ def two_sided(least: Floats | float, greatest: Floats | float) -> Floats:
 
 
 def scale_free(least: Floats | float, greatest: Floats | float) -> Floats:
-    """L = sqrt(greatest / least), under the scale that fits best."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.sqrt(greatest / np.asarray(least, dtype=np.float64)))
+    """L = sqrt(greatest / least), under the scale that fits best; infinite where something is not stretched at all."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.asarray(least) > 0, np.sqrt(greatest / np.asarray(least, dtype=np.float64)), np.inf)
 
 
 def best_scale(least: Floats, greatest: Floats) -> float:

@@ -84,20 +84,12 @@ def spectrum(isometry: Isometry) -> Figure:
     """Singular values by rank: the median over points and a band."""
     low, middle, high = ([float(v) if v > 0 else None for v in part] for part in isometry.spectrum.T)
     rank = list(range(1, len(middle) + 1))
-    edge: Figure = {
-        "type": "scatter",
-        "mode": "lines",
-        "line": {"width": 0, "color": TARGET},
-        "showlegend": False,
-        "x": rank,
-    }
-    line: Figure = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": "median",
-        "marker": {"color": TARGET},
-        "x": rank,
-    }
-    data = [{**edge, "y": high}, {**edge, "y": low, "fill": "tonexty", "name": "90% of points"}, {**line, "y": middle}]
+    drawn: Figure = {"type": "scatter", "x": rank, "marker": {"color": TARGET}}
+    edge = {**drawn, "mode": "lines", "line": {"width": 0, "color": TARGET}, "showlegend": False}
+    data = [
+        {**edge, "y": high},
+        {**edge, "y": low, "fill": "tonexty"},
+        {**drawn, "y": middle, "mode": "lines+markers", "name": "median"},
+    ]
     axis = {"type": "log", "title": {"text": "singular value"}, "automargin": True}
     return figure(data, "rank", yaxis=axis)

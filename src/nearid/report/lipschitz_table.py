@@ -88,7 +88,7 @@ def facts(found: BiLipschitz) -> Iterator[tuple[str, str]]:
         beyond = _percent(found.constants.local.maximum.beyond)
         yield (
             "Maximum",
-            f"a lower bound of the supremum; with 95% confidence at most {beyond} of such latents have a larger constant.",
+            f"a lower bound of the supremum; with 95% confidence at most {beyond} of such latents exceed it.",
         )
     if found.isometry is not None:
         i = found.isometry
