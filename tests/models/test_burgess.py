@@ -34,4 +34,4 @@ def test_real_weights_draw_strokes_on_a_black_ground(real_data):
         images = decoder(torch.from_numpy(np.random.default_rng(0).standard_normal((50, 10)).astype(np.float32)))
     # 32 x 32 digits: an empty margin, and ink in the middle of nearly all.
     assert images[:, :, :2].max() < 0.2 and images[:, :, :, :2].max() < 0.5
-    assert (images[:, 0, 8:24, 8:24].amax(dim=(1, 2)) > 0.9).float().mean() > 0.9
+    assert (images[:, 0, 8:24, 8:24].amax(dim=(1, 2)) > 0.7).float().mean() > 0.9

@@ -44,11 +44,11 @@ class BurgessDecoder(nn.Module):
     @classmethod
     def of(cls, weights: Mapping[str, Tensor]) -> BurgessDecoder | None:
         """The decoder that such weights are of, by their names and shapes; None where they are of something else."""
-        if "lin1.weight" not in weights or "convT3.weight" not in weights:
+        first, last = (weights[name].shape if name in weights else () for name in ("lin1.weight", "convT3.weight"))
+        if len(first) != 2 or len(last) != 4:
             return None
-        size = 64 if "convT_64.weight" in weights else 32
         with torch.device("meta"):
-            found = cls(weights["lin1.weight"].shape[-1], weights["convT3.weight"].shape[1], size)
+            found = cls(first[1], last[1], 64 if "convT_64.weight" in weights else 32)
         expected = {name: own.shape for name, own in found.state_dict().items()}
         return found.to_empty(device="cpu") if expected == {n: w.shape for n, w in weights.items()} else None
 

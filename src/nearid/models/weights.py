@@ -17,9 +17,9 @@ from nearid.errors import InputError
 from nearid.models.burgess import BurgessDecoder
 
 SAVED = (".safetensors", ".pt", ".pth", ".th")
-# Wrappers that training scripts put around weights.
+# Wrappers that training scripts put around weights, and prefixes that a decoder has among them.
 WRAPPERS = ("state_dict", "model_state_dict", "model")
-PREFIXES = ("module.", "decoder.")
+PREFIXES = ("", "decoder.", "module.", "module.decoder.")
 
 
 def load_decoder(model: str, *, factory: str | None = None, prefix: str | None = None) -> Callable[[Tensor], Any]:
@@ -105,12 +105,11 @@ def _under(weights: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 def _known(model: str, weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], nn.Module]:
     """The architecture that the weights, or a part of them under a usual prefix, are of."""
-    tried = weights
-    for prefix in ("", *PREFIXES):
-        tried = _under(tried, prefix) or tried
-        module = BurgessDecoder.of(tried)
+    for prefix in PREFIXES:
+        part = _under(weights, prefix)
+        module = BurgessDecoder.of(part)
         if module is not None:
-            return tried, module
+            return part, module
     raise InputError(
         f"The weights of {model} ({listed(list(weights)[:5])}, ...) are of no known decoder. Name what makes its "
         "module: --factory package.module:function (and --prefix decoder. where only a part is the decoder)."
