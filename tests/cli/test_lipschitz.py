@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from nearid import bilipschitz
+from nearid.cli.app import app
 from nearid.models.burgess import BurgessDecoder
 
 FACTORY = """
@@ -46,16 +47,29 @@ def test_json_alone_on_stdout_and_a_report(nearid, files, tmp_path):
     assert "Report written to out.html" in done.stderr and (tmp_path / "out.html").stat().st_size > 1e6
 
 
-def test_a_table_of_a_known_decoder_at_draws(nearid, files):
-    done = nearid("lipschitz", "known.pt", "--normal", "20", columns=80)
-    assert done.returncode == 0 and done.stderr == ""
-    assert "20 points, 2 latents" in " ".join(done.stdout.split()) and "Theorem 1" in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 80
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Call the command in this process, where torch is loaded already; gives what it prints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*arguments):
+        app(["lipschitz", *arguments], standalone_mode=False)
+        told = capsys.readouterr()
+        assert told.err == ""
+        return told.out
+
+    return call
 
 
-def test_a_factory_alone(nearid, files):
-    done = nearid("lipschitz", "my_cli_decoders:ready", "--normal", "1500", "--width", "4", "--no-exact", "--json")
-    told = json.loads(done.stdout)
+def test_a_table_of_a_known_decoder_at_draws(run, files):
+    told = run("known.pt", "--normal", "20")
+    assert "20 points, 2 latents" in " ".join(told.split()) and "Theorem 1" in told
+    assert max(map(len, told.splitlines())) <= 80
+
+
+def test_a_factory_alone(run, files):
+    told = json.loads(run("my_cli_decoders:ready", "--normal", "1500", "--width", "4", "--no-exact", "--json"))
     assert (told["n"], told["latents"], told["exact"]) == (1500, 4, None)
 
 

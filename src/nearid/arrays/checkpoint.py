@@ -75,7 +75,7 @@ def _check_archive(path: str, name: str) -> None:
 def _refused(name: str) -> InputError:
     return InputError(
         f"{name} holds Python objects that could run code; nearid never unpickles. "
-        "Save the tensor (or the state dict) alone with torch.save, or as .npy or .safetensors."
+        "Save the tensor (or state dict) alone with torch.save(tensor, path), or as .npy or .safetensors."
     )
 
 

@@ -101,7 +101,7 @@ def fit_rate(lipschitz: ArrayLike, errors: ArrayLike) -> FittedRate:
     errors : array of shape (n,)
         Rigid error of each run.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     x, y = rate(lipschitz), np.asarray(errors, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape or len(x) < 3:
@@ -113,7 +113,7 @@ def fit_rate(lipschitz: ArrayLike, errors: ArrayLike) -> FittedRate:
         raise InputError("All constants are 1: the curve is 0 everywhere, and there is nothing to fit.")
     constant = float(x @ y) / size
     left = y - constant * x
-    half = float(t.ppf(0.975, len(x) - 1) * np.sqrt(left @ left / (len(x) - 1) / size))
+    half = float(stdtrit(len(x) - 1, 0.975) * np.sqrt(left @ left / (len(x) - 1) / size))
     spread = float(np.sum((y - y.mean()) ** 2))
     r2 = 1 - float(left @ left) / spread if spread > 0 else float("nan")
     return FittedRate(constant, constant - half, constant + half, r2, len(x))

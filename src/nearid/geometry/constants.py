@@ -146,13 +146,13 @@ def best_scale(least: Floats, greatest: Floats) -> float:
 
 def distribution(values: Floats) -> Distribution:
     """Mean, quantiles and maximum of local constants at random points."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     n = len(values)
     mean, low, high = float(np.inf), float("nan"), float("nan")
     if np.isfinite(values).all():
         mean = float(values.mean())
-        half = float(t.ppf((1 + LEVEL) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+        half = float(stdtrit(n - 1, (1 + LEVEL) / 2) * values.std(ddof=1) / np.sqrt(n))
         low, high = max(mean - half, 1.0), mean + half
     ordered = np.sort(values)
     quantiles = tuple(_quantile(ordered, share) for share in SHARES)
@@ -161,11 +161,11 @@ def distribution(values: Floats) -> Distribution:
 
 
 def _quantile(ordered: Floats, share: float) -> Quantile:
-    from scipy.stats import binom
+    from scipy.special import bdtr
 
     n = len(ordered)
-    # So many points lie below the quantile, with 95% confidence: the order statistics around it bound it.
-    below, above = binom.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], n, share).astype(int)
+    # So many points lie below the quantile, a binomial number: the order statistics around it bound it.
+    below, above = np.searchsorted(bdtr(np.arange(n + 1), n, share), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     low = float(ordered[below - 1]) if below > 0 else 1.0
     high = float(ordered[above]) if above < n else float(np.inf)
     # No interpolation: between a finite and an infinite constant there is nothing.

@@ -47,10 +47,9 @@ class BurgessDecoder(nn.Module):
         first, last = (weights[name].shape if name in weights else () for name in ("lin1.weight", "convT3.weight"))
         if len(first) != 2 or len(last) != 4:
             return None
-        with torch.device("meta"):
-            found = cls(first[1], last[1], 64 if "convT_64.weight" in weights else 32)
+        found = cls(first[1], last[1], 64 if "convT_64.weight" in weights else 32)
         expected = {name: own.shape for name, own in found.state_dict().items()}
-        return found.to_empty(device="cpu") if expected == {n: w.shape for n, w in weights.items()} else None
+        return found if expected == {n: w.shape for n, w in weights.items()} else None
 
 
 def _doubling(channels: int) -> nn.ConvTranspose2d:
