@@ -19,8 +19,9 @@ from nearid.moments import Floats
 PROBED = 3
 # Rows of a batch may differ by this share of the largest output from the same rows alone: kernels round differently.
 ROUNDED = 1e-3
-# Numbers of all directional derivatives of a batch; about what a core's cache holds.
-BATCH = 1 << 20
+# Numbers of all directional derivatives of a batch: hidden layers are often wider than outputs, and buffers of many
+# megabytes cost more to get from the system than a larger batch saves.
+BATCH = 1 << 17
 
 Push = Callable[[Callable[[Tensor], Tensor], Tensor, Tensor], tuple[Tensor, Tensor]]
 
