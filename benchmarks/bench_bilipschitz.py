@@ -4,8 +4,8 @@ usage: python benchmarks/bench_bilipschitz.py [--points 1000] [--directions 10] 
 
 Reads the MNIST VAEs below NEARID_DATA (folder mnist_vaes) and decodes draws of their prior. The peers are timed on the
 first --peer-points points and their time is extrapolated to all; constants are compared on those points. Two peers:
-torch.func.jvp (forward mode) and torch.autograd.functional.jvp (twice reverse mode); ratios are against the faster. Times
-are wall seconds and, in brackets, processor seconds, which other work on the machine does not change.
+torch.func.jvp (forward mode) and torch.autograd.functional.jvp (twice reverse mode); ratios are against the faster.
+Times are wall seconds and, in brackets, processor seconds, which other work on the machine changes little.
 """
 
 from __future__ import annotations
