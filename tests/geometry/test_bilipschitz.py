@@ -67,7 +67,7 @@ def test_tanh_loses_what_is_saturated():
     z = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, -3.0]])
     found = bilipschitz(torch.tanh, z)
     np.testing.assert_allclose(found.exact.values, np.cosh([0.0, 2.0, 3.0]) ** 2)
-    assert found.exact.local.maximum.row == 2
+    assert found.exact.local.maximum.point == 2
     flat = bilipschitz(torch.tanh, z * 20)
     assert flat.exact.local.mean == np.inf and [a.code for a in flat.alerts] == ["not_injective"]
     assert "At 2 of 3 points" in flat.alerts[0].message and not flat.bound.applies
@@ -114,6 +114,8 @@ def test_fewer_outputs_than_latents_are_never_injective(z):
 def test_a_sample_of_the_rows_and_its_seed(rng):
     z = rng.normal(size=(500, 2))
     first, again, other = (bilipschitz(torch.sinh, z, points=50, random_state=s) for s in (1, 1, 2))
+    point = first.exact.local.maximum.point
+    assert first.exact.values[point] == pytest.approx(np.cosh(z[first.rows[point]]).max())
     assert first.n == 50 and first.to_dict() == again.to_dict()
     assert not np.array_equal(first.exact.values, other.exact.values)
     assert first.provenance["latents"]["shape"] == [500, 2]

@@ -103,6 +103,7 @@ def bilipschitz(
         latents=z.shape[1],
         outputs=known.outputs,
         directions=directions,
+        rows=index,
         sampled=constants,
         exact=exactly,
         isometry=None if singular is None else Isometry.of(singular),

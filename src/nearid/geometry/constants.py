@@ -39,8 +39,8 @@ class Maximum:
     ----------
     value : float
         A lower bound of the supremum over all latents.
-    row : int
-        Where it is.
+    point : int
+        Where it is, counted from 0 among the points.
     of_half : float
         Expected maximum of a random half of the points: where it is much smaller, more points would find more.
     beyond : float
@@ -48,7 +48,7 @@ class Maximum:
     """
 
     value: float
-    row: int
+    point: int
     of_half: float
     beyond: float
 

@@ -6,6 +6,8 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from nearid.alerts import Alert
 from nearid.geometry.bounds import RigidBound
 from nearid.geometry.constants import Constants
@@ -22,6 +24,8 @@ class BiLipschitz:
     name : str
     n, latents, outputs, directions : int
         Points, coordinates of a latent and of an output, random directions at each point.
+    rows : ndarray of shape (n,)
+        Rows of the latents that are the points.
     sampled : Constants
         Over the random directions, as in the paper: lower bounds of the exact ones.
     exact : Constants or None
@@ -43,6 +47,7 @@ class BiLipschitz:
     latents: int
     outputs: int
     directions: int
+    rows: np.ndarray
     sampled: Constants
     exact: Constants | None
     isometry: Isometry | None
@@ -65,6 +70,7 @@ class BiLipschitz:
             "latents": self.latents,
             "outputs": self.outputs,
             "directions": self.directions,
+            "rows": self.rows.tolist(),
             "sampled": _constants_dict(self.sampled),
             "exact": None if self.exact is None else _constants_dict(self.exact),
             "isometry": None
