@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from nearid.errors import InputError, NearidError
+    from nearid.geometry.bilipschitz import bilipschitz
     from nearid.groups.estimators import Linear, Rigid, SignedPermutation
     from nearid.identifiability.result import Comparison, Comparisons
     from nearid.identifiability.score import Score
@@ -36,6 +37,7 @@ _HOMES = {
     "Score": "nearid.identifiability.score",
     "SignedPermutation": "nearid.groups.estimators",
     "Whitening": "nearid.unmix.estimators",
+    "bilipschitz": "nearid.geometry.bilipschitz",
     "cca": "nearid.measures.similarity",
     "compare": "nearid.identifiability.statistical",
     "dci": "nearid.measures.dci",
@@ -65,6 +67,7 @@ __all__ = [
     "SignedPermutation",
     "Whitening",
     "__version__",
+    "bilipschitz",
     "cca",
     "compare",
     "dci",

@@ -21,7 +21,7 @@ def open_checkpoint(path: str, name: str, key: str | None, ids: str | None) -> T
         raise InputError(
             f"{name} can only be read with torch. Install it: pip install torch (nearid's extra `train` brings it)"
         ) from None
-    saved = _load(path, name)
+    saved = load_saved(path, name)
     if isinstance(saved, torch.Tensor) and key is None and ids is None:
         return TensorRows(name, saved)
     values = dict(_flattened(saved, ""))
@@ -37,7 +37,8 @@ def open_checkpoint(path: str, name: str, key: str | None, ids: str | None) -> T
     return TensorRows(f"{name}:{chosen}", values[chosen], row_ids)
 
 
-def _load(path: str, name: str) -> Any:
+def load_saved(path: str, name: str) -> Any:
+    """What torch.save wrote, as long as it is data alone."""
     import torch
 
     with damage_told(name, "file of torch.save"):
@@ -74,7 +75,7 @@ def _check_archive(path: str, name: str) -> None:
 def _refused(name: str) -> InputError:
     return InputError(
         f"{name} holds Python objects that could run code; nearid never unpickles. "
-        "Save the tensor alone with torch.save(tensor, path), or as .npy or .safetensors."
+        "Save the tensor (or state dict) alone with torch.save(tensor, path), or as .npy or .safetensors."
     )
 
 

@@ -13,6 +13,7 @@ from nearid.cli.apply import apply
 from nearid.cli.compare import compare
 from nearid.cli.demo import demo
 from nearid.cli.interrupt import Interrupted
+from nearid.cli.lipschitz import lipschitz
 from nearid.cli.reproduce import reproduce
 from nearid.cli.score import score
 from nearid.cli.unmix import unmix
@@ -29,6 +30,7 @@ app.command()(compare)
 app.command()(score)
 app.command()(unmix)
 app.command()(apply)
+app.command()(lipschitz)
 app.command()(reproduce)
 app.command()(demo)
 

@@ -1,1 +1,1 @@
-"""What the theorems ask of heads and class vectors, and the transforms that follow from it."""
+"""What the theorems ask of heads, class vectors and decoders, and the transforms and bounds that follow from it."""

@@ -1,0 +1,160 @@
+"""What bi-Lipschitz decoders guarantee: bounds of Nelson et al. (2026), what is proven and what is fitted kept apart.
+
+Theorem 1. Two optimal models whose decoders are locally L-bi-Lipschitz are linked by an L^2-bi-Lipschitz map of their
+latents, which is an (L^2 - 1) D-near-isometry for latents of diameter D and convex support. Near-isometries are near
+isometries (Alestalo, Trotsenko and Vaisala 2001): for L^2 - 1 < 1 there is a rigid motion within
+c_d D sqrt(L^2 - 1). That c_d exists and depends on the dimension alone is proven; its size is given or fitted here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nearid.errors import InputError
+
+
+@dataclass(frozen=True)
+class RigidBound:
+    """Theorem 1 for a bi-Lipschitz constant.
+
+    Attributes
+    ----------
+    lipschitz : float
+        L, of which samples give a lower bound only.
+    rate : float
+        sqrt(L^2 - 1), proven up to the constant.
+    applies : bool
+        Whether L^2 - 1 < 1, as the theorem on near-isometries asks.
+    constant : float or None
+        What the rate was multiplied with: given by the caller, or fitted.
+    epsilon : float or None
+        constant * rate: the error of the best rigid motion over the diameter of the latents. None without a
+        constant, or where the theorem does not apply.
+    """
+
+    lipschitz: float
+    rate: float
+    applies: bool
+    constant: float | None
+    epsilon: float | None
+
+
+@dataclass(frozen=True)
+class FittedRate:
+    """The curve error = c sqrt(L^2 - 1), fitted to measured errors.
+
+    Attributes
+    ----------
+    constant, low, high : float
+        c by least squares, with a 95% interval. Fitted: it describes these runs and proves nothing of others.
+    r2 : float
+        Explained share of the variance of the errors; below 0 where their mean does better.
+    n : int
+    """
+
+    constant: float
+    low: float
+    high: float
+    r2: float
+    n: int
+
+    def at(self, lipschitz: ArrayLike) -> np.ndarray:
+        """The curve at some constants."""
+        return np.asarray(self.constant * rate(lipschitz))
+
+
+def rate(lipschitz: ArrayLike) -> np.ndarray:
+    """sqrt(L^2 - 1), of bi-Lipschitz constants."""
+    constants = np.asarray(lipschitz, dtype=np.float64)
+    if not (constants >= 1).all():
+        raise InputError(f"A bi-Lipschitz constant is at least 1, but {constants.min()} was given.")
+    return np.asarray(np.sqrt((constants - 1) * (constants + 1)))
+
+
+def rigid_bound(lipschitz: float, constant: float | None = None) -> RigidBound:
+    """Theorem 1: how far two optimal models may be from a rigid motion, over the diameter of the latents.
+
+    Parameters
+    ----------
+    lipschitz : float
+        A bound on the local bi-Lipschitz constants of both decoders.
+    constant : float, optional
+        The c_d of Alestalo, Trotsenko and Vaisala, or one that was fitted.
+    """
+    if constant is not None and not constant > 0:
+        raise InputError(f"The constant of the bound must be above 0, not {constant}.")
+    grows = float(rate(lipschitz))
+    applies = grows < 1
+    return RigidBound(float(lipschitz), grows, applies, constant, constant * grows if constant and applies else None)
+
+
+def fit_rate(lipschitz: ArrayLike, errors: ArrayLike) -> FittedRate:
+    """Fit error = c sqrt(L^2 - 1) to the errors of some runs, as in the paper's Figure 2.
+
+    Parameters
+    ----------
+    lipschitz : array of shape (n,)
+        Bi-Lipschitz constants of the runs: their means over samples, or their maxima.
+    errors : array of shape (n,)
+        Rigid error of each run.
+    """
+    from scipy.special import stdtrit
+
+    x, y = rate(lipschitz), np.asarray(errors, dtype=np.float64)
+    if x.ndim != 1 or x.shape != y.shape or len(x) < 3:
+        raise InputError(f"Constants of shape {x.shape} and errors of {y.shape}: give one of each for at least 3 runs.")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise InputError("Some constants or errors are not finite: leave these runs out.")
+    size = float(x @ x)
+    if size == 0:
+        raise InputError("All constants are 1: the curve is 0 everywhere, and there is nothing to fit.")
+    constant = float(x @ y) / size
+    left = y - constant * x
+    half = float(stdtrit(len(x) - 1, 0.975) * np.sqrt(left @ left / (len(x) - 1) / size))
+    spread = float(np.sum((y - y.mean()) ** 2))
+    r2 = 1 - float(left @ left) / spread if spread > 0 else float("nan")
+    return FittedRate(constant, constant - half, constant + half, r2, len(x))
+
+
+def statistical_bound(epsilon: float, *, norm: float = 1.0) -> float:
+    """Structural implies statistical (A.5): runs within epsilon of the truth are within (1 + K) epsilon of each other.
+
+    Parameters
+    ----------
+    epsilon : float
+        Largest error of either run against the truth, up to the group.
+    norm : float
+        K, a bound on the operator norm of the group's elements: 1 for signed permutations and rigid motions, the
+        ratio of the runs' scales where one scale is free.
+    """
+    if not epsilon >= 0 or not norm > 0:
+        raise InputError(f"An error of at least 0 and a norm above 0 are expected, not {epsilon} and {norm}.")
+    return (1 + norm) * epsilon
+
+
+def leaky_relu_bound(leak: float, activations: int) -> tuple[float, float]:
+    """Bi-Lipschitz constant of orthogonal layers with LeakyReLU between them, proven: at most leak^-activations.
+
+    Every activation multiplies coordinates by something between the leak and 1, layers with orthonormal columns by
+    nothing; so all stretches lie between leak^activations and 1.
+
+    Parameters
+    ----------
+    leak : float
+        Slope for negative inputs, above 0 and at most 1.
+    activations : int
+        LeakyReLU layers of the decoder.
+
+    Returns
+    -------
+    tuple of float
+        The bound, and the bound under the best global scale, which is its root.
+    """
+    if not 0 < leak <= 1 or activations < 0:
+        raise InputError(
+            f"A leak above 0 and at most 1 and a number of activations are expected, not {leak} and {activations}."
+        )
+    return leak**-activations, leak ** (-activations / 2)

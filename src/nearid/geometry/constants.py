@@ -1,0 +1,185 @@
+"""Bi-Lipschitz constants from how much a decoder stretches: their distribution over points, and the best global scale.
+
+A map that stretches lengths near a point by factors between a and b is bi-Lipschitz there with L = max(b, 1/a). Latents
+in other units have all factors multiplied by one number: the best leaves L = sqrt(b/a), the root of the condition
+number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearid.moments import Floats
+
+# Quantiles that are told.
+SHARES = (0.05, 0.5, 0.95, 0.99)
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile with its 95% interval from order statistics, which holds for any distribution.
+
+    A bound that so few points cannot give is 1 below (no constant is smaller) or infinite above.
+    """
+
+    share: float
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """The largest of the local constants, and how far it can be trusted.
+
+    Attributes
+    ----------
+    value : float
+        A lower bound of the supremum over all latents.
+    point : int
+        Where it is, counted from 0 among the points.
+    of_half : float
+        Expected maximum of a random half of the points: where it is much smaller, more points would find more.
+    beyond : float
+        With 95% confidence at most this share of the latents has a larger constant, whatever the distribution.
+    """
+
+    value: float
+    point: int
+    of_half: float
+    beyond: float
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Local constants over the points.
+
+    Attributes
+    ----------
+    mean, low, high : float
+        With a 95% interval (Student); infinite where a point has no finite constant.
+    quantiles : tuple of Quantile
+        5%, 50%, 95% and 99%.
+    maximum : Maximum
+    """
+
+    mean: float
+    low: float
+    high: float
+    quantiles: tuple[Quantile, ...]
+    maximum: Maximum
+
+
+@dataclass(frozen=True, eq=False)
+class Constants:
+    """Local bi-Lipschitz constants at some points, as they are and under the best global scale.
+
+    Attributes
+    ----------
+    least, greatest : ndarray of shape (n,)
+        Smallest and largest stretch at each point.
+    local : Distribution
+        Of L(z) = max(greatest, 1 / least).
+    scale : float
+        Factor s of all stretches that makes the mean of max(s greatest, 1 / (s least)) smallest.
+    scaled : Distribution
+        Of the local constants with that factor.
+    scale_free : float
+        Smallest maximum that any factor can give: sqrt(largest stretch / smallest stretch) over all points.
+    """
+
+    least: Floats
+    greatest: Floats
+    local: Distribution
+    scale: float
+    scaled: Distribution
+    scale_free: float
+
+    @classmethod
+    def of(cls, least: Floats, greatest: Floats) -> Constants:
+        """Constants from the smallest and the largest stretch at each point."""
+        scale = best_scale(least, greatest)
+        local, scaled = two_sided(least, greatest), two_sided(scale * least, scale * greatest)
+        whole = float(scale_free(least.min(), greatest.max()))
+        return cls(least, greatest, distribution(local), scale, distribution(scaled), whole)
+
+    @property
+    def values(self) -> Floats:
+        """L(z) at each point."""
+        return two_sided(self.least, self.greatest)
+
+
+def two_sided(least: Floats | float, greatest: Floats | float) -> Floats:
+    """L = max(greatest, 1 / least); infinite where something is not stretched at all."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.maximum(greatest, 1 / np.asarray(least, dtype=np.float64)))
+
+
+def scale_free(least: Floats | float, greatest: Floats | float) -> Floats:
+    """L = sqrt(greatest / least), under the scale that fits best; infinite where something is not stretched at all."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.asarray(least) > 0, np.sqrt(greatest / np.asarray(least, dtype=np.float64)), np.inf)
+
+
+def best_scale(least: Floats, greatest: Floats) -> float:
+    """The factor s that makes the mean of max(s greatest, 1 / (s least)) least, over points where that is finite.
+
+    The mean is convex in s, and A s + B / s between neighbouring breakpoints 1 / sqrt(least greatest).
+    """
+    known = least > 0
+    if not known.any():
+        return 1.0
+    a, b = least[known], greatest[known]
+    breaks = 1 / np.sqrt(a * b)
+    order = np.argsort(breaks)
+    # Beyond its breakpoint a point pays s b, before it 1 / (s a).
+    rising = np.concatenate([[0.0], np.cumsum(b[order])])
+    falling = np.concatenate([np.cumsum(1 / a[order][::-1])[::-1], [0.0]])
+    ends = np.concatenate([[breaks.min()], breaks[order], [breaks.max()]])
+    with np.errstate(divide="ignore"):
+        best = np.clip(np.sqrt(falling / rising), ends[:-1], ends[1:])
+    return float(best[np.argmin(rising * best + falling / best)])
+
+
+def distribution(values: Floats) -> Distribution:
+    """Mean, quantiles and maximum of local constants at random points."""
+    from scipy.special import stdtrit
+
+    n = len(values)
+    mean, low, high = float(np.inf), float("nan"), float("nan")
+    if np.isfinite(values).all():
+        mean = float(values.mean())
+        half = float(stdtrit(n - 1, (1 + LEVEL) / 2) * values.std(ddof=1) / np.sqrt(n))
+        low, high = max(mean - half, 1.0), mean + half
+    ordered = np.sort(values)
+    quantiles = tuple(_quantile(ordered, share) for share in SHARES)
+    maximum = Maximum(float(ordered[-1]), int(values.argmax()), maximum_of_half(ordered), 1 - (1 - LEVEL) ** (1 / n))
+    return Distribution(mean, low, high, quantiles, maximum)
+
+
+def _quantile(ordered: Floats, share: float) -> Quantile:
+    from scipy.special import bdtr
+
+    n = len(ordered)
+    # So many points lie below the quantile, a binomial number: the order statistics around it bound it.
+    below, above = np.searchsorted(bdtr(np.arange(n + 1), n, share), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low = float(ordered[below - 1]) if below > 0 else 1.0
+    high = float(ordered[above]) if above < n else float(np.inf)
+    # No interpolation: between a finite and an infinite constant there is nothing.
+    return Quantile(share, float(np.quantile(ordered, share, method="inverted_cdf")), low, high)
+
+
+def maximum_of_half(ordered: Floats) -> float:
+    """Expected maximum of a random half of ascending values, drawn without replacement."""
+    from scipy.special import gammaln
+
+    n = len(ordered)
+    m = (n + 1) // 2
+    rank = np.arange(m, n + 1)
+    # The k-th smallest is the largest of m with probability C(k - 1, m - 1) / C(n, m).
+    log = gammaln(rank) - gammaln(m) - gammaln(rank - m + 1)
+    log -= gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)
+    return float(np.exp(log) @ ordered[m - 1 :])

@@ -1,0 +1,213 @@
+"""Jacobian-vector products of a decoder at many latents and along many directions at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import jvp, vmap
+
+from nearid.errors import InputError
+from nearid.moments import Floats
+
+# Rows of a batch that show whether a decoder can be used.
+PROBED = 3
+# Rows of a batch may differ by this share of the largest output from the same rows alone: kernels round differently.
+ROUNDED = 1e-3
+# Numbers of all directional derivatives of a batch: hidden layers are often wider than outputs, and buffers of many
+# megabytes cost more to get from the system than a larger batch saves.
+BATCH = 1 << 17
+
+Push = Callable[[Callable[[Tensor], Tensor], Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A decoder that was tried: rows in, rows out, one by one, with derivatives.
+
+    Attributes
+    ----------
+    function : callable
+        Tensor of shape (n, d) -> tensor of shape (n, m).
+    mode : {"forward", "reverse"}
+        How it is differentiated.
+    outputs : int
+        m, all numbers of one output.
+    dtype : torch.dtype
+    device : torch.device
+    """
+
+    function: Callable[[Tensor], Tensor]
+    mode: str
+    outputs: int
+    dtype: torch.dtype
+    device: torch.device
+
+    def batch_rows(self, directions: int) -> int:
+        """Rows of a batch for so many directions."""
+        return max(4, BATCH // (directions * self.outputs))
+
+    def latents(self, rows: Floats) -> Tensor:
+        """Latents as the decoder takes them."""
+        return torch.tensor(rows, dtype=self.dtype, device=self.device)
+
+    def push(self, latents: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs and directional derivatives.
+
+        Parameters
+        ----------
+        latents : Tensor of shape (n, d)
+        directions : Tensor of shape (k, n, d)
+
+        Returns
+        -------
+        tuple of Tensor
+            Of shape (n, m) and (k, n, m).
+        """
+        return MODES[self.mode](self.function, latents, directions)
+
+
+@contextmanager
+def tried(decoder: Any, rows: Floats) -> Iterator[Decoder]:
+    """Give a decoder that works, in evaluation mode meanwhile.
+
+    Parameters
+    ----------
+    decoder : torch.nn.Module, a method of one, or any callable of a tensor of shape (n, d)
+    rows : ndarray of shape (n, d)
+        Latents to try it with.
+    """
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    if not callable(decoder):
+        raise InputError(f"The decoder is a {type(decoder).__name__}, but a torch module or a function is expected.")
+    owner = decoder if isinstance(decoder, nn.Module) else getattr(decoder, "__self__", None)
+    modules = list(owner.modules()) if isinstance(owner, nn.Module) else []
+    training = [m.training for m in modules]
+    # Fused attention has no forward-mode derivatives; the plain one has.
+    with sdpa_kernel(SDPBackend.MATH):
+        try:
+            for m in modules:
+                m.training = False
+            yield _tried(_flat(decoder), rows, *_precision(modules, rows))
+        finally:
+            for m, before in zip(modules, training, strict=True):
+                m.training = before
+
+
+def _flat(decoder: Callable[[Tensor], Any]) -> Callable[[Tensor], Tensor]:
+    """The decoder with each output as one row."""
+
+    def function(latents: Tensor) -> Tensor:
+        out = decoder(latents)
+        if not isinstance(out, Tensor):
+            raise InputError(
+                f"The decoder returns a {type(out).__name__}, but one torch tensor is expected: wrap it in a function "
+                "that computes with torch and returns the tensor to measure."
+            )
+        if not out.is_floating_point():
+            raise InputError(f"The decoder returns {out.dtype}, which has no derivative; real numbers are expected.")
+        if out.ndim < 2 or len(out) != len(latents):
+            raise InputError(
+                f"The decoder made an output of shape {tuple(out.shape)} of latents of shape {tuple(latents.shape)}, "
+                "but a row for each row is expected: wrap a decoder of single vectors in torch.vmap."
+            )
+        return out.flatten(1)
+
+    return function
+
+
+def _precision(modules: list[nn.Module], rows: Floats) -> tuple[torch.dtype, torch.device]:
+    """Dtype and device of the decoder's own numbers; those of the latents where it shows none."""
+    for m in modules:
+        for own in (*m.parameters(recurse=False), *m.buffers(recurse=False)):
+            if own.is_floating_point():
+                if own.dtype.itemsize < 4:
+                    raise InputError(
+                        f"The decoder computes in {own.dtype}, too coarse for its derivatives; convert it: .float()."
+                    )
+                return own.dtype, own.device
+    return torch.from_numpy(rows[:0]).dtype, torch.device("cpu")
+
+
+def _tried(function: Callable[[Tensor], Tensor], rows: Floats, dtype: torch.dtype, device: torch.device) -> Decoder:
+    z = torch.tensor(rows[:PROBED], dtype=dtype, device=device)
+    try:
+        with torch.no_grad():
+            together, alone = function(z), function(z[:1])
+    except InputError:
+        raise
+    except Exception as error:  # a decoder may raise anything
+        raise InputError(
+            f"The decoder cannot take latents of shape {tuple(z.shape)}, {dtype}: {_brief(error)}. Latents of another "
+            "width, or in another precision, may be meant."
+        ) from error
+    # NaN compares as no difference here: it is told of all rows, later.
+    if alone.shape[1] != together.shape[1] or bool((alone - together[:1]).abs().max() > ROUNDED * together.abs().max()):
+        raise InputError(
+            "The decoder gives a row another output in a batch than alone: rows influence one another, or something is "
+            "drawn at random (batch normalisation or dropout in training mode?). Each row must be decoded on its own."
+        )
+    along = torch.ones_like(z)[None]
+    failed = ""
+    for mode, push in MODES.items():
+        try:
+            push(function, z, along)
+        except (RuntimeError, NotImplementedError) as error:
+            failed = _brief(error)
+            continue
+        return Decoder(function, mode, together.shape[1], dtype, device)
+    raise InputError(
+        f"The decoder's output cannot be differentiated by the latents: {failed}. It must be computed with torch from "
+        "the tensor that is given, without detach(), numpy or torch.inference_mode on the way."
+    )
+
+
+def _forward(function: Callable[[Tensor], Tensor], latents: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
+    """Forward mode: the outputs are computed once, their derivatives for all directions in one batch."""
+
+    def along(v: Tensor) -> Any:
+        return jvp(function, (latents,), (v,), strict=True)
+
+    with torch.no_grad():
+        # The outputs do not depend on the direction, so they come without a dimension for it.
+        out, tangents = vmap(along, out_dims=(None, 0))(directions)  # type: ignore[arg-type]
+    return out, tangents
+
+
+def _reverse(function: Callable[[Tensor], Tensor], latents: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
+    """Twice reverse mode, for what lacks forward mode: J^T u is linear in u, and its derivative along v is J v."""
+    with torch.enable_grad():
+        z = latents.detach().requires_grad_()
+        out = function(z)
+        u = torch.zeros_like(out, requires_grad=True)
+        (pulled,) = torch.autograd.grad(out, z, u, create_graph=True)
+        tangents = [torch.autograd.grad(pulled, u, v, retain_graph=True)[0] for v in directions]
+    return out.detach(), torch.stack(tangents)
+
+
+MODES: dict[str, Push] = {"forward": _forward, "reverse": _reverse}
+
+
+def check_finite(what: str, values: Tensor, index: np.ndarray) -> None:
+    """Refuse NaN and infinities in values of shape (..., n, m); `index` numbers the n latents for the reader."""
+    fine = values.isfinite().all(dim=-1)
+    if not bool(fine.all()):
+        row = int((~fine).nonzero()[0, -1])
+        bad = values[..., row, :]
+        value = bad[~bad.isfinite()][0].item()
+        raise InputError(
+            f"{what} {value} at the latents of row {index[row]} (counted from 0). Leave such latents out, or mend the "
+            "decoder."
+        )
+
+
+def _brief(error: Exception) -> str:
+    """The first line of an error, without its final stop."""
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:200].rstrip(".")

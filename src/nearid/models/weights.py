@@ -1,0 +1,134 @@
+"""Modules from saved weights: of an importable factory or a known architecture, the weights never unpickled."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from nearid.arrays.choose import listed, not_found
+from nearid.arrays.open import file_suffix
+from nearid.errors import InputError
+from nearid.models.burgess import BurgessDecoder
+
+SAVED = (".safetensors", ".pt", ".pth", ".th")
+# Wrappers that training scripts put around weights, and prefixes that a decoder has among them.
+WRAPPERS = ("state_dict", "model_state_dict", "model")
+PREFIXES = ("", "decoder.", "module.", "module.decoder.")
+
+
+def load_decoder(model: str, *, factory: str | None = None, prefix: str | None = None) -> Callable[[Tensor], Any]:
+    """A decoder from a file of weights, or from a factory alone.
+
+    Parameters
+    ----------
+    model : str
+        A file of weights (.safetensors, .pt), or package.module:function, a factory whose result needs no weights.
+    factory : str, optional
+        package.module:function that makes the module for the weights; by default the architecture is told from their
+        names and shapes, where it is a known one.
+    prefix : str, optional
+        Part of the weights to use, such as "decoder."; the prefix is taken off their names.
+    """
+    if not os.path.exists(model) and ":" in model and file_suffix(Path(model)) not in SAVED:
+        if factory is not None or prefix is not None:
+            raise InputError(f"{model} is a factory itself; a factory or a prefix belongs to a file of weights.")
+        made = _made(model)
+        if not callable(made):
+            raise InputError(f"{model} returned a {type(made).__name__}, but a decoder that can be called is expected.")
+        return made  # type: ignore[no-any-return]
+    weights = _chosen(model, load_weights(model), prefix)
+    if factory is not None:
+        module = _made(factory)
+        if not isinstance(module, nn.Module):
+            raise InputError(f"{factory} returned a {type(module).__name__}, but weights are for a torch module.")
+    else:
+        weights, module = _known(model, weights)
+    try:
+        module.load_state_dict(weights)
+    except RuntimeError as error:
+        told = " ".join(str(error).split())[:400]
+        raise InputError(f"The weights of {model} do not fit the module: {told}. A prefix may be missing.") from None
+    return module
+
+
+def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """Named tensors of a file, loaded without running any code it holds; wrappers around them are taken off."""
+    place = Path(path)
+    if not place.is_file():
+        raise InputError(f"There is no file {place}; give weights ({', '.join(SAVED)}) or package.module:function.")
+    suffix = file_suffix(place)
+    if suffix not in SAVED:
+        raise InputError(f"{place.name} is no file of weights: {', '.join(SAVED)} are expected.")
+    if suffix == ".safetensors":
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        try:
+            return dict(load_file(place))
+        except SafetensorError as error:
+            raise InputError(f"{place.name} is truncated or no safetensors file: {error}. Copy it again.") from None
+    from nearid.arrays.checkpoint import load_saved
+
+    saved = load_saved(str(place), place.name)
+    for wrapper in WRAPPERS:
+        if isinstance(saved, dict) and isinstance(saved.get(wrapper), dict):
+            saved = saved[wrapper]
+    if not isinstance(saved, dict) or not saved or not all(isinstance(w, Tensor) for w in saved.values()):
+        raise InputError(f"{place.name} holds no state dict: save one with torch.save(module.state_dict(), path).")
+    return {str(name): weight for name, weight in saved.items()}
+
+
+def latent_width(decoder: object) -> int | None:
+    """Coordinates that a decoder takes, as far as its first linear layer tells."""
+    modules = decoder.modules() if isinstance(decoder, nn.Module) else ()
+    return next((m.in_features for m in modules if isinstance(m, nn.Linear)), None)
+
+
+def _chosen(model: str, weights: dict[str, Tensor], prefix: str | None) -> dict[str, Tensor]:
+    if prefix is None:
+        return weights
+    found = _under(weights, prefix)
+    if not found:
+        raise not_found(model, "prefix", prefix, weights)
+    return found
+
+
+def _under(weights: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
+
+
+def _known(model: str, weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], nn.Module]:
+    """The architecture that the weights, or a part of them under a usual prefix, are of."""
+    for prefix in PREFIXES:
+        part = _under(weights, prefix)
+        module = BurgessDecoder.of(part)
+        if module is not None:
+            return part, module
+    raise InputError(
+        f"The weights of {model} ({listed(list(weights)[:5])}, ...) are of no known decoder. Name what makes its "
+        "module: --factory package.module:function (and --prefix decoder. where only a part is the decoder)."
+    )
+
+
+def _made(factory: str) -> Any:
+    name, _, attribute = factory.partition(":")
+    if not name or not attribute:
+        raise InputError(f"A factory is named as package.module:function, not {factory!r}.")
+    # As `python -m` has it; at the end, so that nothing installed is shadowed by a file that happens to lie here.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        made: Any = importlib.import_module(name)
+        for part in attribute.split("."):
+            made = getattr(made, part)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"The factory {factory} cannot be imported: {error}.") from None
+    if not callable(made):
+        raise InputError(f"{factory} is a {type(made).__name__}, but a function that makes a module is expected.")
+    return made()

@@ -1,0 +1,102 @@
+"""Weights from files: formats, wrappers, prefixes and factories; and sentences for what cannot be loaded."""
+
+import pickle
+import sys
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from nearid.errors import InputError
+from nearid.models.burgess import BurgessDecoder
+from nearid.models.weights import latent_width, load_decoder, load_weights
+
+FACTORY = """
+import torch
+from torch import nn
+def decoder():
+    return nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 7))
+def ready():
+    return torch.sinh
+def number():
+    return 3
+constant = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    (tmp_path / "my_decoders.py").write_text(FACTORY)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    yield
+    sys.modules.pop("my_decoders", None)
+
+
+@pytest.fixture
+def module():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 7))
+
+
+@pytest.mark.parametrize("form", ["model.pt", "model.pth", "model.safetensors"])
+def test_weights_of_each_format_through_a_factory(module, form):
+    weights = {f"decoder.{name}": w for name, w in module.state_dict().items()} | {"encoder.weight": torch.ones(2)}
+    save_file(weights, form) if form.endswith("safetensors") else torch.save(weights, form)
+    loaded = load_decoder(form, factory="my_decoders:decoder", prefix="decoder.")
+    z = torch.randn(4, 3)
+    torch.testing.assert_close(loaded(z), module(z))
+    assert latent_width(loaded) == 3
+
+
+def test_wrappers_are_taken_off(module):
+    torch.save({"state_dict": module.state_dict(), "epoch": 3}, "wrapped.pt")
+    assert load_weights("wrapped.pt").keys() == module.state_dict().keys()
+    load_decoder("wrapped.pt", factory="my_decoders:decoder")
+
+
+@pytest.mark.parametrize("prefix", ["", "decoder.", "module.decoder."])
+def test_a_known_decoder_needs_no_factory(prefix):
+    known = BurgessDecoder(4)
+    weights = {prefix + name: w for name, w in known.state_dict().items()}
+    torch.save(weights | {"module.encoder.weight": torch.ones(2)} if prefix else weights, "known.pt")
+    z = torch.randn(2, 4)
+    torch.testing.assert_close(load_decoder("known.pt")(z), known(z))
+
+
+def test_a_factory_alone():
+    assert load_decoder("my_decoders:ready") is torch.sinh
+    assert latent_width(torch.sinh) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": "nowhere.pt"}, "There is no file nowhere.pt"),
+        ({"model": "my_decoders.py"}, "no file of weights"),
+        ({"model": "my_decoders:number"}, "returned a int"),
+        ({"model": "my_decoders:ready", "prefix": "a."}, "a factory itself"),
+        ({"model": "my_decoders:nothing"}, "cannot be imported: .*nothing"),
+        ({"model": "no_such_package:decoder"}, "cannot be imported"),
+        ({"model": "good.pt", "factory": "my_decoders"}, "package.module:function, not 'my_decoders'"),
+        ({"model": "good.pt", "factory": "my_decoders:ready"}, "for a torch module"),
+        ({"model": "good.pt", "factory": "my_decoders:constant"}, "a function that makes a module"),
+        ({"model": "good.pt", "factory": "my_decoders:decoder", "prefix": "enc."}, "nothing named 'enc.'"),
+        ({"model": "other.pt", "factory": "my_decoders:decoder"}, "do not fit the module: .*weight"),
+        ({"model": "good.pt"}, "no known decoder"),
+        ({"model": "tensor.pt"}, "holds no state dict"),
+        ({"model": "code.pt"}, "never unpickles"),
+        ({"model": "cut.safetensors"}, "truncated or no safetensors"),
+    ],
+)
+def test_what_cannot_be_loaded_is_told(module, arguments, message):
+    torch.save(module.state_dict(), "good.pt")
+    torch.save({"x.weight": torch.ones(2)}, "other.pt")
+    torch.save(torch.ones(3), "tensor.pt")
+    with open("code.pt", "wb") as file:
+        pickle.dump({"weight": print}, file)
+    with open("cut.safetensors", "wb") as file:
+        file.write(b"\x00" * 20)
+    with pytest.raises(InputError, match=message):
+        load_decoder(**arguments)
