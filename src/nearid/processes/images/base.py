@@ -27,6 +27,8 @@ from nearid.threads import share_out
 
 # Edges are soft over this many pixels to either side, which is what makes pixels smooth in the factors.
 SOFT = 1.0
+# Shapes at least this thick, in units of the soft edge, are full in the middle, where their distance has a corner.
+THICK = 1.15
 # Points at which the bi-Lipschitz constant is measured for the report on assumptions.
 POINTS = 64
 STEP = 1e-4
@@ -61,13 +63,15 @@ class FactorImages(ABC):
     def __post_init__(self) -> None:
         at_least("side", self.side, 8)
         if not self.factors or len(set(self.names)) < len(self.factors):
-            raise InputError(f"The factors are {list(self.names)}, but at least one, each of its own name, is expected.")
+            raise InputError(
+                f"The factors are {list(self.names)}, but at least one, each of its own name, is expected."
+            )
         for factor in self.factors:
             self._check_setting(factor)
-        if self._thinnest < 1.1 * SOFT:
+        if self._thinnest < THICK * SOFT:
             raise InputError(
-                f"The smallest shape is {self._thinnest:.2g} pixels from its middle to its edge, less than the soft edge "
-                f"itself: give a larger side than {self.side}, or a larger least scale."
+                f"The smallest shape is {self._thinnest:.2g} pixels from its middle to its edge, less than the soft "
+                f"edge itself: give a larger side than {self.side}, or a larger least scale."
             )
 
     def _check_setting(self, factor: Factor) -> None:
@@ -107,7 +111,7 @@ class FactorImages(ABC):
         return self.grid(rng.integers(0, self.grid_size, size))
 
     def grid(self, index: ArrayLike) -> tuple[Floats, Codes]:
-        """(factors, their places on the grid) of points of the grid, 0 to grid_size - 1; the last factor changes first."""
+        """(factors, their places) of points 0 to grid_size - 1 of the grid; the last factor changes first."""
         codes = grid_codes(self.factors, index)
         return grid_values(self.factors, codes), codes
 
@@ -139,7 +143,9 @@ class FactorImages(ABC):
         k = len(self.factors)
         whole = [f.name for f in self.factors if f.kind == "category"]
         round_ = [f.name for f in self.factors if f.kind == "circle"]
-        gaps = [f"{', '.join(whole)}: separate values"] * bool(whole) + [f"{', '.join(round_)}: a circle"] * bool(round_)
+        gaps = [f"{', '.join(whole)}: separate values"] * bool(whole) + [f"{', '.join(round_)}: a circle"] * bool(
+            round_
+        )
         return (
             Assumption("independent factors", "factors are independent", True, f"{k} factors, each drawn on its own"),
             Assumption("non-Gaussian factors", "at most one factor is normal", True, "all are uniform"),

@@ -110,7 +110,9 @@ def grid_codes(factors: Sequence[Factor], index: ArrayLike) -> Codes:
     """Place of each factor's value, of shape (size, factors), at points of the grid; the last factor changes first."""
     index = np.asarray(index)
     if index.ndim != 1 or not np.issubdtype(index.dtype, np.integer):
-        raise InputError(f"index has shape {index.shape} and type {index.dtype}, but whole numbers in a row are needed.")
+        raise InputError(
+            f"index has shape {index.shape} and type {index.dtype}, but whole numbers in a row are needed."
+        )
     size = grid_size(factors)
     if index.size and not (index.min() >= 0 and index.max() < size):
         raise InputError(f"index runs from {index.min()} to {index.max()}, but the grid has points 0 to {size - 1}.")

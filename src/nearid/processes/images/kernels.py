@@ -21,6 +21,7 @@ ELLIPSE_HALF = 0.5
 # The camera looks down at solids by this angle.
 SIN_VIEW = 0.4
 COS_VIEW = math.sqrt(1 - SIN_VIEW**2)
+CYLINDER_RADIUS = 0.95
 # Where the floor meets the wall, and where solids stand, as shares of the frame from above.
 HORIZON = 0.5
 GROUND = 0.74
@@ -162,7 +163,7 @@ def draw_solids(shape, size, turn, floor, wall, colour, soft, out):  # type: ign
         if shape[i] == CUBE:
             _cube(0.85 * unit, turn[i], colour[i], soft, image)
         elif shape[i] == CYLINDER:
-            _round(0.95 * unit, 0.95 * SIN_VIEW * unit, 0.85 * unit, True, colour[i], soft, image)
+            _round(CYLINDER_RADIUS * unit, CYLINDER_RADIUS * SIN_VIEW * unit, 0.85 * unit, True, colour[i], soft, image)
         elif shape[i] == SPHERE:
             _round(1.1 * unit, 1.1 * unit, 0.0, False, colour[i], soft, image)
         else:

@@ -31,7 +31,9 @@ class Outline:
     def __post_init__(self) -> None:
         if self.cosines.ndim != 1 or self.cosines.shape != self.sines.shape or len(self.cosines) > ANGLES // 4:
             shapes = f"{self.cosines.shape} and {self.sines.shape}"
-            raise InputError(f"The harmonics have shapes {shapes}, but equal rows of at most {ANGLES // 4} are expected.")
+            raise InputError(
+                f"The harmonics have shapes {shapes}, but equal rows of at most {ANGLES // 4} are expected."
+            )
         if not self._radius.min() > 0:
             raise InputError("The outline runs through its pole: its radius is not above 0 in every direction.")
 
@@ -62,11 +64,20 @@ class Outline:
         return float(np.linalg.norm(points - self.centre, axis=1).max())
 
     @cached_property
+    def _lengths(self) -> Floats:
+        """Length of the outline per length across the direction to the pole, at all angles."""
+        k = np.arange(len(self.cosines))
+        return np.sqrt(1 + (self._series(k * self.sines, -k * self.cosines) / self._radius) ** 2)
+
+    @cached_property
+    def thickness(self) -> float:
+        """Least distance of the pole from the tangents of the outline."""
+        return float((self._radius / self._lengths).min())
+
+    @cached_property
     def bounds(self) -> tuple[float, float, float]:
         """(least radius, largest radius, largest length of the outline per length across the direction to the pole)."""
-        k = np.arange(len(self.cosines))
-        slope = self._series(k * self.sines, -k * self.cosines) / self._radius
-        return float(self._radius.min()), float(self._radius.max()), float(np.sqrt(1 + slope**2).max())
+        return float(self._radius.min()), float(self._radius.max()), float(self._lengths.max())
 
     def scaled(self, factor: float) -> Outline:
         """The outline that is larger by this factor."""

@@ -1,4 +1,4 @@
-"""Solids in a room, in colour: a cube, cylinder, ball or capsule of any size on a floor, seen from anywhere in front."""
+"""Solids in a room, in colour: a cube, cylinder, ball or capsule of any size on a floor, seen from above the floor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nearid.moments import Floats
 from nearid.processes.assumptions import Assumption
 from nearid.processes.images.base import SOFT, FactorImages, Setting, hue_colours
 from nearid.processes.images.factors import Factor, category, circle, interval
-from nearid.processes.images.kernels import SIN_VIEW, draw_solids
+from nearid.processes.images.kernels import CYLINDER_RADIUS, SIN_VIEW, draw_solids
 
 # The factors of Shapes3D (Burgess & Kim 2018), with hues that go all the way round.
 SHAPES3D: tuple[Factor, ...] = (
@@ -65,7 +65,7 @@ class SolidProcess(FactorImages):
 
     @property
     def _thinnest(self) -> float:
-        return UNIT * self.side * self._range("scale")[0] * SIN_VIEW
+        return UNIT * self.side * self._range("scale")[0] * CYLINDER_RADIUS * SIN_VIEW
 
     def _draw(self, z: Floats, out: Floats) -> None:
         draw_solids(

@@ -69,7 +69,7 @@ class SpriteProcess(FactorImages):
 
     @property
     def _thinnest(self) -> float:
-        return RADIUS * self.side * self._range("scale")[0] * ELLIPSE_HALF
+        return RADIUS * self.side * self._range("scale")[0] * min(ELLIPSE_HALF, _heart().thickness)
 
     def _draw(self, z: Floats, out: Floats) -> None:
         places = np.column_stack([self._column(z, "x"), self._column(z, "y")])
