@@ -17,7 +17,7 @@ def test_an_image_is_the_blurred_square():
     # The share of normal draws about a pixel that fall into the square.
     row, column = 20, 13
     y, x = (2 * row + 1) / 32 - 1, (2 * column + 1) / 32 - 1
-    draws = stats.norm(scale=0.1).rvs((400_000, 2), random_state=0) + [x, y]
+    draws = stats.norm(scale=0.1).rvs((400_000, 2), random_state=0) + np.array([x, y])
     inside = np.all(np.abs(draws - z[0, :2]) <= 0.3, axis=1).mean()
     assert image[row, column] == pytest.approx(inside, abs=0.003) and 0.1 < inside < 0.9
     assert image.sum() * (2 / 32) ** 2 == pytest.approx(0.6**2, abs=1e-6)

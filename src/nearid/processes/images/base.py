@@ -28,7 +28,7 @@ from nearid.threads import share_out
 # Edges are soft over this many pixels to either side, which is what makes pixels smooth in the factors.
 SOFT = 1.0
 # Shapes at least this thick, in units of the soft edge, are full in the middle, where their distance has a corner.
-THICK = 1.15
+THICK = 1.05
 # Points at which the bi-Lipschitz constant is measured for the report on assumptions.
 POINTS = 64
 STEP = 1e-4

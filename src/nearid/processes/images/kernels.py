@@ -27,7 +27,7 @@ HORIZON = 0.5
 GROUND = 0.74
 
 
-@njit(fastmath=FAST, nogil=True, cache=True, inline="always")
+@njit(fastmath=FAST, nogil=True, cache=True)
 def _step(t):  # type: ignore[no-untyped-def]
     """0 below -1, 1 above 1, between them the integral of the biweight kernel (15/16)(1 - t^2)^2."""
     t = min(max(t, -1.0), 1.0)
@@ -35,20 +35,20 @@ def _step(t):  # type: ignore[no-untyped-def]
     return 0.5 + t * (15.0 - 10.0 * s + 3.0 * s * s) / 16.0
 
 
-@njit(fastmath=FAST, nogil=True, cache=True, inline="always")
+@njit(fastmath=FAST, nogil=True, cache=True)
 def _bar(t, half, soft):  # type: ignore[no-untyped-def]
     """Coverage of a bar, |t| <= half."""
     return _step((t + half) / soft) - _step((t - half) / soft)
 
 
-@njit(fastmath=FAST, nogil=True, cache=True, inline="always")
+@njit(fastmath=FAST, nogil=True, cache=True)
 def _ellipse(u, v, a, b, soft):  # type: ignore[no-untyped-def]
     """Coverage of an ellipse of half-axes a and b."""
     p, q = u / a, v / b
     level = math.sqrt(p * p + q * q)
-    if level < 0.1:
-        # The distance below is at least 0.9 times the smaller half-axis here.
-        return _step(0.9 * min(a, b) / soft)
+    if level < 0.02:
+        # The distance below is at least 0.98 times the smaller half-axis here.
+        return _step(0.98 * min(a, b) / soft)
     p, q = p / a, q / b
     return _step((1.0 - level) * level / math.sqrt(p * p + q * q) / soft)
 
@@ -219,11 +219,13 @@ def _round(a, b, length, flat, colour, soft, image):  # type: ignore[no-untyped-
                 p = x / a
                 if flat:
                     light, gloss = 0.7 - 0.2 * p - 0.15 * p * p, 0.0
-                    light += (1.0 - light) * _ellipse(x, y + half, a, b, soft)
+                    # Beyond the far edge of the top there is no side that could show.
+                    light += (1.0 - light) * _ellipse(x, max(y + half, 0.0), a, b, soft)
                 else:
-                    q = beyond / b
+                    # The square with the sign kept is smooth where the caps begin.
+                    q = beyond * abs(beyond) / (b * b)
                     light = 0.85 - 0.2 * (p + q) - 0.12 * (p * p + q * q)
-                    near = max(1.0 - 5.0 * ((p + 0.4) ** 2 + (q + 0.4) ** 2), 0.0)
+                    near = max(1.0 - 5.0 * ((p + 0.4) ** 2 + (q + 0.2) ** 2), 0.0)
                     gloss = 0.5 * near * near
                 _paint(cover, light, gloss, colour, image, row, column)
 
@@ -260,7 +262,7 @@ def _cube(a, turn, colour, soft, image):  # type: ignore[no-untyped-def]
                 _paint(cover, light, 0.0, colour, image, row, column)
 
 
-@njit(fastmath=FAST, nogil=True, cache=True, inline="always")
+@njit(fastmath=FAST, nogil=True, cache=True)
 def _paint(cover, light, gloss, colour, image, row, column):  # type: ignore[no-untyped-def]
     """Lay a colour, lit and with a white gloss, over a pixel."""
     for channel in range(3):
