@@ -35,6 +35,9 @@ def test_values_on_the_grid():
     np.testing.assert_array_equal(FACTORS[1].values, [-1, 0, 1, 2, 3])
     # The end of a turn is its start, and comes once.
     np.testing.assert_array_equal(FACTORS[2].values, [0, 0.5, 1, 1.5])
+    later = category("shape", 2, 1)
+    np.testing.assert_array_equal(later.values, [1, 2])
+    assert set(later.draw(50, np.random.default_rng(0))) == {1, 2}
     assert [f.continuous for f in FACTORS] == [False, True, True]
 
 
@@ -62,6 +65,8 @@ def test_what_cannot_be_is_told(rng):
         interval("x", 1, 0, 3)
     with pytest.raises(InputError, match="number of values of x is 0"):
         Factor("x", "interval", 0, 1, 0)
+    with pytest.raises(InputError, match=r"3 kinds from 0 to 1: use category\(\)"):
+        Factor("shape", "category", 0, 1, 3)
     with pytest.raises(InputError, match="size is 0"):
         draw_factors(FACTORS, 0, rng)
     with pytest.raises(InputError, match="runs from 0 to 60, but the grid has points 0 to 59"):

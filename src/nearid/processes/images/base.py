@@ -141,7 +141,7 @@ class FactorImages(ABC):
     def assumptions(self) -> tuple[Assumption, ...]:
         """What recovery of the factors by an autoencoder and ICA needs (Nelson et al. 2026, Theorem 3)."""
         k = len(self.factors)
-        whole = [f.name for f in self.factors if f.kind == "category"]
+        whole = [f.name for f in self.factors if f.kind == "category" and f.count > 1]
         round_ = [f.name for f in self.factors if f.kind == "circle"]
         gaps = [f"{', '.join(whole)}: separate values"] * bool(whole) + [f"{', '.join(round_)}: a circle"] * bool(
             round_

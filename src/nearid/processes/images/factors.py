@@ -41,8 +41,10 @@ class Factor:
 
     def __post_init__(self) -> None:
         at_least(f"The number of values of {self.name}", self.count, 1)
-        ordered = self.low <= self.high if self.kind == "category" else self.low < self.high
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and ordered):
+        if self.kind == "category":
+            if self.low != int(self.low) or self.high != self.low + self.count - 1:
+                raise InputError(f"{self.name} has {self.count} kinds from {self.low} to {self.high}: use category().")
+        elif not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
             raise InputError(f"{self.name} runs from {self.low} to {self.high}: give finite ends, the lower one first.")
 
     @property
@@ -65,7 +67,7 @@ class Factor:
     def draw(self, size: int, rng: np.random.Generator) -> Floats:
         """Uniform values of shape (size,)."""
         if self.kind == "category":
-            return rng.integers(0, self.count, size).astype(np.float64)
+            return self.low + rng.integers(0, self.count, size)
         return rng.uniform(self.low, self.high, size)
 
     def check(self, values: Floats) -> None:
@@ -77,7 +79,7 @@ class Factor:
         if self.kind != "circle" and outside.any():
             raise InputError(f"{self.name} is {values[outside][0]:g}, but it runs from {self.low:g} to {self.high:g}.")
         if self.kind == "category" and np.any(values != np.round(values)):
-            raise InputError(f"Some values of {self.name} are not whole: it counts from 0 to {self.count - 1}.")
+            raise InputError(f"Some values of {self.name} are not whole: it counts from {self.low:g} to {self.high:g}.")
 
 
 def interval(name: str, low: float, high: float, count: int) -> Factor:
@@ -90,9 +92,9 @@ def circle(name: str, turn: float, count: int) -> Factor:
     return Factor(name, "circle", 0.0, turn, count)
 
 
-def category(name: str, count: int) -> Factor:
-    """One of `count` kinds without an order, counted from 0."""
-    return Factor(name, "category", 0.0, count - 1.0, count)
+def category(name: str, count: int, first: int = 0) -> Factor:
+    """One of `count` kinds without an order, counted from the first."""
+    return Factor(name, "category", first, first + count - 1, count)
 
 
 def draw_factors(factors: Sequence[Factor], size: int, rng: np.random.Generator) -> Floats:

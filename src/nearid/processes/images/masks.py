@@ -127,7 +127,7 @@ class MaskProcess:
             len(z),
             lambda part: draw_masks(shown[part], scale[part], pole[part], cosines, sines, bounds, SOFT, images[part]),
         )
-        return np.asarray(images >= 0.5, dtype=images.dtype) if self.binary else images
+        return np.greater_equal(images, 0.5, out=images) if self.binary else images
 
     def assumptions(self, similarity: float | None = None) -> tuple[Assumption, ...]:
         """What the theorem on contrastive losses needs of pairs, for a loss L_p^p (default: that of the steps)."""

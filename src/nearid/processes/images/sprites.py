@@ -45,7 +45,8 @@ class SpriteProcess(FactorImages):
     ----------
     side : int
     factors : tuple of Factor
-        By default those of dSprites, on whose grid there are 737,280 images; (*DSPRITES, HUE) adds colour.
+        By default those of dSprites, on whose grid there are 737,280 images; (*DSPRITES, HUE) adds colour,
+        and category("shape", 1, 2) in the place of the shape keeps to hearts.
     """
 
     side: int = 64
