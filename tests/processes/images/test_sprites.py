@@ -79,7 +79,7 @@ def test_assumptions_name_what_recovery_lacks():
     assert names(HUE) == {"convex latents"}
     assert names(DSPRITES[0]) == {"convex latents", "bi-Lipschitz rendering"}
     notes = {a.name: a.note for a in SpriteProcess(32).assumptions()}
-    assert "ellipse is the same after a turn by 180 degrees" in notes["injective rendering"]
+    assert "ellipse: the same after a turn by 180 degrees" in notes["injective rendering"]
     assert "heart" not in notes["injective rendering"] and "shape: separate values" in notes["convex latents"]
 
 

@@ -92,7 +92,7 @@ class SpriteProcess(FactorImages):
         needed = "images determine the factors"
         low, high = self._range("rotation")
         alike = [
-            f"a {self.shapes[shape]} is the same after a turn by {360 // SYMMETRY[shape]} degrees"
+            f"{self.shapes[shape]}: the same after a turn by {360 // SYMMETRY[shape]} degrees"
             for shape in self._shapes_drawn()
             if SYMMETRY[shape] > 1 and high - low >= 2 * math.pi / SYMMETRY[shape]
         ]
