@@ -2,20 +2,16 @@
 
 One row of distances at a time stays in the cache nearest to the core, and the loops over it are SIMD. Threads share
 out rows or coordinates, each of which is summed by one thread in one order: the result does not depend on their number.
-They are threads of Python, which the compiled code lets run: numba's own would set the number of torch's.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numba import njit
+
+from nearid.threads import share_out
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -36,7 +32,7 @@ def power_distances(x: Array, y: Array, cubic: bool, out: Array, threads: int) -
     out : ndarray of shape (rows, columns)
     threads : int
     """
-    _share_out(threads, len(x), lambda part: _distances(x[part], y, cubic, out[part]))
+    share_out(threads, len(x), lambda part: _distances(x[part], y, cubic, out[part]))
 
 
 def power_gradients(
@@ -53,22 +49,7 @@ def power_gradients(
     grad_x, grad_y : ndarray of shape (n, rows) and (n, columns)
     threads : int
     """
-    _share_out(threads, len(y), lambda k: _gradients(x[k], y[k], weights, cubic, grad_x[k], grad_y[k]))
-
-
-def _share_out(threads: int, size: int, work: Callable[[slice], object]) -> None:
-    """Call work on slices of range(size), one for each thread."""
-    if threads == 1:
-        work(slice(0, size))
-        return
-    ends = [size * i // threads for i in range(threads + 1)]
-    list(_pool(os.getpid(), threads).map(work, [slice(a, b) for a, b in pairwise(ends) if a < b]))
-
-
-@lru_cache(maxsize=1)
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    # A forked process has none of the threads of its parent, and needs a pool of its own.
-    return ThreadPoolExecutor(threads, thread_name_prefix="nearid")
+    share_out(threads, len(y), lambda k: _gradients(x[k], y[k], weights, cubic, grad_x[k], grad_y[k]))
 
 
 @njit(fastmath=FAST, nogil=True, cache=True)

@@ -1,0 +1,60 @@
+"""What image processes share, shown on sprites: draws, grids, threads and types, and what is refused."""
+
+import numpy as np
+import pytest
+
+from nearid.errors import InputError
+from nearid.processes.images.base import hue_colours
+from nearid.processes.images.factors import category, interval
+from nearid.processes.images.sprites import DSPRITES, SpriteProcess
+
+PLACE = (DSPRITES[3], DSPRITES[4])
+
+
+def test_finite_and_infinite_draws(rng):
+    process = SpriteProcess()
+    z, codes = process.sample_grid(2000, rng)
+    assert len(np.unique(z[:, 3])) == 32 and len(np.unique(z[:, 1])) == 6
+    np.testing.assert_allclose(z, np.column_stack([f.values[c] for f, c in zip(DSPRITES, codes.T, strict=True)]))
+    free = process.sample(2000, rng)
+    assert len(np.unique(free[:, 3])) == 2000 and set(free[:, 0]) == {0, 1, 2}
+    again = process.sample(5, np.random.default_rng(1))
+    np.testing.assert_array_equal(again, process.sample(5, np.random.default_rng(1)))
+
+
+def test_threads_and_types_do_not_change_the_image(rng):
+    process = SpriteProcess(32)
+    z = process.sample(101, rng)
+    images = process.observe(z)
+    assert images.dtype == np.float32 and images.shape == (101, 1, 32, 32)
+    np.testing.assert_array_equal(images, process.observe(z, threads=3))
+    np.testing.assert_allclose(images, process.observe(z, np.float64), atol=1e-6)
+
+
+def test_images_that_cannot_be_are_told():
+    process = SpriteProcess(32, PLACE)
+    with pytest.raises(InputError, match=r"shape \(4, 3\), but \(size, 2\)"):
+        process.observe(np.zeros((4, 3)))
+    with pytest.raises(InputError, match="x is 2, but it runs from 0 to 1"):
+        process.observe(np.array([[2.0, 0.5]]))
+    with pytest.raises(InputError, match="dtype is int64"):
+        process.observe(np.zeros((1, 2)), np.int64)
+    with pytest.raises(InputError, match="threads is 0"):
+        process.observe(np.zeros((1, 2)), threads=0)
+    with pytest.raises(InputError, match="wind is no factor of these images, which have shape, scale"):
+        SpriteProcess(32, (interval("wind", 0, 1, 2),))
+    with pytest.raises(InputError, match="each of its own name"):
+        SpriteProcess(32, (PLACE[0], PLACE[0]))
+    with pytest.raises(InputError, match=r"only 0.1 to 1 can be drawn"):
+        SpriteProcess(32, (interval("scale", 0.5, 2, 2),))
+    with pytest.raises(InputError, match="shape alone is a category"):
+        SpriteProcess(32, (category("x", 2),))
+    with pytest.raises(InputError, match="larger side than 16"):
+        SpriteProcess(16)
+
+
+def test_hues_are_colours_a_third_of_a_turn_apart(rng):
+    hue = rng.uniform(-2, 2, 50)
+    colours = hue_colours(hue)
+    assert colours.min() >= 0 and colours.max() <= 1
+    np.testing.assert_allclose(np.roll(colours, 1, axis=1), hue_colours(hue + 1 / 3))
