@@ -73,6 +73,11 @@ def read_arrays(path: Path) -> Any:
         with damage_told(path.name, "pickle", "Get the file again."):
             # From memory, so that a length that is a lie is no reason to allocate it.
             return _plain(_Reader(io.BytesIO(path.read_bytes())).load())
+    except MemoryError:
+        # Some lengths are believed before there is anything to read.
+        raise InputError(
+            f"{path.name} is not a whole pickle: it declares more than it holds. Get the file again."
+        ) from None
     except InputError as error:
         if str(error).startswith(path.name):
             raise

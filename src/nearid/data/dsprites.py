@@ -56,7 +56,7 @@ DSPRITES = Dataset(
             checked_by="the loader of the package latte-metrics; the source publishes none",
         ),
     ),
-    licence="Apache-2.0",
+    licence="Apache-2.0 (of its repository, not confirmed)",
     citation="Matthey, Higgins, Hassabis, Lerchner: dSprites: Disentanglement testing Sprites dataset, 2017",
     homepage="https://github.com/google-deepmind/dsprites-dataset",
     read=read,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -38,18 +37,23 @@ def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
         factors, tables = PERIODIC, [_load(home / "latents.npy") for home in homes]
     else:
         raise InputError(f"raw_latents.npy of 3DIdent has {sorted(widths)} columns, but 10 or 11 are expected.")
-    paths = [path for home, table in zip(homes, tables, strict=True) for path in _pictures(home, len(table))]
-    return LabelledImages("3dident", PictureImages("3dident", paths, channels=3), factors, np.concatenate(tables))
+    counts = [len(table) for table in tables]
+
+    def where(at: int) -> Path:
+        """The picture of a row; their names have as many digits as their number takes."""
+        home, n = 0, counts[0]
+        while at >= n:
+            at, home = at - n, home + 1
+            n = counts[home]
+        return homes[home] / "images" / f"{at:0{math.ceil(math.log10(n))}}.png"
+
+    images = PictureImages("3dident", sum(counts), where, channels=3)
+    return LabelledImages("3dident", images, factors, np.concatenate(tables))
 
 
 def _load(path: Path) -> np.ndarray:
     rows = open_rows(path)
     return rows.read(0, rows.shape[0]).astype(np.float64)
-
-
-def _pictures(home: Path, n: int) -> Sequence[Path]:
-    digits = math.ceil(math.log10(n))
-    return [home / "images" / f"{at:0{digits}}.png" for at in range(n)]
 
 
 def _archive(split: str, md5: str) -> RemoteFile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +20,17 @@ class PictureImages(Images):
     # Pictures between two that are wanted would be decoded in vain.
     window = 1
 
-    def __init__(self, name: str, paths: Sequence[Path], channels: int) -> None:
-        if not paths:
-            raise InputError(f"{name} holds no pictures.")
-        first = decode(_bytes(paths[0]), paths[0].name, channels)
-        super().__init__(name, (len(paths), *first.shape), first.dtype)
-        self._paths = paths
+    def __init__(self, name: str, n: int, where: Callable[[int], Path], channels: int) -> None:
+        first = decode(_bytes(where(0)), where(0).name, channels)
+        super().__init__(name, (n, *first.shape), first.dtype)
+        # Asked for when it is needed: a list of some hundred thousand paths takes as much memory as their pictures.
+        self._where = where
 
     def _read(self, start: int, stop: int) -> np.ndarray:
         out = np.empty((stop - start, *self.shape[1:]), self.dtype)
-        for at, path in enumerate(self._paths[start:stop]):
-            out[at] = decode(_bytes(path), path.name, self.shape[3], self.shape[1:3])
+        for at in range(start, stop):
+            path = self._where(at)
+            out[at - start] = decode(_bytes(path), path.name, self.shape[3], self.shape[1:3])
         return out
 
 

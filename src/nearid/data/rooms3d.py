@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nearid.arrays import open_rows
+from nearid.arrays.npy import open_npy
 from nearid.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile, grid
 from nearid.data.pictures import PictureImages
 from nearid.errors import InputError
@@ -54,15 +54,16 @@ def _reader(
         """Open the folder of pictures, each named by its number; the labels must agree with the order."""
         codes = grid(factors)
         _check_labels(folder / home / labels, codes, factors)
-        paths = [folder / home / "images" / f"{at:06}.png" for at in range(len(codes))]
-        return LabelledImages(name, PictureImages(name, paths, channels=3), factors, codes)
+        pictures = folder / home / "images"
+        images = PictureImages(name, len(codes), lambda at: pictures / f"{at:06}.png", channels=3)
+        return LabelledImages(name, images, factors, codes)
 
     return read
 
 
 def _check_labels(path: Path, codes: np.ndarray, factors: tuple[FactorInfo, ...]) -> None:
     """Refuse labels that tell another order of the factors than the numbers of the pictures do."""
-    values = np.asarray(_load(path))
+    values = _load(path)
     if values.shape != codes.shape:
         raise InputError(f"{path.name} has shape {values.shape}, but {codes.shape} is expected: one row per picture.")
     steps = np.array([(factor.size or 1) - 1 for factor in factors])
@@ -77,12 +78,7 @@ def _check_labels(path: Path, codes: np.ndarray, factors: tuple[FactorInfo, ...]
 
 
 def _load(path: Path) -> np.ndarray:
-    # The labels of Falcor3D are an .npy file under another name.
-    if path.suffix == ".npy":
-        rows = open_rows(path)
-        return rows.read(0, rows.shape[0])
-    from nearid.arrays.npy import open_npy
-
+    # Not told by the suffix: the labels of Falcor3D are an .npy file under another name.
     rows = open_npy(str(path), path.name, None, None)
     return rows.read(0, rows.shape[0])
 

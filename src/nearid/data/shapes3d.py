@@ -70,7 +70,7 @@ SHAPES3D = Dataset(
             checked_by="TensorFlow Datasets",
         ),
     ),
-    licence="Apache-2.0",
+    licence="Apache-2.0 (of its repository, not confirmed)",
     citation="Burgess, Kim: 3D Shapes Dataset, 2018",
     homepage="https://github.com/google-deepmind/3d-shapes",
     read=read,
