@@ -2,8 +2,8 @@ import os
 
 import numpy as np
 import pytest
-from canonical_files import write_dsprites
 
+from canonical_files import write_dsprites
 from nearid.data.images import ArrayImages
 from nearid.data.load import load
 from nearid.data.unpack import unpacked

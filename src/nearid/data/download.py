@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import requests
 
 MB = 1_000_000
+# Bytes that are asked for at a time: what a broken connection has sent of the last such block is lost.
+BLOCK = 1 << 16
 # Seconds to wait for a connection, and for the next bytes.
 PATIENCE = (15.0, 60.0)
 # Times that a broken transfer is taken up again before the user is asked to, and seconds before the first.
@@ -164,7 +166,7 @@ def _receive(
     tick = progress(f"{file.name} (MB)", -(-(total or MB) // MB))
     have, shown = begin, 0
     with open(part, "ab") as out:
-        for block in response.iter_content(MB):
+        for block in response.iter_content(BLOCK):
             have += len(block)
             if total is not None and have > total:
                 _forget(part)
