@@ -17,6 +17,7 @@ from nearid.data.download import BLOCK
 from nearid.data.fetch import fetch, left_behind
 from nearid.data.load import load
 from nearid.data.mnist import MNIST
+from nearid.data.mpi3d import COMPLEX
 from nearid.data.places import cache_folder, find, missing
 from nearid.data.rooms3d import FALCOR3D
 from nearid.errors import InputError
@@ -152,6 +153,13 @@ def test_two_at_once_are_refused(home, server):
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(InputError, match="Another process is fetching"):
             fetch(mine)
+
+
+def test_an_address_in_doubt_is_told(home, server):
+    mine = served(server, COMPLEX, [b"x"])
+    said = []
+    fetch(mine, say=said.append)
+    assert any("This is a mirror" in text for text in said)
 
 
 def test_nothing_to_fetch(home):

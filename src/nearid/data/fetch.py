@@ -74,6 +74,8 @@ def _one(file: RemoteFile, folder: Path, source: Path | None, progress: Progress
         if file.checksum is None:
             say(f"{file.name}: no checksum is published for it, so that its content cannot be checked")
         if source is None:
+            if not file.confirmed:
+                say(f"{file.name}: {file.note}")
             say(f"{file.name}: downloading {file.url}")
             download(file, target, progress=progress, say=say)
         else:
