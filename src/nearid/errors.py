@@ -1,5 +1,8 @@
 """Errors that nearid raises on purpose, each a sentence that helps."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class NearidError(ValueError):
     """Base of all errors raised on purpose."""
@@ -15,3 +18,11 @@ class ReadError(InputError):
 
 class EngineError(NearidError):
     """The engine that is to run the passes cannot be had, or was lost."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """A sentence for a name that does not exist, with the nearest that do."""
+    names = list(known)
+    near = get_close_matches(name, names, n=2, cutoff=0.5)
+    meant = f" Did you mean {' or '.join(near)}?" if near else ""
+    return f"There is no {kind} named {name!r}.{meant} There are: {', '.join(names)}."

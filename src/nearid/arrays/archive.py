@@ -2,6 +2,7 @@
 
 import math
 import zipfile
+from typing import IO
 
 import numpy as np
 
@@ -9,34 +10,35 @@ from nearid.arrays.choose import Entry, choose, not_found
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import MemoryRows
 from nearid.arrays.memory import check_memory, readable
-from nearid.arrays.npy import read_header, refuse_objects
+from nearid.arrays.npy import NpyHeader, read_header, refuse_objects
 from nearid.errors import InputError
 
-_ADVICE = "Write it again with np.savez, or copy it again."
+ADVICE = "Write it again with np.savez, or copy it again."
 
 
 def open_npz(path: str, name: str, key: str | None, ids: str | None) -> MemoryRows:
     """Load one array of an .npz archive."""
-    with damage_told(name, ".npz archive", _ADVICE), zipfile.ZipFile(path) as archive:
-        members = _members(archive)
+    with damage_told(name, ".npz archive", ADVICE), zipfile.ZipFile(path) as archive:
+        members = members_of(archive)
         entry = choose(name, {member: _declared(archive, info) for member, info in members.items()}, key)
         if ids is not None and ids not in members:
             raise not_found(name, "ids", ids, members)
-        array = _load(archive, members[entry], f"{name}:{entry}")
-        row_ids = None if ids is None else _load(archive, members[ids], f"{name}:{ids}")
+        array = load_member(archive, members[entry], f"{name}:{entry}")
+        row_ids = None if ids is None else load_member(archive, members[ids], f"{name}:{ids}")
     return MemoryRows(f"{name}:{entry}", array, row_ids)
 
 
 def read_columns(path: str, name: str) -> dict[str, np.ndarray] | None:
     """The arrays of an archive that holds one-dimensional arrays alone, by name; None for other archives."""
-    with damage_told(name, ".npz archive", _ADVICE), zipfile.ZipFile(path) as archive:
-        members = _members(archive)
+    with damage_told(name, ".npz archive", ADVICE), zipfile.ZipFile(path) as archive:
+        members = members_of(archive)
         if not members or any(len(_declared(archive, info).shape) != 1 for info in members.values()):
             return None
-        return {member: _load(archive, info, f"{name}:{member}") for member, info in members.items()}
+        return {member: load_member(archive, info, f"{name}:{member}") for member, info in members.items()}
 
 
-def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+def members_of(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The arrays of an archive by name."""
     files = [info for info in archive.infolist() if info.filename.endswith(".npy")]
     return {info.filename.removesuffix(".npy"): info for info in files}
 
@@ -47,19 +49,26 @@ def _declared(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Entry:
     return Entry(header.shape, header.dtype)
 
 
-def _load(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> np.ndarray:
+def load_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> np.ndarray:
+    """Load one array, once its header is known to tell the truth and it fits into memory."""
     with archive.open(info) as member:
-        header = read_header(member)
-        refuse_objects(header, name)
-        promised = math.prod(header.shape) * header.dtype.itemsize
-        held = info.file_size - member.tell()
-        if promised != held or min(header.shape, default=0) < 0:
-            raise InputError(
-                f"{name} promises the shape {header.shape} ({readable(promised)}) but holds {readable(held)}: "
-                "it is truncated or its header is damaged. Write or copy the archive again."
-            )
+        promised = check_member(member, info, name)[1]
         check_memory(name, promised, "Save the array as .npy, which is read block by block.")
         member.seek(0)
         array: np.ndarray = np.lib.format.read_array(member, allow_pickle=False)
         member.read(1)  # the checksum is compared only once the end is reached
     return array
+
+
+def check_member(member: IO[bytes], info: zipfile.ZipInfo, name: str) -> tuple[NpyHeader, int]:
+    """Header and size in bytes of an array that holds what it promises; `member` is left where the numbers begin."""
+    header = read_header(member)
+    refuse_objects(header, name)
+    promised = math.prod(header.shape) * header.dtype.itemsize
+    held = info.file_size - member.tell()
+    if promised != held or min(header.shape, default=0) < 0:
+        raise InputError(
+            f"{name} promises the shape {header.shape} ({readable(promised)}) but holds {readable(held)}: "
+            "it is truncated or its header is damaged. Write or copy the archive again."
+        )
+    return header, promised

@@ -19,19 +19,19 @@ class Hdf5Rows(Rows):
 
     def __init__(self, path: str, name: str, key: str | None, ids: str | None) -> None:
         self._path = path
-        with _opened(path, name) as file:
+        with opened(path, name) as file:
             self._key = _chosen(file, name, key)
             label = f"{name}:{self._key}"
-            dataset = _dataset(file, name, self._key, "key")
+            dataset = find_dataset(file, name, self._key, "key")
             id_values = None if ids is None else _read_ids(file, name, ids)
             super().__init__(label, dataset.shape, dataset.dtype, id_values)
-            _check_complete(dataset, label)
+            check_complete(dataset, label)
             if dataset.chunks is not None:
                 self.window = dataset.chunks[0]
 
     def _read(self, start: int, stop: int) -> np.ndarray:
-        with _opened(self._path, self.name) as file:
-            return _values(_dataset(file, self.name, self._key, "key"), self.name, slice(start, stop))
+        with opened(self._path, self.name) as file:
+            return read_values(find_dataset(file, self.name, self._key, "key"), self.name, slice(start, stop))
 
 
 def open_hdf5(path: str, name: str, key: str | None, ids: str | None) -> Hdf5Rows:
@@ -40,7 +40,8 @@ def open_hdf5(path: str, name: str, key: str | None, ids: str | None) -> Hdf5Row
 
 
 @contextmanager
-def _opened(path: str, name: str) -> Iterator[Any]:
+def opened(path: str, name: str) -> Iterator[Any]:
+    """An HDF5 file open for reading; damage is told in a sentence."""
     import h5py
 
     advice = "Close the program that writes it, or write or copy it again."
@@ -67,7 +68,7 @@ def _declared(file: Any) -> dict[str, Entry]:
     return entries
 
 
-def _dataset(file: Any, name: str, key: str, option: str) -> Any:
+def find_dataset(file: Any, name: str, key: str, option: str) -> Any:
     """The dataset at `key`, reached without following a link that could leave the file."""
     import h5py
 
@@ -96,7 +97,7 @@ def _dataset(file: Any, name: str, key: str, option: str) -> Any:
     return item
 
 
-def _check_complete(dataset: Any, label: str) -> None:
+def check_complete(dataset: Any, label: str) -> None:
     """Refuse storage that was never written, which HDF5 would read as the fill value."""
     if dataset.chunks is None:
         promised, held, unit = dataset.size * dataset.dtype.itemsize, dataset.id.get_storage_size(), "bytes"
@@ -115,7 +116,8 @@ def _check_complete(dataset: Any, label: str) -> None:
         )
 
 
-def _values(dataset: Any, label: str, rows: slice) -> np.ndarray:
+def read_values(dataset: Any, label: str, rows: slice) -> np.ndarray:
+    """Rows of a dataset."""
     try:
         return np.asarray(dataset[rows])
     except OSError as error:
@@ -126,6 +128,6 @@ def _values(dataset: Any, label: str, rows: slice) -> np.ndarray:
 
 
 def _read_ids(file: Any, name: str, ids: str) -> np.ndarray:
-    dataset = _dataset(file, name, ids, "ids")
-    _check_complete(dataset, f"{name}:{ids}")
-    return _values(dataset, f"{name}:{ids}", slice(None))
+    dataset = find_dataset(file, name, ids, "ids")
+    check_complete(dataset, f"{name}:{ids}")
+    return read_values(dataset, f"{name}:{ids}", slice(None))

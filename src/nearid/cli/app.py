@@ -11,6 +11,7 @@ import typer
 from nearid import __version__
 from nearid.cli.apply import apply
 from nearid.cli.compare import compare
+from nearid.cli.data import data
 from nearid.cli.demo import demo
 from nearid.cli.interrupt import Interrupted
 from nearid.cli.lipschitz import lipschitz
@@ -33,6 +34,7 @@ app.command()(apply)
 app.command()(lipschitz)
 app.command()(reproduce)
 app.command()(demo)
+app.add_typer(data)
 
 
 def _version(asked: bool) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pkgutil import resolve_name
 from typing import Any
 
-from nearid.errors import InputError
+from nearid.errors import InputError, unknown
 from nearid.experiments.base import Experiment
-from nearid.experiments.settings import unknown
 
 HOMES = {
     "radial": "nearid.experiments.radial:RADIAL",

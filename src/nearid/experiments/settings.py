@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, field, fields, replace
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from nearid.errors import InputError
+from nearid.errors import InputError, unknown
 from nearid.experiments.base import Experiment, Preset
 
 P = TypeVar("P")
@@ -105,11 +104,3 @@ def _converted(value: Any, kind: type) -> Any:
         if kind is int and number.is_integer():
             return int(value) if isinstance(value, str) and value.lstrip("+-").isdigit() else int(number)
     raise ValueError
-
-
-def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """A sentence for a name that does not exist, with the nearest that do."""
-    names = list(known)
-    near = get_close_matches(name, names, n=2, cutoff=0.5)
-    meant = f" Did you mean {' or '.join(near)}?" if near else ""
-    return f"There is no {kind} named {name!r}.{meant} There are: {', '.join(names)}."

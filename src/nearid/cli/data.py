@@ -1,0 +1,100 @@
+"""`nearid data`: the data sets there are, where they are, and getting them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nearid.cli.interrupt import Interrupted
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from nearid.data.base import Dataset
+
+data = typer.Typer(name="data", help="Data sets: what there is, where it is, and getting it.", no_args_is_help=True)
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A data set, as `nearid data list` tells.")]
+
+
+@data.command("list")
+def list_all(as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False) -> None:
+    """List the data sets: images, factors, licence, and which are here."""
+    from nearid.cli.show import show
+    from nearid.data.registry import datasets
+
+    if as_json:
+        typer.echo(json.dumps([_told(dataset) for dataset in datasets()], indent=2, allow_nan=False))
+    else:
+        show(lambda width: _table(datasets()))
+
+
+@data.command()
+def path(name: NameArgument) -> None:
+    """Print the folder of a data set; if it is not here, say how to get it."""
+    from nearid.data.places import locate
+    from nearid.data.registry import dataset
+
+    typer.echo(locate(dataset(name)))
+
+
+@data.command()
+def fetch(
+    name: NameArgument,
+    given: Annotated[
+        list[Path] | None,
+        typer.Option("--from", metavar="FILE", help="Use a file that is here instead of downloading it; repeatable."),
+    ] = None,
+) -> None:
+    """Download a data set into the cache, check it and unpack it. After Ctrl-C the same command goes on."""
+    from nearid.data.fetch import fetch as run
+    from nearid.data.fetch import left_behind
+    from nearid.data.registry import dataset
+    from nearid.progress import reporting
+
+    wanted = dataset(name)
+    typer.echo(f"{wanted.title}: licence {wanted.licence}. Cite {wanted.citation}.", err=True)
+    try:
+        with reporting() as progress:
+            folder = run(
+                wanted, given=tuple(given or ()), progress=progress, say=lambda text: typer.echo(text, err=True)
+            )
+    except Interrupted as stop:
+        stop.left = left_behind(wanted)
+        raise
+    typer.echo(folder)
+
+
+def _told(dataset: Dataset) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from nearid.data.places import find
+
+    told = {key: value for key, value in vars(dataset).items() if key not in ("read", "layouts", "folders")}
+    here = find(dataset)
+    told["factors"] = [asdict(factor) for factor in dataset.factors]
+    told["files"] = [asdict(file) for file in dataset.files]
+    return told | {"path": None if here is None else str(here)}
+
+
+def _table(datasets: list[Dataset]) -> RenderableType:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Group
+    from rich.markup import escape
+    from rich.table import Table
+    from rich.text import Text
+
+    from nearid.data.places import find
+
+    table = Table(box=SIMPLE_HEAD)
+    for head in ("name", "images", "factors", "licence", "here"):
+        table.add_column(head, overflow="fold", no_wrap=head == "name", justify="right" if head == "images" else "left")
+    for dataset in datasets:
+        size = " x ".join(map(str, dataset.shape))
+        count = "" if dataset.images is None else f"{dataset.images:,}\n"
+        factors = ", ".join(f"{f.name} {f.size}" if f.size else f.name for f in dataset.factors)
+        here = "with scikit-learn" if not dataset.files else str(find(dataset) or "no")
+        table.add_row(dataset.name, f"{count}{size}", escape(factors), escape(dataset.licence), escape(here))
+    return Group(table, Text("A number after a factor counts its levels. nearid data fetch NAME gets a data set."))

@@ -1,0 +1,217 @@
+"""Downloading one file: it goes on where it stopped, and only what was promised is kept.
+
+pooch throws a partial file away when a transfer fails, and sets of many gigabytes need better. So the transfer is made
+here, over requests, which pooch brings; of pooch itself only the place of the cache is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nearid.arrays.memory import readable
+from nearid.data.base import RemoteFile
+from nearid.errors import InputError
+from nearid.files import write_text
+from nearid.progress import Progress, silent
+
+if TYPE_CHECKING:
+    import requests
+
+MB = 1_000_000
+# Bytes that are asked for at a time: what a broken connection has sent of the last such block is lost.
+BLOCK = 1 << 16
+# Seconds to wait for a connection, and for the next bytes.
+PATIENCE = (15.0, 60.0)
+# Times that a broken transfer is taken up again before the user is asked to, and seconds before the first.
+ATTEMPTS = 4
+PAUSE = 1.0
+
+
+class _Broken(Exception):
+    """The transfer failed, and may succeed when it is tried again."""
+
+
+def download(
+    file: RemoteFile, target: Path, *, progress: Progress = silent, say: Callable[[str], object] = lambda text: None
+) -> None:
+    """Download a file to `target`, which appears once it is whole and its checksum is right.
+
+    What has arrived is kept beside it, in a file that ends in .part: after an interruption the next call goes on there,
+    if the server still has the same file.
+    """
+    part = part_of(target)
+    for attempt in range(ATTEMPTS):
+        resumed = _size(part) > 0
+        try:
+            _transfer(file, part, progress, say)
+        except _Broken as error:
+            if attempt == ATTEMPTS - 1:
+                raise InputError(
+                    f"The transfer of {file.name} from {file.url} broke off: {error}. {readable(_size(part))} are "
+                    "kept; run the same command again to go on."
+                ) from None
+            say(f"{file.name}: {error}; trying again")
+            time.sleep(PAUSE * 2**attempt)
+            continue
+        try:
+            verify(file, part)
+        except InputError:
+            _forget(part)
+            if not resumed:
+                raise
+            # Parts of two different files may have met: once more from the beginning tells.
+            say(f"{file.name}: what was put together from parts is not right; beginning anew")
+            continue
+        os.replace(part, target)
+        _forget(part)
+        return
+    raise InputError(f"{file.name} could not be downloaded from {file.url}. Try again later.")
+
+
+def part_of(target: Path) -> Path:
+    """Where what has arrived is kept until it is whole."""
+    return target.with_name(f".{target.name}.part")
+
+
+def verify(file: RemoteFile, path: Path) -> None:
+    """Refuse a file that is not the one that is described."""
+    if file.size is not None and _size(path) != file.size:
+        raise InputError(f"{file.name} must have {file.size} bytes, but {_size(path)} are here: it is another file.")
+    if file.checksum is None:
+        return
+    kind, _, expected = file.checksum.partition(":")
+    with open(path, "rb") as held:
+        found = hashlib.file_digest(held, kind).hexdigest()
+    if found != expected:
+        raise InputError(
+            f"{file.name} from {file.url} has the {kind} {found}, but {expected} is published ({file.checked_by}). It "
+            "was damaged or changed, and is not used."
+        )
+
+
+def _transfer(file: RemoteFile, part: Path, progress: Progress, say: Callable[[str], object]) -> None:
+    """Bring the part to its full size."""
+    import requests
+
+    have, known = _size(part), _note(part)
+    if have and known.get("url") != file.url:
+        _forget(part)
+        have = 0
+    if have and have == known.get("total"):
+        return
+    # Bytes as they are: a length or a range of something compressed on the way would mean something else.
+    headers = {"Accept-Encoding": "identity", "User-Agent": "nearid"}
+    if have:
+        headers |= {"Range": f"bytes={have}-"} | ({"If-Range": known["tag"]} if known.get("tag") else {})
+    try:
+        with requests.get(file.url, headers=headers, stream=True, timeout=PATIENCE) as response:
+            if response.status_code == 416:
+                _forget(part)
+                raise _Broken("the server has a shorter file than before")
+            begin, total = _agreed(file, response, have)
+            if have and begin and total != known.get("total"):
+                _forget(part)
+                raise _Broken("the server has another file than before")
+            if begin:
+                say(f"{file.name}: going on after {readable(begin)}")
+            else:
+                _forget(part)
+                tag = response.headers.get("ETag", "")
+                # A weak tag does not promise the same bytes.
+                note = {"url": file.url, "tag": "" if tag.startswith("W/") else tag, "total": total}
+                write_text(_note_path(part), json.dumps(note))
+            _check_room(file, part, (total or 0) - begin)
+            _receive(file, response, part, begin, total, progress)
+    except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
+        raise _Broken(_reason(error)) from None
+    except requests.RequestException as error:
+        raise InputError(f"{file.url} could not be asked for: {_reason(error)}.") from None
+
+
+def _agreed(file: RemoteFile, response: requests.Response, have: int) -> tuple[int, int | None]:
+    """Byte at which the answer begins, and the size of the whole file if it is known."""
+    status = response.status_code
+    if status >= 500 or status == 429:
+        raise _Broken(f"the server answers {status} {response.reason}")
+    if status not in (200, 206):
+        hint = file.note or "Look at the home page of the data set: nearid data list --json tells it."
+        raise InputError(f"{file.url} gives {status} {response.reason}. Is the address still right? {hint}")
+    if status == 206:
+        told = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", response.headers.get("Content-Range", ""))
+        if told is None or int(told[1]) != have:
+            raise InputError(f"{file.url} answers with another part than the one that was asked for.")
+        begin, length = have, told[2]
+    else:
+        begin, length = 0, response.headers.get("Content-Length", "")
+    total = int(length) if length.isdigit() else file.size
+    if file.size not in (None, total):
+        raise InputError(
+            f"{file.url} offers {total} bytes, but {file.name} has {file.size}: it is another file, or a page that "
+            "asks for something. Open the address in a browser to see."
+        )
+    return begin, total
+
+
+def _receive(
+    file: RemoteFile, response: requests.Response, part: Path, begin: int, total: int | None, progress: Progress
+) -> None:
+    tick = progress(f"{file.name} (MB)", -(-(total or MB) // MB))
+    have, shown = begin, 0
+    with open(part, "ab") as out:
+        for block in response.iter_content(BLOCK):
+            have += len(block)
+            if total is not None and have > total:
+                _forget(part)
+                raise InputError(f"{file.url} sends more than the {total} bytes that were told. It is not used.")
+            out.write(block)
+            while shown < have // MB:
+                tick()
+                shown += 1
+        out.flush()
+        os.fsync(out.fileno())
+    if total is not None and have < total:
+        raise _Broken(f"the server stopped after {have} of {total} bytes")
+
+
+def _check_room(file: RemoteFile, part: Path, needed: int) -> None:
+    free = shutil.disk_usage(part.parent).free
+    if needed > free:
+        raise InputError(
+            f"{file.name} needs {readable(needed)} more, but {readable(free)} are free in {part.parent}. Make room, or "
+            "put the cache elsewhere (on Linux XDG_CACHE_HOME says where)."
+        )
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).partition("\n")[0]
+    return text if len(text) <= 200 else text[:200] + " ..."
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _note_path(part: Path) -> Path:
+    return part.with_name(part.name + ".json")
+
+
+def _note(part: Path) -> dict[str, Any]:
+    """What is known about a part: the address, the server's tag and the size of the whole."""
+    try:
+        note = json.loads(_note_path(part).read_text())
+    except (OSError, ValueError):
+        return {}
+    return note if isinstance(note, dict) else {}
+
+
+def _forget(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _note_path(part).unlink(missing_ok=True)

@@ -1,0 +1,58 @@
+"""Loading a data set by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nearid.data.base import LabelledImages
+from nearid.data.images import ResizedImages
+from nearid.data.places import cache_folder, locate
+from nearid.data.registry import dataset
+from nearid.data.unpack import unpacked
+from nearid.progress import Progress, silent
+
+
+def load(
+    name: str,
+    *,
+    split: str | None = None,
+    size: int | None = None,
+    unpack: bool = False,
+    progress: Progress = silent,
+) -> LabelledImages:
+    """Open a data set: its images, read block by block, and the true factors of each.
+
+    Parameters
+    ----------
+    name : str
+        As `nearid data list` tells. Looked for below the folder NEARID_DATA, then in the user's cache.
+    split : str, optional
+        A part that the source keeps apart, such as "train"; all images by default.
+    size : int, optional
+        Height and width to scale the images to, by the mean over the area of each new pixel.
+    unpack : bool
+        Write the images to the cache as plain numbers, once, and map that file: for batches in random order of sets
+        that are compressed or kept in many files. Takes their full size on disk.
+    progress : Progress
+        Told of the unpacking.
+
+    Returns
+    -------
+    LabelledImages
+
+    Raises
+    ------
+    InputError
+        If the data set is not here (the message says how to get it), or its files are not what they should be.
+    """
+    described = dataset(name)
+    parts = described.parts(split)
+    folder = locate(described) if described.files else Path()
+    found = described.read(folder, parts)
+    if size is not None and found.images.shape[1:3] != (size, size):
+        found = found.with_images(ResizedImages(found.images, size))
+    if unpack:
+        stats = [(folder / path).stat() for path in described.held(folder) or ()]
+        origin = f"{parts} {[(stat.st_size, stat.st_mtime_ns) for stat in stats]}"
+        found = found.with_images(unpacked(found.images, cache_folder() / described.name, origin, progress))
+    return found

@@ -1,0 +1,63 @@
+"""Images that are pictures (PNG), each in a file of its own."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.damage import damage_told
+from nearid.data.images import Images
+from nearid.errors import InputError
+
+
+class PictureImages(Images):
+    """Images in files of their own, all of one size, decoded when they are read."""
+
+    # Pictures between two that are wanted would be decoded in vain.
+    window = 1
+
+    def __init__(self, name: str, n: int, where: Callable[[int], Path], channels: int) -> None:
+        first = decode(_bytes(where(0)), where(0).name, channels)
+        super().__init__(name, (n, *first.shape), first.dtype)
+        # Asked for when it is needed: a list of some hundred thousand paths takes as much memory as their pictures.
+        self._where = where
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        out = np.empty((stop - start, *self.shape[1:]), self.dtype)
+        for at in range(start, stop):
+            path = self._where(at)
+            out[at - start] = decode(_bytes(path), path.name, self.shape[3], self.shape[1:3])
+        return out
+
+
+def decode(data: bytes, name: str, channels: int, size: tuple[int, int] | None = None) -> np.ndarray:
+    """A picture as an array of shape (height, width, channels) in uint8; alpha is dropped.
+
+    `size` is the height and width that it must have: it is compared with what the header declares, before the pixels
+    are decoded.
+    """
+    image_module = _pillow()
+    with damage_told(name, "picture", "Get the file again."), image_module.open(io.BytesIO(data)) as picture:
+        declared = (picture.height, picture.width)
+        if size is not None and declared != tuple(size):
+            raise InputError(f"{name} is a picture of {declared} pixels, but {tuple(size)} are expected.")
+        return np.array(picture.convert("L" if channels == 1 else "RGB")).reshape(*declared, channels)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} could not be read: {error.strerror or error}. Get the data set again.") from None
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise InputError("Pictures (.png) are read with Pillow, which is not installed: pip install pillow.") from None
+    return Image

@@ -1,0 +1,63 @@
+"""Where data sets are: below NEARID_DATA, then in the user's cache."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from nearid.data.base import Dataset
+from nearid.errors import InputError
+
+VARIABLE = "NEARID_DATA"
+
+
+def cache_folder() -> Path:
+    """The folder that data sets are downloaded into, each into one of its own."""
+    import pooch
+
+    return Path(pooch.os_cache("nearid")) / "data"
+
+
+def candidates(dataset: Dataset) -> list[Path]:
+    """Folders in which a data set is looked for, in order."""
+    roots = [Path(os.environ[VARIABLE]).expanduser()] if os.environ.get(VARIABLE) else []
+    names = (dataset.name, *dataset.folders)
+    return [root / name for root in roots for name in names] + [cache_folder() / dataset.name]
+
+
+def find(dataset: Dataset) -> Path | None:
+    """The first folder that holds all of a data set, or None."""
+    if not dataset.files:
+        return None
+    return next((folder for folder in candidates(dataset) if dataset.held(folder) is not None), None)
+
+
+def locate(dataset: Dataset) -> Path:
+    """The folder of a data set; if there is none, the error says how to get it."""
+    if not dataset.files:
+        raise InputError(f"{dataset.title} comes with scikit-learn and has no folder of its own: just load it.")
+    folder = find(dataset)
+    if folder is None:
+        raise missing(dataset)
+    return folder
+
+
+def missing(dataset: Dataset) -> InputError:
+    """The error for a data set that is not here, with the command and addresses that get it."""
+    lines = [f"{dataset.title} is not here. It was looked for in {', '.join(map(str, candidates(dataset)))}."]
+    by_hand = any(file.by_hand for file in dataset.files)
+    if by_hand:
+        lines.append(f"Its host has no plain address for programs: {_addresses(dataset)}.")
+        lines.append(f"Download it with a browser, then run: nearid data fetch {dataset.name} --from FILE")
+    else:
+        lines.append(f"Get it from {_addresses(dataset)} with: nearid data fetch {dataset.name}")
+    lines.append(f"Or put {_wanted(dataset)} into {dataset.name}/ below a folder, and set {VARIABLE} to that folder.")
+    return InputError("\n".join(lines))
+
+
+def _addresses(dataset: Dataset) -> str:
+    return ", ".join(file.url for file in dataset.files)
+
+
+def _wanted(dataset: Dataset) -> str:
+    return ", ".join(path for file in dataset.files for path in file.paths)

@@ -1,0 +1,169 @@
+"""Downloads from a server that fails in every way."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from nearid.data.base import RemoteFile
+from nearid.data.download import ATTEMPTS, BLOCK, download, part_of
+from nearid.errors import InputError
+
+
+@pytest.fixture
+def body(server, rng):
+    server.files["/x.bin"] = rng.integers(0, 256, 300_000, dtype=np.uint8).tobytes()
+    return server.files["/x.bin"]
+
+
+def described(server, body=None, **changes):
+    checksum = None if body is None else "sha256:" + hashlib.sha256(body).hexdigest()
+    options = {"checksum": checksum, "checked_by": "the test", **changes}
+    return RemoteFile("x.bin", f"{server.url}/x.bin", **options)
+
+
+def leftovers(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_whole_download(server, body, tmp_path):
+    download(described(server, body, size=len(body)), tmp_path / "x.bin")
+    assert (tmp_path / "x.bin").read_bytes() == body
+    assert leftovers(tmp_path) == ["x.bin"]
+
+
+def test_a_broken_connection_is_taken_up_where_it_broke(server, body, tmp_path):
+    server.cut = [2 * BLOCK, BLOCK]
+    said = []
+    download(described(server, body), tmp_path / "x.bin", say=said.append)
+    assert (tmp_path / "x.bin").read_bytes() == body
+    assert [asked for _, asked in server.seen] == [None, "bytes=131072-", "bytes=196608-"]
+    assert any("trying again" in text for text in said)
+
+
+def test_the_next_call_goes_on(server, body, tmp_path):
+    server.cut = [2 * BLOCK] + [0] * (ATTEMPTS - 1)
+    with pytest.raises(InputError, match="131 kB are kept; run the same command again"):
+        download(described(server, body), tmp_path / "x.bin")
+    assert not (tmp_path / "x.bin").exists() and part_of(tmp_path / "x.bin").stat().st_size == 2 * BLOCK
+    server.seen.clear()
+    said = []
+    download(described(server, body), tmp_path / "x.bin", say=said.append)
+    assert (tmp_path / "x.bin").read_bytes() == body
+    assert server.seen == [("/x.bin", "bytes=131072-")] and "going on after 131 kB" in said[0]
+    assert leftovers(tmp_path) == ["x.bin"]
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_file_that_changed_in_between_is_begun_anew(server, body, tmp_path, ranges):
+    server.cut = [2 * BLOCK] + [0] * (ATTEMPTS - 1)
+    with pytest.raises(InputError):
+        download(described(server), tmp_path / "x.bin")
+    new = server.files["/x.bin"] = body[::-1]
+    server.tag, server.ranges = '"two"', ranges
+    download(described(server, new), tmp_path / "x.bin")
+    assert (tmp_path / "x.bin").read_bytes() == new
+
+
+def test_a_file_that_changed_and_was_not_tagged_fails_its_checksum_and_is_begun_anew(server, body, tmp_path):
+    server.tag = ""
+    server.cut = [2 * BLOCK] + [0] * (ATTEMPTS - 1)
+    with pytest.raises(InputError):
+        download(described(server), tmp_path / "x.bin")
+    new = server.files["/x.bin"] = body[::-1]
+    said = []
+    download(described(server, new), tmp_path / "x.bin", say=said.append)
+    assert (tmp_path / "x.bin").read_bytes() == new and any("beginning anew" in text for text in said)
+
+
+def test_a_file_that_became_shorter_is_begun_anew(server, body, tmp_path):
+    server.tag = ""
+    server.cut = [2 * BLOCK] + [0] * (ATTEMPTS - 1)
+    with pytest.raises(InputError):
+        download(described(server), tmp_path / "x.bin")
+    server.files["/x.bin"] = body[:50]
+    download(described(server, body[:50]), tmp_path / "x.bin")
+    assert (tmp_path / "x.bin").read_bytes() == body[:50]
+
+
+def test_a_part_of_another_address_is_not_used(server, body, tmp_path):
+    server.cut = [2 * BLOCK] + [0] * (ATTEMPTS - 1)
+    with pytest.raises(InputError):
+        download(described(server), tmp_path / "x.bin")
+    server.seen.clear()
+    server.files["/y.bin"] = body
+    download(RemoteFile("x.bin", f"{server.url}/y.bin"), tmp_path / "x.bin")
+    assert server.seen == [("/y.bin", None)]
+
+
+def test_a_wrong_checksum_is_refused_and_nothing_is_left(server, body, tmp_path):
+    with pytest.raises(InputError, match=r"has the sha256 [0-9a-f]{64}, but [0-9a-f]{64} is published \(the test\)"):
+        download(described(server, b"another"), tmp_path / "x.bin")
+    assert leftovers(tmp_path) == []
+
+
+def test_not_found_is_told_and_keeps_what_was_there(server, body, tmp_path):
+    server.cut = [2 * BLOCK] + [0] * (ATTEMPTS - 1)
+    with pytest.raises(InputError):
+        download(described(server), tmp_path / "x.bin")
+    held = server.files.pop("/x.bin")
+    with pytest.raises(InputError, match=r"gives 404 Not Found\. Is the address still right\?"):
+        download(described(server), tmp_path / "x.bin")
+    server.files["/x.bin"] = held
+    server.seen.clear()
+    download(described(server), tmp_path / "x.bin")
+    assert server.seen == [("/x.bin", "bytes=131072-")]
+
+
+def test_a_busy_server_is_asked_again(server, body, tmp_path):
+    server.status = [503, 429]
+    download(described(server, body), tmp_path / "x.bin")
+    server.status = [503] * ATTEMPTS
+    with pytest.raises(InputError, match="503"):
+        download(described(server, body), tmp_path / "y.bin")
+
+
+def test_another_size_than_the_known_one_is_refused_at_once(server, body, tmp_path):
+    with pytest.raises(InputError, match=r"offers 300000 bytes, but x\.bin has 7: it is another file"):
+        download(described(server, size=7), tmp_path / "x.bin")
+    assert leftovers(tmp_path) == []
+
+
+def test_a_declared_size_that_no_disk_holds_is_refused_before_anything_is_written(server, body, tmp_path):
+    server.lie = 10**18
+    with pytest.raises(InputError, match=r"needs 1e\+06 TB more, but .* are free"):
+        download(described(server), tmp_path / "x.bin")
+    assert not part_of(tmp_path / "x.bin").exists()
+
+
+def test_a_declared_size_that_is_too_large_is_not_believed(server, body, tmp_path):
+    server.lie = len(body) + 10
+    with pytest.raises(InputError, match=r"broke off: .* are kept"):
+        download(described(server, body), tmp_path / "x.bin")
+    assert not (tmp_path / "x.bin").exists()
+
+
+def test_a_declared_size_that_is_too_small_gives_no_file(server, body, tmp_path):
+    server.lie = 1000
+    with pytest.raises(InputError, match="sha256"):
+        download(described(server, body), tmp_path / "x.bin")
+    assert leftovers(tmp_path) == []
+
+
+def test_nobody_there_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("nearid.data.download.PAUSE", 0.0)
+    with pytest.raises(InputError, match="broke off"):
+        download(RemoteFile("x", "http://127.0.0.1:9/x"), tmp_path / "x")
+    with pytest.raises(InputError, match="could not be asked for"):
+        download(RemoteFile("x", "nonsense://x"), tmp_path / "x")
+
+
+def test_progress_counts_megabytes(server, tmp_path):
+    server.files["/x.bin"] = bytes(3_500_000)
+    stages, ticks = [], []
+    download(
+        described(server),
+        tmp_path / "x.bin",
+        progress=lambda name, steps: stages.append((name, steps)) or (lambda note="": ticks.append(1)),
+    )
+    assert stages == [("x.bin (MB)", 4)] and len(ticks) == 3

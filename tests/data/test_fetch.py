@@ -1,0 +1,187 @@
+"""Fetching into the cache: whole or not at all."""
+
+import dataclasses
+import fcntl
+import hashlib
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from canonical_files import write_cars3d, write_mnist
+from nearid.data.cars3d import CARS3D
+from nearid.data.download import BLOCK
+from nearid.data.fetch import fetch, left_behind
+from nearid.data.load import load
+from nearid.data.mnist import MNIST
+from nearid.data.mpi3d import COMPLEX
+from nearid.data.places import cache_folder, find, missing
+from nearid.data.rooms3d import FALCOR3D
+from nearid.errors import InputError
+
+
+def served(server, dataset, bodies):
+    """The data set as this server has it."""
+    files = []
+    for file, body in zip(dataset.files, bodies, strict=True):
+        server.files[f"/{file.name}"] = body
+        checksum = "sha256:" + hashlib.sha256(body).hexdigest()
+        files.append(dataclasses.replace(file, url=f"{server.url}/{file.name}", size=len(body), checksum=checksum))
+    return dataclasses.replace(dataset, files=tuple(files))
+
+
+def packed_cars(folder, rng):
+    """The archive of Cars3D with its cars and other things, and what the cars are."""
+    stored = write_cars3d(folder, rng)
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz") as archive:
+        archive.add(folder / "data", "data")
+        other = tarfile.TarInfo("data/shapes48.mat")
+        other.size = 200_000
+        archive.addfile(other, io.BytesIO(rng.bytes(other.size)))
+    return file.getvalue(), stored
+
+
+def test_files_that_are_read_as_they_are(home, server, rng, tmp_path):
+    (tmp_path / "source").mkdir()
+    held = write_mnist(tmp_path / "source", rng)
+    mine = served(server, MNIST, [(tmp_path / "source" / file.name).read_bytes() for file in MNIST.files])
+    folder = fetch(mine)
+    assert folder == cache_folder() / "mnist"
+    np.testing.assert_array_equal(load("mnist", split="test").images.read()[..., 0], held["test"][0])
+    server.seen.clear()
+    said = []
+    assert fetch(mine, say=said.append) == folder
+    assert server.seen == [] and "is here already" in said[0]
+
+
+def test_an_archive_is_unpacked_and_removed(home, server, rng, tmp_path):
+    body, stored = packed_cars(tmp_path / "source", rng)
+    folder = fetch(served(server, CARS3D, [body]))
+    assert sorted(path.name for path in folder.iterdir()) == [".lock", "data"]
+    assert sorted(path.name for path in (folder / "data").iterdir()) == ["cars"]
+    found = load("cars3d")
+    elevation, azimuth, car = found.codes.T
+    np.testing.assert_array_equal(found.images.read(), stored[car, :, :, :, azimuth, elevation])
+
+
+def test_what_is_interrupted_is_not_there_and_goes_on(home, server, rng, tmp_path, monkeypatch):
+    body, _ = packed_cars(tmp_path / "source", rng)
+    mine = served(server, CARS3D, [body])
+    server.cut = [BLOCK, 0, 0, 0]
+    with pytest.raises(InputError, match="are kept"):
+        fetch(mine)
+    assert find(mine) is None and left_behind(mine) == "65.5 kB are kept; the same command goes on"
+    # Interrupted again, this time between unpacking and the end.
+    monkeypatch.setattr("nearid.data.fetch.os.replace", _broken(2))
+    with pytest.raises(KeyboardInterrupt):
+        fetch(mine)
+    assert find(mine) is None
+    monkeypatch.undo()
+    monkeypatch.setenv("NEARID_DATA", "")
+    monkeypatch.setattr("pooch.os_cache", lambda name: tmp_path / "cache" / name)
+    assert fetch(mine) == tmp_path / "cache" / "nearid" / "data" / "cars3d" and find(mine)
+    assert left_behind(mine) == "nothing was kept"
+
+
+def _broken(call):
+    import os
+
+    calls, real = [], os.replace
+
+    def replace(*arguments):
+        calls.append(1)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        real(*arguments)
+
+    return replace
+
+
+def test_an_archive_that_escapes_leaves_nothing(home, server, tmp_path):
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name in ("data/cars/list.txt", "../../../evil"):
+            archive.addfile(tarfile.TarInfo(name))
+    mine = served(server, CARS3D, [file.getvalue()])
+    with pytest.raises(InputError, match="outside of its folder"):
+        fetch(mine)
+    assert find(mine) is None and not [path for path in tmp_path.rglob("evil")]
+    assert not [path for path in (cache_folder() / "cars3d").iterdir() if path.name.startswith(".unpacking")]
+
+
+def test_files_given_by_hand(home, rng, tmp_path):
+    with pytest.raises(InputError, match="--from FILE"):
+        fetch(FALCOR3D)
+    path = tmp_path / "downloaded (1).zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("Falcor3D_down128/images/000000.png", "x")
+        archive.writestr("Falcor3D_down128/train-rec.labels", "x")
+        archive.writestr("__MACOSX/junk", "x")
+    folder = fetch(FALCOR3D, given=(path,))
+    assert (folder / "Falcor3D_down128" / "images" / "000000.png").is_file()
+    assert path.exists() and not (folder / "__MACOSX").exists()
+
+
+def test_a_given_file_is_checked(home, server, rng, tmp_path):
+    (tmp_path / "source").mkdir()
+    write_mnist(tmp_path / "source", rng)
+    paths = [tmp_path / "source" / file.name for file in MNIST.files]
+    mine = served(server, MNIST, [path.read_bytes() for path in paths])
+    with pytest.raises(InputError, match="must have 9912422 bytes"):
+        fetch(MNIST, given=tuple(paths))
+    fetch(mine, given=tuple(paths))
+    assert server.seen == [] and len(load("mnist")) == 28
+    with pytest.raises(InputError, match="no file"):
+        fetch(FALCOR3D, given=(tmp_path / "nothing",))
+
+
+def test_a_given_file_of_another_name_is_refused(home, tmp_path):
+    (tmp_path / "x.gz").write_bytes(b"x")
+    with pytest.raises(InputError, match=r"x\.gz is not a file of MNIST, which has train-images"):
+        fetch(MNIST, given=(tmp_path / "x.gz",))
+
+
+def test_two_at_once_are_refused(home, server):
+    mine = served(server, CARS3D, [b"x"])
+    folder = cache_folder() / "cars3d"
+    folder.mkdir(parents=True)
+    with open(folder / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(InputError, match="Another process is fetching"):
+            fetch(mine)
+
+
+def test_an_address_in_doubt_is_told(home, server):
+    mine = served(server, COMPLEX, [b"x"])
+    said = []
+    fetch(mine, say=said.append)
+    assert any("This is a mirror" in text for text in said)
+
+
+def test_nothing_to_fetch(home):
+    from nearid.data.digits import DIGITS
+
+    with pytest.raises(InputError, match="nothing to fetch"):
+        fetch(DIGITS)
+
+
+def test_a_missing_set_says_the_command_and_the_address(home):
+    text = str(missing(MNIST))
+    assert "nearid data fetch mnist" in text
+    assert all(file.url in text and file.name in text for file in MNIST.files)
+    assert str(cache_folder() / "mnist") in text and "NEARID_DATA" in text
+    with pytest.raises(InputError, match="nearid data fetch mnist"):
+        load("mnist")
+
+
+def test_given_data_come_before_the_cache(home, rng, tmp_path):
+    cache = cache_folder() / "mnist"
+    cache.mkdir(parents=True)
+    write_mnist(cache, rng, train=3)
+    assert len(load("mnist", split="train")) == 3
+    write_mnist(home("mnist"), rng, train=5)
+    assert find(MNIST) == Path(tmp_path / "given" / "mnist") and len(load("mnist", split="train")) == 5

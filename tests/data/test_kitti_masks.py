@@ -1,0 +1,36 @@
+import numpy as np
+import pytest
+
+from canonical_files import write_kitti
+from nearid.data.load import load
+from nearid.errors import InputError
+
+
+@pytest.mark.parametrize("protocol", [3, 4])
+def test_films_follow_each_other(home, rng, protocol):
+    films, latents = write_kitti(home("kitti-masks"), rng, protocol=protocol)
+    found = load("kitti-masks")
+    np.testing.assert_array_equal(found.images.read()[..., 0], np.concatenate(films) * 255)
+    np.testing.assert_allclose(found.table, np.concatenate(latents))
+    np.testing.assert_array_equal(found.sequence, [0, 0, 0, 1, 1, 1, 1, 1, 2, 2])
+    assert set(found.kinds.values()) == {"continuous"}
+    with pytest.raises(InputError, match="no levels"):
+        _ = found.codes
+
+
+def test_odd_content_is_refused(home, rng):
+    import pickle
+
+    folder = home("kitti-masks")
+    film, z = np.zeros((2, 4, 4), bool), np.zeros((2, 3), np.float32)
+    for held, message in (
+        ({"pedestrians": [film]}, "does not hold"),
+        ([film], "does not hold"),
+        ({"pedestrians": [film], "pedestrians_latents": [z[:1]]}, "do not fit"),
+        ({"pedestrians": [film.astype(float)], "pedestrians_latents": [z]}, "do not fit"),
+        ({"pedestrians": [], "pedestrians_latents": []}, "do not fit"),
+        ({"pedestrians": [film], "pedestrians_latents": [z * np.nan]}, "finite"),
+    ):
+        (folder / "kitti_peds_v2.pickle").write_bytes(pickle.dumps(held, protocol=4))
+        with pytest.raises(InputError, match=message):
+            load("kitti-masks")
