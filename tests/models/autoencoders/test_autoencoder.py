@@ -142,13 +142,6 @@ def test_a_sum_over_latents_is_put_on_the_scale_of_pixels():
     assert per_input(torch.tensor([2.0, 4.0]), torch.zeros(2, 3, 5)).item() == pytest.approx(3 / 15)
 
 
-def test_biases_and_codebooks_are_spared_by_decay():
-    plain, quantised = made("plain"), made("QLAE")
-    spared = {id(p) for p in quantised.undecayed()}
-    assert id(quantised.codebook) in spared
-    assert all((p.ndim == 1) == (id(p) in {id(q) for q in plain.undecayed()}) for p in plain.parameters())
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [({"latents": 0}, "cannot have 0 latents"), ({"reconstruction": "huber"}, "no reconstruction 'huber'")],
