@@ -12,7 +12,8 @@ from nearid.models.trainer import seeded  # noqa: E402
 
 def model(**options):
     with seeded(0):
-        return MaskedAutoencoder(2, 8, **{"patch": 2, "width": 8, "depth": 1, "heads": 2, "decoder_width": 8} | options)
+        small = {"channels": 2, "side": 8, "patch": 2, "width": 8, "depth": 1, "heads": 2, "decoder_width": 8}
+        return MaskedAutoencoder(**small | options)
 
 
 def images(rows=3):
@@ -94,6 +95,7 @@ def test_masks_follow_the_seed():
         ({"ratio": 1.0}, "ratio is 1.0"),
         ({"width": 10}, "width is 10, but a multiple of 4 and of the 2 heads"),
         ({"decoder_width": 6}, "decoder_width is 6"),
+        ({"channels": 1, "patch": 1, "normalise": True}, "one pixel has no variance"),
     ],
 )
 def test_options_that_cannot_be(options, told):

@@ -34,7 +34,8 @@ class MaskedAutoencoder(nn.Module):
     decoder_width, decoder_depth : int
         The same of the decoder, which has as many heads.
     normalise : bool
-        Whether the pixels of every patch are brought to mean 0 and variance 1 before they are told.
+        Whether the pixels of every patch are brought to mean 0 and variance 1 before they are told; `decode` then
+        gives such pixels.
     """
 
     def __init__(
@@ -60,6 +61,8 @@ class MaskedAutoencoder(nn.Module):
             if heads < 1 or given < 1 or given % 4 or given % heads:
                 raise InputError(f"{name} is {given}, but a multiple of 4 and of the {heads} heads is expected.")
         grid, pixels = side // patch, channels * patch**2
+        if normalise and pixels < 2:
+            raise InputError("A patch of one pixel has no variance to normalise; take larger patches, or leave it.")
         self.channels, self.side, self.patch, self.normalise = channels, side, patch, normalise
         self.patches = grid**2
         self.hidden = min(max(round(ratio * self.patches), 1), self.patches - 1)
