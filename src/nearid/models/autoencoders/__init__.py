@@ -1,0 +1,1 @@
+"""Autoencoders: objectives, and the networks that they are made of."""

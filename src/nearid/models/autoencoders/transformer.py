@@ -1,0 +1,74 @@
+"""A small vision transformer's parts: blocks with attention, positions of patches, images as rows of patches."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class Block(nn.Module):
+    """Attention among the tokens of a row and a perceptron for each token, both normalised before and added.
+
+    Parameters
+    ----------
+    width : int
+        Coordinates of a token.
+    heads : int
+        A divisor of the width.
+    """
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.before_attention, self.before_perceptron = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.project, self.merge = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.perceptron = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        tokens = tokens + self.attend(self.before_attention(tokens))
+        found: Tensor = tokens + self.perceptron(self.before_perceptron(tokens))
+        return found
+
+    def attend(self, tokens: Tensor) -> Tensor:
+        """Every token as a weighted mean of all tokens of its row, head by head."""
+        # (rows, tokens, 3 width) to three of (rows, heads, tokens, width / heads).
+        split = self.project(tokens).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        query, key, value = split.unbind()
+        mixed = functional.scaled_dot_product_attention(query, key, value)
+        found: Tensor = self.merge(mixed.transpose(1, 2).flatten(2))
+        return found
+
+
+def blocks(depth: int, width: int, heads: int) -> nn.Sequential:
+    """So many blocks, normalised at the end."""
+    return nn.Sequential(*(Block(width, heads) for _ in range(depth)), nn.LayerNorm(width))
+
+
+def positions(grid: int, width: int) -> Tensor:
+    """Sines and cosines of the places in a square grid, row by row, shape (grid^2, width); half of it for each axis.
+
+    Parameters
+    ----------
+    grid : int
+        Patches along a side.
+    width : int
+        A multiple of 4.
+    """
+    frequencies = 10_000 ** -(torch.arange(width // 4, dtype=torch.float64) / (width // 4))
+    angles = torch.arange(grid, dtype=torch.float64)[:, None] * frequencies
+    axis = torch.cat([angles.sin(), angles.cos()], dim=1)
+    down, across = axis[:, None].expand(-1, grid, -1), axis.expand(grid, -1, -1)
+    return torch.cat([down, across], dim=2).flatten(0, 1).float()
+
+
+def to_patches(images: Tensor, patch: int) -> Tensor:
+    """Square images (rows, channels, side, side) as (rows, patches, channels * patch^2), row by row."""
+    found = functional.pixel_unshuffle(images, patch)
+    return found.flatten(2).transpose(1, 2)
+
+
+def from_patches(patches: Tensor, patch: int) -> Tensor:
+    """The images of which these are the patches."""
+    grid = round(patches.shape[1] ** 0.5)
+    return functional.pixel_shuffle(patches.transpose(1, 2).unflatten(2, (grid, grid)), patch)
