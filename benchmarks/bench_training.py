@@ -6,7 +6,8 @@ usage: python benchmarks/bench_training.py [--batch 1024 6144] [--kinds L1 spher
 The plain loss is what one writes first in torch: all pairs by broadcasting to batch x batch x n, one operation after
 the other; on the sphere, a matrix product. Prints the time of loss and gradient alone, that of a whole step (encoder
 forward and backward, Adam) in steps a second with the papers' encoder and with that of the experiments' runs with ten
-latents on a CPU, ratios, and the largest memory that loss and gradient take. Times are the least of calls in turn, for some seconds each; core seconds tell what a busy machine adds.
+latents on a CPU, ratios, and the largest memory that loss and gradient take. Times are the least of calls in turn, for
+some seconds each; core seconds tell what a busy machine adds.
 """
 
 from __future__ import annotations
@@ -140,7 +141,8 @@ def measure(batch: int, n: int, kind: str, encoders: list[str], seconds: float) 
         steps = least([step(loss, batch, n, kind, shape) for loss in losses.values()], seconds)
         per_second = ", ".join(f"{name} {1 / whole:.2f} /s" for name, (whole, _) in zip(losses, steps, strict=True))
         wall, core = (b / a for a, b in zip(*steps, strict=True))
-        print(f"{batch:5d} {kind:7s}step with the {shape} encoder: {per_second}; ratio {wall:.2f} ({core:.2f})", flush=True)
+        found = f"{per_second}; ratio {wall:.2f} ({core:.2f})"
+        print(f"{batch:5d} {kind:7s}step with the {shape} encoder: {found}", flush=True)
 
 
 if __name__ == "__main__":

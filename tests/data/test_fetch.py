@@ -1,7 +1,6 @@
 """Fetching into the cache: whole or not at all."""
 
 import dataclasses
-import fcntl
 import hashlib
 import io
 import tarfile
@@ -21,6 +20,7 @@ from nearid.data.mpi3d import COMPLEX
 from nearid.data.places import cache_folder, find, missing
 from nearid.data.rooms3d import FALCOR3D
 from nearid.errors import InputError
+from nearid.files import alone_in
 
 
 def served(server, dataset, bodies):
@@ -61,7 +61,7 @@ def test_files_that_are_read_as_they_are(home, server, rng, tmp_path):
 def test_an_archive_is_unpacked_and_removed(home, server, rng, tmp_path):
     body, stored = packed_cars(tmp_path / "source", rng)
     folder = fetch(served(server, CARS3D, [body]))
-    assert sorted(path.name for path in folder.iterdir()) == [".lock", "data"]
+    assert sorted(path.name for path in folder.iterdir()) == ["data"]
     assert sorted(path.name for path in (folder / "data").iterdir()) == ["cars"]
     found = load("cars3d")
     elevation, azimuth, car = found.codes.T
@@ -149,10 +149,8 @@ def test_two_at_once_are_refused(home, server):
     mine = served(server, CARS3D, [b"x"])
     folder = cache_folder() / "cars3d"
     folder.mkdir(parents=True)
-    with open(folder / ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(InputError, match="Another process is fetching"):
-            fetch(mine)
+    with alone_in(folder), pytest.raises(InputError, match="Another process is at work"):
+        fetch(mine)
 
 
 def test_an_address_in_doubt_is_told(home, server):

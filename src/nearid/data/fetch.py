@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from nearid.arrays.memory import readable
@@ -15,6 +14,7 @@ from nearid.data.download import download, part_of, verify
 from nearid.data.extract import extract
 from nearid.data.places import cache_folder, find, missing
 from nearid.errors import InputError
+from nearid.files import alone_in
 from nearid.progress import Progress, silent
 
 
@@ -50,7 +50,7 @@ def fetch(
     sources = _matched(dataset, given)
     if any(file.by_hand and file.name not in sources and not _is_in(file, folder) for file in dataset.files):
         raise missing(dataset)
-    with _alone(folder):
+    with alone_in(folder):
         for file in dataset.files:
             if not _is_in(file, folder):
                 _one(file, folder, sources.get(file.name), progress, say)
@@ -123,19 +123,3 @@ def _matched(dataset: Dataset, given: tuple[Path, ...]) -> dict[str, Path]:
         if path.name not in names:
             raise InputError(f"{path.name} is not a file of {dataset.title}, which has {', '.join(names)}.")
     return {path.name: path for path in given}
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Refuse to fetch what another process is fetching, where the system has locks."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with open(folder / ".lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"Another process is fetching into {folder}. Wait until it is done.") from None
-        yield

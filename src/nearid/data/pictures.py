@@ -59,5 +59,5 @@ def _pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise InputError("Pictures (.png) are read with Pillow, which is not installed: pip install pillow.") from None
+        raise InputError("Pictures (.png) are read with Pillow, which is not installed: pip install 'nearid[images]'.") from None
     return Image

@@ -16,9 +16,9 @@ from threading import Lock
 from typing import Any
 
 from nearid import __version__
-from nearid.errors import InputError
+from nearid.errors import InputError, unknown
 from nearid.experiments.base import CellData, Experiment, Row
-from nearid.experiments.settings import as_dict, changed, unknown
+from nearid.experiments.settings import as_dict, changed
 from nearid.files import write_text
 from nearid.identifiability.result import finite
 
