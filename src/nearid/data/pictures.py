@@ -59,5 +59,7 @@ def _pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise InputError("Pictures (.png) are read with Pillow, which is not installed: pip install 'nearid[images]'.") from None
+        raise InputError(
+            "Pictures (.png) are read with Pillow, which is not installed: pip install 'nearid[images]'."
+        ) from None
     return Image
