@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 FAMILIES: dict[str, type[Noise]] = {"laplace": Laplace, "normal": Normal}
 # Parameters of the process; their defaults are those of the paper.
 PROCESS = ("d", "classes", "instances", "kappa", "conditional", "noise", "layers", "draws")
+# Rows of which the covariance is brought to the identity.
+WHITENED = 20_000
 # Held-out rows and coordinates in the scatter plots.
 SHOWN, SHOWN_COORDINATES = 300, 5
 
@@ -66,8 +68,13 @@ class Parameters:
     layers: int = parameter(4, "layers of the mixing")
     draws: int = parameter(25_000, "draws that set the largest condition number of the mixing's layers")
     widths: tuple[int, ...] = parameter((128, 128, 128), "hidden widths; none stands for 10d, 50d four times, 10d")
-    steps: int = parameter(3000, "iterations of Adam")
-    batch: int = parameter(512, "fresh rows in each iteration")
+    activation: str = parameter("leaky_relu", "of hidden units: leaky_relu or gelu")
+    residual: bool = parameter(False, "whether hidden layers add to their inputs")
+    batch_norm: bool = parameter(True, "whether hidden layers are normalised over the batch")
+    whiten: bool = parameter(False, "whether the covariance of the observations is first brought to the identity")
+    optimiser: str = parameter("adam", "adam or muon")
+    steps: int = parameter(3000, "steps of the optimiser")
+    batch: int = parameter(512, "fresh rows in each step")
     rate: float = parameter(1e-2, "learning rate")
     schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
     held_out: int = parameter(8192, "fresh rows for the scores, half to fit and half to judge")
@@ -128,7 +135,7 @@ def run(p: Parameters, seed: int, folder: Path, *, instances: bool) -> CellData:
     from nearid.models.options import Training
     from nearid.models.trainer import seeded, train
 
-    made, held_out, start = (int(s) for s in np.random.SeedSequence(seed).generate_state(3))
+    made, held_out, start, whitened = (int(s) for s in np.random.SeedSequence(seed).generate_state(4))
     process = process_of(p, np.random.default_rng(made))
     count = p.instances if instances else p.classes
 
@@ -148,12 +155,28 @@ def run(p: Parameters, seed: int, folder: Path, *, instances: bool) -> CellData:
         fits = fits_of(p, model, held)  # type: ignore[arg-type]
         return {name: fit.r2 for name, fit in zip(("r2_z", "r2_w"), fits, strict=True) if fit is not None}
 
+    sample = process.observe(process.sample(WHITENED, np.random.default_rng(whitened))[0]) if p.whiten else None
     with seeded(start):
-        encoder = mlp(p.d, p.d, p.widths or None, batch_norm=True)
+        encoder = mlp(
+            p.d,
+            p.d,
+            p.widths or None,
+            batch_norm=p.batch_norm,
+            residual=p.residual,
+            activation=p.activation,
+            whiten=sample,
+        )
         model = CrossEntropy(encoder, p.d, count, beta=p.beta, normalise_weights=p.normalise)
     every = max(1, p.steps // p.looks)
     options = Training(
-        p.steps, p.rate, schedule=p.schedule, seed=start, device="auto", log_every=every, score_every=every
+        p.steps,
+        p.rate,
+        optimiser=p.optimiser,
+        schedule=p.schedule,
+        seed=start,
+        device="auto",
+        log_every=every,
+        score_every=every,
     )
     trained = train(model, batches, options, folder=folder, score=score)
     with torch.no_grad():

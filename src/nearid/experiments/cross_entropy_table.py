@@ -34,7 +34,18 @@ SMOKE = {
     "held_out": 400,
     "looks": 2,
 }
-PROTOCOL = {"widths": (), "steps": 50_000, "batch": 1024, "rate": 1e-3, "schedule": "constant"}
+PROTOCOL = {
+    "widths": (),
+    "activation": "leaky_relu",
+    "residual": False,
+    "batch_norm": True,
+    "whiten": False,
+    "optimiser": "adam",
+    "steps": 50_000,
+    "batch": 1024,
+    "rate": 1e-3,
+    "schedule": "constant",
+}
 
 
 def presets(smoke: Mapping[str, Any], paper: Mapping[str, Any]) -> dict[str, Preset]:

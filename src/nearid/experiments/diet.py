@@ -1,6 +1,9 @@
 """Parametric instance discrimination, DIET (Reizinger et al. 2025, Table 2): classifying instances inverts the process.
 
 The process, the training and the scores are those of `nearid.experiments.cross_entropy`; labels are instances here.
+The cpu preset trains with Muon on whitened observations, without batch normalisation: in trials with the encoder of
+`supervised` and Adam some runs stayed in poor optima (one seed, free W: R2 85% with a normal conditional, 61% with 80%
+label noise; 99% and 85% as it is now).
 """
 
 from __future__ import annotations
@@ -72,7 +75,7 @@ DIET = Experiment(
     shows="Table 2",
     about="A classifier of instances, trained by cross-entropy, recovers the latents and the class vectors up to a "
     "rotation (normalised W) or a linear map (free W), unless the classes are too few.",
-    defaults=Parameters(),
+    defaults=Parameters(activation="gelu", residual=True, batch_norm=False, whiten=True, optimiser="muon"),
     presets=presets(smoke={"many_instances": 200}, paper={"many_instances": PUBLISHED_INSTANCES}),
     columns=columns(instances=True),
     rows=rows,
