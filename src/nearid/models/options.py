@@ -27,7 +27,7 @@ class Training:
     optimiser : {"adam", "adamw", "muon", "sgd"}
         muon moves hidden matrices by orthogonalised momentum and all else by adam; sgd has a momentum of 0.9.
     weight_decay : float
-        For adamw and sgd.
+        For adamw and sgd. Parameters that a model names with a method `undecayed` are spared.
     schedule : {"constant", "cosine"}
         cosine falls to 0 over `steps`.
     warmup : int
@@ -114,9 +114,13 @@ class Training:
 
     def torch_optimiser(self, model: torch.nn.Module) -> torch.optim.Optimizer:
         """The optimiser of a model's parameters."""
-        parameters = list(model.parameters())
         if self.optimiser == "muon":
             return Muon(model, self.learning_rate)
+        spared: list[torch.nn.Parameter] = getattr(model, "undecayed", list)()
+        known = {id(p) for p in spared}
+        parameters: list[dict[str, Any]] = [{"params": [p for p in model.parameters() if id(p) not in known]}]
+        if spared:
+            parameters.append({"params": spared, "weight_decay": 0.0})
         if self.optimiser == "sgd":
             return torch.optim.SGD(parameters, self.learning_rate, momentum=0.9, weight_decay=self.weight_decay)
         # One fused pass over the parameters is several times quicker than one operation after the other.

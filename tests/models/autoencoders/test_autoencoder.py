@@ -142,6 +142,17 @@ def test_a_sum_over_latents_is_put_on_the_scale_of_pixels():
     assert per_input(torch.tensor([2.0, 4.0]), torch.zeros(2, 3, 5)).item() == pytest.approx(3 / 15)
 
 
+def test_biases_and_codebooks_are_spared_by_decay():
+    model = made("QLAE")
+    before = {name: value.detach().clone() for name, value in model.named_parameters()}
+    optimiser = Training(1, 0.5, optimiser="adamw", weight_decay=1.0).torch_optimiser(model)
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p)
+    optimiser.step()
+    for name, p in model.named_parameters():
+        torch.testing.assert_close(p, before[name] * (1.0 if p.ndim == 1 or name == "codebook" else 0.5))
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [({"latents": 0}, "cannot have 0 latents"), ({"reconstruction": "huber"}, "no reconstruction 'huber'")],

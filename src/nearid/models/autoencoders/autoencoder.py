@@ -86,6 +86,10 @@ class Autoencoder(nn.Module):
             )
         return functional.binary_cross_entropy_with_logits(found, x)
 
+    def undecayed(self) -> list[nn.Parameter]:
+        """Parameters that weight decay is to spare: the biases."""
+        return [p for name, p in self.named_parameters() if name.endswith("bias")]
+
 
 def per_input(total: Tensor, x: Tensor) -> Tensor:
     """A sum over latents on the scale of the error, which is a mean over the coordinates of an input.

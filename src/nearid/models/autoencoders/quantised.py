@@ -58,6 +58,9 @@ class _Quantised(Autoencoder):
         commit = self.commitment * (z - found.detach()).square().mean()
         return straight_through(z, found), pull + commit
 
+    def undecayed(self) -> list[nn.Parameter]:
+        return [*super().undecayed(), self.codebook]
+
 
 def straight_through(z: Tensor, quantised: Tensor) -> Tensor:
     """The values of `quantised` with the gradients of z."""
