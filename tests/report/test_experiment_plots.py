@@ -1,6 +1,6 @@
 """Figures of experiments: a line for each cell, a panel for each pair, matrices side by side."""
 
-from nearid.experiments.figures import HeatMaps, ScatterMatrix
+from nearid.experiments.figures import HeatMaps, ImageGrid, ScatterMatrix
 from nearid.report.experiment_plots import drawn, training
 
 
@@ -26,3 +26,13 @@ def test_heat_maps_share_a_scale():
     assert {(d["zmin"], d["zmax"]) for d in made["data"]} == {(0, 1)}
     assert [d["showscale"] for d in made["data"]] == [False, True]
     assert [a["text"] for a in made["layout"]["annotations"]] == ["before", "after"]
+
+
+def test_a_picture_lies_under_the_names_of_its_rows_and_columns():
+    made = drawn(ImageGrid("t", "c", "data:image/png;base64,AAAA", ["original", "found"], ["a", "b", "c"]))
+    layout = made["layout"]
+    (image,) = layout["images"]
+    assert image["source"].endswith("AAAA") and (image["sizex"], image["sizey"]) == (3, 2)
+    assert (layout["xaxis"]["range"], layout["xaxis"]["tickvals"]) == ([0, 3], [0.5, 1.5, 2.5])
+    # The first row is on top.
+    assert layout["yaxis"]["range"] == [2, 0] and layout["yaxis"]["ticktext"] == ["original", "found"]

@@ -43,4 +43,23 @@ class HeatMaps:
     columns: Sequence[str]
 
 
-Slot = ScatterMatrix | HeatMaps
+@dataclass(frozen=True)
+class ImageGrid:
+    """Images side by side in one picture, such as reconstructions below their originals.
+
+    Attributes
+    ----------
+    picture : str
+        Of `nearid.experiments.pictures.grid_picture`.
+    rows, columns : sequence of str
+        Names of the rows and columns of the grid, one for each.
+    """
+
+    title: str
+    caption: str
+    picture: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+
+
+Slot = ScatterMatrix | HeatMaps | ImageGrid

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.experiments.figures import HeatMaps, ScatterMatrix, Slot
+from nearid.experiments.figures import HeatMaps, ImageGrid, ScatterMatrix, Slot
 from nearid.report.plots import TARGET, Figure, figure
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def training(found: Result, axes: Axes) -> Figure:
 
 def drawn(slot: Slot) -> Figure:
     """The figure of a slot."""
-    return _scatter_matrix(slot) if isinstance(slot, ScatterMatrix) else _heat_maps(slot)
+    if isinstance(slot, ScatterMatrix):
+        return _scatter_matrix(slot)
+    return _heat_maps(slot) if isinstance(slot, HeatMaps) else _image_grid(slot)
 
 
 def _scatter_matrix(slot: ScatterMatrix) -> Figure:
@@ -104,3 +106,31 @@ def _heat_maps(slot: HeatMaps) -> Figure:
         above = {"xref": f"x{axis} domain", "yref": f"y{axis} domain", "x": 0.5, "y": 1.02}
         layout["annotations"].append({"text": title, "showarrow": False, "yanchor": "bottom", **above})
     return figure(data, **layout)
+
+
+def _image_grid(slot: ImageGrid) -> Figure:
+    """A picture below axes that name its rows and columns."""
+    across, down = len(slot.columns), len(slot.rows)
+    spread = {"xref": "x", "yref": "y", "x": 0, "y": 0, "sizex": across, "sizey": down, "sizing": "stretch"}
+    bare = {"showgrid": False, "zeroline": False, "automargin": True, "fixedrange": True}
+    # An empty trace: without any, the axes are not drawn.
+    data = [{"type": "scatter", "x": [], "y": [], "hoverinfo": "skip", "showlegend": False}]
+    return figure(
+        data,
+        height=80 + max(40, min(70, 700 // max(across, 1))) * down,
+        images=[{"source": slot.picture, "layer": "above", **spread}],
+        xaxis={**bare, "range": [0, across], "tickvals": _middles(across), "ticktext": list(slot.columns)},
+        yaxis={
+            **bare,
+            "range": [down, 0],
+            "tickvals": _middles(down),
+            "ticktext": list(slot.rows),
+            # Pixels are square.
+            "scaleanchor": "x",
+            "constrain": "domain",
+        },
+    )
+
+
+def _middles(count: int) -> list[float]:
+    return [k + 0.5 for k in range(count)]
