@@ -16,7 +16,7 @@ import numpy as np
 from nearid.errors import InputError
 from nearid.experiments.base import CellData, Curve
 from nearid.experiments.images import (
-    Components,
+    PLACES,
     Floats,
     ImageSource,
     Judge,
@@ -25,6 +25,7 @@ from nearid.experiments.images import (
     encoded,
     explained,
     image_source,
+    traversals,
 )
 from nearid.experiments.pictures import grid_picture
 from nearid.experiments.settings import parameter
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 MODELS = ("ae", "beta-vae", "beta-tcvae", "bioae", "vq-vae", "qlae")
 DISCRETE = ("vq-vae", "qlae")
 NETWORKS = ("light", "protocol")
-# Images in the figure of reconstructions; steps of a traversal, and how many deviations it goes to either side.
-SHOWN, STEPS, REACH = 8, 7, 2.0
+# Images in the figure of reconstructions.
+SHOWN = 8
 # Images on which reconstruction is followed during training.
 WATCHED = 512
 
@@ -182,27 +183,10 @@ def judged_model(p: Parameters, model: Autoencoder, judge: Judge) -> tuple[dict[
     views |= {
         "ica": unmixed.clip(0, 1).round(4).tolist(),
         "traversed": order.tolist(),
-        "reach": _places().tolist(),
-        "traversals": grid_picture(traversals(model, turned, order, z[0])),
+        "reach": list(PLACES),
+        "traversals": grid_picture(traversals(lambda at: decoded(model, at), turned, order, z[0])),
     }
     return found, views
-
-
-def traversals(model: Autoencoder, found: Components, which: np.ndarray, start: Floats) -> Floats:
-    """Images along components, from REACH deviations below their means to as many above, all else as at the start.
-
-    Returns
-    -------
-    ndarray of shape (components, STEPS, channels, side, side)
-    """
-    deviations = found.values.std(axis=0)
-    at = (start - found.mean) @ np.linalg.pinv(found.back)
-    places = np.tile(at, (len(which), STEPS, 1))
-    for row, k in enumerate(which):
-        places[row, :, k] = _places() * deviations[k]
-    z = (places.reshape(-1, len(at)) @ found.back + found.mean).astype(np.float32)
-    images = encoded(model.decode, z, next(model.parameters()).device)
-    return np.asarray(images.reshape(len(which), STEPS, *images.shape[1:]))
 
 
 def _codes(model: Autoencoder, images: Floats, *, discrete: bool = False) -> np.ndarray:
@@ -217,5 +201,6 @@ def reconstructed(model: Autoencoder, images: Floats) -> np.ndarray:
     return encoded(lambda x: model.decode(model.encode(x)), images, next(model.parameters()).device)
 
 
-def _places() -> Floats:
-    return np.linspace(-REACH, REACH, STEPS)
+def decoded(model: Autoencoder, z: Floats) -> np.ndarray:
+    """Images that latents stand for."""
+    return encoded(model.decode, z.astype(np.float32), next(model.parameters()).device)

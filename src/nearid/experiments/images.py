@@ -27,6 +27,8 @@ RENDERED: Mapping[str, type[FactorImages]] = {"sprites": SpriteProcess, "solids"
 KINDS = {"interval": "continuous", "circle": "circular", "category": "categorical", "integer": "continuous"}
 # Images that are encoded at once.
 BLOCK = 512
+# Where a traversal of a component stops, in standard deviations from its mean.
+PLACES = (-2.0, -1.3, -0.7, 0.0, 0.7, 1.3, 2.0)
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,31 @@ def components(codes: Floats, *, whiten: bool) -> Components:
     # Without whitening ICA works in one common unit: that of the latents is put back.
     length = 1.0 if whiten else float(np.linalg.norm(found.components[0]))
     return Components((codes - found.mean) @ found.components.T / length, found.mixing.T * length, found.mean)
+
+
+def traversals(
+    decode: Callable[[Floats], np.ndarray], found: Components, which: np.ndarray, start: Floats
+) -> np.ndarray:
+    """Images along some components, all others as they are at the start.
+
+    Parameters
+    ----------
+    decode : callable
+        From latents of shape (n, latents) to images.
+    found : Components
+    which : ndarray of int
+    start : ndarray of shape (latents,)
+
+    Returns
+    -------
+    ndarray of shape (components, places, channels, side, side)
+    """
+    at = (start - found.mean) @ np.linalg.pinv(found.back)
+    places = np.tile(at, (len(which), len(PLACES), 1))
+    for row, k in enumerate(which):
+        places[row, :, k] = np.multiply(PLACES, found.values[:, k].std())
+    images = decode(places.reshape(-1, len(at)) @ found.back + found.mean)
+    return images.reshape(len(which), len(PLACES), *images.shape[1:])
 
 
 @dataclass(frozen=True)

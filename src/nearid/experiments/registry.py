@@ -14,6 +14,9 @@ HOMES = {
     "supervised": "nearid.experiments.supervised:SUPERVISED",
     "contrastive-sphere": "nearid.experiments.contrastive_sphere:CONTRASTIVE_SPHERE",
     "contrastive-box": "nearid.experiments.contrastive_box:CONTRASTIVE_BOX",
+    "disentanglement": "nearid.experiments.disentanglement:DISENTANGLEMENT",
+    "faces": "nearid.experiments.faces:FACES",
+    "dislib": "nearid.experiments.dislib:DISLIB",
 }
 
 
