@@ -17,6 +17,7 @@ HOMES = {
     "disentanglement": "nearid.experiments.disentanglement:DISENTANGLEMENT",
     "faces": "nearid.experiments.faces:FACES",
     "dislib": "nearid.experiments.dislib:DISLIB",
+    "masks-contrastive": "nearid.experiments.masks_contrastive:MASKS_CONTRASTIVE",
 }
 
 

@@ -1,10 +1,11 @@
-"""Networks from images to features, of which a linear layer makes classes: a perceptron, small convolutions, ResNet-18.
+"""Networks from images to features: a perceptron, small convolutions, ResNet-18.
 
-All take images with channels first and give rows of nonnegative features.
+All take images with channels first and give rows of nonnegative features, of which a linear layer makes the rest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from torch import Tensor, nn
@@ -28,15 +29,33 @@ def dense_features(channels: int, side: int, width: int) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
-def small_features(channels: int, side: int, width: int) -> nn.Sequential:
-    """Three convolutions of 4 x 4 that halve the side, and a linear map, each with batch normalisation and ReLU."""
-    if side % 2 ** len(SMALL):
-        raise InputError(f"Images of side {side} cannot be halved three times; give a multiple of 8, such as 32.")
+def small_features(
+    channels: int, side: int, width: int, *, widths: Sequence[int] = SMALL, batch_norm: bool = True
+) -> nn.Sequential:
+    """Convolutions of 4 x 4 that halve the side, and a linear map; ReLU after each.
+
+    Parameters
+    ----------
+    channels, side : int
+        Of the images.
+    width : int
+        Number of features.
+    widths : sequence of int
+        Channels of the convolutions.
+    batch_norm : bool
+        Normalise before every ReLU.
+    """
+    if side % 2 ** len(widths):
+        raise InputError(
+            f"Images of side {side} cannot be halved {len(widths)} times; give a multiple of {2 ** len(widths)}."
+        )
     layers: list[nn.Module] = []
-    for before, after in pairwise((channels, *SMALL)):
-        layers += [nn.Conv2d(before, after, 4, stride=2, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
-    flat = SMALL[-1] * (side // 2 ** len(SMALL)) ** 2
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(flat, width), nn.BatchNorm1d(width), nn.ReLU())
+    for before, after in pairwise((channels, *widths)):
+        layers.append(nn.Conv2d(before, after, 4, stride=2, padding=1, bias=not batch_norm))
+        layers += [nn.BatchNorm2d(after), nn.ReLU()] if batch_norm else [nn.ReLU()]
+    flat = widths[-1] * (side // 2 ** len(widths)) ** 2
+    layers += [nn.Flatten(), nn.Linear(flat, width), *([nn.BatchNorm1d(width)] if batch_norm else []), nn.ReLU()]
+    return nn.Sequential(*layers)
 
 
 def resnet18_features(channels: int) -> nn.Sequential:
