@@ -177,7 +177,7 @@ def _features(
         model = CrossEntropy(network, width, classes)
     watched, truth = sample.images[p.fitted :], sample.codes[p.fitted :, place]
 
-    def accuracy(trained: nn.Module) -> dict[str, float]:
+    def accuracy(_: nn.Module) -> dict[str, float]:
         found = encoded(lambda x: (model.encode(x) @ model.weights.T).argmax(dim=1), watched, model.weights.device)
         return {"accuracy": float(np.mean(found == truth))}
 

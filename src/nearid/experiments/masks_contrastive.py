@@ -100,8 +100,8 @@ class DrawnFilms:
         return self.process.observe(z, walkers), self.process.observe(later, walkers)
 
     def frames(self, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        z, _, walkers = self.process.pairs(size, rng)
-        return self.process.observe(z, walkers), self.process.factors(z)
+        z, walkers = self.process.sequences(size, 1, rng)
+        return self.process.observe(z[:, 0], walkers), self.process.factors(z[:, 0])
 
 
 @dataclass(frozen=True)
