@@ -42,8 +42,18 @@ def test_every_model_is_judged(model, judge):
     # Latents that are vectors of a codebook have no ICA.
     assert ("infom_ica" in scores) == ("traversals" in views) == (model != "vq-vae")
     if model != "vq-vae":
-        assert np.shape(views["ica"]) == (12, 6) and len(views["traversed"]) == 6
+        assert np.shape(views["ica"]) == (12, 6) and 1 <= len(views["traversed"]) <= 6
         assert {"mcc_ica", "dci_d_ica"} <= scores.keys()
+
+
+def test_latents_that_do_not_vary_are_judged_without_ica(judge):
+    p = replace(TINY, dci_rows=0)
+    with seeded(0):
+        made = autoencoder(p, judge.source).eval()
+    for value in made.encoder[-1].parameters():
+        torch.nn.init.zeros_(value)
+    scores, views = judged_model(p, made, judge)
+    assert scores["infom"] == 0 and "infom_ica" not in scores and "traversals" not in views
 
 
 def test_strengths_reach_their_models():
@@ -66,7 +76,7 @@ def test_the_same_seed_gives_the_same_and_another_another(tmp_path):
 def test_training_reconstructs(tmp_path):
     p = changed(TINY, {"steps": 150, "batch": 32, "rate": 3e-3, "dci_rows": 0})
     found = cell(p, 0, tmp_path)["scores"]
-    assert found["explained"] > 0.5
+    assert found["explained"] > 0.3
 
 
 @pytest.mark.parametrize("wrong", [{"steps": 0}, {"judged": 5}, {"model": "gan"}, {"networks": "deep"}])

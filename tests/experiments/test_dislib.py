@@ -30,6 +30,16 @@ def test_decoding_is_the_correlation_with_least_squares():
     assert found[0] > 0.85 and abs(found[1]) < 0.2
 
 
+def test_a_faint_feature_does_not_throw_a_penalised_map_off():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(300, 1))
+    x = np.hstack([y + rng.normal(size=(300, 1)), np.zeros((300, 1))])
+    # Lit faintly in one row of those to fit on, brightly in others.
+    x[0, 1], x[200:220, 1] = 1e-6, 1.0
+    plain, penalised = (decoding(x[:200], y[:200], x[200:], y[200:], ridge)[0] for ridge in (0.0, 1e-4))
+    assert abs(plain) < 0.3 and penalised > 0.6
+
+
 def test_features_that_do_not_vary_decode_nothing():
     x, y = np.ones((50, 2)), np.random.default_rng(0).normal(size=(50, 1))
     assert decoding(x, y, x, y).tolist() == [0.0]
@@ -108,7 +118,7 @@ def test_the_published_protocol():
     assert "data set whose factors they have" in cpu["solids-mlp"].published["angle"].note
 
 
-@pytest.mark.parametrize("wrong", [{"width": 0}, {"model": "vit"}, {"networks": "large"}])
+@pytest.mark.parametrize("wrong", [{"width": 0}, {"model": "vit"}, {"networks": "large"}, {"ridge": -1.0}])
 def test_impossible_parameters_get_a_sentence(wrong):
     with pytest.raises(InputError, match=r"must be .*, not"):
         Parameters(**wrong)

@@ -155,8 +155,8 @@ def training(p: Parameters, seed: int) -> Training:
 def judged_model(p: Parameters, model: Autoencoder, judge: Judge) -> tuple[dict[str, Any], dict[str, Any]]:
     """Scores and views of a trained model.
 
-    Discrete latents are judged by their codes. Where a latent is a vector of a codebook, there is no number for ICA,
-    MCC and DCI to work on, and these are left out.
+    Discrete latents are judged by their codes. Where a latent is a vector of a codebook, or none varies, there is
+    nothing for ICA, MCC and DCI to work on, and these are left out.
     """
     images = judge.sample.images
     z = _codes(model, images)
@@ -170,7 +170,7 @@ def judged_model(p: Parameters, model: Autoencoder, judge: Judge) -> tuple[dict[
         "shown": len(shown),
         "reconstructions": grid_picture(np.stack([shown, reconstructed(model, shown)])),
     }
-    if p.model == "vq-vae":
+    if p.model == "vq-vae" or not np.ptp(z, axis=0).any():
         return found, views
     found |= judge.recovery(z)
     turned = components(z, whiten=p.whiten)
