@@ -32,7 +32,7 @@ def result(**scores):
     for c in cells:
         free = c.row.key in ("normal-unbounded", "laplace-normal-unbounded")
         found = {"mcc": 60.0 + c.seed if free else 99.0 + 0.1 * c.seed, "r2": 99.5 + 0.1 * c.seed}
-        told.append(Finished(c, {"scores": found | scores.get(c.row.key.replace("-", "_"), {})}, 1.0, {}))
+        told.append(Finished(c, {"scores": found | scores.get(c.row.key.replace("-", "_"), {})}, 1.0, 1.0, {}))
     return [str(o.status) for _, o in Result(E, "cpu", settle(E, "cpu"), range(3), told, (), {}).outcomes]
 
 

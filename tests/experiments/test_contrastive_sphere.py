@@ -43,7 +43,7 @@ def result(r2, identity=60.0):
     """A result in which all rows score the same, apart from those given."""
     cells = cells_of(E, settle(E, "cpu"), range(3))
     told = [
-        Finished(c, {"scores": {"r2": r2.get(c.row.key, 99.0) + 0.01 * c.seed, "identity_r2": identity}}, 1.0, {})
+        Finished(c, {"scores": {"r2": r2.get(c.row.key, 99.0) + 0.01 * c.seed, "identity_r2": identity}}, 1.0, 1.0, {})
         for c in cells
     ]
     return Result(E, "cpu", settle(E, "cpu"), range(3), told, (), {})

@@ -23,6 +23,8 @@ PAPER = Paper(
 )
 # Settings whose figures are drawn: what should work, and the ways in which it does not.
 DRAWN = ("base", "high-kappa", "few-classes-double-d", "noise-100")
+# So many more rows in a step are given to what needs them: of labels that are noise four times in five little is left.
+MORE = 8
 SMOKE = {
     "d": 3,
     "classes": 50,
@@ -62,13 +64,16 @@ def columns(*, instances: bool) -> tuple[Column, ...]:
     found = [
         Column("r2_z", "R2 z~->z (%)", 1),
         Column("r2_w", "R2 w->v (%)", 1),
+        Column("identity", "R2 of the observations (%)", 1),
         Column("singular_z", "singular values z~->z, mean |s - beta/kappa|"),
+        Column("rotation_z", "the same, relative"),
         Column("singular_w", "singular values w->v, mean |s - 1|"),
         Column("excess", "loss above the least possible"),
         Column("missing", "dimensions that diversity lacks", 0),
     ]
     if instances:
-        found.insert(4, Column("within", "largest distance of rows of W in a class, over their length"))
+        found.insert(2, Column("r2_unseen", "R2 w->v, unseen classes (%)", 1))
+        found.append(Column("within", "largest distance of rows of W in a class, over their length"))
     return tuple(found)
 
 
@@ -101,6 +106,8 @@ class Setting:
 def shared_settings(p: Parameters) -> list[Setting]:
     """Settings of both tables, and those of which the text tells, without their published values."""
     few, many, twice, four = max(2, p.classes // 10), 10 * p.classes, 2 * p.d, 4 * p.d
+    # As many classes as normalised W asks for, and no more.
+    spanning = {d: {"classes": 2 * d + 2, "d": d} for d in (twice, four)}
     return [
         Setting("base", "base", {}),
         Setting("double-d", f"d = {twice}", {"d": twice}),
@@ -113,7 +120,10 @@ def shared_settings(p: Parameters) -> list[Setting]:
         Setting("normal", "normal conditional (violated)", {"conditional": "normal"}),
         Setting("few-classes-double-d", f"{few} classes, d = {twice}", {"classes": few, "d": twice}),
         Setting("few-classes-quadruple-d", f"{few} classes, d = {four}", {"classes": few, "d": four}),
+        Setting("spanning-double-d", f"{2 * twice + 2} classes, d = {twice}", spanning[twice]),
+        Setting("spanning-quadruple-d", f"{2 * four + 2} classes, d = {four}", spanning[four]),
         *(Setting(f"noise-{s}", f"{s}% label noise", {"noise": s / 100}) for s in (20, 50, 80, 100)),
+        Setting("noise-80-more", f"80% label noise, {MORE} times the rows", {"noise": 0.8, "batch": MORE * p.batch}),
     ]
 
 

@@ -70,6 +70,10 @@ class Result:
         found = {f.cell.seed: f.data["scores"].get(column) for f in self.of_row(row)}
         return {seed: float(value) for seed, value in found.items() if value is not None}
 
+    def failed_seeds(self, row: str) -> list[int]:
+        """Seeds of which a row has no result because its cell failed."""
+        return [f.cell.seed for f in self.failures if f.cell.row.key == row]
+
     def estimate(self, row: str, column: str) -> Estimate:
         """Mean of a score over seeds and its interval."""
         return Estimate.over(self.scores(row, column).values())
@@ -108,6 +112,7 @@ class Result:
                     "scores": f.data["scores"],
                     "curves": f.data.get("curves", {}),
                     "seconds": round(f.seconds, 2),
+                    "core_seconds": round(f.core_seconds, 2),
                 }
                 for f in self.cells
             ],

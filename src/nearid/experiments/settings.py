@@ -80,7 +80,10 @@ def assignments(given: Iterable[str]) -> dict[str, str]:
 def parsed(name: str, value: Any, default: Any) -> Any:
     """A value as the type of the parameter's default."""
     if isinstance(default, tuple):
-        parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+        if isinstance(value, str):
+            # Empty text stands for none.
+            value = [part for part in value.split(",") if part.strip()]
+        parts = value if isinstance(value, list | tuple) else [value]
         return tuple(parsed(name, p, default[0]) for p in parts)
     kind = type(default)
     try:

@@ -89,9 +89,19 @@ def footnotes(found: Result) -> list[str]:
     notes = [f"measured: mean over {counted(len(found.seeds), 'seed')} [95% interval of the mean, Student's t]"]
     if len(found.seeds) == 1:
         notes = ["measured: one seed, so without intervals"]
+    fewer = [row.title for row in found.rows if found.failed_seeds(row.key)]
+    if fewer:
+        notes.append(f"Of fewer seeds, as cells failed: {'; '.join(fewer)}")
+    notes.append(f"time: {_minutes(found)}")
     if any(not value.verified for value in published):
         notes.append(f"{UNVERIFIED} not verified in the paper itself")
     return notes + sorted({value.note for value in published if value.note})
+
+
+def _minutes(found: Result) -> str:
+    """What all cells took, whichever run finished them."""
+    core = sum(f.core_seconds for f in found.cells) / 60
+    return f"{core:.1f} minutes of one core for {counted(len(found.cells), 'cell')}"
 
 
 def counted(n: int, what: str) -> str:
