@@ -17,17 +17,19 @@ held out). After 2000 steps: 83% with LeakyReLU units and Adam on the observatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from nearid.errors import InputError
-from nearid.experiments.base import Axes, CellData, Curve, Paper
+from nearid.experiments.base import Axes, CellData, Curve, Paper, Row
 from nearid.experiments.figures import HeatMaps, ScatterMatrix, Slot
-from nearid.experiments.settings import parameter
+from nearid.experiments.settings import changed, parameter
 from nearid.moments import Floats
+from nearid.processes.assumptions import violated
 from nearid.processes.mixing import draw_mixing
 from nearid.processes.noise import GeneralisedNormal, Laplace, Noise, Normal
 from nearid.processes.pairs import PairProcess
@@ -104,13 +106,22 @@ class Parameters:
         for name, bound in least.items():
             if getattr(self, name) < bound:
                 raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(self, name)}.")
-        if self.unit <= 0:
-            raise InputError(f"The parameter unit must be positive, not {self.unit}.")
+        for name in ("unit", "kappa", "scale", "marginal_scale", "rate"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise InputError(f"The parameter {name} must be positive, not {getattr(self, name)}.")
+        if self.exponent != 0 and not 1 <= self.exponent < float("inf"):
+            raise InputError(
+                f"The parameter exponent must be at least 1, or 0 for the dot product, not {self.exponent}."
+            )
         known = {
             "space": tuple(SPACES),
             "marginal": ("uniform", *NOISES),
             "conditional": ("vmf", *NOISES),
             "objective": ("contrastive", "supervised"),
+            "output": ("sphere", "scaled sphere", "box", "unbounded"),
+            "activation": ("gelu", "leaky_relu"),
+            "optimiser": ("muon", "adam"),
+            "schedule": ("cosine", "constant"),
         }
         for name, choices in known.items():
             if getattr(self, name) not in choices:
@@ -181,6 +192,26 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     steps = [float(r["step"]) for r in looks]
     curves: dict[str, Curve] = {key: {"x": steps, "y": [r[key] for r in looks]} for key in ("r2", "mcc", "loss")}
     return {"scores": scores(found, z) | reference | observed, "curves": curves, "views": views(x, found, z)}
+
+
+def described(p: Parameters, rows: Sequence[Row], *, apart: Sequence[str] = ()) -> list[Row]:
+    """The rows with the assumptions that they violate, some of them apart; published values with what they are for.
+
+    They are left out where the process is not the paper's; the number of latents may be another, which is said.
+    """
+    kept = {name: getattr(p, name) for name in ("kappa", "scale", "marginal_scale", "layers")}
+    published = kept == {name: getattr(Parameters, name) for name in kept}
+    note = "" if p.n == PUBLISHED_PROTOCOL["n"] else f"Published for {PUBLISHED_PROTOCOL['n']} latents, not {p.n}."
+    found = []
+    for row in rows:
+        q = changed(p, row.changes)
+        values = {key: replace(v, note=" ".join(filter(None, (v.note, note)))) for key, v in row.published.items()}
+        names: list[str] = []
+        if q.objective == "contrastive":
+            unmixed = process(changed(q, {"layers": 0}), np.random.default_rng(0))
+            names = [a.name for a in violated(unmixed.assumptions(q.exponent or "dot")) if a.name not in apart]
+        found.append(replace(row, published=values if published else {}, violated=names))
+    return found
 
 
 def process(p: Parameters, rng: np.random.Generator) -> PairProcess:

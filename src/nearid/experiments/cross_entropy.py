@@ -36,6 +36,7 @@ from nearid.experiments.cross_entropy_scores import (
 from nearid.experiments.settings import parameter
 from nearid.geometry.diversity import affine_generator, quadratic_generator
 from nearid.moments import Floats
+from nearid.processes.assumptions import violated
 from nearid.processes.classes import ClusterProcess, Labels, draw_clusters, flip_labels
 from nearid.processes.mixing import draw_mixing
 from nearid.processes.noise import Laplace, Noise, Normal
@@ -103,6 +104,14 @@ class Parameters:
     def published(self) -> bool:
         """Whether the process is the paper's, so that its values may stand beside the measured ones."""
         return all(getattr(self, name) == getattr(Parameters, name) for name in PROCESS)
+
+
+def violations(p: Parameters) -> list[str]:
+    """Names of the theorem's assumptions that the parameters do not meet."""
+    spread = VonMisesFisher(p.kappa) if p.conditional == "vmf" else FAMILIES[p.conditional](1.0)
+    clusters = draw_clusters(p.d, p.classes, p.instances, spread, np.random.default_rng(0))
+    found = [a.name for a in violated(clusters.assumptions(normalised_heads=p.normalise))]
+    return [*found, "labels without noise"] if p.noise else found
 
 
 def process_of(p: Parameters, rng: np.random.Generator) -> ClusterProcess:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.experiments.base import Axes, Column, Paper, Preset, Published, Row
-from nearid.experiments.cross_entropy import SHOWN, Parameters
+from nearid.experiments.cross_entropy import SHOWN, Parameters, violations
 from nearid.experiments.figures import HeatMaps, ScatterMatrix, Slot
+from nearid.experiments.settings import changed
 
 if TYPE_CHECKING:
     from nearid.experiments.result import Result
@@ -106,8 +107,8 @@ class Setting:
 def shared_settings(p: Parameters) -> list[Setting]:
     """Settings of both tables, and those of which the text tells, without their published values."""
     few, many, twice, four = max(2, p.classes // 10), 10 * p.classes, 2 * p.d, 4 * p.d
-    # As many classes as normalised W asks for, and no more.
-    spanning = {d: {"classes": 2 * d + 2, "d": d} for d in (twice, four)}
+    # Little more than the 2d that normalised W asks for, and equally many instances in each of them.
+    enough = {d: 5 * d // 2 for d in (twice, four)}
     return [
         Setting("base", "base", {}),
         Setting("double-d", f"d = {twice}", {"d": twice}),
@@ -116,12 +117,12 @@ def shared_settings(p: Parameters) -> list[Setting]:
         Setting("many-classes", f"{many} classes", {"classes": many, "instances": max(many, p.instances)}),
         Setting("low-kappa", f"kappa = {p.kappa / 2:g}", {"kappa": p.kappa / 2}),
         Setting("high-kappa", f"kappa = {5 * p.kappa:g}", {"kappa": 5 * p.kappa}),
-        Setting("laplace", "Laplace conditional (violated)", {"conditional": "laplace"}),
-        Setting("normal", "normal conditional (violated)", {"conditional": "normal"}),
+        Setting("laplace", "Laplace conditional", {"conditional": "laplace"}),
+        Setting("normal", "normal conditional", {"conditional": "normal"}),
         Setting("few-classes-double-d", f"{few} classes, d = {twice}", {"classes": few, "d": twice}),
         Setting("few-classes-quadruple-d", f"{few} classes, d = {four}", {"classes": few, "d": four}),
-        Setting("spanning-double-d", f"{2 * twice + 2} classes, d = {twice}", spanning[twice]),
-        Setting("spanning-quadruple-d", f"{2 * four + 2} classes, d = {four}", spanning[four]),
+        Setting("enough-double-d", f"{enough[twice]} classes, d = {twice}", {"classes": enough[twice], "d": twice}),
+        Setting("enough-quadruple-d", f"{enough[four]} classes, d = {four}", {"classes": enough[four], "d": four}),
         *(Setting(f"noise-{s}", f"{s}% label noise", {"noise": s / 100}) for s in (20, 50, 80, 100)),
         Setting("noise-80-more", f"80% label noise, {MORE} times the rows", {"noise": 0.8, "batch": MORE * p.batch}),
     ]
@@ -136,9 +137,9 @@ def rows_of(settings: Sequence[Setting], p: Parameters, note: str) -> list[Row]:
             key: Published(v, verified=False, note=note) for key, v in zip(("r2_z", "r2_w"), values, strict=False)
         }
         title = f"{s.title}, {'normalised' if normalise else 'free'} W"
-        return Row(
-            f"{s.key}-{'unit' if normalise else 'free'}", title, {**s.changes, "normalise": normalise}, published
-        )
+        changes = {**s.changes, "normalise": normalise}
+        key = f"{s.key}-{'unit' if normalise else 'free'}"
+        return Row(key, title, changes, published, violations(changed(p, changes)))
 
     return [row(s, normalise=normalise) for s in settings for normalise in (True, False)]
 

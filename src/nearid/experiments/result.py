@@ -135,7 +135,13 @@ class Result:
                 "by_seed": {str(seed): value for seed, value in self.scores(row.key, column.key).items()},
                 "published": None if published is None else vars(published),
             }
-        return {"row": row.key, "title": row.title, "changes": dict(row.changes), "scores": scores}
+        return {
+            "row": row.key,
+            "title": row.title,
+            "changes": dict(row.changes),
+            "violated": list(row.violated),
+            "scores": scores,
+        }
 
     def save(self, folder: Path) -> None:
         """Write result.json and report.html to a folder that exists, each atomically."""

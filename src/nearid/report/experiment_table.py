@@ -59,7 +59,7 @@ def _table(found: Result, width: int) -> Table:
 def columns_and_rows(found: Result) -> tuple[list[tuple[str, str]], list[tuple[str, list[str]]]]:
     """Both lines of each column's head, and the title and values of each row."""
     heads: list[tuple[str, str]] = []
-    rows: list[tuple[str, list[str]]] = [(row.title, []) for row in found.rows]
+    rows: list[tuple[str, list[str]]] = [(_setting(row), []) for row in found.rows]
     for column in found.experiment.columns:
         if any(column.key in row.published for row in found.rows):
             heads.append((column.title, "published"))
@@ -69,6 +69,11 @@ def columns_and_rows(found: Result) -> tuple[list[tuple[str, str]], list[tuple[s
         for row, (_, values) in zip(found.rows, rows, strict=True):
             values.append(measured_text(found.estimate(row.key, column.key), column))
     return heads, rows
+
+
+def _setting(row: Row) -> str:
+    """The title of a row, and what of the theorem it violates."""
+    return f"{row.title} (violates: {', '.join(row.violated)})" if row.violated else row.title
 
 
 def published_text(value: Published | None, column: Column) -> str:
