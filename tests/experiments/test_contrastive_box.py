@@ -3,8 +3,8 @@
 import pytest
 
 from nearid.experiments.cells import Finished, cells_of
-from nearid.experiments.contrastive import figures
 from nearid.experiments.contrastive_box import CONTRASTIVE_BOX
+from nearid.experiments.contrastive_views import figures
 from nearid.experiments.result import Result
 from nearid.experiments.run import reproduce
 from nearid.experiments.settings import changed, settle

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from nearid.experiments.cells import Finished, cells_of
-from nearid.experiments.contrastive import figures
 from nearid.experiments.contrastive_sphere import CONTRASTIVE_SPHERE, MARGINALS, MATCHED, MISMATCHED
+from nearid.experiments.contrastive_views import figures
 from nearid.experiments.result import Result
 from nearid.experiments.run import reproduce
 from nearid.experiments.settings import changed, settle

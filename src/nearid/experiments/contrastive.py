@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from nearid.errors import InputError
 from nearid.experiments.base import Axes, CellData, Curve, Paper, Row
-from nearid.experiments.figures import HeatMaps, ScatterMatrix, Slot
-from nearid.experiments.settings import changed, parameter
+from nearid.experiments.contrastive_views import views
+from nearid.experiments.settings import changed, check, parameter
 from nearid.moments import Floats
 from nearid.processes.assumptions import violated
 from nearid.processes.mixing import draw_mixing
@@ -39,7 +38,6 @@ from nearid.processes.vmf import VonMisesFisher
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.experiments.result import Result
     from nearid.models.contrastive import Contrastive
     from nearid.models.options import Training
     from nearid.models.regression import Regression
@@ -66,8 +64,6 @@ SLOPE = 0.2
 WHITENED = 20_000
 # Steps between records: a run that is killed loses little.
 RECORD = 50
-# Held-out rows and coordinates in the figures.
-SHOWN, PANELS = 300, 5
 
 
 @dataclass(frozen=True)
@@ -102,30 +98,23 @@ class Parameters:
     device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
 
     def __post_init__(self) -> None:
-        least = {"n": 2, "layers": 0, "width": 0, "depth": 1, "steps": 1, "batch": 2, "held_out": 50, "looks": 1}
-        for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(self, name)}.")
-        for name in ("unit", "kappa", "scale", "marginal_scale", "rate"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise InputError(f"The parameter {name} must be positive, not {getattr(self, name)}.")
-        if self.exponent != 0 and not 1 <= self.exponent < float("inf"):
-            raise InputError(
-                f"The parameter exponent must be at least 1, or 0 for the dot product, not {self.exponent}."
-            )
-        known = {
-            "space": tuple(SPACES),
-            "marginal": ("uniform", *NOISES),
-            "conditional": ("vmf", *NOISES),
-            "objective": ("contrastive", "supervised"),
-            "output": ("sphere", "scaled sphere", "box", "unbounded"),
-            "activation": ("gelu", "leaky_relu"),
-            "optimiser": ("muon", "adam"),
-            "schedule": ("cosine", "constant"),
-        }
-        for name, choices in known.items():
-            if getattr(self, name) not in choices:
-                raise InputError(f"The parameter {name} must be {_either(choices)}, not {getattr(self, name)!r}.")
+        if self.exponent != 0:
+            check(self, least={"exponent": 1})
+        check(
+            self,
+            least={"n": 2, "layers": 0, "width": 0, "depth": 1, "steps": 1, "batch": 2, "held_out": 50, "looks": 1},
+            positive=("unit", "kappa", "scale", "marginal_scale", "rate"),
+            choices={
+                "space": tuple(SPACES),
+                "marginal": ("uniform", *NOISES),
+                "conditional": ("vmf", *NOISES),
+                "objective": ("contrastive", "supervised"),
+                "output": ("sphere", "scaled sphere", "box", "unbounded"),
+                "activation": ("gelu", "leaky_relu"),
+                "optimiser": ("muon", "adam"),
+                "schedule": ("cosine", "constant"),
+            },
+        )
 
 
 SMOKE: dict[str, Any] = {
@@ -264,61 +253,7 @@ def scores(recovered: Floats, z: Floats, folds: int = 5) -> dict[str, float]:
     return {"r2": 100 * r2(recovered, z, folds=folds).value, "mcc": 100 * mcc(recovered, z, folds=folds).value}
 
 
-def views(x: Floats, recovered: Floats, z: Floats) -> dict[str, Any]:
-    """Latents, the representations matched to them, and correlations before and after."""
-    from nearid.measures.mcc import mcc
-
-    matched = recovered[:, mcc(recovered, z, folds=1).matched]
-    design = np.column_stack([recovered, np.ones(len(recovered))])
-    mapped = design @ np.linalg.lstsq(design, z, rcond=None)[0]
-
-    def correlation(u: Floats) -> list[list[float]]:
-        found: list[list[float]] = mcc(u, z, folds=1).matrix.round(4).tolist()
-        return found
-
-    return {
-        "true": z[:SHOWN, :PANELS].round(4).tolist(),
-        "recovered": matched[:SHOWN, :PANELS].round(4).tolist(),
-        "observed": correlation(x),
-        "matched": correlation(matched),
-        "mapped": correlation(mapped),
-    }
-
-
-def figures(found: Result) -> list[Slot]:
-    """The first seed of each row: latents against representations, and correlations before and after."""
-    slots: list[Slot] = []
-    for row in found.rows:
-        for finished in found.of_row(row.key)[:1]:
-            v = finished.data["views"]
-            true, recovered = np.asarray(v["true"]), np.asarray(v["recovered"])
-            latents = [f"latent {k + 1}" for k in range(len(v["matched"]))]
-            slots += [
-                ScatterMatrix(
-                    f"{row.title}: true against recovered",
-                    f"{len(true)} held-out rows: latents (across) and the representations matched to them (down). Thin "
-                    "lines on the diagonal and nothing but clouds beside it mean recovery latent by latent; where all "
-                    "panels are clouds, what is left may still be a linear map.",
-                    {f"true {k + 1}": column.tolist() for k, column in enumerate(true.T)},
-                    {f"recovered {k + 1}": column.tolist() for k, column in enumerate(recovered.T)},
-                ),
-                HeatMaps(
-                    f"{row.title}: correlation with the latents",
-                    "Absolute correlation of coordinates (rows) with latents (columns): of the observations, of the "
-                    "representations in the order of their latents, and of the representations after a linear map.",
-                    {"observed": v["observed"], "recovered": v["matched"], "and mapped linearly": v["mapped"]},
-                    [f"coordinate {k + 1}" for k in range(len(latents))],
-                    latents,
-                ),
-            ]
-    return slots
-
-
 def _noise(name: str, scale: float) -> Noise:
     if name == "generalised normal":
         return GeneralisedNormal(scale, BETA)
     return Laplace(scale) if name == "laplace" else Normal(scale)
-
-
-def _either(choices: tuple[str, ...]) -> str:
-    return f"{', '.join(choices[:-1])} or {choices[-1]}"

@@ -13,16 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from nearid.experiments.base import Column, Experiment, Preset, Published, Row
 from nearid.experiments.claims import Claim, Outcome, all_of, at_least, exceeds
-from nearid.experiments.contrastive import (
-    CURVES,
-    PAPER,
-    PUBLISHED_PROTOCOL,
-    SMOKE,
-    Parameters,
-    cell,
-    described,
-    figures,
-)
+from nearid.experiments.contrastive import CURVES, PAPER, PUBLISHED_PROTOCOL, SMOKE, Parameters, cell, described
+from nearid.experiments.contrastive_views import figures
 
 if TYPE_CHECKING:
     from nearid.experiments.result import Result

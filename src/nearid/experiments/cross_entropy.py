@@ -33,7 +33,7 @@ from nearid.experiments.cross_entropy_scores import (
     linear_fit,
     matched_scale,
 )
-from nearid.experiments.settings import parameter
+from nearid.experiments.settings import check, parameter
 from nearid.geometry.diversity import affine_generator, quadratic_generator
 from nearid.moments import Floats
 from nearid.processes.assumptions import violated
@@ -86,19 +86,19 @@ class Parameters:
     def __post_init__(self) -> None:
         least = {"d": 2, "classes": 2, "layers": 1, "draws": 1, "steps": 1, "batch": 2, "looks": 1}
         least |= {"instances": self.classes, "held_out": 4 * (self.d + 1)}
-        for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(self, name)}.")
-        for name in ("kappa", "beta", "rate"):
-            if getattr(self, name) <= 0:
-                raise InputError(f"The parameter {name} must be positive, not {getattr(self, name)}.")
+        check(
+            self,
+            least=least,
+            positive=("kappa", "beta", "rate"),
+            choices={
+                "conditional": ("vmf", *FAMILIES),
+                "schedule": ("cosine", "constant"),
+                "activation": ("gelu", "leaky_relu"),
+                "optimiser": ("muon", "adam"),
+            },
+        )
         if not 0 <= self.noise <= 1:
             raise InputError(f"The parameter noise must be from 0 to 1, not {self.noise}.")
-        choices = {"conditional": ("vmf", *FAMILIES), "schedule": ("cosine", "constant")}
-        choices |= {"activation": ("gelu", "leaky_relu"), "optimiser": ("muon", "adam")}
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise InputError(f"The {name} must be one of {', '.join(known)}, not {getattr(self, name)!r}.")
 
     @property
     def published(self) -> bool:
