@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from torch import Tensor, nn
 
 from nearid.errors import InputError
 
-SLOPE = 0.01
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"leaky_relu": partial(nn.LeakyReLU, 0.01), "tanh": nn.Tanh}
 
 
 def published_widths(n: int) -> tuple[int, ...]:
@@ -24,8 +25,9 @@ def mlp(
     batch_norm: bool = False,
     residual: bool = False,
     standardise: bool = False,
+    activation: str = "leaky_relu",
 ) -> nn.Sequential:
-    """A multilayer perceptron with LeakyReLU(0.01).
+    """A multilayer perceptron.
 
     Parameters
     ----------
@@ -34,11 +36,13 @@ def mlp(
     widths : sequence of int, optional
         Hidden widths; those of the papers for `inputs` where not given.
     batch_norm : bool
-        Normalise before every LeakyReLU, as the cross-entropy paper does and the contrastive one does not.
+        Normalise before every activation, as the cross-entropy paper does and the contrastive one does not.
     residual : bool
         Add the input of a hidden layer to its output where both have the same width.
     standardise : bool
         Bring inputs to mean 0 and variance 1 with running statistics that have no parameters.
+    activation : {"leaky_relu", "tanh"}
+        leaky_relu has a slope of 0.01, as in both papers.
     """
     hidden = published_widths(inputs) if widths is None else tuple(widths)
     if min((inputs, outputs, *hidden)) < 1:
@@ -46,11 +50,13 @@ def mlp(
             f"An encoder from {inputs} to {outputs} with hidden widths {list(hidden)} cannot be: "
             "every width must be at least 1."
         )
+    if activation not in ACTIVATIONS:
+        raise InputError(f"There is no activation {activation!r}; choose one of {', '.join(ACTIVATIONS)}.")
     layers: list[nn.Module] = [nn.BatchNorm1d(inputs, affine=False)] if standardise else []
     before = inputs
     for width in hidden:
         layer: nn.Module = nn.Sequential(
-            nn.Linear(before, width), *([nn.BatchNorm1d(width)] if batch_norm else []), nn.LeakyReLU(SLOPE)
+            nn.Linear(before, width), *([nn.BatchNorm1d(width)] if batch_norm else []), ACTIVATIONS[activation]()
         )
         layers.append(Residual(layer) if residual and width == before else layer)
         before = width
