@@ -43,6 +43,12 @@ def test_standardised_inputs():
     assert not list(first.parameters())
 
 
+def test_other_activations():
+    assert len(kinds(mlp(3, 2, [4, 4], activation="tanh"), torch.nn.Tanh)) == 2
+    with pytest.raises(InputError, match=r"no activation 'sine'; choose one of leaky_relu, .*tanh"):
+        mlp(3, 2, [4], activation="sine")
+
+
 def test_widths_must_be_positive():
     with pytest.raises(InputError, match=r"hidden widths \[4, 0\]"):
         mlp(3, 2, [4, 0])
