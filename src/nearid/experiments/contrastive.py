@@ -194,7 +194,7 @@ def described(p: Parameters, rows: Sequence[Row], *, apart: Sequence[str] = ()) 
     found = []
     for row in rows:
         q = changed(p, row.changes)
-        values = {key: replace(v, note=" ".join(filter(None, (v.note, note)))) for key, v in row.published.items()}
+        values = {key: replace(v, note=v.note or note) for key, v in row.published.items()}
         names: list[str] = []
         if q.objective == "contrastive":
             unmixed = process(changed(q, {"layers": 0}), np.random.default_rng(0))

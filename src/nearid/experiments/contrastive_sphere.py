@@ -117,7 +117,7 @@ CONTRASTIVE_SPHERE = Experiment(
     defaults=Parameters(),
     presets={
         "smoke": Preset("seconds", 2, SMOKE),
-        "cpu": Preset("about 10 minutes on 2 cores", 3),
+        "cpu": Preset("about 16 minutes on 2 cores", 3),
         "paper": Preset("days on a GPU (estimated)", 3, PUBLISHED_PROTOCOL),
     },
     columns=(
