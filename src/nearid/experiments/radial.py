@@ -17,9 +17,9 @@ of them the spare ones differ between runs. The row with M doubled shows this.
 
 The proof is constructive: the heads alone tell the map between the features. Labels are a function of x here, so that
 the likelihood has no maximum at which this is exact; the table sets the map from the heads beside the one fitted to
-features, and both beside what they explain. R2 is the share of the summed variance. It says little of the control:
-there nearly all variance lies in the direction that the loss drives to infinity, which any fit gets right. CCA counts
-all directions alike.
+features. Where the spare features of a doubled M differ, the two maps are far apart although both heads are diverse:
+the likelihoods differ. R2 is the share of the summed variance. It says little of the control: there nearly all of it
+lies in the direction that the loss drives to infinity, which any fit gets right. CCA counts all directions alike.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ RADIAL = Experiment(
     defaults=Parameters(),
     presets={
         "smoke": Preset("seconds", 2, {"steps": 60, "width": 16, "held_out": 500, "looks": 6}),
-        "cpu": Preset("about 5 minutes on 2 idle cores", 8),
+        "cpu": Preset("about 6 minutes on 2 idle cores", 8),
         "paper": Preset("up to an hour on 2 cores (estimated)", 8, {"steps": 10_000, "width": 128, "batch": 512}),
     },
     columns=(
