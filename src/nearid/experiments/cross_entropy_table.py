@@ -55,7 +55,7 @@ def presets(smoke: Mapping[str, Any], paper: Mapping[str, Any]) -> dict[str, Pre
     """The presets, with what an experiment adds to two of them."""
     return {
         "smoke": Preset("seconds", 2, {**SMOKE, **smoke}),
-        "cpu": Preset("about 20 minutes on 2 idle cores", 3),
+        "cpu": Preset("about 25 minutes on 2 cores", 3),
         "paper": Preset("days on a CPU (estimated)", 5, {**PROTOCOL, **paper}),
     }
 
@@ -67,7 +67,7 @@ def columns(*, instances: bool) -> tuple[Column, ...]:
         Column("r2_w", "R2 w->v (%)", 1),
         Column("identity", "R2 of the observations (%)", 1),
         Column("singular_z", "singular values z~->z, mean |s - beta/kappa|"),
-        Column("rotation_z", "the same, relative"),
+        Column("rotation_z", "singular values z~->z, mean relative error"),
         Column("singular_w", "singular values w->v, mean |s - 1|"),
         Column("excess", "loss above the least possible"),
         Column("missing", "dimensions that diversity lacks", 0),
