@@ -71,7 +71,7 @@ CONTRASTIVE_BOX = Experiment(
     defaults=Parameters(space="box", conditional="laplace", output="box", exponent=1.0),
     presets={
         "smoke": Preset("seconds", 2, SMOKE),
-        "cpu": Preset("about 15 minutes on 2 idle cores (estimated)", 3),
+        "cpu": Preset("about 8 minutes on 2 cores", 3),
         "paper": Preset("days on a GPU (estimated)", 3, PUBLISHED_PROTOCOL),
     },
     columns=(
