@@ -30,7 +30,7 @@ def result(models=LIKE_THE_PAPER, explained=lambda row, first: 0.95, rows=()):
         shift = 0.001 * c.seed - (0.0 if first else 0.1)
         scores = {"infom": raw + shift, "explained": explained(c.row, first)}
         scores |= {} if ica is None else {"infom_ica": ica + shift}
-        told.append(Finished(c, {"scores": scores}, 1.0, {}))
+        told.append(Finished(c, {"scores": scores}, 1.0, 1.0, {}))
     return Result(E, "cpu", p, range(3), told, (), {}, rows)
 
 

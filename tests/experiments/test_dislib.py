@@ -96,7 +96,9 @@ def result(**changes):
     for c in cells_of(E, p, range(3)):
         how = "untrained" if c.row.key.endswith("untrained") else c.row.changes["model"]
         mean = {"pixels": 0.5, "untrained": 0.6, "mlp": 0.9, "cnn": 0.95}[how] + 0.001 * c.seed
-        told.append(Finished(c, {"scores": {"mean": mean} | changes.get(c.row.key.replace("-", "_"), {})}, 1.0, {}))
+        told.append(
+            Finished(c, {"scores": {"mean": mean} | changes.get(c.row.key.replace("-", "_"), {})}, 1.0, 1.0, {})
+        )
     return [str(o.status) for _, o in Result(E, "cpu", p, range(3), told, (), {}).outcomes]
 
 

@@ -65,7 +65,7 @@ def result(**changes):
     scores = {"r2": 0.5, "mcc": 0.5, "mcc_ica": 0.5}
     like = {"ae": {"r2": 0.8, "mcc_ica": 0.7}, "ae-wide": {"r2": 0.8, "mcc_ica": 0.7}}
     told = [
-        Finished(c, {"scores": scores | like.get(c.row.key, {}) | changes.get(c.row.key, {})}, 1.0, {})
+        Finished(c, {"scores": scores | like.get(c.row.key, {}) | changes.get(c.row.key, {})}, 1.0, 1.0, {})
         for c in cells_of(E, p, range(3))
     ]
     return [str(o.status) for _, o in Result(E, "cpu", p, range(3), told, (), {}).outcomes]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.errors import InputError
 from nearid.experiments.base import CellData, Curve
 from nearid.experiments.images import (
     PLACES,
@@ -28,7 +27,7 @@ from nearid.experiments.images import (
     traversals,
 )
 from nearid.experiments.pictures import grid_picture
-from nearid.experiments.settings import parameter
+from nearid.experiments.settings import check, parameter
 
 if TYPE_CHECKING:
     from torch import nn
@@ -69,14 +68,12 @@ class Parameters:
 
     def __post_init__(self) -> None:
         least = {"latents": 1, "steps": 1, "batch": 2, "judged": 100, "dci_rows": 0, "looks": 1}
-        for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(self, name)}.")
-        for name, choices in (("model", MODELS), ("networks", NETWORKS)):
-            if getattr(self, name) not in choices:
-                raise InputError(
-                    f"The parameter {name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}."
-                )
+        check(
+            self,
+            least=least,
+            positive=("rate",),
+            choices={"model": MODELS, "networks": NETWORKS, "schedule": ("cosine", "constant")},
+        )
         for name in self.sources:
             check_source(name)
 

@@ -205,7 +205,8 @@ def _gain(found: Result) -> Outcome:
     raw, plain = by_seed(found, "ae")
     after, unmixed = by_seed(found, "ae", "infom_ica")
     gain = Estimate.over([after[seed] - raw[seed] for seed in after if seed in raw])
-    return _told(gain, CLEARLY, "InfoM of AE + ICA minus that of AE, mean over images", [unmixed, plain])
+    label = "InfoM of AE + ICA minus that of AE, mean over images"
+    return _told(found, ("ae",), gain, CLEARLY, label, [unmixed, plain])
 
 
 def _competitive(found: Result) -> Outcome:
@@ -214,11 +215,15 @@ def _competitive(found: Result) -> Outcome:
     seeds = [seed for seed in after if all(seed in scores for scores, _ in others)]
     margin = Estimate.over([after[s] - float(np.mean([scores[s] for scores, _ in others])) for s in seeds])
     label = f"InfoM of AE + ICA minus the mean of {', '.join(TITLES[m] for m in SPECIALISED)}, mean over images"
-    return _told(margin, -SHORT, label, [unmixed, *(titles for _, titles in others)])
+    return _told(found, ("ae", *SPECIALISED), margin, -SHORT, label, [unmixed, *(titles for _, titles in others)])
 
 
-def _told(found: Estimate, threshold: float, label: str, chosen: Sequence[str]) -> Outcome:
-    decided = decide(found, threshold, label)
+def _told(
+    result: Result, models: Sequence[str], found: Estimate, threshold: float, label: str, chosen: Sequence[str]
+) -> Outcome:
+    # A setting of which a cell failed might have been the selected one.
+    rows = [row.key for row in result.rows if row.changes["model"] in models]
+    decided = decide(result, rows, found, threshold, label, above=True)
     if not found.n:
         return Outcome(Status.NOT_TESTABLE, decided.sentence)
     return Outcome(decided.status, f"{decided.sentence} Selected: {'; '.join(chosen)}.")

@@ -29,7 +29,7 @@ from nearid.experiments.claims import Claim, Outcome, all_of, at_least, exceeds
 from nearid.experiments.cross_entropy_table import PAPER
 from nearid.experiments.figures import HeatMaps, Slot
 from nearid.experiments.images import RENDERED, ImageSource, Sample, check_source, encoded, image_source
-from nearid.experiments.settings import parameter
+from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats, PairMoments
 
 if TYPE_CHECKING:
@@ -98,16 +98,12 @@ class Parameters:
     device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
 
     def __post_init__(self) -> None:
-        for name, bound in {"width": 1, "steps": 1, "batch": 2, "fitted": 10, "judged": 10, "looks": 1}.items():
-            if getattr(self, name) < bound:
-                raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(self, name)}.")
-        for name, choices in (("model", tuple(MODELS)), ("networks", NETWORKS)):
-            if getattr(self, name) not in choices:
-                raise InputError(
-                    f"The parameter {name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}."
-                )
-        if self.ridge < 0:
-            raise InputError(f"The parameter ridge must be at least 0, not {self.ridge}.")
+        check(
+            self,
+            least={"width": 1, "steps": 1, "batch": 2, "fitted": 10, "judged": 10, "looks": 1, "ridge": 0},
+            positive=("rate",),
+            choices={"model": tuple(MODELS), "networks": NETWORKS, "schedule": ("cosine", "constant")},
+        )
         for name in self.sources:
             check_source(name)
             if name not in LABELS:

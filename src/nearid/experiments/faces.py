@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.errors import InputError
 from nearid.experiments.autoencoding import decoded, reconstructed
 from nearid.experiments.base import Axes, CellData, Column, Curve, Experiment, Preset, Row
 from nearid.experiments.claims import Claim, Outcome, all_of, exceeds
@@ -22,7 +21,7 @@ from nearid.experiments.disentanglement import PAPER
 from nearid.experiments.figures import HeatMaps, ImageGrid, ScatterMatrix, Slot
 from nearid.experiments.images import PLACES, as_planes, components, encoded, explained, traversals
 from nearid.experiments.pictures import grid_picture
-from nearid.experiments.settings import parameter
+from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats, Moments
 
 if TYPE_CHECKING:
@@ -52,11 +51,8 @@ class Parameters:
     looks: int = parameter(10, "times that reconstruction is looked at during training")
 
     def __post_init__(self) -> None:
-        for name, bound in {"latents": 1, "steps": 1, "batch": 2, "looks": 1}.items():
-            if getattr(self, name) < bound:
-                raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(self, name)}.")
-        if self.model not in MODELS:
-            raise InputError(f"The parameter model must be one of {', '.join(MODELS)}, not {self.model!r}.")
+        least = {"latents": 1, "steps": 1, "batch": 2, "looks": 1}
+        check(self, least=least, positive=("rate",), choices={"model": MODELS})
 
 
 def cell(p: Parameters, seed: int, folder: Path) -> CellData:

@@ -25,7 +25,7 @@ from nearid.experiments.claims import Claim, Outcome, at_least, exceeds
 from nearid.experiments.contrastive import CURVES, PAPER
 from nearid.experiments.figures import ScatterMatrix, Slot
 from nearid.experiments.images import as_planes, encoded
-from nearid.experiments.settings import parameter
+from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats
 from nearid.processes.images.masks import MaskProcess, draw_mask_process
 from nearid.processes.noise import Laplace
@@ -69,14 +69,12 @@ class Parameters:
 
     def __post_init__(self) -> None:
         least = {"walkers": 1, "gap": 1, "latents": 1, "steps": 1, "batch": 2, "held_out": 50, "looks": 1}
-        for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(self, name)}.")
-        if self.data not in DATA:
-            raise InputError(f"The parameter data must be one of {', '.join(DATA)}, not {self.data!r}.")
-        for name in ("step", "unit"):
-            if getattr(self, name) <= 0:
-                raise InputError(f"The parameter {name} must be positive, not {getattr(self, name)}.")
+        check(
+            self,
+            least=least,
+            positive=("step", "unit", "rate"),
+            choices={"data": DATA, "output": ("box", "unbounded"), "schedule": ("cosine", "constant")},
+        )
 
 
 class Films(Protocol):
