@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Matrix = Sequence[Sequence[float]]
+Coordinates = tuple[Sequence[float], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -43,4 +44,24 @@ class HeatMaps:
     columns: Sequence[str]
 
 
-Slot = ScatterMatrix | HeatMaps
+@dataclass(frozen=True)
+class Scatter:
+    """Points in one plane, and curves among them: a theory's, or one that was fitted.
+
+    Attributes
+    ----------
+    x, y : str
+        Names of the axes.
+    points, curves : mapping
+        Horizontal and vertical coordinates by the name of their group.
+    """
+
+    title: str
+    caption: str
+    x: str
+    y: str
+    points: Mapping[str, Coordinates]
+    curves: Mapping[str, Coordinates]
+
+
+Slot = ScatterMatrix | HeatMaps | Scatter
