@@ -1,6 +1,6 @@
-"""Figures of experiments: a line for each cell, a panel for each pair, matrices side by side."""
+"""Figures of experiments: a line for each cell, a panel for each pair, matrices side by side, points with curves."""
 
-from nearid.experiments.figures import HeatMaps, ScatterMatrix
+from nearid.experiments.figures import HeatMaps, Scatter, ScatterMatrix
 from nearid.report.experiment_plots import drawn, training
 
 
@@ -26,3 +26,13 @@ def test_heat_maps_share_a_scale():
     assert {(d["zmin"], d["zmax"]) for d in made["data"]} == {(0, 1)}
     assert [d["showscale"] for d in made["data"]] == [False, True]
     assert [a["text"] for a in made["layout"]["annotations"]] == ["before", "after"]
+
+
+def test_a_scatter_has_points_and_curves():
+    groups = {f"leak {k}": ([1.0, 1.1], [0.0, 0.2]) for k in range(9)}
+    made = drawn(Scatter("t", "c", "L", "error", groups, {"fitted": ([1.0, 2.0], [0.0, 1.0])}))
+    *points, curve = made["data"]
+    assert [d["name"] for d in points] == list(groups) and {d["mode"] for d in points} == {"markers"}
+    assert len({(d["marker"]["color"], d["marker"]["symbol"]) for d in points}) == 9
+    assert (curve["mode"], curve["name"], curve["x"], curve["y"]) == ("lines", "fitted", [1.0, 2.0], [0.0, 1.0])
+    assert made["layout"]["xaxis"]["title"]["text"] == "L" and made["layout"]["yaxis"]["title"]["text"] == "error"

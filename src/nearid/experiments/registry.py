@@ -14,6 +14,9 @@ HOMES = {
     "supervised": "nearid.experiments.supervised:SUPERVISED",
     "contrastive-sphere": "nearid.experiments.contrastive_sphere:CONTRASTIVE_SPHERE",
     "contrastive-box": "nearid.experiments.contrastive_box:CONTRASTIVE_BOX",
+    "mnist-autoencoders": "nearid.experiments.mnist_autoencoders:MNIST_AUTOENCODERS",
+    "square-manifolds": "nearid.experiments.square_manifolds:SQUARE_MANIFOLDS",
+    "bilipschitz-recovery": "nearid.experiments.bilipschitz_recovery:BILIPSCHITZ_RECOVERY",
 }
 
 
