@@ -59,9 +59,9 @@ def test_an_isometry_is_recovered_by_ica(tmp_path):
     assert np.asarray(found["views"]["after"]).max(axis=0).min() > 0.95
 
 
-def test_the_same_seed_gives_the_same_and_another_another(tmp_path):
+def test_the_same_seed_gives_the_same_and_another_another(tmp_path_factory):
     p = changed(SMOKE, {"steps": 10, "leak": 0.3})
-    first, again, other = (cell(p, seed, tmp_path / str(k)) for k, seed in enumerate((0, 0, 1)))
+    first, again, other = (cell(p, seed, tmp_path_factory.mktemp("work")) for seed in (0, 0, 1))
     assert first == again and first["scores"]["mcc"] != other["scores"]["mcc"]
     json.dumps(first, allow_nan=False)
     s = first["scores"]
@@ -96,7 +96,7 @@ def claims(**given):
 
 def test_claims_decide():
     assert claims() == [True] * 4
-    assert claims(mcc=lambda a: 0.8) == [False, False, True, True]
+    assert claims(mcc=lambda a: 0.75) == [False, False, True, True]
     assert claims(mcc_before=lambda a: 0.95) == [True, False, True, True]
     assert claims(matched=lambda a: a) == [True, True, False, True]
     assert claims(rigid=lambda a: 0.1) == [True, True, False, True]

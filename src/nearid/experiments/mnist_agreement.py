@@ -71,11 +71,11 @@ def _shrinks(found: Result) -> Outcome:
 def _falls(found: Result) -> Outcome:
     kept, _ = filtered(found, ALL)
     small, large = (found.scores(row, "rigid") for row in _ends(found, ALL))
-    ratios = Estimate.over([large[seed] / small[seed] for seed in small if seed in large])
-    label = "The rigid error of the largest leak over that of the smallest"
+    beyond = Estimate.over([large[seed] - LEFT * small[seed] for seed in small if seed in large])
+    label = f"The rigid error of the largest leak minus {LEFT:g} times that of the smallest"
     return all_of(
         ordered(kept, "leak", "rigid", "leak and rigid error", rising=False),
-        decide(ratios, LEFT, label, above=False),
+        decide(beyond, 0, label, above=False),
     )
 
 
