@@ -1,6 +1,6 @@
 """Contrastive training by nearid beside a plain implementation of the same loss, in one run on the same batches.
 
-usage: python benchmarks/bench_training.py [--batch 1024 6144] [--kinds L1 sphere] [--encoders preset] [--threads 2]
+usage: python benchmarks/bench_training.py [--batch 1024 6144] [--kinds L1 sphere] [--encoders small] [--threads 2]
                                            [--seconds 3] [--n 10]
 
 The plain loss is what one writes first in torch: all pairs by broadcasting to batch x batch x n, one operation after
@@ -30,7 +30,7 @@ Loss = Callable[[Tensor, Tensor, float | None], Tensor]
 KINDS = {"L1": (1.0, "box"), "L3^3": (3.0, "box"), "L2^2": (2.0, "unbounded"), "sphere": (None, "sphere")}
 ENCODERS: dict[str, dict[str, Any]] = {
     "protocol": {},
-    "preset": {"widths": [128] * 4, "residual": True, "activation": "gelu"},
+    "small": {"widths": [128] * 4, "residual": True, "activation": "gelu"},
 }
 
 

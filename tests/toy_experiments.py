@@ -45,7 +45,9 @@ def cell(p, seed, folder):
         values.append(p.level + p.noise * rng.normal())
         if step >= len(before):
             time.sleep(float(os.environ.get("TOY_SECONDS", "0")))
-            kept.write_text(" ".join(map(repr, values)))
+            # A kill in the midst of writing must not lose the steps before.
+            kept.with_suffix(".new").write_text(" ".join(map(repr, values)))
+            kept.with_suffix(".new").replace(kept)
         else:
             assert repr(float(values[-1])) == before[step]
     return {

@@ -89,7 +89,7 @@ def claims(**given):
         value = {"lipschitz": 2 - leak, "rigid": error, "matched": error, "mcc_before": 0.7}
         value["mcc"] = 0.7 if normal else 0.99
         value |= {k: f(leak) for k, f in given.items()}
-        finished.append(Finished(c, {"scores": value}, 1.0, {}))
+        finished.append(Finished(c, {"scores": value}, 1.0, 1.0, {}))
     found = Result(E, "cpu", p, range(3), finished, (), {})
     return [str(o.status) == "reproduced" for _, o in found.outcomes]
 

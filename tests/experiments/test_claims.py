@@ -11,8 +11,11 @@ YES, NO, OPEN = Status.REPRODUCED, Status.NOT_REPRODUCED, Status.NOT_TESTABLE
 class Found:
     """A result with one column."""
 
-    def __init__(self, **rows):
-        self.rows = rows
+    def __init__(self, failed=(), **rows):
+        self.rows, self.failed = rows, failed
+
+    def failed_seeds(self, row):
+        return [seed for name, seed in self.failed if name == row]
 
     def scores(self, row, column):
         return dict(enumerate(self.rows.get(row, ())))
@@ -40,6 +43,14 @@ def test_thresholds(values, above, below):
     found = Found(a=values)
     assert at_least(found, "a", "r2", 0.9).status == above
     assert at_most(found, "a", "r2", 0.9).status == below
+
+
+def test_a_cell_that_failed_leaves_the_claim_open():
+    found = Found(failed=[("b", 2)], a=(0.95, 0.96, 0.97), b=(0.1, 0.1))
+    told = at_most(found, "b", "r2", 0.5)
+    assert told.status == OPEN and "there is no result of seed 2" in told.sentence
+    assert exceeds(found, ("a", "r2"), ("b", "r2")).status == OPEN
+    assert at_least(found, "a", "r2", 0.9).status == YES
 
 
 def test_the_sentence_has_the_figures_that_decided():

@@ -151,7 +151,9 @@ def test_a_little_training_inverts_an_easy_process(tmp_path):
 def test_labels_that_are_noise_teach_nothing(tmp_path):
     p = replace(SMALL, layers=1, widths=(32,), steps=200, batch=256, rate=3e-2, noise=1.0)
     found = run(p, 0, tmp_path, instances=True)
-    assert found["scores"]["r2_w"] < 20 and abs(found["scores"]["excess"]) < 0.2
+    assert found["scores"]["r2_w"] < 20
+    # What the theorem says of the optimum has no meaning there.
+    assert not {"excess", "singular_z", "rotation_z"} & found["scores"].keys()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import ortho_group, vonmises_fisher
 
 from nearid.experiments.cross_entropy_scores import largest_within, least_loss, linear_fit, matched_scale
-from nearid.processes.classes import ClusterProcess, flip_labels
+from nearid.processes.classes import ClusterProcess
 from nearid.processes.noise import Laplace, Normal
 from nearid.processes.spaces import Sphere
 from nearid.processes.vmf import VonMisesFisher
@@ -56,27 +56,35 @@ def test_the_largest_distance_within_a_class(rng):
     assert largest_within(w, np.arange(30)) is None
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.3, 1.0])
+def test_the_rows_to_fit_may_be_chosen_and_count_once(rng):
+    # Forty rows of eight vectors: halves of rows hold the same vectors, halves of vectors do not.
+    true, labels = np.tile(rng.normal(size=(8, 3)), (5, 1)), np.tile(np.arange(8), 5)
+    learned = np.tile(rng.normal(size=(8, 8)), (5, 1))
+    assert linear_fit(learned, true, intercept=False) is None
+    learned = learned[:, :3]
+    assert linear_fit(learned, true, intercept=False, first=labels < 4).r2 < 50
+    assert linear_fit(true, true, intercept=False, first=labels < 4).r2 == pytest.approx(100)
+    assert linear_fit(true, true, intercept=False, first=labels < 3) is None
+
+
 @pytest.mark.parametrize("instances", [True, False])
-def test_the_least_loss_is_that_of_the_posterior(instances, noise, rng):
+def test_the_least_loss_is_that_of_the_posterior(instances, rng):
     # Seven instances of three classes: the prior is not uniform.
     process = ClusterProcess(Sphere(3).uniform(3, rng), 7, VonMisesFisher(4.0))
-    z, clean = process.sample(50, rng)
-    count = 7 if instances else 3
-    labels = flip_labels(clean if instances else process.class_of(clean), count, noise, rng)
+    z, drawn = process.sample(50, rng)
+    labels = drawn if instances else process.class_of(drawn)
     densities = np.column_stack([vonmises_fisher(process.vectors[i % 3], 4.0).pdf(z) for i in range(7)])
     posterior = densities / densities.sum(axis=1, keepdims=True)
     if not instances:
         posterior = np.column_stack([posterior[:, c::3].sum(axis=1) for c in range(3)])
-    right = (1 - noise) * posterior + noise / count
-    expected = -np.log(right[np.arange(50), labels]).mean()
-    assert least_loss(process, z, labels, instances=instances, noise=noise) == pytest.approx(expected)
+    expected = -np.log(posterior[np.arange(50), labels]).mean()
+    assert least_loss(process, z, labels, instances=instances) == pytest.approx(expected)
 
 
 def test_the_least_loss_of_another_conditional_is_unknown(rng):
     process = ClusterProcess(Sphere(3).uniform(5, rng), 5, Normal(0.3))
     z, labels = process.sample(10, rng)
-    assert least_loss(process, z, labels, instances=True, noise=0.0) is None
+    assert least_loss(process, z, labels, instances=True) is None
 
 
 @pytest.mark.parametrize("family", [Laplace, Normal])

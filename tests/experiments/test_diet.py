@@ -25,7 +25,7 @@ def test_fewer_instances_have_no_published_value():
 def test_the_smoke_preset(tmp_path, inline):
     pytest.importorskip("torch", reason="the extra `train` is not installed")
     found = reproduce(DIET, tmp_path / "out", preset="smoke", seeds=1, changes={"steps": 2})
-    assert len(found.cells) == len(found.rows) == 32 and not found.failures
+    assert len(found.cells) == len(found.rows) == 38 and not found.failures
     here = cell(found.cells[0].cell.parameters, 0, tmp_path / "here")
     assert found.cells[0].data == json.loads(json.dumps(here))
     # Instances are the labels: equal rows within a class can be asked for.

@@ -24,7 +24,7 @@ def result(only=(), errors=lambda leak, seed: (0.03, 0.03), **changes):
         pair = errors(leak, c.seed)
         data = {"scores": scores | {"reconstruction": max(pair)}}
         data["views"] = {"errors": list(pair), "quantiles": [1.0, 1.1, 1.2, 1.3]}
-        finished.append(Finished(c, data, 1.0, {}))
+        finished.append(Finished(c, data, 1.0, 1.0, {}))
     return Result(E, "cpu", p, range(5), finished, (), {}, only)
 
 

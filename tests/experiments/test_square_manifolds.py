@@ -65,7 +65,7 @@ def claims(**changed_scores):
         value["error"] = {"xr-2": 4.0, "xr-4": 8.0}.get(c.row.key, 2.0) + 0.1 * c.seed
         value["anisotropy"] = 1.41 if c.row.key == "xr-plain" else 1.01
         value |= changed_scores.get(c.row.key.replace("-", "_"), {})
-        finished.append(Finished(c, {"scores": value}, 1.0, {}))
+        finished.append(Finished(c, {"scores": value}, 1.0, 1.0, {}))
     found = Result(E, "cpu", p, range(3), finished, (), {})
     return [str(o.status) == "reproduced" for _, o in found.outcomes]
 

@@ -19,7 +19,7 @@ def test_every_published_value_has_its_row():
 def test_the_smoke_preset(tmp_path, inline):
     pytest.importorskip("torch", reason="the extra `train` is not installed")
     found = reproduce(SUPERVISED, tmp_path / "out", preset="smoke", seeds=1, changes={"steps": 2})
-    assert len(found.cells) == len(found.rows) == 32 and not found.failures
+    assert len(found.cells) == len(found.rows) == 38 and not found.failures
     here = cell(found.cells[0].cell.parameters, 0, tmp_path / "here")
     assert found.cells[0].data == json.loads(json.dumps(here))
     # Classes are the labels: half of five of them determine no map.

@@ -48,8 +48,9 @@ def test_whitened_inputs():
 
 def test_activations():
     assert len(kinds(mlp(3, 2, [4, 4], activation="gelu"), torch.nn.GELU)) == 2
-    with pytest.raises(InputError, match="There is no activation 'relu'; choose one of leaky_relu, gelu"):
-        mlp(3, 2, [4], activation="relu")
+    assert len(kinds(mlp(3, 2, [4, 4], activation="tanh"), torch.nn.Tanh)) == 2
+    with pytest.raises(InputError, match=r"no activation 'sine'; choose one of leaky_relu, .*tanh"):
+        mlp(3, 2, [4], activation="sine")
 
 
 def test_widths_must_be_positive():

@@ -212,3 +212,19 @@ def test_a_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is a file"):
         train(model(), pairs, Training(steps=5, **OPTIONS), folder=tmp_path / "file")
+
+
+def test_another_loss_on_the_same_parameters_is_another_run(tmp_path):
+    from nearid.models.contrastive import Contrastive
+
+    def batches(rng):
+        x = rng.normal(size=(8, 2)).astype("float32")
+        return x, x
+
+    def run(**how):
+        model = Contrastive(mlp(2, 2, [4]), 2, **how)
+        return train(model, batches, Training(2, log_every=2, score_every=2), folder=tmp_path)
+
+    run(space="unbounded", p=1)
+    with pytest.raises(InputError, match="another run: model differ"):
+        run(space="unbounded", p=2)

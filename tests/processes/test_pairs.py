@@ -81,7 +81,8 @@ def test_the_matching_similarity():
 
 
 def test_matched_processes_violate_nothing():
-    assert not names(PROCESSES[0].assumptions())
+    assert not names(PROCESSES[0].assumptions(temperature=0.1))
+    assert names(PROCESSES[0].assumptions()) == {"matching conditional"}
     assert not names(PairProcess(Box(3), "uniform", Laplace(0.05)).assumptions())
     assert not names(PairProcess(Box(3), "uniform", GeneralisedNormal(0.05, 3)).assumptions(3))
 

@@ -43,7 +43,7 @@ def _cells(changes):
             if isinstance(told, Failure):
                 failures.append(Failed(cell, told))
             else:
-                finished.append(Finished(cell, told["data"], told["seconds"], told["machine"]))
+                finished.append(Finished(cell, told["data"], told["seconds"], told["core_seconds"], told["machine"]))
     return Result(TOY, "cpu", parameters, (0, 1, 2), finished, failures, {"command": "nearid reproduce toy"})
 
 

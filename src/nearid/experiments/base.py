@@ -66,12 +66,15 @@ class Row:
         Parameters in which the row differs from those of the run.
     published : mapping
         Published values by the key of their column.
+    violated : sequence of str
+        Names of the theorem's assumptions that the row does not meet.
     """
 
     key: str
     title: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     published: Mapping[str, Published] = field(default_factory=dict)
+    violated: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from nearid.experiments.cells import Finished
 from nearid.experiments.claims import Claim, Outcome, all_of, at_least, at_most, exceeds
 from nearid.experiments.figures import HeatMaps, Slot
 from nearid.experiments.near_isometry import ORDERED, PAPER, error_plot, ordered
-from nearid.experiments.settings import parameter
+from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats
 from nearid.processes.orthogonal import OrthogonalMixing, draw_orthogonal
 
@@ -66,14 +66,10 @@ class Parameters:
 
     def __post_init__(self) -> None:
         least = {"n": 2, "width": 1, "steps": 1, "batch": 1, "held_out": 50, "points": 2}
-        for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(self, name)}.")
+        check(self, least=least, positive=("rate",), choices={"sources": SOURCES})
         for leak in (*self.leaks, self.leak):
             if not 0 < leak <= 1:
                 raise InputError(f"A leak must be above 0 and at most 1, not {leak}.")
-        if self.sources not in SOURCES:
-            raise InputError(f"The sources must be one of {', '.join(SOURCES)}, not {self.sources!r}.")
 
 
 @dataclass(frozen=True)
@@ -227,8 +223,8 @@ def _ica_helps(found: Result) -> Outcome:
 def _grows(found: Result) -> Outcome:
     cells = swept(found)
     return all_of(
-        ordered(cells, "lipschitz", "rigid", "√(L² - 1) and rigid error"),
-        ordered(cells, "lipschitz", "matched", "√(L² - 1) and error after ICA"),
+        ordered(found, LEAK, cells, "lipschitz", "rigid", "√(L² - 1) and rigid error"),
+        ordered(found, LEAK, cells, "lipschitz", "matched", "√(L² - 1) and error after ICA"),
     )
 
 

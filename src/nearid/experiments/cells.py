@@ -65,6 +65,7 @@ class Finished:
     cell: Cell
     data: CellData
     seconds: float
+    core_seconds: float
     machine: dict[str, str]
 
 
@@ -108,11 +109,12 @@ def run_cell(task: Task) -> dict[str, Any]:
 
             torch.set_num_threads(1)
         task.folder.mkdir(parents=True, exist_ok=True)
-        began = time.perf_counter()
+        began, core = time.perf_counter(), time.process_time()
         data = task.function(task.parameters, task.seed, task.folder)
-        seconds = time.perf_counter() - began
+        # What others do on the machine lengthens the one and not the other.
+        taken = {"seconds": time.perf_counter() - began, "core_seconds": time.process_time() - core}
     # A cell that was read from its file and one that has just run must not differ.
-    told: dict[str, Any] = json.loads(json.dumps(finite({"data": data, "seconds": seconds, "machine": machine()})))
+    told: dict[str, Any] = json.loads(json.dumps(finite({"data": data, **taken, "machine": machine()})))
     return told
 
 
@@ -156,11 +158,12 @@ class Store:
             told = json.loads(self.file(cell).read_text(encoding="utf-8"))
             if told["identity"] != cell.identity:
                 return None
-            return Finished(cell, told["data"], float(told["seconds"]), dict(told["machine"]))
+            times = float(told["seconds"]), float(told["core_seconds"])
+            return Finished(cell, told["data"], *times, dict(told["machine"]))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def write(self, cell: Cell, told: dict[str, Any]) -> Finished:
         """Keep a cell that has just finished, at once and whole."""
         write_text(self.file(cell), json.dumps({"identity": cell.identity, "row": cell.row.key, **told}) + "\n")
-        return Finished(cell, told["data"], told["seconds"], told["machine"])
+        return Finished(cell, told["data"], told["seconds"], told["core_seconds"], told["machine"])

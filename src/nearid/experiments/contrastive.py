@@ -17,17 +17,18 @@ held out). After 2000 steps: 83% with LeakyReLU units and Adam on the observatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from nearid.errors import InputError
-from nearid.experiments.base import Axes, CellData, Curve, Paper
-from nearid.experiments.figures import HeatMaps, ScatterMatrix, Slot
-from nearid.experiments.settings import parameter
+from nearid.experiments.base import Axes, CellData, Curve, Paper, Row
+from nearid.experiments.contrastive_views import views
+from nearid.experiments.settings import changed, check, parameter
 from nearid.moments import Floats
+from nearid.processes.assumptions import violated
 from nearid.processes.mixing import draw_mixing
 from nearid.processes.noise import GeneralisedNormal, Laplace, Noise, Normal
 from nearid.processes.pairs import PairProcess
@@ -37,7 +38,6 @@ from nearid.processes.vmf import VonMisesFisher
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.experiments.result import Result
     from nearid.models.contrastive import Contrastive
     from nearid.models.options import Training
     from nearid.models.regression import Regression
@@ -64,8 +64,6 @@ SLOPE = 0.2
 WHITENED = 20_000
 # Steps between records: a run that is killed loses little.
 RECORD = 50
-# Held-out rows and coordinates in the figures.
-SHOWN, PANELS = 300, 5
 
 
 @dataclass(frozen=True)
@@ -100,21 +98,23 @@ class Parameters:
     device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
 
     def __post_init__(self) -> None:
-        least = {"n": 2, "layers": 0, "width": 0, "depth": 1, "steps": 1, "batch": 2, "held_out": 50, "looks": 1}
-        for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(self, name)}.")
-        if self.unit <= 0:
-            raise InputError(f"The parameter unit must be positive, not {self.unit}.")
-        known = {
-            "space": tuple(SPACES),
-            "marginal": ("uniform", *NOISES),
-            "conditional": ("vmf", *NOISES),
-            "objective": ("contrastive", "supervised"),
-        }
-        for name, choices in known.items():
-            if getattr(self, name) not in choices:
-                raise InputError(f"The parameter {name} must be {_either(choices)}, not {getattr(self, name)!r}.")
+        if self.exponent != 0:
+            check(self, least={"exponent": 1})
+        check(
+            self,
+            least={"n": 2, "layers": 0, "width": 0, "depth": 1, "steps": 1, "batch": 2, "held_out": 50, "looks": 1},
+            positive=("unit", "kappa", "scale", "marginal_scale", "rate"),
+            choices={
+                "space": tuple(SPACES),
+                "marginal": ("uniform", *NOISES),
+                "conditional": ("vmf", *NOISES),
+                "objective": ("contrastive", "supervised"),
+                "output": ("sphere", "scaled sphere", "box", "unbounded"),
+                "activation": ("gelu", "leaky_relu"),
+                "optimiser": ("muon", "adam"),
+                "schedule": ("cosine", "constant"),
+            },
+        )
 
 
 SMOKE: dict[str, Any] = {
@@ -183,6 +183,26 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     return {"scores": scores(found, z) | reference | observed, "curves": curves, "views": views(x, found, z)}
 
 
+def described(p: Parameters, rows: Sequence[Row], *, apart: Sequence[str] = ()) -> list[Row]:
+    """The rows with the assumptions that they violate, some of them apart; published values with what they are for.
+
+    They are left out where the process is not the paper's; the number of latents may be another, which is said.
+    """
+    kept = {name: getattr(p, name) for name in ("kappa", "scale", "marginal_scale", "layers")}
+    published = kept == {name: getattr(Parameters, name) for name in kept}
+    note = "" if p.n == PUBLISHED_PROTOCOL["n"] else f"Published for {PUBLISHED_PROTOCOL['n']} latents, not {p.n}."
+    found = []
+    for row in rows:
+        q = changed(p, row.changes)
+        values = {key: replace(v, note=v.note or note) for key, v in row.published.items()}
+        names: list[str] = []
+        if q.objective == "contrastive":
+            unmixed = process(changed(q, {"layers": 0}), np.random.default_rng(0))
+            names = [a.name for a in violated(unmixed.assumptions(q.exponent or "dot")) if a.name not in apart]
+        found.append(replace(row, published=values if published else {}, violated=names))
+    return found
+
+
 def process(p: Parameters, rng: np.random.Generator) -> PairProcess:
     """The process of the parameters, with a mixing drawn by the condition-number rule."""
     marginal: Literal["uniform"] | Noise = "uniform"
@@ -233,61 +253,7 @@ def scores(recovered: Floats, z: Floats, folds: int = 5) -> dict[str, float]:
     return {"r2": 100 * r2(recovered, z, folds=folds).value, "mcc": 100 * mcc(recovered, z, folds=folds).value}
 
 
-def views(x: Floats, recovered: Floats, z: Floats) -> dict[str, Any]:
-    """Latents, the representations matched to them, and correlations before and after."""
-    from nearid.measures.mcc import mcc
-
-    matched = recovered[:, mcc(recovered, z, folds=1).matched]
-    design = np.column_stack([recovered, np.ones(len(recovered))])
-    mapped = design @ np.linalg.lstsq(design, z, rcond=None)[0]
-
-    def correlation(u: Floats) -> list[list[float]]:
-        found: list[list[float]] = mcc(u, z, folds=1).matrix.round(4).tolist()
-        return found
-
-    return {
-        "true": z[:SHOWN, :PANELS].round(4).tolist(),
-        "recovered": matched[:SHOWN, :PANELS].round(4).tolist(),
-        "observed": correlation(x),
-        "matched": correlation(matched),
-        "mapped": correlation(mapped),
-    }
-
-
-def figures(found: Result) -> list[Slot]:
-    """The first seed of each row: latents against representations, and correlations before and after."""
-    slots: list[Slot] = []
-    for row in found.rows:
-        for finished in found.of_row(row.key)[:1]:
-            v = finished.data["views"]
-            true, recovered = np.asarray(v["true"]), np.asarray(v["recovered"])
-            latents = [f"latent {k + 1}" for k in range(len(v["matched"]))]
-            slots += [
-                ScatterMatrix(
-                    f"{row.title}: true against recovered",
-                    f"{len(true)} held-out rows: latents (across) and the representations matched to them (down). Thin "
-                    "lines on the diagonal and nothing but clouds beside it mean recovery latent by latent; where all "
-                    "panels are clouds, what is left may still be a linear map.",
-                    {f"true {k + 1}": column.tolist() for k, column in enumerate(true.T)},
-                    {f"recovered {k + 1}": column.tolist() for k, column in enumerate(recovered.T)},
-                ),
-                HeatMaps(
-                    f"{row.title}: correlation with the latents",
-                    "Absolute correlation of coordinates (rows) with latents (columns): of the observations, of the "
-                    "representations in the order of their latents, and of the representations after a linear map.",
-                    {"observed": v["observed"], "recovered": v["matched"], "and mapped linearly": v["mapped"]},
-                    [f"coordinate {k + 1}" for k in range(len(latents))],
-                    latents,
-                ),
-            ]
-    return slots
-
-
 def _noise(name: str, scale: float) -> Noise:
     if name == "generalised normal":
         return GeneralisedNormal(scale, BETA)
     return Laplace(scale) if name == "laplace" else Normal(scale)
-
-
-def _either(choices: tuple[str, ...]) -> str:
-    return f"{', '.join(choices[:-1])} or {choices[-1]}"

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nearid.experiments.claims import Claim, Outcome, all_of, at_least, at_most, exceeds
+from nearid.experiments.cross_entropy_table import MORE
 
 if TYPE_CHECKING:
     from nearid.experiments.result import Result
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 HEADS = ("unit", "free")
 # What counts as the published R2, in points.
 POINTS = 2.0
-# What counts as singular values that are what they should be: the largest error of the paper, but for kappa = 50.
-NEAR_EQUAL = 0.03
+# What counts as singular values that are what they should be: their mean relative error.
+NEAR_EQUAL = 0.1
 # A failure costs at least this many points of R2; what is tolerated costs at most as many.
 FAILS, TOLERATED = 10.0, 5.0
 
@@ -46,12 +47,12 @@ def robustness() -> list[Claim]:
             _both(lambda found, head: _falls(found, head, "base", "high-kappa", by=FAILS)),
         ),
         Claim(
-            "With fewer classes than d + 1, where diversity fails, R2 is lower than with enough (by at least "
-            f"{FAILS:g} points).",
+            "With fewer classes than d + 1, where diversity fails, R2 is lower than with little more than enough, "
+            f"2.5 d (by at least {FAILS:g} points).",
             _both(
                 lambda found, head: all_of(
-                    _falls(found, head, "double-d", "few-classes-double-d", by=FAILS),
-                    _falls(found, head, "quadruple-d", "few-classes-quadruple-d", by=FAILS),
+                    _falls(found, head, "enough-double-d", "few-classes-double-d", by=FAILS),
+                    _falls(found, head, "enough-quadruple-d", "few-classes-quadruple-d", by=FAILS),
                 )
             ),
         ),
@@ -60,8 +61,9 @@ def robustness() -> list[Claim]:
             _both(lambda found, head: _holds(found, head, "normal")),
         ),
         Claim(
-            f"Label noise of up to 80% is tolerated (at most {TOLERATED:g} points of R2).",
-            _both(lambda found, head: all_of(*(_holds(found, head, f"noise-{s}") for s in (20, 50, 80)))),
+            f"Label noise of up to 80% is tolerated (at most {TOLERATED:g} points of R2; 80% with {MORE} times the "
+            "rows).",
+            _both(lambda found, head: all_of(*(_holds(found, head, f"noise-{s}") for s in ("20", "50", "80-more")))),
         ),
         Claim(
             f"Label noise of 100% is not: R2 falls (by at least {FAILS:g} points), and W knows nothing of the classes "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearid.moments import Floats
 from nearid.processes.classes import ClusterProcess, Labels
@@ -18,12 +19,12 @@ SPREAD_DRAWS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class LinearFit:
-    """A linear map from learned to true vectors, fitted on the first half of the rows and judged on the second.
+    """A linear map from learned to true vectors, fitted on some of the rows and judged on the others.
 
     Attributes
     ----------
     r2 : float
-        Mean over the true coordinates, in percent, on the second half.
+        Mean over the true coordinates, in percent, on the rows that are judged.
     singular : ndarray
         Singular values of the map.
     mapped : ndarray of shape (rows, d)
@@ -35,16 +36,29 @@ class LinearFit:
     mapped: Floats
 
 
-def linear_fit(learned: Floats, true: Floats, *, intercept: bool) -> LinearFit | None:
-    """Least squares from learned to true; None where half the rows do not determine the map."""
-    half, width = len(learned) // 2, learned.shape[1]
-    if half <= width + intercept:
+def linear_fit(
+    learned: Floats, true: Floats, *, intercept: bool, first: NDArray[np.bool_] | None = None
+) -> LinearFit | None:
+    """Least squares from learned to true; None where the vectors to fit do not determine the map.
+
+    Parameters
+    ----------
+    learned, true : ndarray of shape (rows, d)
+    intercept : bool
+    first : ndarray of shape (rows,), optional
+        The rows to fit, the others being judged; the first half by default.
+    """
+    if first is None:
+        first = np.arange(len(learned)) < len(learned) // 2
+    width = learned.shape[1]
+    # Rows that are the same again determine nothing more.
+    if len(np.unique(true[first], axis=0)) <= width + intercept:
         return None
     design = np.column_stack([learned, np.ones(len(learned))]) if intercept else learned
-    matrix = np.linalg.lstsq(design[:half], true[:half], rcond=None)[0]
+    matrix = np.linalg.lstsq(design[first], true[first], rcond=None)[0]
     mapped = design @ matrix
-    judged = true[half:]
-    errors = np.sum((judged - mapped[half:]) ** 2, axis=0)
+    judged = true[~first]
+    errors = np.sum((judged - mapped[~first]) ** 2, axis=0)
     spreads = np.sum((judged - judged.mean(axis=0)) ** 2, axis=0)
     singular = np.linalg.svd(matrix[:width], compute_uv=False)
     return LinearFit(float(100 * np.mean(1 - errors / spreads)), np.asarray(singular), np.asarray(mapped))
@@ -63,7 +77,7 @@ def largest_within(weights: Floats, labels: Labels) -> float | None:
     return max(found) / float(np.sqrt(np.mean(np.sum(weights**2, axis=1)))) if found else None
 
 
-def least_loss(process: ClusterProcess, z: Floats, labels: Labels, *, instances: bool, noise: float) -> float | None:
+def least_loss(process: ClusterProcess, z: Floats, labels: Labels, *, instances: bool) -> float | None:
     """Cross-entropy of the true probabilities of labels given latents: no model does better in the mean.
 
     None where the conditional is not vMF, whose posterior alone is known in closed form.
@@ -73,22 +87,19 @@ def least_loss(process: ClusterProcess, z: Floats, labels: Labels, *, instances:
     process : ClusterProcess
     z : ndarray of shape (rows, d)
     labels : ndarray of shape (rows,)
-        Instances or classes, after noise.
+        Instances or classes.
     instances : bool
         Whether labels are instances.
-    noise : float
-        Share of the labels that were drawn anew.
     """
     from scipy.special import log_softmax
 
     if not isinstance(process.conditional, VonMisesFisher):
         return None
     counts = np.bincount(process.class_of(np.arange(process.instances)))
-    posterior = np.exp(log_softmax(process.conditional.kappa * z @ process.vectors.T + np.log(counts), axis=1))
+    posterior = log_softmax(process.conditional.kappa * z @ process.vectors.T + np.log(counts), axis=1)
     classes = process.class_of(labels) if instances else labels
-    right = posterior[np.arange(len(z)), classes] / (counts[classes] if instances else 1)
-    among = process.instances if instances else process.classes
-    return float(-np.mean(np.log((1 - noise) * right + noise / among)))
+    right = posterior[np.arange(len(z)), classes] - (np.log(counts[classes]) if instances else 0.0)
+    return float(-np.mean(right))
 
 
 def matched_scale(family: type[Noise], d: int, kappa: float) -> float:

@@ -1,9 +1,8 @@
 """Parametric instance discrimination, DIET (Reizinger et al. 2025, Table 2): classifying instances inverts the process.
 
 The process, the training and the scores are those of `nearid.experiments.cross_entropy`; labels are instances here.
-The cpu preset trains with Muon on whitened observations, without batch normalisation: in trials with the encoder of
-`supervised` and Adam some runs stayed in poor optima (one seed, free W: R2 85% with a normal conditional, 61% with 80%
-label noise; 99% and 85% as it is now).
+Rows of W are compared with class vectors in two ways: as in the paper on half of the instances, of which every class is
+also in the other half, and on classes of which no instance was fitted.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ DIET = Experiment(
     shows="Table 2",
     about="A classifier of instances, trained by cross-entropy, recovers the latents and the class vectors up to a "
     "rotation (normalised W) or a linear map (free W), unless the classes are too few.",
-    defaults=Parameters(activation="gelu", residual=True, batch_norm=False, whiten=True, optimiser="muon"),
+    defaults=Parameters(),
     presets=presets(smoke={"many_instances": 200}, paper={"many_instances": PUBLISHED_INSTANCES}),
     columns=columns(instances=True),
     rows=rows,
@@ -83,10 +82,10 @@ DIET = Experiment(
     claims=(
         near_published(PUBLISHED["base"]),
         Claim(
-            f"With normalised W the maps are scaled rotations (base; singular values within {NEAR_EQUAL} of their "
-            "value in the mean).",
+            f"With normalised W the maps are scaled rotations (base; singular values within {100 * NEAR_EQUAL:g}% of "
+            "their value in the mean).",
             lambda found: all_of(
-                at_most(found, "base-unit", "singular_z", NEAR_EQUAL),
+                at_most(found, "base-unit", "rotation_z", NEAR_EQUAL),
                 at_most(found, "base-unit", "singular_w", NEAR_EQUAL),
             ),
         ),

@@ -63,19 +63,20 @@ def _ends(found: Result, group: str) -> tuple[str, str]:
 def _shrinks(found: Result) -> Outcome:
     kept, _ = filtered(found, ALL)
     return all_of(
-        ordered(kept, "leak", "lipschitz", "leak and mean constant", rising=False),
+        ordered(found, ALL, kept, "leak", "lipschitz", "leak and mean constant", rising=False),
         at_most(found, _ends(found, ALL)[1], "lipschitz", NEAR_ONE),
     )
 
 
 def _falls(found: Result) -> Outcome:
     kept, _ = filtered(found, ALL)
-    small, large = (found.scores(row, "rigid") for row in _ends(found, ALL))
+    ends = _ends(found, ALL)
+    small, large = (found.scores(row, "rigid") for row in ends)
     beyond = Estimate.over([large[seed] - LEFT * small[seed] for seed in small if seed in large])
     label = f"The rigid error of the largest leak minus {LEFT:g} times that of the smallest"
     return all_of(
-        ordered(kept, "leak", "rigid", "leak and rigid error", rising=False),
-        decide(beyond, 0, label, above=False),
+        ordered(found, ALL, kept, "leak", "rigid", "leak and rigid error", rising=False),
+        decide(found, ends, beyond, 0, label, above=False),
     )
 
 
@@ -83,7 +84,7 @@ def _predicts(group: str) -> Callable[[Result], Outcome]:
     def test(found: Result) -> Outcome:
         kept, dropped = filtered(found, group)
         # The order of L is that of sqrt(L^2 - 1).
-        decided = ordered(kept, "lipschitz", "rigid", "√(L² - 1) and rigid error")
+        decided = ordered(found, group, kept, "lipschitz", "rigid", "√(L² - 1) and rigid error")
         said = f"{len(dropped)} of {len(kept) + len(dropped)} cells were dropped ({DROPPED[group]} in the paper)."
         rate = fitted(kept, "lipschitz", "rigid")
         if rate is not None:

@@ -20,7 +20,7 @@ from nearid.errors import InputError
 from nearid.experiments.base import Axes, CellData, Column, Experiment, Preset, Published, Row
 from nearid.experiments.mnist_agreement import CLAIMS, GROUPS, ONE, figures
 from nearid.experiments.near_isometry import PAPER
-from nearid.experiments.settings import parameter
+from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats
 
 
@@ -47,9 +47,7 @@ class Parameters:
 
     def __post_init__(self) -> None:
         least = {"latents": 2, "steps": 1, "batch": 1, "record": 1, "patience": 0, "held_out": 50, "points": 2}
-        for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(self, name)}.")
+        check(self, least=least, positive=("rate",), choices={"schedule": ("cosine", "constant")})
         for leak in (*self.leaks, self.leak):
             if not 0 <= leak <= 1:
                 raise InputError(f"A leak must be from 0 (ReLU) to 1 (linear), not {leak}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from nearid.experiments.claims import Outcome, decide
 from nearid.experiments.estimate import Estimate
 from nearid.experiments.figures import Coordinates, Scatter
 from nearid.geometry.bounds import FittedRate, fit_rate
+
+if TYPE_CHECKING:
+    from nearid.experiments.result import Result
 
 PAPER = Paper(
     "Nelson, Fumero, Karaletsos and Locatello",
@@ -46,12 +50,18 @@ def rank_correlations(cells: Sequence[Finished], x: str, y: str) -> dict[int, fl
     return found
 
 
-def ordered(cells: Sequence[Finished], x: str, y: str, label: str, *, rising: bool = True) -> Outcome:
+def ordered(
+    result: Result, group: str, cells: Sequence[Finished], x: str, y: str, label: str, *, rising: bool = True
+) -> Outcome:
     """Whether one score rises (or falls) with another: the rank correlation of each seed, and its interval over seeds.
 
     Parameters
     ----------
+    result : Result
+    group : str
+        What the keys of the rows begin with.
     cells : sequence of Finished
+        Those of the rows that count.
     x, y : str
         Keys of the scores.
     label : str
@@ -59,7 +69,9 @@ def ordered(cells: Sequence[Finished], x: str, y: str, label: str, *, rising: bo
     rising : bool
     """
     found = Estimate.over(rank_correlations(cells, x, y).values())
-    decided = decide(found, ORDERED if rising else -ORDERED, f"The rank correlation of {label}", above=rising)
+    rows = [row.key for row in result.rows if row.key.startswith(f"{group}-")]
+    label = f"The rank correlation of {label}"
+    decided = decide(result, rows, found, ORDERED if rising else -ORDERED, label, above=rising)
     together = _spearman(*pairs(cells, x, y))
     if not np.isfinite(together):
         return decided

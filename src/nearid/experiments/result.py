@@ -70,6 +70,10 @@ class Result:
         found = {f.cell.seed: f.data["scores"].get(column) for f in self.of_row(row)}
         return {seed: float(value) for seed, value in found.items() if value is not None}
 
+    def failed_seeds(self, row: str) -> list[int]:
+        """Seeds of which a row has no result because its cell failed."""
+        return [f.cell.seed for f in self.failures if f.cell.row.key == row]
+
     def estimate(self, row: str, column: str) -> Estimate:
         """Mean of a score over seeds and its interval."""
         return Estimate.over(self.scores(row, column).values())
@@ -108,6 +112,7 @@ class Result:
                     "scores": f.data["scores"],
                     "curves": f.data.get("curves", {}),
                     "seconds": round(f.seconds, 2),
+                    "core_seconds": round(f.core_seconds, 2),
                 }
                 for f in self.cells
             ],
@@ -130,7 +135,13 @@ class Result:
                 "by_seed": {str(seed): value for seed, value in self.scores(row.key, column.key).items()},
                 "published": None if published is None else vars(published),
             }
-        return {"row": row.key, "title": row.title, "changes": dict(row.changes), "scores": scores}
+        return {
+            "row": row.key,
+            "title": row.title,
+            "changes": dict(row.changes),
+            "violated": list(row.violated),
+            "scores": scores,
+        }
 
     def save(self, folder: Path) -> None:
         """Write result.json and report.html to a folder that exists, each atomically."""

@@ -89,6 +89,7 @@ def reproduce(
             # Of this run alone, and of all cells, whichever run finished them.
             "seconds": round(time.perf_counter() - began, 1),
             "cell_seconds": round(sum(f.seconds for f in finished), 1),
+            "core_seconds": round(sum(f.core_seconds for f in finished), 1),
             "machines": _unlike([f.machine for f in finished]),
         },
         rows,

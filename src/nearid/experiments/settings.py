@@ -6,7 +6,8 @@ bool, a str, or a tuple of numbers; the type of the default is the type of the p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, field, fields, replace
 from typing import Any, TypeVar
 
@@ -66,6 +67,27 @@ def changed(parameters: P, changes: Mapping[str, Any]) -> P:
     return made
 
 
+def check(
+    parameters: Any,
+    *,
+    least: Mapping[str, float] | None = None,
+    positive: Iterable[str] = (),
+    choices: Mapping[str, Sequence[str]] | None = None,
+) -> None:
+    """Refuse parameters that cannot be, in a sentence: at least so much, positive and finite, one of some words."""
+    for name, bound in (least or {}).items():
+        if not getattr(parameters, name) >= bound:
+            raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(parameters, name)}.")
+    for name in positive:
+        if not 0 < getattr(parameters, name) < math.inf:
+            raise InputError(f"The parameter {name} must be positive, not {getattr(parameters, name)}.")
+    for name, known in (choices or {}).items():
+        given = getattr(parameters, name)
+        if given not in known:
+            either = f"{', '.join(known[:-1])} or {known[-1]}"
+            raise InputError(f"The parameter {name} must be {either}, not {given!r}.")
+
+
 def assignments(given: Iterable[str]) -> dict[str, str]:
     """Split what was typed as key=value."""
     found = {}
@@ -80,7 +102,10 @@ def assignments(given: Iterable[str]) -> dict[str, str]:
 def parsed(name: str, value: Any, default: Any) -> Any:
     """A value as the type of the parameter's default."""
     if isinstance(default, tuple):
-        parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+        if isinstance(value, str):
+            # Empty text stands for none.
+            value = [part for part in value.split(",") if part.strip()]
+        parts = value if isinstance(value, list | tuple) else [value]
         return tuple(parsed(name, p, default[0]) for p in parts)
     kind = type(default)
     try:

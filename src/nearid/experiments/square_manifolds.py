@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nearid.errors import InputError
 from nearid.experiments.base import CellData, Column, Experiment, Preset, Published, Row
 from nearid.experiments.claims import Claim, Outcome, all_of, at_most, exceeds
 from nearid.experiments.figures import Scatter, Slot
 from nearid.experiments.near_isometry import PAPER
-from nearid.experiments.settings import parameter
+from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats
 from nearid.processes.images.metric import distortion
 from nearid.processes.images.squares import SquareProcess, isotropic
@@ -54,12 +53,7 @@ class Parameters:
     points: int = parameter(200, "random places and sizes of the square")
 
     def __post_init__(self) -> None:
-        if self.manifold not in MANIFOLDS:
-            raise InputError(f"The manifold must be one of {', '.join(MANIFOLDS)}, not {self.manifold!r}.")
-        if self.points < 2 or not self.blur > 0:
-            raise InputError(
-                f"At least 2 points and a blur above 0 are needed, not {self.points} points and {self.blur} pixels."
-            )
+        check(self, least={"points": 2}, positive=("blur",), choices={"manifold": tuple(MANIFOLDS)})
 
 
 def process(p: Parameters) -> SquareProcess:

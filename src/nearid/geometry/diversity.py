@@ -101,7 +101,9 @@ def quadratic_generator(vectors: ArrayLike) -> Diversity:
     With normalised heads and free features, only this makes the learned map a scaled rotation.
     """
     v = finite_rows("The class vectors", vectors)
-    return _spanned(np.hstack([v * v, v]), 2 * v.shape[1], 2 * v.shape[1], rounding(vectors))
+    # The rounding of a square is twice that of its root, in units of the square.
+    limit = rounding(vectors) * max(1.0, 2 * float(np.abs(v).max()))
+    return _spanned(np.hstack([v * v, v]), 2 * v.shape[1], 2 * v.shape[1], limit)
 
 
 def choose_pairs(

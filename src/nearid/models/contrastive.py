@@ -69,6 +69,10 @@ class Contrastive(nn.Module):
         similarity(p, temperature)
         self.p, self.temperature = p, temperature
 
+    def extra_repr(self) -> str:
+        """What tells two objectives apart."""
+        return f"p={self.p}, temperature={self.temperature}"
+
     def encode(self, x: Tensor) -> Tensor:
         """Representations of inputs, shape (rows, n)."""
         found: Tensor = self.output(full_precision(self.encoder(x)))

@@ -67,6 +67,11 @@ class CrossEntropy(nn.Module):
         if self.normalise_weights:
             functional.normalize(self.weights, dim=1, out=self.weights)
 
+    def extra_repr(self) -> str:
+        """What tells two objectives apart."""
+        normalised = f"features={self.normalise_features}, weights={self.normalise_weights}"
+        return f"beta={self.beta}, label_smoothing={self.label_smoothing}, normalised {normalised}"
+
     def encode(self, x: Tensor) -> Tensor:
         """Representations of inputs, shape (rows, n)."""
         found = full_precision(self.encoder(x))

@@ -12,7 +12,11 @@ from nearid.errors import InputError
 from nearid.moments import Floats, Moments
 from nearid.unmix.whiten import fit_whitener
 
-ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {"leaky_relu": partial(nn.LeakyReLU, 0.01), "gelu": nn.GELU}
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "leaky_relu": partial(nn.LeakyReLU, 0.01),
+    "gelu": nn.GELU,
+    "tanh": nn.Tanh,
+}
 
 
 def published_widths(n: int) -> tuple[int, ...]:
@@ -42,7 +46,7 @@ def mlp(
         Normalise before every activation, as the cross-entropy paper does and the contrastive one does not.
     residual : bool
         Add the input of a hidden layer to its output where both have the same width.
-    activation : {"leaky_relu", "gelu"}
+    activation : {"leaky_relu", "gelu", "tanh"}
         leaky_relu has a slope of 0.01, as in both papers.
     whiten : ndarray of shape (rows, inputs), optional
         Rows like the inputs: the first layer, which is not trained, brings their covariance to the identity.

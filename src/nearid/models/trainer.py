@@ -101,7 +101,8 @@ def train(
     model.to(device)
     optimiser = options.torch_optimiser(model)
     place = _prepared(folder)
-    identity = options.identity() | {"parameters": [list(p.shape) for p in model.parameters()]}
+    # What a model says of itself: another loss on the same parameters is another run.
+    identity = options.identity() | {"parameters": [list(p.shape) for p in model.parameters()], "model": repr(model)}
     with seeded(options.seed):
         state = load(place, model, optimiser, identity) if place else State()
         if place:

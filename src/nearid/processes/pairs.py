@@ -80,8 +80,12 @@ class PairProcess:
             return "dot"
         return None if isinstance(self.space, Sphere) else self.conditional.exponent
 
-    def assumptions(self, similarity: Similarity | None = None) -> tuple[Assumption, ...]:
-        """What the theorem needs, for a loss of this similarity (default: the one that matches, if any)."""
+    def assumptions(self, similarity: Similarity | None = None, *, temperature: float = 1.0) -> tuple[Assumption, ...]:
+        """What the theorem needs, for a loss of this similarity (default: the one that matches, if any).
+
+        The dot product of unit vectors over a temperature stands for vMF(1 / temperature); lengths of distances are
+        learnt, so that their temperature does not matter.
+        """
         if similarity is None:
             similarity = self.similarity or "dot"
         elif similarity != "dot":
@@ -90,7 +94,7 @@ class PairProcess:
         return (
             self._space_assumption(on_sphere),
             self._marginal_assumption(),
-            self._conditional_assumption(similarity),
+            self._conditional_assumption(similarity, temperature),
             *(() if similarity == "dot" else (_exponent_assumption(similarity),)),
             injective(self.mixing),
         )
@@ -106,13 +110,16 @@ class PairProcess:
         note = f"{self.marginal.label} about the centre" if isinstance(self.marginal, Noise) else "uniform"
         return Assumption("uniform marginal", "latents uniform in their space", not noise, note)
 
-    def _conditional_assumption(self, similarity: Similarity) -> Assumption:
-        loss = "the dot product" if similarity == "dot" else f"L_p^p with p = {similarity:g}"
-        needed = f"log density of positives = {loss}, up to scale and constants"
+    def _conditional_assumption(self, similarity: Similarity, temperature: float) -> Assumption:
+        loss = f"{1 / temperature:g} times the dot product" if similarity == "dot" else f"L_p^p with p = {similarity:g}"
+        scale = "constants" if similarity == "dot" else "scale and constants"
+        needed = f"log density of positives = {loss}, up to {scale}"
         note = self.conditional.label
         holds = similarity == self.similarity
-        if isinstance(self.conditional, VonMisesFisher) and self.conditional.kappa == 0:
-            holds, note = False, f"{note}: positives are independent of their latents"
+        if isinstance(self.conditional, VonMisesFisher):
+            holds = holds and bool(np.isclose(self.conditional.kappa * temperature, 1))
+            if self.conditional.kappa == 0:
+                note += ": positives are independent of their latents"
         elif isinstance(self.space, Sphere) and isinstance(self.conditional, Noise):
             note += " in the space around, projected to the sphere"
         return Assumption("matching conditional", needed, holds, note)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from io import StringIO
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 # Sign and colour of each status.
 MARKS = {"reproduced": ("✓", "green"), "not reproduced": ("✗", "red"), "not testable here": ("?", "yellow")}
 UNVERIFIED = "*"
+# What the names of the settings have at least, margins included.
+SETTING = 22
 
 
 def as_text(found: Result, width: int = 120) -> str:
@@ -39,27 +42,47 @@ def render(found: Result, width: int) -> RenderableType:
     said = Text(f"{e.about}\npreset {found.preset}, {counted(len(found.seeds), 'seed')}", style="dim")
     failed = [f"{f.cell.label} failed: {f.failure.error}" for f in found.failures]
     notes = [Text(note, style="dim") for note in footnotes(found)]
-    return Group(title, said, _table(found, width), *notes, Text(""), *_claims(found), *warned(failed))
+    return Group(title, said, *_tables(found, width), *notes, Text(""), *_claims(found), *warned(failed))
 
 
-def _table(found: Result, width: int) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1) if width >= WIDE else (0, 0, 0, 1))
+def _tables(found: Result, width: int) -> list[Table]:
+    """The table; columns for which there is no room beside the others follow in further ones below."""
     heads, rows = columns_and_rows(found)
-    table.add_column("setting", overflow="fold")
-    # The interval stands below its mean, and neither is broken where there is room.
+    # The interval stands below its mean, and neither is broken.
     texts = [[value.replace(" [", "\n[") for value in values] for _, values in rows]
-    for k, head in enumerate(heads):
-        longest = max(len(line) for values in texts for line in values[k].split("\n"))
-        table.add_column("\n".join(head), justify="right", min_width=longest if width >= WIDE else None)
-    for (title, _), values in zip(rows, texts, strict=True):
-        table.add_row(escape(title), *values)
-    return table
+    needed = [
+        max(len(word) for word in (*" ".join(head).split(), *(line for v in texts for line in v[k].split("\n"))))
+        for k, head in enumerate(heads)
+    ]
+    gap = 3 if width >= WIDE else 2
+    tables = []
+    for part in _parts([head[0] for head in heads], [n + gap for n in needed], width - SETTING):
+        table = Table(box=SIMPLE_HEAD, padding=(0, 1) if width >= WIDE else (0, 0, 0, 1))
+        table.add_column("setting", overflow="fold")
+        for k in part:
+            table.add_column("\n".join(heads[k]), justify="right", min_width=needed[k])
+        for (title, _), values in zip(rows, texts, strict=True):
+            table.add_row(escape(title), *(values[k] for k in part))
+        tables.append(table)
+    return tables
+
+
+def _parts(titles: Sequence[str], widths: Sequence[int], room: int) -> list[list[int]]:
+    """Columns that fit beside one another; what is published and what is measured of a score stay together."""
+    parts: list[list[int]] = []
+    for _, group in groupby(range(len(titles)), key=lambda k: titles[k]):
+        columns = list(group)
+        if parts and sum(widths[k] for k in parts[-1] + columns) <= room:
+            parts[-1] += columns
+        else:
+            parts.append(columns)
+    return parts
 
 
 def columns_and_rows(found: Result) -> tuple[list[tuple[str, str]], list[tuple[str, list[str]]]]:
     """Both lines of each column's head, and the title and values of each row."""
     heads: list[tuple[str, str]] = []
-    rows: list[tuple[str, list[str]]] = [(row.title, []) for row in found.rows]
+    rows: list[tuple[str, list[str]]] = [(_setting(row), []) for row in found.rows]
     for column in found.experiment.columns:
         if any(column.key in row.published for row in found.rows):
             heads.append((column.title, "published"))
@@ -69,6 +92,11 @@ def columns_and_rows(found: Result) -> tuple[list[tuple[str, str]], list[tuple[s
         for row, (_, values) in zip(found.rows, rows, strict=True):
             values.append(measured_text(found.estimate(row.key, column.key), column))
     return heads, rows
+
+
+def _setting(row: Row) -> str:
+    """The title of a row, and what of the theorem it violates."""
+    return f"{row.title} (violates: {', '.join(row.violated)})" if row.violated else row.title
 
 
 def published_text(value: Published | None, column: Column) -> str:
@@ -89,9 +117,19 @@ def footnotes(found: Result) -> list[str]:
     notes = [f"measured: mean over {counted(len(found.seeds), 'seed')} [95% interval of the mean, Student's t]"]
     if len(found.seeds) == 1:
         notes = ["measured: one seed, so without intervals"]
+    fewer = [row.title for row in found.rows if found.failed_seeds(row.key)]
+    if fewer:
+        notes.append(f"Of fewer seeds, as cells failed: {'; '.join(fewer)}")
+    notes.append(f"time: {_minutes(found)}")
     if any(not value.verified for value in published):
         notes.append(f"{UNVERIFIED} not verified in the paper itself")
     return notes + sorted({value.note for value in published if value.note})
+
+
+def _minutes(found: Result) -> str:
+    """What all cells took, whichever run finished them."""
+    core = sum(f.core_seconds for f in found.cells) / 60
+    return f"{core:.1f} minutes of one core for {counted(len(found.cells), 'cell')}"
 
 
 def counted(n: int, what: str) -> str:

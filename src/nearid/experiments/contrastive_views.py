@@ -1,0 +1,66 @@
+"""What the figures of the contrastive experiments are drawn from, and the figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nearid.experiments.figures import HeatMaps, ScatterMatrix, Slot
+from nearid.moments import Floats
+
+if TYPE_CHECKING:
+    from nearid.experiments.result import Result
+
+# Held-out rows and coordinates in the figures.
+SHOWN, PANELS = 300, 5
+
+
+def views(x: Floats, recovered: Floats, z: Floats) -> dict[str, Any]:
+    """Latents, the representations matched to them, and correlations before and after."""
+    from nearid.measures.mcc import mcc
+
+    matched = recovered[:, mcc(recovered, z, folds=1).matched]
+    design = np.column_stack([recovered, np.ones(len(recovered))])
+    mapped = design @ np.linalg.lstsq(design, z, rcond=None)[0]
+
+    def correlation(u: Floats) -> list[list[float]]:
+        found: list[list[float]] = mcc(u, z, folds=1).matrix.round(4).tolist()
+        return found
+
+    return {
+        "true": z[:SHOWN, :PANELS].round(4).tolist(),
+        "recovered": matched[:SHOWN, :PANELS].round(4).tolist(),
+        "observed": correlation(x),
+        "matched": correlation(matched),
+        "mapped": correlation(mapped),
+    }
+
+
+def figures(found: Result) -> list[Slot]:
+    """The first seed of each row: latents against representations, and correlations before and after."""
+    slots: list[Slot] = []
+    for row in found.rows:
+        for finished in found.of_row(row.key)[:1]:
+            v = finished.data["views"]
+            true, recovered = np.asarray(v["true"]), np.asarray(v["recovered"])
+            latents = [f"latent {k + 1}" for k in range(len(v["matched"]))]
+            slots += [
+                ScatterMatrix(
+                    f"{row.title}: true against recovered",
+                    f"{len(true)} held-out rows: latents (across) and the representations matched to them (down). Thin "
+                    "lines on the diagonal and nothing but clouds beside it mean recovery latent by latent; where all "
+                    "panels are clouds, what is left may still be a linear map.",
+                    {f"true {k + 1}": column.tolist() for k, column in enumerate(true.T)},
+                    {f"recovered {k + 1}": column.tolist() for k, column in enumerate(recovered.T)},
+                ),
+                HeatMaps(
+                    f"{row.title}: correlation with the latents",
+                    "Absolute correlation of coordinates (rows) with latents (columns): of the observations, of the "
+                    "representations in the order of their latents, and of the representations after a linear map.",
+                    {"observed": v["observed"], "recovered": v["matched"], "and mapped linearly": v["mapped"]},
+                    [f"coordinate {k + 1}" for k in range(len(latents))],
+                    latents,
+                ),
+            ]
+    return slots

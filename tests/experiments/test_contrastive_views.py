@@ -1,0 +1,14 @@
+"""Views of the contrastive experiments."""
+
+import numpy as np
+
+from nearid.experiments.contrastive_views import views
+
+
+def test_views_are_in_the_order_of_the_latents():
+    z = np.random.default_rng(0).uniform(size=(500, 7))
+    v = views(z, z[:, [1, 2, 0, 6, 3, 5, 4]], z)
+    assert np.asarray(v["recovered"]).shape == (300, 5) and v["recovered"] == v["true"]
+    np.testing.assert_allclose(np.diag(v["matched"]), 1)
+    np.testing.assert_allclose(v["observed"], v["matched"])
+    assert np.max(np.asarray(v["matched"]) - np.eye(7)) < 0.2
