@@ -134,5 +134,7 @@ def test_the_judge_knows_factors_from_mixtures_of_them():
     assert (
         found["mcc"] == pytest.approx(3 / 5, abs=0.05) and found["dci_d"] > judge.recovery(true @ TURN)["dci_d"] + 0.2
     )
-    assert judge.information(sample.codes[:, 1:3], discrete=True)[0]["infom"] > 0.9
+    # Shape and scale: tables of factors with many levels would be too sparse for so few images.
+    assert source.names[:2] == ("shape", "scale")
+    assert judge.information(sample.codes[:, :2], discrete=True)[0]["infom"] > 0.9
     assert Judge(source, sample, 0).recovery(true).keys() == {"mcc"}

@@ -1,6 +1,6 @@
-"""Figures of experiments: a line for each cell, a panel for each pair, matrices side by side."""
+"""Figures of experiments: a line for each cell, a panel for each pair, matrices side by side, points with curves."""
 
-from nearid.experiments.figures import HeatMaps, ImageGrid, ScatterMatrix
+from nearid.experiments.figures import HeatMaps, ImageGrid, Scatter, ScatterMatrix
 from nearid.report.experiment_plots import drawn, training
 
 
@@ -36,3 +36,13 @@ def test_a_picture_lies_under_the_names_of_its_rows_and_columns():
     assert (layout["xaxis"]["range"], layout["xaxis"]["tickvals"]) == ([0, 3], [0.5, 1.5, 2.5])
     # The first row is on top.
     assert layout["yaxis"]["range"] == [2, 0] and layout["yaxis"]["ticktext"] == ["original", "found"]
+
+
+def test_a_scatter_has_points_and_curves():
+    groups = {f"leak {k}": ([1.0, 1.1], [0.0, 0.2]) for k in range(9)}
+    made = drawn(Scatter("t", "c", "L", "error", groups, {"fitted": ([1.0, 2.0], [0.0, 1.0])}))
+    *points, curve = made["data"]
+    assert [d["name"] for d in points] == list(groups) and {d["mode"] for d in points} == {"markers"}
+    assert len({(d["marker"]["color"], d["marker"]["symbol"]) for d in points}) == 9
+    assert (curve["mode"], curve["name"], curve["x"], curve["y"]) == ("lines", "fitted", [1.0, 2.0], [0.0, 1.0])
+    assert made["layout"]["xaxis"]["title"]["text"] == "L" and made["layout"]["yaxis"]["title"]["text"] == "error"

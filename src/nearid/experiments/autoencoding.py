@@ -7,6 +7,7 @@ best one on the way, and gradients are not clipped, both unlike the protocol.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,6 @@ import numpy as np
 from nearid.experiments.base import CellData, Curve
 from nearid.experiments.images import (
     PLACES,
-    Floats,
     ImageSource,
     Judge,
     check_source,
@@ -28,11 +28,13 @@ from nearid.experiments.images import (
 )
 from nearid.experiments.pictures import grid_picture
 from nearid.experiments.settings import check, parameter
+from nearid.moments import Floats
 
 if TYPE_CHECKING:
     from torch import nn
 
     from nearid.models.autoencoders.autoencoder import Autoencoder
+    from nearid.models.autoencoders.networks import Networks
     from nearid.models.options import Training
 
 MODELS = ("ae", "beta-vae", "beta-tcvae", "bioae", "vq-vae", "qlae")
@@ -127,13 +129,12 @@ def autoencoder(p: Parameters, source: ImageSource) -> Autoencoder:
         return BetaTCVAE(latents, networks, beta=p.strength)
     if p.model == "bioae":
         return BioAE(latents, networks, activity=p.strength)
-    plain = {"ae": Autoencoder, "vq-vae": VQVAE, "qlae": QLAE}
+    plain: dict[str, Callable[[int, Networks], Autoencoder]] = {"ae": Autoencoder, "vq-vae": VQVAE, "qlae": QLAE}
     return plain[p.model](latents, networks)
 
 
 def training(p: Parameters, seed: int) -> Training:
     """How a model is trained."""
-    from nearid.models.options import Training
 
     every = max(1, p.steps // p.looks)
     return Training(

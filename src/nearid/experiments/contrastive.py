@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from nearid.experiments.base import Axes, CellData, Curve, Paper, Row
+from nearid.experiments.base import Axes, CellData, Curve, Row
 from nearid.experiments.contrastive_views import views
 from nearid.experiments.settings import changed, check, parameter
 from nearid.moments import Floats
@@ -42,12 +42,6 @@ if TYPE_CHECKING:
     from nearid.models.options import Training
     from nearid.models.regression import Regression
 
-PAPER = Paper(
-    "Zimmermann, Sharma, Schneider, Bethge and Brendel",
-    "Contrastive Learning Inverts the Data Generating Process",
-    "ICML 2021",
-    "https://arxiv.org/abs/2102.08850",
-)
 CURVES = (
     Axes("r2", "R2 during training", "steps", "R2 (%), held out"),
     Axes("mcc", "MCC during training", "steps", "MCC (%), held out"),

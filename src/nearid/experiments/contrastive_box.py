@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from nearid.experiments.base import Column, Experiment, Preset, Published, Row
 from nearid.experiments.claims import Claim, Outcome, all_of, at_least, exceeds
-from nearid.experiments.contrastive import CURVES, PAPER, PUBLISHED_PROTOCOL, SMOKE, Parameters, cell, described
+from nearid.experiments.contrastive import CURVES, PUBLISHED_PROTOCOL, SMOKE, Parameters, cell, described
 from nearid.experiments.contrastive_views import figures
+from nearid.experiments.papers import ZIMMERMANN
 
 if TYPE_CHECKING:
     from nearid.experiments.result import Result
@@ -64,7 +65,7 @@ def _box_brings_back(found: Result) -> Outcome:
 
 CONTRASTIVE_BOX = Experiment(
     name="contrastive-box",
-    paper=PAPER,
+    paper=ZIMMERMANN,
     shows="Table 2",
     about="Latents that are uniform in a box are recovered one by one, where the loss has an exponent other than 2 or "
     "the representations live in a box; the squared distance in R^n recovers them up to a linear map alone.",

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from nearid.experiments.base import Column, Experiment, Preset, Published, Row
 from nearid.experiments.claims import Claim, Outcome, all_of, at_least, exceeds
-from nearid.experiments.contrastive import CURVES, PAPER, PUBLISHED_PROTOCOL, SMOKE, Parameters, cell, described
+from nearid.experiments.contrastive import CURVES, PUBLISHED_PROTOCOL, SMOKE, Parameters, cell, described
 from nearid.experiments.contrastive_views import figures
+from nearid.experiments.papers import ZIMMERMANN
 
 if TYPE_CHECKING:
     from nearid.experiments.result import Result
@@ -110,7 +111,7 @@ def _gains(found: Result) -> Outcome:
 
 CONTRASTIVE_SPHERE = Experiment(
     name="contrastive-sphere",
-    paper=PAPER,
+    paper=ZIMMERMANN,
     shows="Table 1",
     about="An encoder trained with InfoNCE alone inverts the mixing up to a linear map, also where the law of the "
     "positives is not the one that the loss stands for.",

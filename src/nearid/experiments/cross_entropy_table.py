@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.experiments.base import Axes, Column, Paper, Preset, Published, Row
+from nearid.experiments.base import Axes, Column, Preset, Published, Row
 from nearid.experiments.cross_entropy import SHOWN, Parameters, violations
 from nearid.experiments.figures import HeatMaps, ScatterMatrix, Slot
 from nearid.experiments.settings import changed
@@ -16,12 +16,6 @@ from nearid.experiments.settings import changed
 if TYPE_CHECKING:
     from nearid.experiments.result import Result
 
-PAPER = Paper(
-    "Reizinger, Bizeul, Juhos, Vogt, Balestriero, Brendel and Klindt",
-    "Cross-Entropy Is All You Need To Invert the Data Generating Process",
-    "ICLR 2025",
-    "https://arxiv.org/abs/2410.21869",
-)
 # Settings whose figures are drawn: what should work, and the ways in which it does not.
 DRAWN = ("base", "high-kappa", "few-classes-double-d", "noise-100")
 # So many more rows in a step are given to what needs them: of labels that are noise four times in five little is left.

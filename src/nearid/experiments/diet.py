@@ -18,7 +18,6 @@ from nearid.experiments.cross_entropy import run
 from nearid.experiments.cross_entropy_claims import NEAR_EQUAL, near_published, robustness
 from nearid.experiments.cross_entropy_table import (
     CURVES,
-    PAPER,
     Setting,
     columns,
     figures,
@@ -26,6 +25,7 @@ from nearid.experiments.cross_entropy_table import (
     rows_of,
     shared_settings,
 )
+from nearid.experiments.papers import REIZINGER
 from nearid.experiments.settings import parameter
 
 # R2 z~->z and w->v in percent, normalised W first, then free W.
@@ -70,7 +70,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
 DIET = Experiment(
     name="diet",
-    paper=PAPER,
+    paper=REIZINGER,
     shows="Table 2",
     about="A classifier of instances, trained by cross-entropy, recovers the latents and the class vectors up to a "
     "rotation (normalised W) or a linear map (free W), unless the classes are too few.",

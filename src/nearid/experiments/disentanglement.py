@@ -18,20 +18,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nearid.experiments.autoencoding import Parameters, cell
-from nearid.experiments.base import Axes, Column, Experiment, Paper, Preset, Published, Row
+from nearid.experiments.base import Axes, Column, Experiment, Preset, Published, Row
 from nearid.experiments.claims import Claim, Outcome, Status, decide
 from nearid.experiments.estimate import Estimate
 from nearid.experiments.figures import HeatMaps, ImageGrid, Slot
+from nearid.experiments.papers import NELSON
 
 if TYPE_CHECKING:
     from nearid.experiments.result import Result
 
-PAPER = Paper(
-    "Nelson, Fumero, Karaletsos and Locatello",
-    "Statistical and structural identifiability in representation learning",
-    "2026",
-    "https://arxiv.org/abs/2603.11970",
-)
 TITLES = {
     "ae": "AE",
     "beta-vae": "beta-VAE",
@@ -158,7 +153,7 @@ def rows(p: Parameters) -> list[Row]:
 
 def _published(source: str, model: str) -> dict[str, Published]:
     place, note = (source, NOTE) if source in PUBLISHED_SETTINGS else ("", ELSEWHERE)
-    found = {}
+    found: dict[str, Published] = {}
     for values, suffix in ((VALUES.get(model), ""), (WITH_ICA if model == "ae" else None, "_ica")):
         if values is not None:
             found |= {
@@ -276,7 +271,7 @@ def drawn_views(title: str, v: Mapping[str, Any]) -> list[Slot]:
 
 DISENTANGLEMENT = Experiment(
     name="disentanglement",
-    paper=PAPER,
+    paper=NELSON,
     shows="Table 2",
     about="ICA turns the latents of a plain autoencoder so that each informs of one factor, about as well as models do "
     "that were made to disentangle.",

@@ -26,9 +26,9 @@ import numpy as np
 from nearid.errors import InputError
 from nearid.experiments.base import Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
 from nearid.experiments.claims import Claim, Outcome, all_of, at_least, exceeds
-from nearid.experiments.cross_entropy_table import PAPER
 from nearid.experiments.figures import HeatMaps, Slot
 from nearid.experiments.images import RENDERED, ImageSource, Sample, check_source, encoded, image_source
+from nearid.experiments.papers import REIZINGER
 from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats, PairMoments
 
@@ -118,7 +118,7 @@ class Parameters:
 def targets(source: ImageSource, sample: Sample) -> dict[str, Floats]:
     """What is decoded, under the names of the columns: the number of the class, and factors that have an order."""
     label = LABELS[source.name]
-    found = {"category": sample.codes[:, source.names.index(label)].astype(np.float64)}
+    found: dict[str, Floats] = {"category": sample.codes[:, source.names.index(label)].astype(np.float64)}
     for name, kind in source.kinds.items():
         key = COLUMNS.get(name, name)
         if kind == "continuous" and key in DECODED:
@@ -306,7 +306,7 @@ def figures(found: Result) -> list[Slot]:
 
 DISLIB = Experiment(
     name="dislib",
-    paper=PAPER,
+    paper=REIZINGER,
     shows="Table 4",
     about="Features of a classifier of shapes decode scale, place and angle linearly, though it was never told about "
     "them.",

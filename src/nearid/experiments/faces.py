@@ -17,9 +17,9 @@ import numpy as np
 from nearid.experiments.autoencoding import decoded, reconstructed
 from nearid.experiments.base import Axes, CellData, Column, Curve, Experiment, Preset, Row
 from nearid.experiments.claims import Claim, Outcome, all_of, exceeds
-from nearid.experiments.disentanglement import PAPER
 from nearid.experiments.figures import HeatMaps, ImageGrid, ScatterMatrix, Slot
 from nearid.experiments.images import PLACES, as_planes, components, encoded, explained, traversals
+from nearid.experiments.papers import NELSON
 from nearid.experiments.pictures import grid_picture
 from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats, Moments
@@ -207,7 +207,7 @@ def figures(found: Result) -> list[Slot]:
 
 FACES = Experiment(
     name="faces",
-    paper=PAPER,
+    paper=NELSON,
     shows="Theorem 3 on faces (not in the paper)",
     about="An autoencoder and ICA, told nothing but pictures of a face, are asked for its pose and light.",
     defaults=Parameters(),

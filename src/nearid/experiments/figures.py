@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Matrix = Sequence[Sequence[float]]
+Coordinates = tuple[Sequence[float], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,26 @@ class HeatMaps:
 
 
 @dataclass(frozen=True)
+class Scatter:
+    """Points in one plane, and curves among them: a theory's, or one that was fitted.
+
+    Attributes
+    ----------
+    x, y : str
+        Names of the axes.
+    points, curves : mapping
+        Horizontal and vertical coordinates by the name of their group.
+    """
+
+    title: str
+    caption: str
+    x: str
+    y: str
+    points: Mapping[str, Coordinates]
+    curves: Mapping[str, Coordinates]
+
+
+@dataclass(frozen=True)
 class ImageGrid:
     """Images side by side in one picture, such as reconstructions below their originals.
 
@@ -62,4 +83,4 @@ class ImageGrid:
     columns: Sequence[str]
 
 
-Slot = ScatterMatrix | HeatMaps | ImageGrid
+Slot = ScatterMatrix | HeatMaps | Scatter | ImageGrid

@@ -22,7 +22,7 @@ from nearid.processes.images.sprites import SpriteProcess
 if TYPE_CHECKING:
     from torch import Tensor
 
-RENDERED: Mapping[str, type[FactorImages]] = {"sprites": SpriteProcess, "solids": SolidProcess}
+RENDERED: Mapping[str, Callable[[int], FactorImages]] = {"sprites": SpriteProcess, "solids": SolidProcess}
 # Kinds of factors as measures know them; levels that have an order are numbers.
 KINDS = {"interval": "continuous", "circle": "circular", "category": "categorical", "integer": "continuous"}
 # Images that are encoded at once.

@@ -22,9 +22,10 @@ from nearid.data.base import LabelledImages
 from nearid.errors import InputError
 from nearid.experiments.base import CellData, Column, Curve, Experiment, Preset, Published, Row
 from nearid.experiments.claims import Claim, Outcome, at_least, exceeds
-from nearid.experiments.contrastive import CURVES, PAPER
+from nearid.experiments.contrastive import CURVES
 from nearid.experiments.figures import ScatterMatrix, Slot
 from nearid.experiments.images import as_planes, encoded
+from nearid.experiments.papers import ZIMMERMANN
 from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats
 from nearid.processes.images.masks import MaskProcess, draw_mask_process
@@ -247,7 +248,7 @@ def figures(found: Result) -> list[Slot]:
 
 MASKS_CONTRASTIVE = Experiment(
     name="masks-contrastive",
-    paper=PAPER,
+    paper=ZIMMERMANN,
     shows="KITTI Masks",
     about="From pairs of frames that are close in time, place and size of a moving mask are recovered one by one, "
     "where the loss has an exponent other than 2 or the outputs live in a box.",

@@ -31,9 +31,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.experiments.base import Axes, CellData, Column, Curve, Experiment, Paper, Preset, Published, Row
+from nearid.experiments.base import Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
 from nearid.experiments.claims import Claim, Outcome, at_least, at_most
 from nearid.experiments.figures import HeatMaps, ScatterMatrix, Slot
+from nearid.experiments.papers import ROEDER
 from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats
 from nearid.processes.classes import Labels, RadialClasses
@@ -255,12 +256,7 @@ def figures(found: Result) -> Sequence[Slot]:
 
 RADIAL = Experiment(
     name="radial",
-    paper=Paper(
-        "Roeder, Metz and Kingma",
-        "On Linear Identifiability of Learned Representations",
-        "ICML 2021",
-        "https://arxiv.org/abs/2007.00810",
-    ),
+    paper=ROEDER,
     shows="Fig. 2",
     about="Two classifiers of 18 sectors of the plane, from different starts, learn the same features up to a linear "
     "map; with fewer classes than feature dimensions plus one nothing says that they should.",

@@ -15,7 +15,6 @@ from nearid.experiments.cross_entropy import Parameters, run
 from nearid.experiments.cross_entropy_claims import near_published, robustness
 from nearid.experiments.cross_entropy_table import (
     CURVES,
-    PAPER,
     Setting,
     columns,
     figures,
@@ -23,6 +22,7 @@ from nearid.experiments.cross_entropy_table import (
     rows_of,
     shared_settings,
 )
+from nearid.experiments.papers import REIZINGER
 
 # R2 z~->z in percent.
 PUBLISHED: Mapping[str, float] = {
@@ -57,7 +57,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
 SUPERVISED = Experiment(
     name="supervised",
-    paper=PAPER,
+    paper=REIZINGER,
     shows="Table 3",
     about="A classifier of classes, trained by cross-entropy, recovers the latents up to a rotation (normalised W) or "
     "a linear map (free W), unless the classes are too few.",

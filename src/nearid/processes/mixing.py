@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,10 +63,7 @@ class Mixing:
 
     def __call__(self, z: Floats) -> Floats:
         """Observations of latents of shape (size, n)."""
-        x = z @ self.weights[0].T
-        for w in self.weights[1:]:
-            x = np.maximum(x, self.slope * x) @ w.T
-        return x
+        return network(self.weights, self.slope, z)
 
     def inverse(self, x: Floats) -> Floats:
         """Latents of observations of shape (size, n), exact up to rounding."""
@@ -77,13 +74,26 @@ class Mixing:
 
     def jacobian(self, z: Floats) -> Floats:
         """Derivatives dx_i / dz_j at each of the latents, of shape (size, n, n)."""
-        x = z @ self.weights[0].T
-        found = np.broadcast_to(self.weights[0], (len(z), self.n, self.n))
-        for w in self.weights[1:]:
-            slopes = np.where(x > 0, 1.0, self.slope)
-            x = (slopes * x) @ w.T
-            found = w @ (slopes[:, :, None] * found)
-        return np.array(found)
+        return network_jacobian(self.weights, self.slope, z)
+
+
+def network(weights: Sequence[Floats], slope: float, z: Floats) -> Floats:
+    """Layers without bias, LeakyReLU between them, of inputs of shape (size, n)."""
+    x = z @ weights[0].T
+    for w in weights[1:]:
+        x = np.maximum(x, slope * x) @ w.T
+    return x
+
+
+def network_jacobian(weights: Sequence[Floats], slope: float, z: Floats) -> Floats:
+    """Derivatives of shape (size, outputs, inputs) of `network`."""
+    x = z @ weights[0].T
+    found = np.broadcast_to(weights[0], (len(z), *weights[0].shape))
+    for w in weights[1:]:
+        slopes = np.where(x > 0, 1.0, slope)
+        x = (slopes * x) @ w.T
+        found = w @ (slopes[:, :, None] * found)
+    return np.array(found)
 
 
 def draw_mixing(n: int, layers: int, rng: np.random.Generator, *, slope: float = 0.2, draws: int = DRAWS) -> Mixing:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.experiments.figures import HeatMaps, ImageGrid, ScatterMatrix, Slot
-from nearid.report.plots import TARGET, Figure, figure
+from nearid.experiments.figures import HeatMaps, ImageGrid, Scatter, ScatterMatrix, Slot
+from nearid.report.plots import CHANCE, TARGET, Figure, figure
 
 if TYPE_CHECKING:
     from nearid.experiments.base import Axes
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Okabe-Ito, as in the other figures; rows beyond the seventh begin again with another dash.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999")
 DASHES = ("solid", "dash", "dot", "dashdot")
+SYMBOLS = ("circle", "diamond", "cross")
 
 
 def training(found: Result, axes: Axes) -> Figure:
@@ -48,6 +49,8 @@ def drawn(slot: Slot) -> Figure:
     """The figure of a slot."""
     if isinstance(slot, ScatterMatrix):
         return _scatter_matrix(slot)
+    if isinstance(slot, Scatter):
+        return _scatter(slot)
     return _heat_maps(slot) if isinstance(slot, HeatMaps) else _image_grid(slot)
 
 
@@ -77,6 +80,37 @@ def _scatter_matrix(slot: ScatterMatrix) -> Figure:
             layout[f"xaxis{axis}"] = {**bare, "title": {"text": bottom if i == len(down) - 1 else ""}}
             layout[f"yaxis{axis}"] = {**bare, "title": {"text": left if j == 0 else ""}}
     return figure(data, **layout)
+
+
+def _scatter(slot: Scatter) -> Figure:
+    """A colour for each group of points; curves in grey, told apart by their dashes."""
+    data: list[dict[str, Any]] = [
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "name": name,
+            "x": list(x),
+            "y": list(y),
+            "marker": {
+                "size": 8,
+                "color": COLOURS[k % len(COLOURS)],
+                "symbol": SYMBOLS[k // len(COLOURS) % len(SYMBOLS)],
+            },
+        }
+        for k, (name, (x, y)) in enumerate(slot.points.items())
+    ]
+    data += [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": name,
+            "x": list(x),
+            "y": list(y),
+            "line": {"color": CHANCE, "dash": DASHES[k % len(DASHES)], "width": 2},
+        }
+        for k, (name, (x, y)) in enumerate(slot.curves.items())
+    ]
+    return figure(data, slot.x, slot.y, height=420)
 
 
 def _heat_maps(slot: HeatMaps) -> Figure:

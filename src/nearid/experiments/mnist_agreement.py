@@ -1,0 +1,151 @@
+"""What pairs of MNIST autoencoders say: which of them are kept, claims on these, and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nearid.experiments.cells import Finished
+from nearid.experiments.claims import Claim, Outcome, all_of, at_most, decide
+from nearid.experiments.estimate import Estimate
+from nearid.experiments.figures import Scatter, Slot
+from nearid.experiments.near_isometry import ORDERED, error_plot, fitted, ordered, pairs
+
+if TYPE_CHECKING:
+    from nearid.experiments.result import Result
+
+# What counts as a constant of 1, and which share of the error of the smallest leak may be left at the largest.
+NEAR_ONE, LEFT = 1.01, 0.5
+# Runs are dropped that reconstruct worse than this share of those at the reference leak.
+SHARE = 0.95
+# Rows of all digits and of one digit: the beginning of their keys, and who they are.
+ALL, ONE = "leak", "digit"
+GROUPS = {ALL: "all digits", ONE: "one digit"}
+# What the paper says of its own filter.
+DROPPED = {ALL: "11 of 60", ONE: "5 of 180"}
+MEAN = ("lipschitz", "bi-Lipschitz constant, mean over samples")
+MAXIMUM = ("lipschitz_max", "bi-Lipschitz constant, maximum over samples")
+ERROR = ("rigid", "rigid error / diameter, held out")
+
+
+def of_group(found: Result, group: str) -> list[Finished]:
+    """Cells of all digits, or of one digit."""
+    return [f for row in found.rows if row.key.startswith(f"{group}-") for f in found.of_row(row.key)]
+
+
+def filtered(found: Result, group: str) -> tuple[list[Finished], list[Finished]]:
+    """Cells that are kept, and those that are dropped because a run of theirs was trained badly.
+
+    The paper's rule: the reconstruction error of either run exceeds the 95th percentile of the runs at the reference
+    leak. Where that leak was not run, all are kept.
+    """
+    cells = of_group(found, group)
+    at_reference = [e for f in cells if f.cell.parameters.leak == found.parameters.reference for e in _errors(f)]
+    if not at_reference:
+        return cells, []
+    bound = float(np.quantile(at_reference, SHARE))
+    kept = [f for f in cells if max(_errors(f)) <= bound]
+    return kept, [f for f in cells if max(_errors(f)) > bound]
+
+
+def _errors(f: Finished) -> list[float]:
+    errors: list[float] = f.data["views"]["errors"]
+    return errors
+
+
+def _ends(found: Result, group: str) -> tuple[str, str]:
+    leaks = found.parameters.leaks
+    return f"{group}-{min(leaks):g}", f"{group}-{max(leaks):g}"
+
+
+def _shrinks(found: Result) -> Outcome:
+    kept, _ = filtered(found, ALL)
+    return all_of(
+        ordered(found, ALL, kept, "leak", "lipschitz", "leak and mean constant", rising=False),
+        at_most(found, _ends(found, ALL)[1], "lipschitz", NEAR_ONE),
+    )
+
+
+def _falls(found: Result) -> Outcome:
+    kept, _ = filtered(found, ALL)
+    ends = _ends(found, ALL)
+    small, large = (found.scores(row, "rigid") for row in ends)
+    beyond = Estimate.over([large[seed] - LEFT * small[seed] for seed in small if seed in large])
+    label = f"The rigid error of the largest leak minus {LEFT:g} times that of the smallest"
+    return all_of(
+        ordered(found, ALL, kept, "leak", "rigid", "leak and rigid error", rising=False),
+        decide(found, ends, beyond, 0, label, above=False),
+    )
+
+
+def _predicts(group: str) -> Callable[[Result], Outcome]:
+    def test(found: Result) -> Outcome:
+        kept, dropped = filtered(found, group)
+        # The order of L is that of sqrt(L^2 - 1).
+        decided = ordered(found, group, kept, "lipschitz", "rigid", "√(L² - 1) and rigid error")
+        said = f"{len(dropped)} of {len(kept) + len(dropped)} cells were dropped ({DROPPED[group]} in the paper)."
+        rate = fitted(kept, "lipschitz", "rigid")
+        if rate is not None:
+            said += f" The fitted curve is {rate.constant:.3g} √(L² - 1), R² {rate.r2:.2f}."
+        return Outcome(decided.status, f"{decided.sentence} {said}")
+
+    return test
+
+
+def figures(found: Result) -> Sequence[Slot]:
+    """Errors against constants, their distribution by leak, and errors against reconstruction."""
+    slots: list[Slot] = []
+    for group, who in GROUPS.items():
+        kept, dropped = filtered(found, group)
+        if not kept:
+            continue
+        by_leak = {f"leak {a:g}": [f for f in kept if f.cell.parameters.leak == a] for a in found.parameters.leaks}
+        shown = {name: cells for name, cells in by_leak.items() if cells} | ({"dropped": dropped} if dropped else {})
+        for constant, figure in ((MEAN, "Fig. 2" if group == ALL else "Fig. A.6"), (MAXIMUM, "Fig. A.4")):
+            slots.append(
+                error_plot(
+                    f"{who}: rigid error against the {constant[1]}",
+                    f"{figure}: a point for each pair of runs. The curve is fitted to the pairs that are kept; its "
+                    "form is the theorem's, its factor describes these runs alone.",
+                    shown,
+                    kept,
+                    constant,
+                    ERROR,
+                )
+            )
+        slots.append(
+            Scatter(
+                f"{who}: rigid error against reconstruction error",
+                "Fig. A.5: runs agree although they reconstruct far from perfectly.",
+                "mean squared error of a pixel, the worse of both runs",
+                ERROR[1],
+                {name: pairs(cells, "reconstruction", "rigid") for name, cells in shown.items()},
+                {},
+            )
+        )
+        slots.append(_distribution(f"{who}: local constants by leak", kept))
+    return slots
+
+
+def _distribution(title: str, cells: Sequence[Finished]) -> Scatter:
+    names = ("5%", "median", "95%", "99%")
+    leaks = [f.cell.parameters.leak for f in cells]
+    columns = zip(*(f.data["views"]["quantiles"] for f in cells), strict=True)
+    return Scatter(
+        title,
+        "Fig. A.3: quantiles over samples of the local constant, of one run of each pair.",
+        "leak",
+        "local bi-Lipschitz constant",
+        {name: (leaks, list(column)) for name, column in zip(names, columns, strict=True)},
+        {},
+    )
+
+
+CLAIMS = (
+    Claim(f"The estimated constant shrinks to 1 as the leak goes to 1 (at most {NEAR_ONE:g} there).", _shrinks),
+    Claim(f"The rigid error falls as the leak goes to 1 (to at most {LEFT:g} of that at the smallest).", _falls),
+    Claim(f"√(L² - 1) predicts the rigid error: rank correlation of at least {ORDERED:g}.", _predicts(ALL)),
+    Claim(f"So it does for autoencoders of one digit (at least {ORDERED:g}).", _predicts(ONE)),
+)
