@@ -135,6 +135,7 @@ def autoencoder(p: Parameters, source: ImageSource) -> Autoencoder:
 
 def training(p: Parameters, seed: int) -> Training:
     """How a model is trained."""
+    from nearid.models.options import Training
 
     every = max(1, p.steps // p.looks)
     return Training(
