@@ -1,0 +1,85 @@
+"""AnnData: an embedding with a table about its rows, as an object or an .h5ad file; the one file that knows it."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.choose import not_found
+from nearid.arrays.columns import Columns, named_columns
+from nearid.arrays.damage import damage_told
+from nearid.arrays.hdf5 import open_hdf5, opened
+from nearid.arrays.held import MemoryRows, is_a
+from nearid.arrays.open import file_suffix
+from nearid.arrays.rows import Rows
+from nearid.errors import InputError
+
+
+def is_annotated(source: Any) -> bool:
+    """Whether a source is AnnData, or a file of it."""
+    if isinstance(source, str | os.PathLike):
+        return file_suffix(Path(source)) == ".h5ad" and Path(source).expanduser().is_file()
+    return is_a(source, "anndata", "AnnData")
+
+
+def open_annotated(source: Any, key: str | None = None) -> tuple[Rows, Columns]:
+    """The embedding, and the table `obs`; both named by `obs_names`.
+
+    Parameters
+    ----------
+    source : AnnData, str or os.PathLike
+        Rows of a file are read block by block.
+    key : str, optional
+        Entry of `obsm`; by default the only one, or the matrix X where there is none.
+    """
+    return _open_file(Path(source).expanduser(), key) if not hasattr(source, "obsm") else _open_object(source, key)
+
+
+def _open_object(cells: Any, key: str | None) -> tuple[Rows, Columns]:
+    chosen = _chosen("AnnData", list(cells.obsm), key)
+    values = cells.X if chosen is None else cells.obsm[chosen]
+    if hasattr(values, "toarray"):
+        raise InputError(f"{chosen or 'X'} of the AnnData is sparse. Give an embedding in obsm, or make it dense.")
+    name = f"AnnData:{chosen or 'X'}"
+    table = _table("obs of AnnData", cells.obs)
+    return MemoryRows(name, np.asarray(values), table.ids), table
+
+
+def _open_file(path: Path, key: str | None) -> tuple[Rows, Columns]:
+    try:
+        from anndata.io import read_elem
+    except ImportError:
+        raise InputError(
+            f"{path.name} can only be read with anndata. Install it: pip install 'nearid[anndata]'"
+        ) from None
+    with opened(str(path), path.name) as file, damage_told(path.name, ".h5ad file"):
+        held = list(file["obsm"]) if "obsm" in file else []
+        frame = read_elem(file["obs"])
+    chosen = _chosen(path.name, held, key)
+    rows = open_hdf5(os.path.abspath(path), path.name, "X" if chosen is None else f"obsm/{chosen}", None)
+    table = _table(f"obs of {path.name}", frame)
+    rows.ids = table.ids
+    return rows, table
+
+
+def _chosen(name: str, held: list[str], key: str | None) -> str | None:
+    """Entry of obsm to read; None stands for X."""
+    if key is not None:
+        plain = key.removeprefix("obsm/")
+        if plain == "X" and plain not in held:
+            return None
+        if plain not in held:
+            raise not_found(name, "key", key, [*held, "X"])
+        return plain
+    if len(held) > 1:
+        raise InputError(f"{name} has several embeddings in obsm: {', '.join(held)}. Name one: key={held[0]!r} (--key).")
+    return held[0] if held else None
+
+
+def _table(name: str, frame: Any) -> Columns:
+    names = np.asarray(frame.index.astype(str), dtype=object)
+    table = named_columns(frame.reset_index(drop=True), name=name)
+    if table is None:
+        raise InputError(f"{name} has no columns.")
+    return table._replace(ids=names.astype(np.str_))

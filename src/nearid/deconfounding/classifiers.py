@@ -1,0 +1,174 @@
+"""Classifiers of a perturbation, on which components they rest, and what they make of other batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nearid.deconfounding.conditions import PIECE, View
+from nearid.errors import InputError, unknown
+from nearid.moments import Floats
+
+CLASSIFIERS = ("boost", "logistic")
+TITLES = {"boost": "LightGBM", "logistic": "logistic regression"}
+# Table 6 of the paper.
+PUBLISHED: dict[str, Any] = {
+    "is_unbalance": True,
+    "learning_rate": 0.05,
+    "num_leaves": 31,
+    "feature_fraction": 0.6,
+    "reg_alpha": 5.0,
+    "reg_lambda": 1.0,
+    "min_gain_to_split": 0.8,
+    "min_data_in_leaf": 30,
+}
+# Not published; the library's own default.
+TREES = 100
+# Rows that bins are made from: the library's default of 200,000 would be held in float64, which may be more than the
+# embedding itself.
+BIN_ROWS = 5000
+# A rotation leaves an L2 penalty unchanged: whitened conditions then differ by what scaling on the training rows does.
+ITERATIONS = 300
+
+
+class Learned(NamedTuple):
+    """A classifier: scores of rows of its components, and the share of each of them in it (all 0 for a constant)."""
+
+    predict: Callable[[Floats], Floats]
+    shares: Floats
+
+
+def named(classifiers: Sequence[str] | str | None) -> tuple[tuple[str, ...], bool]:
+    """Classifiers that were asked for; and whether LightGBM was wanted (it is by default) but is not installed."""
+    here = find_spec("lightgbm") is not None
+    if classifiers is None:
+        return (CLASSIFIERS if here else ("logistic",)), not here
+    wanted = [c.strip() for c in (classifiers.split(",") if isinstance(classifiers, str) else classifiers)]
+    for name in wanted:
+        if name not in CLASSIFIERS:
+            raise InputError(unknown("classifier", name, CLASSIFIERS))
+    if not wanted:
+        raise InputError(f"No classifier was named; there are {', '.join(CLASSIFIERS)}.")
+    if "boost" in wanted and not here:
+        raise InputError("The classifier 'boost' needs LightGBM. Install it: pip install 'nearid[boost]'")
+    return tuple(name for name in CLASSIFIERS if name in wanted), False
+
+
+def learn(
+    name: str,
+    view: View,
+    places: np.ndarray,
+    positive: np.ndarray,
+    *,
+    which: np.ndarray | None = None,
+    options: Mapping[str, Any],
+    seed: int,
+    threads: int,
+) -> Learned:
+    """Learn to tell positive rows from the others.
+
+    Parameters
+    ----------
+    name : {"boost", "logistic"}
+    view : View
+    places : ndarray of int, shape (n,)
+        Rows to learn from.
+    positive : ndarray of bool, shape (n,)
+    which : ndarray of int, optional
+        Components to use; all by default.
+    options : mapping
+        Hyperparameters of LightGBM that differ from those of the paper; "trees" is their number.
+    threads : int
+        Threads of LightGBM.
+    """
+    if name == "boost":
+        return _boost(view, places, positive, which, options, seed, threads)
+    return _logistic(view, places, positive, which)
+
+
+def _boost(
+    view: View,
+    places: np.ndarray,
+    positive: np.ndarray,
+    which: np.ndarray | None,
+    options: Mapping[str, Any],
+    seed: int,
+    threads: int,
+) -> Learned:
+    import lightgbm
+
+    class Blocks(lightgbm.Sequence):  # type: ignore[misc]
+        """Rows that are mapped while they are binned, so that the mapped matrix never exists."""
+
+        batch_size = PIECE
+
+        def __getitem__(self, at: Any) -> Floats:
+            if isinstance(at, slice):
+                return view.take(places[at], which)
+            return view.take(places[at : at + 1], which)[0].astype(np.float64)
+
+        def __len__(self) -> int:
+            return len(places)
+
+    chosen = {**PUBLISHED, **options}
+    trees = int(chosen.pop("trees", TREES))
+    settings = {
+        **chosen,
+        "objective": "binary",
+        "seed": seed,
+        "num_threads": threads,
+        "deterministic": True,
+        # By columns: the other way keeps a second copy of the bins.
+        "force_col_wise": True,
+        "bin_construct_sample_cnt": BIN_ROWS,
+        "verbosity": -1,
+    }
+    data = lightgbm.Dataset(Blocks(), positive.astype(np.float32), params=settings)
+    booster = lightgbm.train(settings, data, trees, keep_training_booster=True)
+    splits = np.asarray(booster.feature_importance("split"), dtype=np.float64)
+
+    def predict(x: Floats) -> Floats:
+        return np.asarray(booster.predict(x, num_threads=threads, raw_score=True))
+
+    return Learned(predict, splits / (splits.sum() or 1.0))
+
+
+def _logistic(view: View, places: np.ndarray, positive: np.ndarray, which: np.ndarray | None) -> Learned:
+    """L2-penalised (C = 1), classes balanced, columns brought to unit variance on the training rows."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    x = view.take(places, which)
+    centre = x.mean(axis=0, dtype=np.float64).astype(np.float32)
+    x -= centre
+    spread = np.sqrt(np.einsum("ij,ij->j", x, x, dtype=np.float64) / len(x))
+    scale = np.where(spread > 0, spread, 1.0).astype(np.float32)
+    x /= scale
+    model = LogisticRegression(class_weight="balanced", max_iter=ITERATIONS)
+    with warnings.catch_warnings():
+        # Where classes are separable, the last digits of the coefficients do not matter.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(x, positive)
+    weights = model.coef_[0] / scale
+    offset = float(model.intercept_[0] - centre @ weights)
+    sizes = np.abs(model.coef_[0].astype(np.float64))
+    return Learned(lambda rows: rows @ weights + offset, sizes / (sizes.sum() or 1.0))
+
+
+def auroc(positive: np.ndarray, scores: Floats) -> float:
+    """Share of pairs of a positive and a negative row in the right order, ties counted half (Mann & Whitney).
+
+    NaN where a class has no rows.
+    """
+    from scipy.stats import rankdata
+
+    hits = int(positive.sum())
+    pairs = hits * (len(positive) - hits)
+    if not pairs:
+        return float("nan")
+    return float((rankdata(scores)[positive].sum() - hits * (hits + 1) / 2) / pairs)

@@ -1,0 +1,228 @@
+"""What is evaluated: rows of an embedding, and the label, the batch and the group of each, paired by id."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nearid.alerts import Alert
+from nearid.arrays import Columns, Rows, open_columns, open_rows, pair_rows
+from nearid.arrays.annotated import is_annotated, open_annotated
+from nearid.arrays.choose import listed, not_found
+from nearid.arrays.columns import named_columns
+from nearid.arrays.held import MemoryRows
+from nearid.arrays.selected import SelectedColumns, SelectedRows
+from nearid.errors import InputError
+from nearid.measures.factors import unnamed
+
+# How profiling pipelines mark columns that are about a well, not measured in it.
+ABOUT = ("Metadata_", "Image_Metadata_")
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column of classes: the code of each row, and the names of the codes."""
+
+    codes: np.ndarray
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> Coded:
+        """Codes of text, in the order of the names."""
+        names, codes = np.unique(values.astype(np.str_), return_inverse=True)
+        return cls(codes.astype(np.intp), tuple(map(str, names)))
+
+    def counts(self) -> np.ndarray:
+        """Rows of each code."""
+        return np.bincount(self.codes, minlength=len(self.names))
+
+
+@dataclass(frozen=True)
+class Design:
+    """Rows with what is known of them.
+
+    Attributes
+    ----------
+    rows : Rows
+    labels, batches : Coded
+    groups : ndarray of int, shape (n,), or None
+        Rows of one image or well share a number; maps are then fitted on one row of each.
+    control : int or None
+        Code of the label that the others are compared with.
+    alerts : tuple of Alert
+    """
+
+    rows: Rows
+    labels: Coded
+    batches: Coded
+    groups: np.ndarray | None
+    control: int | None
+    alerts: tuple[Alert, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.rows.shape[0]
+
+
+def open_design(
+    X: Any,
+    labels: Any,
+    batches: Any,
+    *,
+    meta: Any = None,
+    groups: Any = None,
+    control: str | None = None,
+    key: str | None = None,
+    ids: Any = None,
+) -> Design:
+    """Open an embedding and find the label, batch and group of each row; see `nearid.deconfound`."""
+    named = {"labels": labels, "batches": batches, "groups": groups}
+    for what in ("labels", "batches"):
+        if named[what] is None:
+            raise InputError(f"{what} are needed: one value for each row, or the name of a column of the metadata.")
+    rows, table = _open(X, meta, key, ids, [v for v in named.values() if isinstance(v, str)])
+    places, at, notes = _paired(rows, table if meta is not None else None)
+    texts = {what: _column(what, given, rows, table, places, at) for what, given in named.items() if given is not None}
+    known = np.all([[v is not None for v in values] for values in texts.values()], axis=0)
+    alerts = [Alert("input", note) for note in (*rows.notes, *notes)]
+    if not known.all():
+        alerts.append(
+            Alert(
+                "missing_metadata",
+                f"{int(np.sum(~known))} of {len(known)} rows have no label, batch or group and are left out.",
+            )
+        )
+    kept = np.arange(rows.shape[0]) if places is None else places
+    if not known.all() or places is not None:
+        if known.sum() < 2:
+            raise InputError(f"{int(known.sum())} rows of {rows.name} have a label and a batch, but 2 are needed.")
+        rows = SelectedRows(rows, kept[known])
+    coded = {what: Coded.of(values[known]) for what, values in texts.items()}
+    return _checked(rows, coded, control, alerts)
+
+
+def _checked(rows: Rows, coded: dict[str, Coded], control: str | None, alerts: list[Alert]) -> Design:
+    labels, batches = coded["labels"], coded["batches"]
+    if len(batches.names) < 2:
+        raise InputError(
+            f"All rows are of the batch {batches.names[0]!r}: nothing can be held out. Name a column of several "
+            "batches (plates, donors, sites, weeks)."
+        )
+    if len(labels.names) < 2:
+        raise InputError(f"All rows have the label {labels.names[0]!r}: there is nothing to tell apart.")
+    code = None
+    if control is not None:
+        if control not in labels.names:
+            raise not_found("The labels", "control", control, labels.names)
+        code = labels.names.index(control)
+    cells = np.zeros((len(batches.names), len(labels.names)), dtype=bool)
+    cells[batches.codes, labels.codes] = True
+    single = [name for name, count in zip(batches.names, cells.sum(axis=1), strict=True) if count == 1]
+    if len(single) == len(batches.names):
+        raise InputError(
+            "Every batch has one label alone: what tells labels apart cannot be told from what tells batches apart. "
+            "Name a batch column within which labels (or controls) vary."
+        )
+    if single:
+        alerts.append(
+            Alert(
+                "single_label_batch",
+                f"{len(single)} of {len(batches.names)} batches have one label only ({listed(map(repr, single[:5]))}"
+                f"{' ...' if len(single) > 5 else ''}): within them nothing tells biology from batch.",
+            )
+        )
+    groups = coded["groups"].codes if "groups" in coded else None
+    return Design(rows, labels, batches, groups, code, tuple(alerts))
+
+
+def without(design: Design, kept: np.ndarray) -> Design:
+    """The design of some rows; labels and batches keep their codes."""
+    dropped = design.n - int(kept.sum())
+    told = Alert("dropped_rows", f"{dropped} of {design.n} rows have a NaN or an infinity and are left out.")
+    return Design(
+        SelectedRows(design.rows, np.flatnonzero(kept)),
+        Coded(design.labels.codes[kept], design.labels.names),
+        Coded(design.batches.codes[kept], design.batches.names),
+        None if design.groups is None else design.groups[kept],
+        design.control,
+        (*design.alerts, told),
+    )
+
+
+def _open(X: Any, meta: Any, key: str | None, ids: Any, wanted: list[str]) -> tuple[Rows, Columns | None]:
+    """The rows, and the table that columns are named in."""
+    own, theirs = ids if isinstance(ids, tuple | list) and len(ids) == 2 else (ids, ids)
+    if is_annotated(X):
+        rows, table = open_annotated(X, key)
+    else:
+        rows = open_rows(X, key=key, ids=own, name=unnamed(X, "embedding"))
+        table = named_columns(X) if meta is None and wanted and rows.columns is not None else None
+        if table is not None and rows.columns is not None:
+            rows = _features(rows, wanted)
+    if meta is not None:
+        table = open_columns(meta, ids=theirs, name=unnamed(meta, "metadata"))
+    return rows, table
+
+
+def _features(rows: Rows, wanted: list[str]) -> Rows:
+    """Columns of a table that are measured: neither named as metadata, nor as a label or batch."""
+    assert rows.columns is not None
+    places = [at for at, name in enumerate(rows.columns) if name not in wanted and not name.startswith(ABOUT)]
+    if not places:
+        raise InputError(f"{rows.name} has no numeric columns beside its metadata ({listed(map(repr, rows.columns))}).")
+    return rows if len(places) == len(rows.columns) else SelectedColumns(rows, np.array(places))
+
+
+def _paired(rows: Rows, table: Columns | None) -> tuple[np.ndarray | None, np.ndarray | None, tuple[str, ...]]:
+    """Places of the rows in use and of their lines in the table (None: all in order), and what is to be said."""
+    if table is None:
+        return None, None, ()
+    n = len(next(iter(table.values.values())))
+    pair = pair_rows(rows, MemoryRows(table.name, np.zeros((n, 1)), table.ids))
+    notes = tuple(note for note in pair.notes if note not in rows.notes) + table.notes
+    return pair.x_index, pair.y_index, notes
+
+
+def _column(
+    what: str, given: Any, rows: Rows, table: Columns | None, places: np.ndarray | None, at: np.ndarray | None
+) -> np.ndarray:
+    """Text of a column for the rows in use, None where there is no value."""
+    if isinstance(given, str):
+        if table is None:
+            raise InputError(
+                f"{what}={given!r} names a column, but there is no table beside {rows.name}: give meta (--meta), or "
+                "the values themselves."
+            )
+        if given not in table.values:
+            raise not_found(table.name, what, given, table.values)
+        values, index = table.values[given], at
+    else:
+        values, index = np.asarray(given), places
+        if values.shape != (rows.shape[0],):
+            raise InputError(
+                f"{what} have shape {values.shape}, but one value for each of the {rows.shape[0]} rows of {rows.name} "
+                "is expected."
+            )
+    values = values if index is None else values[index]
+    texts = np.empty(len(values), dtype=object)
+    texts[:] = [_text(value) for value in values.tolist()]
+    return texts
+
+
+def _text(value: Any) -> str | None:
+    """A class as text; whole numbers without the point that a table's missing values bring."""
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def origin(X: Any) -> str:
+    """Where an input came from: the path of a file, the kind of anything else."""
+    return os.path.abspath(X) if isinstance(X, str | os.PathLike) else type(X).__name__

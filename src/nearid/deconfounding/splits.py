@@ -1,0 +1,151 @@
+"""Which rows are told apart, and which batches are held out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from nearid.alerts import Alert
+from nearid.arrays.choose import listed, not_found
+from nearid.deconfounding.design import Design
+from nearid.errors import InputError
+
+DIRECTIONS = {"most": "train on most batches", "one": "train on one batch"}
+
+
+class Split(NamedTuple):
+    """Rows to learn from and rows of other batches to judge on, by their places among all rows."""
+
+    train: np.ndarray
+    test: np.ndarray
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A perturbation against its controls, or against all other labels.
+
+    Attributes
+    ----------
+    name : str
+    code : int
+        Of the label.
+    positives, negatives : int
+    splits : dict of direction -> list of Split
+    """
+
+    name: str
+    code: int
+    positives: int
+    negatives: int
+    splits: dict[str, list[Split]]
+
+
+def batch_folds(positive: np.ndarray, batches: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
+    """Fold of each batch, by code; -1 for codes without rows.
+
+    Batches with positive rows are dealt out first, the largest share first, each to the fold with the fewest positive
+    rows so far; then the others, each to the fold with the fewest rows. Every fold has positive rows where there are
+    enough batches of them.
+    """
+    count = int(batches.max()) + 1
+    hits = np.bincount(batches, weights=positive, minlength=count)
+    sizes = np.bincount(batches, minlength=count)
+    fold = np.full(count, -1)
+    loads = np.zeros((folds, 2))
+    # A random order first: ties are broken by the seed, not by names.
+    order = rng.permutation(count)
+    order = order[np.lexsort((-sizes[order], -hits[order]))]
+    for batch in order[sizes[order] > 0]:
+        rank = loads if hits[batch] else loads[:, ::-1]
+        fold[batch] = np.lexsort((rank[:, 1], rank[:, 0]))[0]
+        loads[fold[batch]] += (hits[batch], sizes[batch])
+    return fold
+
+
+def chosen(design: Design, perturbations: Sequence[str] | str | int | None, least: int) -> tuple[list[int], list[Alert]]:
+    """Codes of the labels to tell apart: those that were named, or the most frequent, or all with enough rows."""
+    counts, names = design.labels.counts(), design.labels.names
+    possible = [int(code) for code in np.argsort(-counts, kind="stable") if code != design.control and counts[code]]
+    alerts: list[Alert] = []
+    if isinstance(perturbations, int):
+        possible = possible[:perturbations]
+    elif perturbations is not None:
+        wanted = [w.strip() for w in (perturbations.split(",") if isinstance(perturbations, str) else perturbations)]
+        for name in wanted:
+            if name not in names:
+                raise not_found("The labels", "perturbations", name, names)
+        possible = [names.index(name) for name in dict.fromkeys(wanted) if names.index(name) != design.control]
+    few = [names[code] for code in possible if counts[code] < least]
+    if few:
+        alerts.append(
+            Alert(
+                "rare_labels",
+                f"{len(few)} labels have fewer than {least} rows and are not evaluated: {listed(map(repr, few[:5]))}"
+                f"{' ...' if len(few) > 5 else ''}. Lower min_rows (--min-rows) to have them.",
+            )
+        )
+    return sorted(code for code in possible if counts[code] >= least), alerts
+
+
+def problems(
+    design: Design, codes: Sequence[int], directions: Sequence[str], folds: int, seed: int
+) -> tuple[list[Problem], list[Alert]]:
+    """The splits of each perturbation; those that no split can be made for are told and left out."""
+    found: list[Problem] = []
+    single: list[str] = []
+    fewer: list[str] = []
+    for code in codes:
+        name = design.labels.names[code]
+        positive = design.labels.codes == code
+        rows = np.flatnonzero(positive | (design.labels.codes == design.control)) if design.control is not None else None
+        rows = np.arange(design.n) if rows is None else rows
+        hit, batch = positive[rows], design.batches.codes[rows]
+        held = min(len(np.unique(batch[hit])), len(np.unique(batch[~hit])))
+        if held < 2:
+            single.append(name)
+            continue
+        if "most" in directions and held < folds:
+            fewer.append(f"{name!r} ({held})")
+        rng = np.random.default_rng([seed, 3, code])
+        splits = {}
+        if "most" in directions:
+            splits["most"] = _most(rows, hit, batch, min(folds, held), rng)
+        if "one" in directions:
+            splits["one"] = _one(rows, hit, batch, folds, rng)
+        found.append(Problem(name, code, int(hit.sum()), int(len(hit) - hit.sum()), splits))
+    alerts = []
+    if single:
+        alerts.append(
+            Alert(
+                "single_batch_label",
+                f"{len(single)} labels (or their controls) are seen in one batch only and cannot be judged in "
+                f"another: {listed(map(repr, single[:5]))}{' ...' if len(single) > 5 else ''}.",
+            )
+        )
+    if fewer:
+        alerts.append(
+            Alert(
+                "few_batches",
+                f"Labels in fewer batches than {folds} folds have as many folds as batches: {listed(fewer[:10])}"
+                f"{' ...' if len(fewer) > 10 else ''}.",
+            )
+        )
+    if not found:
+        said = " ".join(a.message for a in alerts) or "No label has enough rows."
+        raise InputError(f"No perturbation can be judged on batches that were held out. {said}")
+    return found, alerts
+
+
+def _most(rows: np.ndarray, hit: np.ndarray, batch: np.ndarray, folds: int, rng: np.random.Generator) -> list[Split]:
+    fold = batch_folds(hit, batch, folds, rng)[batch]
+    return [Split(rows[fold != k], rows[fold == k]) for k in range(folds)]
+
+
+def _one(rows: np.ndarray, hit: np.ndarray, batch: np.ndarray, most: int, rng: np.random.Generator) -> list[Split]:
+    """A split for each of at most so many batches that have both classes, drawn at random."""
+    both = np.intersect1d(batch[hit], batch[~hit])
+    taken = np.sort(rng.permutation(both)[:most])
+    return [Split(rows[batch == b], rows[batch != b]) for b in taken]
