@@ -30,6 +30,8 @@ TREES = 100
 # Rows that bins are made from: the library's default of 200,000 would be held in float64, which may be more than the
 # embedding itself.
 BIN_ROWS = 5000
+# Up to this size, mapped rows are held at once: pieces would cost more than they save.
+HELD_BYTES = 64 << 20
 # A rotation leaves an L2 penalty unchanged: whitened conditions then differ by what scaling on the training rows does.
 ITERATIONS = 300
 
@@ -126,7 +128,9 @@ def _boost(
         "bin_construct_sample_cnt": BIN_ROWS,
         "verbosity": -1,
     }
-    data = lightgbm.Dataset(Blocks(), positive.astype(np.float32), params=settings)
+    small = 4 * len(places) * (view.width if which is None else len(which)) <= HELD_BYTES
+    rows = view.take(places, which) if small else Blocks()
+    data = lightgbm.Dataset(rows, positive.astype(np.float32), params=settings)
     booster = lightgbm.train(settings, data, trees, keep_training_booster=True)
     splits = np.asarray(booster.feature_importance("split"), dtype=np.float64)
 

@@ -1,0 +1,149 @@
+"""Batch metrics from neighbours: do batches mix within a label, and are replicates found again in other batches?
+
+Both are exact, on a sample of rows: distances come from products of blocks.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nearid.moments import Floats
+
+NEIGHBOURS = 15
+# Rows whose distances to all others are held at a time.
+BLOCK = 512
+
+
+class Mixing(NamedTuple):
+    """How well batches mix among the neighbours of a row within its label.
+
+    Attributes
+    ----------
+    value : float
+        Chance that two neighbours are of different batches, over what it is for neighbours drawn at random from the
+        label: 1 is well mixed, 0 is not at all. Mean over rows.
+    lisi : float
+        Mean over rows of the inverse Simpson index of the neighbours' batches: the effective number of batches.
+    rows : int
+        Rows of labels in several batches.
+    """
+
+    value: float
+    lisi: float
+    rows: int
+
+
+def mixing(x: Floats, labels: np.ndarray, batches: np.ndarray, k: int = NEIGHBOURS) -> Mixing:
+    """Mixing of batches within labels.
+
+    Labels with fewer rows than 2 k + 1 are given as many neighbours as half of their other rows.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, d)
+    labels, batches : ndarray of int, shape (n,)
+    k : int
+        Neighbours.
+    """
+    apart: list[Floats] = []
+    effective: list[Floats] = []
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        own, codes = np.unique(batches[rows], return_inverse=True)
+        near = min(k, (len(rows) - 1) // 2)
+        if len(own) < 2 or near < 2:
+            continue
+        same = _same_batch(x[rows], codes, near)
+        sizes = np.bincount(codes)
+        others = sizes[None, :] - np.eye(len(own))
+        # Of ordered pairs of different rows among the m others, those of one batch: the chance for two at random.
+        m = len(rows) - 1
+        expected = 1 - np.sum(others * (others - 1), axis=1) / (m * (m - 1))
+        # The share of ordered pairs of different neighbours that are of one batch, from their counts.
+        together = np.sum(same * (same - 1), axis=1) / (near * (near - 1))
+        usable = expected[codes] > 0
+        apart.append((1 - together[usable]) / expected[codes][usable])
+        effective.append(near**2 / np.sum(same.astype(np.float64) ** 2, axis=1))
+    if not apart:
+        return Mixing(float("nan"), float("nan"), 0)
+    found = np.concatenate(apart)
+    return Mixing(float(found.mean()), float(np.concatenate(effective).mean()), len(found))
+
+
+def _same_batch(x: Floats, codes: np.ndarray, near: int) -> np.ndarray:
+    """Of the nearest other rows of each row, how many are of each batch; shape (n, batches)."""
+    n, batches = len(x), int(codes.max()) + 1
+    lengths = np.einsum("ij,ij->i", x, x)
+    found = np.zeros((n, batches), dtype=np.int64)
+    for a in range(0, n, BLOCK):
+        part = x[a : a + BLOCK]
+        # Up to each row's own length, which does not change its order.
+        distances = lengths - 2 * (part @ x.T)
+        at = np.arange(len(part))
+        distances[at, a + at] = np.inf
+        closest = np.argpartition(distances, near - 1, axis=1)[:, :near]
+        flat = (at[:, None] * batches + codes[closest]).ravel()
+        found[a : a + BLOCK] = np.bincount(flat, minlength=len(part) * batches).reshape(len(part), batches)
+    return found
+
+
+class Replicates(NamedTuple):
+    """How well replicates of a perturbation find one another in other batches.
+
+    Attributes
+    ----------
+    value : float
+        Mean average precision: of each row's ranking of the rows of other batches, over the perturbations.
+    chance : float
+        What random rankings have on average.
+    per_label : dict of code -> float
+    """
+
+    value: float
+    chance: float
+    per_label: dict[int, float]
+
+
+def replicates(x: Floats, labels: np.ndarray, batches: np.ndarray, control: int | None = None) -> Replicates:
+    """Mean average precision of rows of the same perturbation among all rows of other batches, by cosine similarity.
+
+    Controls are candidates, but nobody asks for them.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, d)
+        Centred.
+    labels, batches : ndarray of int, shape (n,)
+    control : int, optional
+        Label of the controls.
+    """
+    norms = np.sqrt(np.einsum("ij,ij->i", x, x))
+    unit = x / np.where(norms > 0, norms, 1)[:, None]
+    asking = np.flatnonzero(labels != control) if control is not None else np.arange(len(x))
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, len(x) + 1))])
+    precision, chance, of = [], [], []
+    for a in range(0, len(asking), BLOCK):
+        part = asking[a : a + BLOCK]
+        alike = unit[part] @ unit.T
+        for row, scores in zip(part, alike, strict=True):
+            other = batches != batches[row]
+            hits = labels[other] == labels[row]
+            if not hits.any():
+                continue
+            # Last among equals: ties must not help.
+            order = np.lexsort((hits, -scores[other]))
+            places = np.flatnonzero(hits[order]) + 1
+            n, m = len(hits), len(places)
+            precision.append(float(np.mean(np.arange(1, m + 1) / places)))
+            # The mean over all orders of n rows, m of them hits.
+            rest = (m - 1) / (n - 1) if n > 1 else 1.0
+            chance.append(rest + (1 - rest) * harmonic[n] / n)
+            of.append(int(labels[row]))
+    if not of:
+        return Replicates(float("nan"), float("nan"), {})
+    codes, found, guessed = np.array(of), np.array(precision), np.array(chance)
+    each = {int(c): float(found[codes == c].mean()) for c in np.unique(codes)}
+    by_chance = float(np.mean([guessed[codes == c].mean() for c in each]))
+    return Replicates(float(np.mean(list(each.values()))), by_chance, each)
