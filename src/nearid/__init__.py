@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from nearid.deconfounding.result import Deconfounding
+    from nearid.deconfounding.run import deconfound
     from nearid.errors import InputError, NearidError
     from nearid.geometry.bilipschitz import bilipschitz
     from nearid.groups.estimators import Linear, Rigid, SignedPermutation
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Comparison": "nearid.identifiability.result",
     "Comparisons": "nearid.identifiability.result",
+    "Deconfounding": "nearid.deconfounding.result",
     "ICA": "nearid.unmix.estimators",
     "InputError": "nearid.errors",
     "Linear": "nearid.groups.estimators",
@@ -41,6 +44,7 @@ _HOMES = {
     "cca": "nearid.measures.similarity",
     "compare": "nearid.identifiability.statistical",
     "dci": "nearid.measures.dci",
+    "deconfound": "nearid.deconfounding.run",
     "diameter": "nearid.measures.diameter",
     "explicitness": "nearid.measures.modularity",
     "infomec": "nearid.measures.infomec",
@@ -59,6 +63,7 @@ __all__ = [
     "ICA",
     "Comparison",
     "Comparisons",
+    "Deconfounding",
     "InputError",
     "Linear",
     "NearidError",
@@ -71,6 +76,7 @@ __all__ = [
     "cca",
     "compare",
     "dci",
+    "deconfound",
     "diameter",
     "explicitness",
     "infomec",

@@ -68,7 +68,6 @@ class _Sums(NamedTuple):
     batch: Floats
     label: Floats
     squares: Floats
-    mean: Floats
 
 
 def attribution(view: View, labels: np.ndarray, batches: np.ndarray, places: np.ndarray | None = None) -> Attribution:
@@ -89,9 +88,9 @@ def attribution(view: View, labels: np.ndarray, batches: np.ndarray, places: np.
     s = _gather(view, places, b, l)
     n = len(places)
     sizes_b, sizes_l = s.counts.sum(axis=1), s.counts.sum(axis=0)
-    total = s.squares - n * s.mean**2
-    left_b = total - (np.sum(s.batch**2 / sizes_b[:, None], axis=0) - n * s.mean**2)
-    left_l = total - (np.sum(s.label**2 / sizes_l[:, None], axis=0) - n * s.mean**2)
+    # Components are centred over all rows, so that little cancels.
+    left_b = s.squares - np.sum(s.batch**2 / sizes_b[:, None], axis=0)
+    left_l = s.squares - np.sum(s.label**2 / sizes_l[:, None], axis=0)
     # Through the smaller side; what remains is the same.
     if len(sizes_l) <= len(sizes_b):
         extra, rank = _extra(s.counts, s.batch, s.label)
@@ -126,7 +125,7 @@ def _gather(view: View, places: np.ndarray, b: np.ndarray, l: np.ndarray) -> _Su
         by_batch += csr_matrix((ones, (b[a : a + PIECE], at)), (batches, len(y))) @ y
         by_label += csr_matrix((ones, (l[a : a + PIECE], at)), (labels, len(y))) @ y
         squares += np.einsum("ij,ij->j", y, y)
-    return _Sums(counts, by_batch, by_label, squares, by_batch.sum(axis=0) / len(places))
+    return _Sums(counts, by_batch, by_label, squares)
 
 
 def _extra(counts: Floats, first: Floats, second: Floats) -> tuple[Floats, int]:

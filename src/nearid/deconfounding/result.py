@@ -1,0 +1,241 @@
+"""What deconfounding returns: typed, immutable, printable, and plain data on request."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from nearid.alerts import Alert
+from nearid.deconfounding.attribution import Attribution
+from nearid.deconfounding.neighbours import Mixing, Replicates
+from nearid.deconfounding.paired import ALL, Mean, Paired
+from nearid.errors import InputError
+from nearid.identifiability.result import finite
+from nearid.moments import Floats
+
+
+@dataclass(frozen=True)
+class ConditionResult:
+    """One condition beside its scores: what its components follow, and how batches stand in it.
+
+    Attributes
+    ----------
+    name, title : str
+    width : int
+        Components.
+    components : Attribution
+        What batch and label explain of each component.
+    mixing : Mixing
+        Of batches within labels.
+    replicates : Replicates
+        Found again in other batches.
+    """
+
+    name: str
+    title: str
+    width: int
+    components: Attribution
+    mixing: Mixing
+    replicates: Replicates
+
+    @property
+    def batch_r2(self) -> float:
+        """Share of the variance that the batch explains beside the label, mean over components (each of variance 1)."""
+        return _mean(self.components.batch)
+
+    @property
+    def label_r2(self) -> float:
+        """Share of the variance that the label explains beside the batch, mean over components."""
+        return _mean(self.components.label)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One figure of the table: a score of a condition in a direction, by a classifier, for a perturbation or "all"."""
+
+    direction: str
+    classifier: str
+    score: str
+    condition: str
+    perturbation: str
+    found: Mean
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A sample of rows in two components, for a plot."""
+
+    title: str
+    names: tuple[str, str]
+    points: Floats
+
+
+@dataclass(frozen=True)
+class Views:
+    """Planes, and the label and batch of each of their rows."""
+
+    planes: tuple[Plane, ...]
+    labels: tuple[str, ...]
+    batches: tuple[str, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class Deconfounding:
+    """Does an embedding tell perturbations apart in batches never seen, and do its components part biology from batch?
+
+    Attributes
+    ----------
+    name : str
+        Of the embedding.
+    n, width : int
+        Rows in use, and columns.
+    batches, labels : tuple of str
+    control : str or None
+        The label that the others are compared with; without one each is compared with all others.
+    perturbations : dict of name -> (positive rows, negative rows)
+    conditions : dict of name -> ConditionResult
+    scores : tuple of Entry
+    tests : tuple of Paired
+    alerts : tuple of Alert
+    views : Views
+    provenance : dict
+    """
+
+    name: str
+    n: int
+    width: int
+    batches: tuple[str, ...]
+    labels: tuple[str, ...]
+    control: str | None
+    perturbations: dict[str, tuple[int, int]]
+    conditions: dict[str, ConditionResult]
+    scores: tuple[Entry, ...]
+    tests: tuple[Paired, ...]
+    alerts: tuple[Alert, ...]
+    views: Views
+    provenance: dict[str, Any]
+
+    @property
+    def families(self) -> list[tuple[str, str]]:
+        """Directions and classifiers there are scores of, in order."""
+        return list(dict.fromkeys((e.direction, e.classifier) for e in self.scores))
+
+    def score_names(self, direction: str, classifier: str) -> list[str]:
+        """Scores of a direction and classifier."""
+        return list(dict.fromkeys(e.score for e in self.scores if (e.direction, e.classifier) == (direction, classifier)))
+
+    def mean(
+        self,
+        condition: str,
+        score: str = "auroc",
+        perturbation: str = ALL,
+        *,
+        direction: str | None = None,
+        classifier: str | None = None,
+    ) -> Mean:
+        """One figure; the first direction and classifier by default."""
+        family = self.families[0]
+        wanted = (direction or family[0], classifier or family[1], score, condition, perturbation)
+        for e in self.scores:
+            if (e.direction, e.classifier, e.score, e.condition, e.perturbation) == wanted:
+                return e.found
+        raise InputError(f"There is no figure for {wanted}: see the entries of `scores`.")
+
+    def test(
+        self,
+        first: str,
+        second: str,
+        score: str = "auroc",
+        perturbation: str = ALL,
+        *,
+        direction: str | None = None,
+        classifier: str | None = None,
+    ) -> Paired:
+        """The comparison of two conditions; the first direction and classifier by default."""
+        family = self.families[0]
+        wanted = (direction or family[0], classifier or family[1], score, perturbation, first, second)
+        for t in self.tests:
+            if (t.direction, t.classifier, t.score, t.perturbation, t.first, t.second) == wanted:
+                return t
+        raise InputError(f"There is no test for {wanted}: see the entries of `tests`.")
+
+    def table(self) -> list[dict[str, Any]]:
+        """All figures as records, for a data frame."""
+        return [
+            {
+                **{k: getattr(e, k) for k in ("direction", "classifier", "score", "condition", "perturbation")},
+                "mean": e.found.mean,
+                "se": e.found.se,
+                "splits": sum(not math.isnan(v) for v in e.found.values),
+            }
+            for e in self.scores
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON (NaN becomes null)."""
+        plain: dict[str, Any] = {
+            "name": self.name,
+            "n": self.n,
+            "width": self.width,
+            "batches": list(self.batches),
+            "labels": list(self.labels),
+            "control": self.control,
+            "perturbations": {k: {"positives": p, "negatives": q} for k, (p, q) in self.perturbations.items()},
+            "conditions": {name: self._condition_dict(c) for name, c in self.conditions.items()},
+            "scores": [{**asdict(e), "found": {**asdict(e.found), "values": list(e.found.values)}} for e in self.scores],
+            "tests": [asdict(t) for t in self.tests],
+            "alerts": [asdict(a) for a in self.alerts],
+            "provenance": self.provenance,
+        }
+        cleaned: dict[str, Any] = finite(plain)
+        return cleaned
+
+    def _condition_dict(self, c: ConditionResult) -> dict[str, Any]:
+        a = c.components
+        return {
+            "title": c.title,
+            "width": c.width,
+            "batch_r2": c.batch_r2,
+            "label_r2": c.label_r2,
+            "mixing": c.mixing._asdict(),
+            "map": {
+                "value": c.replicates.value,
+                "chance": c.replicates.chance,
+                "per_label": {self.labels[code]: v for code, v in c.replicates.per_label.items()},
+            },
+            "components": {
+                "batch": a.batch.tolist(),
+                "label": a.label.tolist(),
+                "kinds": a.kinds,
+                "ranked": a.ranked.tolist(),
+            },
+        }
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name} {self.mean(name).mean:.3f}" for name in self.conditions)
+        return f"<Deconfounding {self.name}: AUROC in held-out batches {told}>"
+
+    def save_report(self, path: str | os.PathLike[str]) -> None:
+        """Write one self-contained HTML page."""
+        from nearid.report.deconfounding import write_report
+
+        write_report(self, path)
+
+    def __str__(self) -> str:
+        from nearid.report.deconfounding_table import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from nearid.report.deconfounding import fragment
+
+        return fragment(self)
+
+
+def _mean(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else math.nan
