@@ -12,6 +12,7 @@ from nearid import __version__
 from nearid.cli.apply import apply
 from nearid.cli.compare import compare
 from nearid.cli.data import data
+from nearid.cli.deconfound import deconfound
 from nearid.cli.demo import demo
 from nearid.cli.interrupt import Interrupted
 from nearid.cli.lipschitz import lipschitz
@@ -32,6 +33,7 @@ app.command()(score)
 app.command()(unmix)
 app.command()(apply)
 app.command()(lipschitz)
+app.command()(deconfound)
 app.command()(reproduce)
 app.command()(demo)
 app.add_typer(data)

@@ -69,7 +69,7 @@ def factor_bars(score: Score) -> Figure:
             {
                 "type": "bar",
                 "name": title,
-                "x": [_plain(n) for n in names],
+                "x": [plain(n) for n in names],
                 "y": [None if e is None else e.value for e in found],
                 "error_y": _bars([e for e in found if e is not None]) if None not in found else {},
                 "marker": {"color": PALETTE[at % len(PALETTE)]},
@@ -115,7 +115,7 @@ def scatters(score: Score) -> Figure | None:
     matched = {f.name: f.matched for f in score.factors}
     for k, name in enumerate(names, start=1):
         axis, p = "" if k == 1 else str(k), score.points[name]
-        shown = [_plain(p.labels[int(v)]) for v in p.factor] if p.labels else np.round(p.factor, 5).tolist()
+        shown = [plain(p.labels[int(v)]) for v in p.factor] if p.labels else np.round(p.factor, 5).tolist()
         data.append(
             {
                 "type": "scatter",
@@ -133,7 +133,7 @@ def scatters(score: Score) -> Figure | None:
         layout[f"yaxis{axis}"] = {"zeroline": False}
         layout["annotations"].append(
             {
-                "text": _plain(f"{name} | latent {matched[name]}"),
+                "text": plain(f"{name} | latent {matched[name]}"),
                 "showarrow": False,
                 "xref": f"x{axis} domain",
                 "yref": f"y{axis} domain",
@@ -159,7 +159,7 @@ def _heat(score: Score, matrix: np.ndarray, names: tuple[str, ...], limit: float
         "zmax": limit,
         "colorscale": "Viridis",
         "x": [f"z{j}" for j in order],
-        "y": [_plain(n) for n in names[:MAP_FACTORS]],
+        "y": [plain(n) for n in names[:MAP_FACTORS]],
         "hovertemplate": "%{y}, %{x}: %{z:.3f}<extra></extra>",
         "colorbar": {"thickness": 12},
     }
@@ -182,6 +182,6 @@ def _bars(found: list[Any]) -> dict[str, Any]:
     }
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text that the drawing library must not read as markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

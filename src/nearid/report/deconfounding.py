@@ -1,0 +1,110 @@
+"""The page on deconfounding: the paper's tables, paired differences, what components follow, and views of the rows."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from nearid.deconfounding.paired import ALL
+from nearid.files import write_text
+from nearid.report import deconfounding_plots as plots
+from nearid.report.deconfounding_table import (
+    BRIEF,
+    LEVEL,
+    METRICS,
+    TESTED,
+    conditions,
+    figure,
+    headline,
+    main_test,
+    marked,
+    metric_cells,
+    overall_tests,
+    reason,
+    sizes,
+    titled,
+)
+from nearid.report.html import check_report, environment, render
+
+if TYPE_CHECKING:
+    from nearid.deconfounding.result import Deconfounding
+
+TITLE = "Biology or batch?"
+
+
+def write_report(found: Deconfounding, path: str | os.PathLike[str]) -> None:
+    """Write the page, atomically."""
+    write_text(check_report(path), page(found))
+
+
+def page(found: Deconfounding) -> str:
+    """The whole page as text."""
+    drawn = _figures(found)
+    figures = {f"f{k}": f["figure"] for k, f in enumerate(drawn)}
+    return render("deconfounding.html", TITLE, figures, drawn=drawn, **_context(found))
+
+
+def fragment(found: Deconfounding) -> str:
+    """The tables alone, for a notebook."""
+    return environment().get_template("deconfounding_fragment.html").render(**_context(found))
+
+
+def _context(found: Deconfounding) -> dict[str, Any]:
+    test = main_test(found)
+    told = test is not None and test.p_holm < LEVEL
+    mark = ("permutation" if test.difference > 0 else "none") if test is not None and told else "linear"
+    return {
+        "found": found,
+        "headline": headline(found),
+        "reason": reason(found),
+        "sizes": sizes(found),
+        "mark": mark,
+        "tables": [_table(found, d, c, s) for d, c in found.families for s in found.score_names(d, c)],
+        "tests": [(t, BRIEF[t.second], BRIEF[t.first], marked(t)) for t in overall_tests(found)],
+        "tested": TESTED,
+        "metrics": METRICS,
+        "metric_rows": [(BRIEF[name], metric_cells(c)) for name, c in found.conditions.items()],
+    }
+
+
+def _table(found: Deconfounding, direction: str, classifier: str, score: str) -> dict[str, Any]:
+    """Rows of perturbations, columns of conditions."""
+    names = conditions(found, direction, classifier)
+    figures = {
+        (e.perturbation, e.condition): figure(e.found)
+        for e in found.scores
+        if (e.direction, e.classifier, e.score) == (direction, classifier, score)
+    }
+    rows = [(name, f" ({positives})") for name, (positives, _) in found.perturbations.items()]
+    return {
+        "title": titled(direction, classifier, score),
+        "heads": [BRIEF[name] for name in names],
+        "rows": [
+            {
+                "name": name,
+                "count": count,
+                "all": name == ALL and not count,
+                "cells": [figures.get((name, c), "-") for c in names],
+            }
+            for name, count in [*rows, (ALL, "")]
+        ],
+    }
+
+
+def _figures(found: Deconfounding) -> list[dict[str, Any]]:
+    drawn: list[tuple[str, Any, str, bool]] = []
+    if main_test(found) is not None:
+        said = "Dots with 95% intervals; right of 0 is better. First direction and classifier of the tables."
+        drawn.append(("Paired differences", plots.differences(found), said, True))
+    for name, c in found.conditions.items():
+        if name in ("ica", "pca"):
+            said = "Adjusted share of a component's variance that batch and label explain, each beside the other."
+            drawn.append((f"What components follow: {c.title}", plots.component_map(c), said, True))
+    for name, c in found.conditions.items():
+        if name != "random":
+            drawn.append((f"Biology or batch, by component: {c.title}", plots.component_scatter(c), "", False))
+    for shown in found.views.planes:
+        for by in ("label", "batch"):
+            said = f"A sample of rows, coloured by {by}."
+            drawn.append((shown.title, plots.plane(found, shown, by), said, False))
+    return [{"title": t, "figure": f, "caption": said, "wide": wide} for t, f, said, wide in drawn]
