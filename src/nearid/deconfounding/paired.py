@@ -19,7 +19,8 @@ import numpy as np
 
 from nearid.moments import Floats
 
-ALL = "all"
+# Stands for all perturbations together; no label is likely to be called so.
+ALL = "(all)"
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Paired:
     ----------
     direction, classifier, score : str
     perturbation : str
-        "all" for all perturbations together.
+        "(all)" for all perturbations together.
     first, second : str
         Conditions; the difference is second less first.
     difference : float

@@ -81,9 +81,9 @@ def _table(found: Deconfounding, direction: str, classifier: str, score: str) ->
         "heads": [BRIEF[name] for name in names],
         "rows": [
             {
-                "name": name,
+                "name": "all" if name == ALL else name,
                 "count": count,
-                "all": name == ALL and not count,
+                "all": name == ALL,
                 "cells": [figures.get((name, c), "-") for c in names],
             }
             for name, count in [*rows, (ALL, "")]

@@ -37,7 +37,7 @@ def differences(found: Deconfounding, score: str = "auroc") -> Figure:
                 "mode": "markers",
                 "name": f"{BRIEF[second]} less {BRIEF[names[0]]}",
                 "x": [t.difference for _, t in kept],
-                "y": [plain(p) for p, _ in kept],
+                "y": ["all" if p == ALL else plain(p) for p, _ in kept],
                 "error_x": {
                     "type": "data",
                     "symmetric": False,

@@ -1,0 +1,81 @@
+"""Folds over batches: no batch on both sides, positive rows in every fold, nothing promised that cannot be kept."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nearid import InputError
+from nearid.deconfounding.design import open_design
+from nearid.deconfounding.splits import batch_folds, chosen, problems
+
+
+def design(labels, batches, control=None):
+    return open_design(np.zeros((len(labels), 2)) + np.arange(2), np.array(labels), np.array(batches), control=control)
+
+
+@given(st.integers(0, 10_000), st.integers(2, 6))
+def test_every_fold_has_positive_rows_where_batches_suffice(seed, folds):
+    rng = np.random.default_rng(seed)
+    batches = rng.integers(0, 12, 200)
+    positive = (rng.random(200) < 0.2) & (batches < 8)
+    fold = batch_folds(positive, batches, folds, rng)
+    assert set(fold[np.unique(batches)]) <= set(range(folds))
+    hits = np.bincount(fold[batches], weights=positive, minlength=folds)
+    if len(np.unique(batches[positive])) >= folds:
+        assert (hits > 0).all()
+        # Never further apart than the largest batch.
+        assert hits.max() - hits.min() <= np.bincount(batches, weights=positive).max()
+
+
+def test_batches_without_positive_rows_balance_the_sizes():
+    batches = np.repeat(np.arange(8), 10)
+    positive = batches < 4
+    fold = batch_folds(positive, batches, 4, np.random.default_rng(0))
+    assert sorted(fold[:4]) == sorted(fold[4:]) == [0, 1, 2, 3]
+
+
+def test_no_batch_is_on_both_sides():
+    rng = np.random.default_rng(0)
+    d = design(rng.choice(["DMSO", "a", "b"], 300), rng.integers(0, 9, 300), "DMSO")
+    found, alerts = problems(d, [1, 2], ("most", "one"), 4, 0)
+    assert [p.name for p in found] == ["a", "b"] and not alerts
+    for p in found:
+        assert len(p.splits["most"]) == 4 and len(p.splits["one"]) == 4
+        seen = np.concatenate([s.test for s in p.splits["most"]])
+        mine = np.flatnonzero(np.isin(d.labels.codes, [0, p.code]))
+        assert np.array_equal(np.sort(seen), mine)
+        for direction in ("most", "one"):
+            for train, test in p.splits[direction]:
+                assert not set(d.batches.codes[train]) & set(d.batches.codes[test])
+                assert np.array_equal(np.sort(np.concatenate([train, test])), mine)
+        assert all(len(np.unique(d.batches.codes[s.train])) == 1 for s in p.splits["one"])
+
+
+def test_without_a_control_all_other_labels_are_negative():
+    d = design(list("aabbcc") * 4, np.repeat(np.arange(4), 6))
+    (p,), _ = problems(d, [1], ("most",), 2, 0)
+    assert (p.positives, p.negatives) == (8, 16)
+
+
+def test_what_cannot_be_held_out_is_told():
+    labels = ["DMSO", "a", "b"] * 4 + ["DMSO", "b", "c"] * 2
+    batches = [0] * 6 + [1] * 6 + [2] * 6
+    d = design(labels, batches, "DMSO")
+    found, alerts = problems(d, [1, 2, 3], ("most",), 5, 0)
+    assert [p.name for p in found] == ["a", "b"]
+    assert [len(p.splits["most"]) for p in found] == [2, 3]
+    assert {a.code for a in alerts} == {"single_batch_label", "few_batches"} and "'c'" in alerts[0].message
+    with pytest.raises(InputError, match="'c'"):
+        problems(d, [3], ("most",), 5, 0)
+
+
+def test_labels_are_chosen_by_name_or_number():
+    d = design(["x"] * 9 + ["y"] * 6 + ["z"] * 3, list("pqr") * 6, "y")
+    assert chosen(d, None, 2)[0] == [0, 2]
+    assert chosen(d, 1, 2)[0] == [0]
+    assert chosen(d, "z", 2)[0] == [2]
+    few, alerts = chosen(d, None, 5)
+    assert few == [0] and alerts[0].code == "rare_labels"
+    with pytest.raises(InputError, match="nothing named 'w'"):
+        chosen(d, ["w"], 2)
