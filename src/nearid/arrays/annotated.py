@@ -73,7 +73,9 @@ def _chosen(name: str, held: list[str], key: str | None) -> str | None:
             raise not_found(name, "key", key, [*held, "X"])
         return plain
     if len(held) > 1:
-        raise InputError(f"{name} has several embeddings in obsm: {', '.join(held)}. Name one: key={held[0]!r} (--key).")
+        raise InputError(
+            f"{name} has several embeddings in obsm: {', '.join(held)}. Name one: key={held[0]!r} (--key)."
+        )
     return held[0] if held else None
 
 

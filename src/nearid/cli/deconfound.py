@@ -57,10 +57,10 @@ def deconfound(
     key: Annotated[
         str | None, typer.Option(help="Entry of X to read, of a file with several arrays; of .h5ad that of obsm.")
     ] = None,
-    ids: Annotated[str | None, typer.Option(help="Column (or entry) with row ids; X and META are paired by it.")] = None,
-    drop_nonfinite: Annotated[
-        bool, typer.Option("--drop-nonfinite", help="Leave out rows with NaN or Inf.")
-    ] = False,
+    ids: Annotated[
+        str | None, typer.Option(help="Column (or entry) with row ids; X and META are paired by it.")
+    ] = None,
+    drop_nonfinite: Annotated[bool, typer.Option("--drop-nonfinite", help="Leave out rows with NaN or Inf.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of folds, samples, models and ICA.")] = 0,
     engine: EngineOption = EngineName.local,
     scheduler: SchedulerOption = None,
@@ -131,7 +131,9 @@ def _settings(given: list[str]) -> dict[str, float | int | bool]:
             number = float(value)
         except ValueError:
             if value.lower() not in words or not name:
-                raise InputError(f"--boosting takes a name and a number, as min_data_in_leaf=5, not {text!r}.") from None
+                raise InputError(
+                    f"--boosting takes a name and a number, as min_data_in_leaf=5, not {text!r}."
+                ) from None
             found[name] = words[value.lower()]
             continue
         found[name] = int(number) if number.is_integer() and "." not in value else number

@@ -81,14 +81,14 @@ def evaluate(plan: Plan, view: View, *, dropping: bool, tick: Callable[[], objec
         return _scores(plan, view, key, problem, split, dropping, threads)
 
     found: dict[Key, list[Scores]] = {}
-    for (key, _, _), scores in zip(tasks, ordered_map(run, tasks, workers=1 if alone else None, tick=tick), strict=True):
+    for (key, _, _), scores in zip(
+        tasks, ordered_map(run, tasks, workers=1 if alone else None, tick=tick), strict=True
+    ):
         found.setdefault(key, []).append(scores)
     return found
 
 
-def _scores(
-    plan: Plan, view: View, key: Key, problem: Problem, split: Split, dropping: bool, threads: int
-) -> Scores:
+def _scores(plan: Plan, view: View, key: Key, problem: Problem, split: Split, dropping: bool, threads: int) -> Scores:
     labels = plan.design.labels.codes
     positive, truth = labels[split.train] == problem.code, labels[split.test] == problem.code
 
@@ -120,9 +120,7 @@ def _scores(
     return scores
 
 
-def _predictions(
-    view: View, places: np.ndarray, models: Sequence[tuple[Learned, np.ndarray | None]]
-) -> list[Floats]:
+def _predictions(view: View, places: np.ndarray, models: Sequence[tuple[Learned, np.ndarray | None]]) -> list[Floats]:
     """Scores of rows by every model; rows are mapped once."""
     made = [np.empty(len(places)) for _ in models]
     for a in range(0, len(places), PIECE):

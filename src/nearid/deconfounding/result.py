@@ -126,7 +126,9 @@ class Deconfounding:
 
     def score_names(self, direction: str, classifier: str) -> list[str]:
         """Scores of a direction and classifier."""
-        return list(dict.fromkeys(e.score for e in self.scores if (e.direction, e.classifier) == (direction, classifier)))
+        return list(
+            dict.fromkeys(e.score for e in self.scores if (e.direction, e.classifier) == (direction, classifier))
+        )
 
     def mean(
         self,
@@ -186,7 +188,9 @@ class Deconfounding:
             "control": self.control,
             "perturbations": {k: {"positives": p, "negatives": q} for k, (p, q) in self.perturbations.items()},
             "conditions": {name: self._condition_dict(c) for name, c in self.conditions.items()},
-            "scores": [{**asdict(e), "found": {**asdict(e.found), "values": list(e.found.values)}} for e in self.scores],
+            "scores": [
+                {**asdict(e), "found": {**asdict(e.found), "values": list(e.found.values)}} for e in self.scores
+            ],
             "tests": [asdict(t) for t in self.tests],
             "alerts": [asdict(a) for a in self.alerts],
             "provenance": self.provenance,

@@ -16,10 +16,10 @@ from nearid.alerts import Alert
 from nearid.deconfounding.attribution import attribution
 from nearid.deconfounding.classifiers import PUBLISHED, TREES
 from nearid.deconfounding.classifiers import named as named_classifiers
-from nearid.deconfounding.conditions import Fitted, View, fit_conditions
 from nearid.deconfounding.conditions import TITLES as CONDITIONS
+from nearid.deconfounding.conditions import Fitted, View, fit_conditions
 from nearid.deconfounding.conditions import named as named_conditions
-from nearid.deconfounding.design import Design, open_design, origin, without
+from nearid.deconfounding.design import open_design, origin, without
 from nearid.deconfounding.heldout import Key, Plan, Scores, evaluate
 from nearid.deconfounding.neighbours import mixing, replicates
 from nearid.deconfounding.paired import ALL, Mean, Paired, compared
@@ -285,9 +285,7 @@ def _conditions(
             pair = np.array([0, 1]) if name == "pca" else follows.ranked[::-1][:2]
             said = "leading" if name == "pca" else "most biological"
             points = view.take(shown, pair)
-            planes.append(
-                Plane(f"{condition.title}: the two {said} components", (str(pair[0]), str(pair[1])), points)
-            )
+            planes.append(Plane(f"{condition.title}: the two {said} components", (str(pair[0]), str(pair[1])), points))
         dropping = (False, True) if name == "ica" and plan.drop is not None else (False,)
         for without_technical in dropping:
             row = "kept" if without_technical else name

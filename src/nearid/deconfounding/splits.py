@@ -65,7 +65,9 @@ def batch_folds(positive: np.ndarray, batches: np.ndarray, folds: int, rng: np.r
     return fold
 
 
-def chosen(design: Design, perturbations: Sequence[str] | str | int | None, least: int) -> tuple[list[int], list[Alert]]:
+def chosen(
+    design: Design, perturbations: Sequence[str] | str | int | None, least: int
+) -> tuple[list[int], list[Alert]]:
     """Codes of the labels to tell apart: those that were named, or the most frequent, or all with enough rows."""
     counts, names = design.labels.counts(), design.labels.names
     possible = [int(code) for code in np.argsort(-counts, kind="stable") if code != design.control and counts[code]]
@@ -100,7 +102,9 @@ def problems(
     for code in codes:
         name = design.labels.names[code]
         positive = design.labels.codes == code
-        rows = np.flatnonzero(positive | (design.labels.codes == design.control)) if design.control is not None else None
+        rows = (
+            np.flatnonzero(positive | (design.labels.codes == design.control)) if design.control is not None else None
+        )
         rows = np.arange(design.n) if rows is None else rows
         hit, batch = positive[rows], design.batches.codes[rows]
         held = min(len(np.unique(batch[hit])), len(np.unique(batch[~hit])))

@@ -92,9 +92,7 @@ class MicroscopyProcess:
             drawn = rng.laplace(scale=np.sqrt(0.5), size=(b - a, self.width))
             drawn[:, :biological] += moved[label[a:b]]
             drawn[:, biological : biological + technical] *= within
-            drawn[:, biological : biological + technical] += (
-                np.sqrt(self.batch_effect) * self.offsets[batch[a:b]]
-            )
+            drawn[:, biological : biological + technical] += np.sqrt(self.batch_effect) * self.offsets[batch[a:b]]
             factors[a:b] = drawn
         return Screen(factors, label, batch)
 

@@ -144,9 +144,7 @@ def _table(title: str, width: int) -> Table:
     return Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1) if width >= WIDE else (0, 0, 0, 1))
 
 
-def _scores(
-    found: Deconfounding, direction: str, classifier: str, score: str, width: int, *, whole: bool
-) -> Table:
+def _scores(found: Deconfounding, direction: str, classifier: str, score: str, width: int, *, whole: bool) -> Table:
     """A row for each perturbation, or that of all together."""
     table = _table(f"{titled(direction, classifier, score)}: mean ± standard error", width)
     names = conditions(found, direction, classifier)

@@ -1,0 +1,78 @@
+"""Classifiers of rows that are mapped piece by piece, against the same on a whole matrix."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from nearid import InputError
+from nearid.arrays import open_rows
+from nearid.deconfounding import classifiers
+from nearid.deconfounding.classifiers import auroc, learn, named
+from nearid.deconfounding.conditions import Condition, View
+
+OPTIONS = {"options": {"trees": 10}, "seed": 0, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 4))
+    y = x[:, 2] + 0.5 * rng.normal(size=300) > 0.8
+    view = View(open_rows(x), Condition("pca", np.zeros(4), np.eye(4), np.arange(4), np.ones(4)))
+    return view, x.astype(np.float32), y
+
+
+def test_area_under_the_curve(rng):
+    scores, truth = rng.integers(0, 5, 60).astype(float), rng.random(60) < 0.3
+    assert auroc(truth, scores) == pytest.approx(roc_auc_score(truth, scores))
+    assert np.isnan(auroc(np.zeros(4, bool), np.arange(4.0)))
+
+
+def test_logistic_regression(data):
+    view, x, y = data
+    rows = np.arange(0, 300, 2)
+    found = learn("logistic", view, rows, y[rows], **OPTIONS)
+    model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced")).fit(x[rows], y[rows])
+    assert np.allclose(found.predict(x), model.decision_function(x), atol=1e-2)
+    sizes = np.abs(model[-1].coef_[0])
+    assert np.allclose(found.shares, sizes / sizes.sum(), atol=1e-3) and found.shares.argmax() == 2
+    part = learn("logistic", view, rows, y[rows], which=np.array([2, 3]), **OPTIONS)
+    assert part.shares.shape == (2,) and part.shares.argmax() == 0
+
+
+def test_boosting_with_the_published_hyperparameters(data, monkeypatch):
+    lightgbm = pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
+    view, x, y = data
+    rows, which = np.arange(0, 300, 2), np.array([0, 2, 3])
+    whole = learn("boost", view, rows, y[rows], which=which, **OPTIONS)
+    settings = {**classifiers.PUBLISHED, "objective": "binary", "seed": 0, "num_threads": 1, "verbosity": -1}
+    settings |= {"deterministic": True, "force_col_wise": True}
+    part = np.ascontiguousarray(x[:, which])
+    theirs = lightgbm.train(settings, lightgbm.Dataset(part[rows], y[rows]), 10)
+    assert np.allclose(whole.predict(part), theirs.predict(part, raw_score=True))
+    splits = theirs.feature_importance("split")
+    assert splits.sum() > 0 and np.allclose(whole.shares, splits / splits.sum())
+    # Rows that are mapped while they are binned give the same trees.
+    monkeypatch.setattr(classifiers, "HELD_BYTES", 0)
+    pieces = learn("boost", view, rows, y[rows], which=which, **OPTIONS)
+    assert np.allclose(pieces.predict(part), whole.predict(part))
+
+
+def test_too_few_rows_for_a_split_give_no_shares(data):
+    pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
+    view, x, y = data
+    found = learn("boost", view, np.arange(40), y[:40], **OPTIONS)
+    assert not found.shares.any() and np.ptp(found.predict(x)) == 0
+
+
+def test_names(monkeypatch):
+    assert named("logistic,boost")[0] == ("boost", "logistic")
+    with pytest.raises(InputError, match="no classifier named 'svm'"):
+        named("svm")
+    monkeypatch.setattr(classifiers, "find_spec", lambda name: None)
+    assert named(None) == (("logistic",), True)
+    with pytest.raises(InputError, match=r"nearid\[boost\]"):
+        named("boost")

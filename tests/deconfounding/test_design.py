@@ -1,0 +1,85 @@
+"""Labels and batches from arrays, tables and AnnData, paired by id; what cannot be used is told in a sentence."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nearid import InputError
+from nearid.deconfounding.design import Coded, open_design, without
+
+X = np.random.default_rng(0).normal(size=(6, 3))
+LABELS, BATCHES = list("abab") + ["a", "b"], [1, 1, 2, 2, 3, 3]
+
+
+def codes(column):
+    return [column.names[c] for c in column.codes]
+
+
+def test_arrays():
+    d = open_design(X, LABELS, BATCHES, control="a")
+    assert codes(d.labels) == LABELS and codes(d.batches) == list("112233")
+    assert d.control == 0 and d.groups is None and d.alerts == ()
+    assert Coded.of(np.array(["z", "y", "z"], dtype=object)).counts().tolist() == [1, 2]
+
+
+def test_columns_of_a_table_are_paired_by_id(tmp_path):
+    np.savez(tmp_path / "x.npz", rows=X, well=np.array(list("uvwxyz")))
+    table = pd.DataFrame({"well": list("zyxwvu"), "drug": LABELS[::-1], "plate": BATCHES[::-1]})
+    table.to_csv(tmp_path / "meta.csv", index=False)
+    d = open_design(tmp_path / "x.npz", "drug", "plate", meta=tmp_path / "meta.csv", key="rows", ids="well")
+    assert codes(d.labels) == LABELS and codes(d.batches) == list("112233")
+    table[1:].to_parquet(tmp_path / "part.parquet", index=False)
+    d = open_design(tmp_path / "x.npz", "drug", "plate", meta=tmp_path / "part.parquet", key="rows", ids="well")
+    assert codes(d.labels) == LABELS[:5] and np.array_equal(d.rows.read(0, 5), X[:5])
+    assert any("no partner" in a.message for a in d.alerts)
+
+
+def test_one_table_holds_everything(tmp_path):
+    table = pd.DataFrame(X, columns=["f1", "f2", "f3"]).assign(drug=LABELS, week=BATCHES, Metadata_dose=1.0)
+    for source in (table, tmp_path / "all.csv"):
+        if source is not table:
+            table.to_csv(source, index=False)
+        d = open_design(source, "drug", "week")
+        assert d.rows.columns == ("f1", "f2", "f3") and codes(d.batches) == list("112233")
+        assert np.allclose(d.rows.read(0, 6), X)
+
+
+def test_anndata():
+    anndata = pytest.importorskip("anndata")
+    obs = pd.DataFrame({"drug": LABELS, "plate": BATCHES}, index=[f"c{i}" for i in range(6)])
+    cells = anndata.AnnData(np.zeros((6, 2), np.float32), obs=obs, obsm={"emb": X})
+    d = open_design(cells, "drug", "plate", key="emb")
+    assert codes(d.labels) == LABELS and np.array_equal(d.rows.read(0, 6), X)
+
+
+def test_rows_without_metadata_are_left_out_and_told():
+    d = open_design(X, ["a", None, "b", "", "a", "b"], [1, 1, 1, 2.0, np.nan, 2])
+    assert codes(d.labels) == ["a", "b", "b"] and codes(d.batches) == ["1", "1", "2"]
+    assert np.array_equal(d.rows.read(0, 3), X[[0, 2, 5]])
+    assert [a.code for a in d.alerts] == ["missing_metadata", "single_label_batch"]
+    fewer = without(d, np.array([True, False, True]))
+    assert codes(fewer.labels) == ["a", "b"] and fewer.alerts[-1].code == "dropped_rows"
+    assert np.array_equal(fewer.rows.read(0, 2), X[[0, 5]])
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"labels": None}, "labels are needed"),
+        ({"labels": "drug"}, "no table beside"),
+        ({"labels": "drgu", "meta": {"drug": LABELS}}, "Did you mean 'drug'"),
+        ({"labels": LABELS[:4]}, r"shape \(4,\)"),
+        ({"labels": ["a"] * 6}, "nothing to tell apart"),
+        ({"batches": [7] * 6}, "nothing can be held out"),
+        ({"batches": list("pqpqpq")}, "Every batch has one label"),
+        ({"control": "c"}, "nothing named 'c'"),
+        ({"labels": "drug", "meta": {"drug": LABELS[:3]}}, "cannot be paired by position"),
+        (
+            {"labels": "drug", "meta": {"drug": LABELS}, "ids": (list("uvwxyz"), list("mnopqr"))},
+            "is an id of metadata",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_told(changes, told):
+    with pytest.raises(InputError, match=told):
+        open_design(X, **{"labels": LABELS, "batches": BATCHES, **changes})

@@ -1,0 +1,137 @@
+"""The whole: a screen whose biology and technology are known, reproducible, honest about what it cannot say."""
+
+import json
+
+import numpy as np
+import pytest
+
+import nearid
+from nearid import InputError
+from nearid.processes.microscopy import draw_microscopy
+
+NAMES = np.array(["DMSO", "a", "b"])
+QUICK = {"control": "DMSO", "folds": 3, "classifiers": "logistic", "top": (2,)}
+
+
+@pytest.fixture(scope="module")
+def screen():
+    rng = np.random.default_rng(0)
+    process = draw_microscopy(
+        12, rng, biological=4, technical=4, perturbations=2, batches=12, presence=0.9, targets=2, bend=0.1
+    )
+    drawn = process.sample(3000, rng, np.float64)
+    return process, drawn, process.observe(drawn.factors)
+
+
+@pytest.fixture(scope="module")
+def found(screen):
+    _, drawn, x = screen
+    return nearid.deconfound(x, NAMES[drawn.labels], drawn.batches, **QUICK, drop=0.05)
+
+
+def test_components_are_what_they_are(screen, found):
+    process, drawn, x = screen
+    # Each factor's own component, by correlation.
+    from nearid.deconfounding.conditions import View, fit_conditions
+    from nearid.deconfounding.design import open_design
+    from nearid.engines.local import LOCAL
+    from nearid.moments import Moments
+    from nearid.progress import silent
+
+    d = open_design(x, NAMES[drawn.labels], drawn.batches)
+    options = {"most": None, "components": None, "seed": 0, "engine": LOCAL, "progress": silent}
+    ica = View(d.rows, fit_conditions(d, Moments.of(x), ("ica",), **options).conditions["ica"])
+    rho = np.abs(np.corrcoef(ica.take(np.arange(len(x))).T, drawn.factors.T)[:12, 12:])
+    truth = process.kinds[rho.argmax(axis=1)]
+    kinds = np.array(found.conditions["ica"].components.kinds)
+    assert set(kinds[truth == "technical"]) == {"technical"}
+    assert "technical" not in kinds[truth != "technical"]
+    moved = np.abs(process.shifts).sum(axis=0)
+    assert np.sum(kinds == "biological") == np.count_nonzero(moved)
+
+
+def test_conditions_keep_the_order_of_the_paper(found):
+    sparsity = {name: found.mean(name, "sparsity").mean for name in found.conditions}
+    assert sparsity["ica"] > max(sparsity["base"], sparsity["pca"], sparsity["random"])
+    focus = {name: found.mean(name, "concentration@2").mean for name in found.conditions}
+    assert focus["ica"] > max(focus["base"], focus["random"])
+    assert all(found.mean(name).mean > 0.8 for name in found.conditions)
+    # Linear classifiers do not mind a rotation.
+    assert found.mean("ica").mean == pytest.approx(found.mean("random").mean, abs=0.01)
+    assert found.mean("kept", "sparsity").mean > sparsity["ica"]
+
+
+def test_batch_metrics(found):
+    pca, ica = found.conditions["pca"], found.conditions["ica"]
+    # Distances and angles do not change with a rotation.
+    assert ica.mixing.value == pytest.approx(pca.mixing.value, abs=1e-3)
+    assert ica.replicates.value == pytest.approx(pca.replicates.value, abs=1e-3)
+    assert pca.replicates.value > pca.replicates.chance and 0 < pca.mixing.value < 1
+    assert 0.05 < ica.batch_r2 < 0.4
+
+
+def test_the_result_tells_what_made_it_and_is_plain_data(found):
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert plain["provenance"]["options"]["boosting"]["num_leaves"] == 31
+    assert plain["conditions"]["ica"]["components"]["kinds"] == found.conditions["ica"].components.kinds
+    assert len(found.table()) == len(found.scores) == len(plain["scores"])
+    assert found.test("base", "ica").pairs == 2 and "held-out" in repr(found)
+    assert {"moments", "conditions", "components", "neighbours"} <= set(plain["provenance"]["seconds"])
+    with pytest.raises(InputError, match="no figure"):
+        found.mean("base", "f1")
+    with pytest.raises(InputError, match="no test"):
+        found.test("ica", "base")
+
+
+def test_the_same_seed_gives_the_same_figures(screen):
+    _, drawn, x = screen
+    options = {**QUICK, "conditions": "base", "directions": "one", "perturbations": 1}
+    once, again = (nearid.deconfound(x[:600], NAMES[drawn.labels[:600]], drawn.batches[:600], **options) for _ in "ab")
+    assert once.table() == again.table() and len(once.perturbations) == 1
+
+
+def test_boosting_and_what_it_cannot_split(screen):
+    pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
+    _, drawn, x = screen
+    rows = slice(0, 400)
+    options = {
+        **QUICK,
+        "classifiers": "boost",
+        "conditions": "base,ica",
+        "perturbations": "a",
+        "boosting": {"trees": 5},
+    }
+    made = nearid.deconfound(x[rows].astype(np.float32), NAMES[drawn.labels[rows]], drawn.batches[rows], **options)
+    assert "no_splits" in {a.code for a in made.alerts}
+    assert made.mean("base", direction="most").mean > 0.5
+    assert made.mean("base", direction="one").mean == pytest.approx(0.5)
+
+
+def test_bad_rows(screen):
+    _, drawn, x = screen
+    spoilt = x[:300].copy()
+    spoilt[7, 2] = np.nan
+    args = spoilt, NAMES[drawn.labels[:300]], drawn.batches[:300]
+    options = {**QUICK, "conditions": "base", "directions": "most"}
+    with pytest.raises(InputError, match="row 7, column 2"):
+        nearid.deconfound(*args, **options)
+    made = nearid.deconfound(*args, **options, drop_nonfinite=True)
+    assert made.n == 299 and "dropped_rows" in {a.code for a in made.alerts}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"folds": 1}, "folds must be"),
+        ({"directions": "both"}, "no direction named 'both'"),
+        ({"drop": 2}, "drop is a share"),
+        ({"drop": 0.1, "conditions": "pca"}, "'ica' was not asked for"),
+        ({"top": (9,)}, "half of the 12"),
+        ({"min_rows": 9999}, "not evaluated|No perturbation"),
+    ],
+)
+def test_bad_options_are_told(screen, changes, told):
+    _, drawn, x = screen
+    options = {**QUICK, "conditions": "base", **changes}
+    with pytest.raises(InputError, match=told):
+        nearid.deconfound(x[:300], NAMES[drawn.labels[:300]], drawn.batches[:300], **options)
