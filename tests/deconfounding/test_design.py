@@ -8,7 +8,7 @@ from nearid import InputError
 from nearid.deconfounding.design import Coded, open_design, without
 
 X = np.random.default_rng(0).normal(size=(6, 3))
-LABELS, BATCHES = list("abab") + ["a", "b"], [1, 1, 2, 2, 3, 3]
+LABELS, BATCHES = list("ababab"), [1, 1, 2, 2, 3, 3]
 
 
 def codes(column):

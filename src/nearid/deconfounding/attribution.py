@@ -1,9 +1,9 @@
 """How much of each component the batch explains, and how much the label, each beside the other.
 
-Labels are rarely the same in all batches, so that neither can be looked at alone. The model is additive: a mean for each
-batch plus one for each label. What the batch explains is the share of the variance left by the labels that the batches
-take away, and the other way round. Shares are adjusted for the means they are fitted with: noise has 0 on average.
-All of it follows from counts and sums of groups, in one pass.
+Labels are rarely the same in all batches, so that neither can be looked at alone. The model is additive: a mean for
+each batch plus one for each label. What the batch explains is the share of the variance left by the labels that the
+batches take away, and the other way round. Shares are adjusted for the means they are fitted with: noise has 0 on
+average. All of it follows from counts and sums of groups, in one pass.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Plan:
     seed: int
 
     def tasks(self, dropping: bool) -> list[tuple[Key, Problem, Split]]:
-        """Every fit of a condition; one batch alone does not show what follows the batch, so nothing is dropped there."""
+        """Every fit of a condition; one batch alone does not show what follows the batch, and nothing is dropped."""
         return [
             (Key(direction, classifier, problem.name), problem, split)
             for classifier in self.classifiers

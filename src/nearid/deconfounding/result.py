@@ -55,7 +55,7 @@ class ConditionResult:
 
 @dataclass(frozen=True)
 class Entry:
-    """One figure of the table: a score of a condition in a direction, by a classifier, for a perturbation or "(all)"."""
+    """One figure: a score of a condition in a direction, by a classifier, for a perturbation or "(all)"."""
 
     direction: str
     classifier: str

@@ -78,8 +78,7 @@ class MicroscopyProcess:
     def sample(self, size: int, rng: np.random.Generator, dtype: type = np.float32) -> Screen:
         """Rows in random order: each of a batch drawn uniformly, and there a control or one of its perturbations."""
         at_least("size", size, 2)
-        perturbations, batches = self.present.shape
-        batch = rng.integers(0, batches, size)
+        batch = rng.integers(0, self.present.shape[1], size)
         # The place of a row's perturbation among those of its batch.
         listed = np.argsort(~self.present.T, axis=1, kind="stable")
         place = np.floor(rng.random(size) * self.present.sum(axis=0)[batch]).astype(np.int64)
