@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from nearid.alerts import Alert
+from nearid.arrays import open_rows
 from nearid.deconfounding.attribution import Attribution
+from nearid.deconfounding.conditions import Condition, View
 from nearid.deconfounding.neighbours import Mixing, Replicates
 from nearid.deconfounding.paired import ALL, Mean, Paired
-from nearid.errors import InputError
+from nearid.errors import InputError, unknown
 from nearid.identifiability.result import finite
 from nearid.moments import Floats
 
@@ -24,9 +26,8 @@ class ConditionResult:
 
     Attributes
     ----------
-    name, title : str
-    width : int
-        Components.
+    condition : Condition
+        The map that gives the components.
     components : Attribution
         What batch and label explain of each component.
     mixing : Mixing
@@ -35,12 +36,20 @@ class ConditionResult:
         Found again in other batches.
     """
 
-    name: str
-    title: str
-    width: int
+    condition: Condition
     components: Attribution
     mixing: Mixing
     replicates: Replicates
+
+    @property
+    def title(self) -> str:
+        """Name for people."""
+        return self.condition.title
+
+    @property
+    def width(self) -> int:
+        """Number of components."""
+        return self.condition.width
 
     @property
     def batch_r2(self) -> float:
@@ -164,6 +173,24 @@ class Deconfounding:
             if (t.direction, t.classifier, t.score, t.perturbation, t.first, t.second) == wanted:
                 return t
         raise InputError(f"There is no test for {wanted}: see the entries of `tests`.")
+
+    def transform(self, X: Any, condition: str = "ica", *, drop_technical: bool = False) -> Floats:
+        """Components of rows, in float32, of the embedding that was evaluated or of others like it.
+
+        Parameters
+        ----------
+        X : array, tensor, DataFrame, path or Rows, of shape (n, d)
+        condition : str
+        drop_technical : bool
+            Leave out the components that are named technical.
+        """
+        if condition not in self.conditions:
+            raise InputError(unknown("condition", condition, self.conditions))
+        rows, found = open_rows(X), self.conditions[condition]
+        if rows.shape[1] != self.width:
+            raise InputError(f"{rows.name} has {rows.shape[1]} columns; {self.width} were evaluated.")
+        which = np.flatnonzero(~found.components.technical) if drop_technical else None
+        return View(rows, found.condition).take(np.arange(rows.shape[0]), which)
 
     def table(self) -> list[dict[str, Any]]:
         """All figures as records, for a data frame."""

@@ -280,7 +280,7 @@ def _conditions(
         with watch.stage("neighbours"):
             x, labels, batches = view.take(some), design.labels.codes[some], design.batches.codes[some]
             near = mixing(x, labels, batches), replicates(x, labels, batches, design.control)
-        results[name] = ConditionResult(name, condition.title, condition.width, follows, *near)
+        results[name] = ConditionResult(condition, follows, *near)
         if condition.width > 1 and name in ("pca", "ica"):
             pair = np.array([0, 1]) if name == "pca" else follows.ranked[::-1][:2]
             said = "leading" if name == "pca" else "most biological"

@@ -20,6 +20,7 @@ HOMES = {
     "disentanglement": "nearid.experiments.disentanglement:DISENTANGLEMENT",
     "faces": "nearid.experiments.faces:FACES",
     "dislib": "nearid.experiments.dislib:DISLIB",
+    "deconfounding": "nearid.experiments.deconfounding:DECONFOUNDING",
     "masks-contrastive": "nearid.experiments.masks_contrastive:MASKS_CONTRASTIVE",
 }
 

@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from nearid.deconfounding.classifiers import TITLES as CLASSIFIERS
-from nearid.deconfounding.conditions import TITLES as CONDITIONS
 from nearid.deconfounding.paired import ALL
 from nearid.deconfounding.splits import DIRECTIONS
 from nearid.report.tables import WIDE, number, span, warned
@@ -221,5 +220,5 @@ def _metrics(found: Deconfounding, width: int) -> Table:
     for head in METRICS:
         table.add_column(head, justify="right", overflow="fold")
     for c in found.conditions.values():
-        table.add_row(CONDITIONS[c.name], *metric_cells(c))
+        table.add_row(c.title, *metric_cells(c))
     return table
