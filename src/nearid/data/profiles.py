@@ -46,8 +46,9 @@ def load_profiles(name: str) -> Profiles:
         if all((place / file).is_file() for file in source.files):
             return source.read(place)
     raise InputError(
-        f"The profiles {name} are not here: {', '.join(source.files)} were looked for in {', '.join(map(str, places))}. "
-        f"Get them from {source.home}, put them into {source.folder}/ below a folder, and set {VARIABLE} to that folder."
+        f"The profiles {name} are not here: {', '.join(source.files)} were looked for in "
+        f"{', '.join(map(str, places))}. Get them from {source.home}, put them into {source.folder}/ below a folder, "
+        f"and set {VARIABLE} to that folder."
     )
 
 
