@@ -1,8 +1,9 @@
 """Biology out of batch effects (Tables 3 and 4 of Nelson et al. 2026): ICA and classifiers in batches held out.
 
 The paper has 222,000 embeddings of microscope images by OpenPhenom. Here the same protocol runs on a screen that is
-drawn, with 384 factors whose biology and technology are known, and on three real sets of Cell Painting profiles. Whoever
-has the paper's embeddings gives their path. Seeds draw the screen, the folds, the rotation, ICA's start and the trees.
+drawn, with 384 factors whose biology and technology are known, and on three real sets of Cell Painting profiles.
+Whoever has the paper's embeddings gives their path. Seeds draw the screen, the folds, the rotation, ICA's start and the
+trees.
 """
 
 from __future__ import annotations

@@ -1,0 +1,137 @@
+"""The stages of deconfounding after the maps are fitted: measure every condition, table and test what was found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearid.alerts import Alert
+from nearid.deconfounding.attribution import attribution
+from nearid.deconfounding.conditions import TITLES as CONDITIONS
+from nearid.deconfounding.conditions import Fitted, View
+from nearid.deconfounding.heldout import Key, Plan, Scores, evaluate
+from nearid.deconfounding.neighbours import mixing, replicates
+from nearid.deconfounding.paired import ALL, Mean, Paired, compared
+from nearid.deconfounding.result import ConditionResult, Entry, Plane, Views
+from nearid.deconfounding.splits import DIRECTIONS, Problem
+from nearid.progress import Progress
+
+# Rows that the plots show.
+SHOWN = 1500
+
+
+@dataclass
+class Watch:
+    """Seconds of each stage."""
+
+    seconds: dict[str, float]
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+
+
+def measured(
+    plan: Plan, fitted: Fitted, max_rows: int, watch: Watch, report: Progress
+) -> tuple[dict[str, ConditionResult], dict[str, dict[Key, list[Scores]]], Views]:
+    """Everything that is measured of each condition, one after the other."""
+    design = plan.design
+    rng = np.random.default_rng([plan.seed, 4])
+    some = np.sort(rng.permutation(design.n)[:max_rows])
+    shown = np.sort(rng.permutation(design.n)[:SHOWN])
+    results: dict[str, ConditionResult] = {}
+    scores: dict[str, dict[Key, list[Scores]]] = {}
+    planes: list[Plane] = []
+    for name, condition in fitted.conditions.items():
+        view = View(design.rows, condition)
+        with watch.stage("components"):
+            follows = attribution(view, design.labels.codes, design.batches.codes)
+        with watch.stage("neighbours"):
+            x, labels, batches = view.take(some), design.labels.codes[some], design.batches.codes[some]
+            near = mixing(x, labels, batches), replicates(x, labels, batches, design.control)
+        results[name] = ConditionResult(condition, follows, *near)
+        if condition.width > 1 and name in ("pca", "ica"):
+            pair = np.array([0, 1]) if name == "pca" else follows.ranked[::-1][:2]
+            said = "leading" if name == "pca" else "most biological"
+            points = view.take(shown, pair)
+            planes.append(Plane(f"{condition.title}: the two {said} components", (str(pair[0]), str(pair[1])), points))
+        dropping = (False, True) if name == "ica" and plan.drop is not None else (False,)
+        for without_technical in dropping:
+            row = "kept" if without_technical else name
+            tick = report(f"{CONDITIONS[row]}: classifiers", len(plan.tasks(without_technical)))
+            with watch.stage(f"classifiers, {row}"):
+                scores[row] = evaluate(plan, view, dropping=without_technical, tick=tick)
+    views = Views(
+        tuple(planes),
+        tuple(design.labels.names[c] for c in design.labels.codes[shown]),
+        tuple(design.batches.names[c] for c in design.batches.codes[shown]),
+    )
+    return results, scores, views
+
+
+def tabled(plan: Plan, scores: dict[str, dict[Key, list[Scores]]]) -> tuple[list[Entry], list[Paired]]:
+    """Means of every score, and the tests between conditions."""
+    entries: list[Entry] = []
+    tests: list[Paired] = []
+    by_name = {p.name: p for p in plan.problems}
+    for direction, classifier in dict.fromkeys((k.direction, k.classifier) for found in scores.values() for k in found):
+        values: dict[str, dict[str, dict[str, list[float]]]] = {}
+        for condition, found in scores.items():
+            for key, splits in found.items():
+                if (key.direction, key.classifier) != (direction, classifier):
+                    continue
+                for score in dict.fromkeys(s for split in splits for s in split):
+                    each = [split.get(score, float("nan")) for split in splits]
+                    values.setdefault(score, {}).setdefault(condition, {})[key.perturbation] = each
+        for score, by_condition in values.items():
+            for condition, by_perturbation in by_condition.items():
+                means = {p: Mean.of(v) for p, v in by_perturbation.items()}
+                overall = Mean.of([m.mean for m in means.values()])
+                for perturbation, mean in {ALL: overall, **means}.items():
+                    entries.append(Entry(direction, classifier, score, condition, perturbation, mean))
+            corrections = {name: _correction(p, direction) for name, p in by_name.items()}
+            tests += compared(direction, classifier, score, by_condition, corrections)
+    return entries, tests
+
+
+def _correction(problem: Problem, direction: str) -> float:
+    """Test over training rows, for folds whose training rows overlap."""
+    if direction == "one":
+        return 0.0
+    return float(np.mean([len(s.test) / len(s.train) for s in problem.splits[direction]]))
+
+
+def cautions(
+    scores: dict[str, dict[Key, list[Scores]]], missing: bool, results: dict[str, ConditionResult]
+) -> Iterator[Alert]:
+    """What a reader of the scores should know; `missing` where LightGBM was wanted and is not there."""
+    if missing:
+        yield Alert(
+            "no_lightgbm",
+            "LightGBM is not installed, so logistic regression alone was used. The paper's classifier comes with: "
+            "pip install 'nearid[boost]'",
+        )
+    for direction, title in DIRECTIONS.items():
+        fits = [s for found in scores.values() for k, v in found.items() if k.direction == direction for s in v]
+        idle = sum(np.isnan(s["sparsity"]) for s in fits)
+        if idle:
+            yield Alert(
+                "no_splits",
+                f"{idle} of {len(fits)} classifiers ({title}) used no component, and have an AUROC of 0.5: of trees, "
+                "min_data_in_leaf asks for twice as many rows. Lower it with boosting (--boosting min_data_in_leaf=5), "
+                "or look at logistic regression.",
+            )
+        undefined = sum(np.isnan(s["auroc"]) for s in fits)
+        if undefined:
+            yield Alert(
+                "undefined_auroc",
+                f"{undefined} of {len(fits)} held-out sets ({title}) lack a class, and count for nothing.",
+            )
+    if any(np.isnan(r.components.batch).all() for r in results.values()):
+        yield Alert("confounded", "Batch and label cannot be told apart: no component is named technical.")
