@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -221,8 +220,3 @@ def _text(value: Any) -> str | None:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def origin(X: Any) -> str:
-    """Where an input came from: the path of a file, the kind of anything else."""
-    return os.path.abspath(X) if isinstance(X, str | os.PathLike) else type(X).__name__

@@ -17,8 +17,8 @@ from nearid.engines.local import cores, ordered_map
 from nearid.measures.sparsity import hoyer
 from nearid.moments import Floats
 
-# Above this many entries of the embedding, classifiers come one after the other, each with all threads.
-MANY = 1 << 24
+# Classifiers run side by side as long as their training rows take no more than this together.
+SIDE_BY_SIDE_BYTES = 128 << 20
 
 
 class Key(NamedTuple):
@@ -73,17 +73,15 @@ class Plan:
 def evaluate(plan: Plan, view: View, *, dropping: bool, tick: Callable[[], object]) -> dict[Key, list[Scores]]:
     """Scores of all splits under one condition."""
     tasks = plan.tasks(dropping)
-    alone = view.rows.shape[0] * view.width > MANY
-    threads = cores() if alone else 1
+    workers = max(1, min(cores(), SIDE_BY_SIDE_BYTES // (4 * view.rows.shape[0] * view.width)))
+    threads = cores() // workers
 
     def run(task: tuple[Key, Problem, Split]) -> Scores:
         key, problem, split = task
         return _scores(plan, view, key, problem, split, dropping, threads)
 
     found: dict[Key, list[Scores]] = {}
-    for (key, _, _), scores in zip(
-        tasks, ordered_map(run, tasks, workers=1 if alone else None, tick=tick), strict=True
-    ):
+    for (key, _, _), scores in zip(tasks, ordered_map(run, tasks, workers=workers, tick=tick), strict=True):
         found.setdefault(key, []).append(scores)
     return found
 

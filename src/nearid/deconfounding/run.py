@@ -15,7 +15,7 @@ from nearid.deconfounding.classifiers import PUBLISHED, TREES
 from nearid.deconfounding.classifiers import named as named_classifiers
 from nearid.deconfounding.conditions import Fitted, fit_conditions
 from nearid.deconfounding.conditions import named as named_conditions
-from nearid.deconfounding.design import open_design, origin, without
+from nearid.deconfounding.design import open_design, without
 from nearid.deconfounding.heldout import Plan
 from nearid.deconfounding.result import Deconfounding
 from nearid.deconfounding.splits import DIRECTIONS, chosen, problems
@@ -25,6 +25,7 @@ from nearid.engines.local import blocks
 from nearid.engines.open import open_engine
 from nearid.errors import InputError, unknown
 from nearid.folds import row_moments
+from nearid.identifiability.statistical import origin_of
 from nearid.progress import reporting
 
 # Numbers of leading components for the concentration; those of the paper are not legible in its text.
@@ -186,7 +187,7 @@ def deconfound(
             "ica": None if fitted.diagnostics is None else _diagnosed(fitted),
             "input": {
                 "name": design.rows.name,
-                "source": origin(X),
+                "source": origin_of(X),
                 "shape": list(design.rows.shape),
                 "dtype": str(design.rows.dtype),
                 "fingerprint": design.rows.fingerprint(),
