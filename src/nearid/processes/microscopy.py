@@ -86,7 +86,7 @@ class MicroscopyProcess:
         moved = np.vstack([np.zeros(self.shifts.shape[1]), self.shifts])
         biological, technical = self.shifts.shape[1], self.offsets.shape[1]
         within = np.sqrt(1 - self.batch_effect)
-        factors = np.empty((size, self.width), dtype)
+        factors: Floats = np.empty((size, self.width), dtype)
         for a, b in blocks(size, self.width):
             drawn = rng.laplace(scale=np.sqrt(0.5), size=(b - a, self.width))
             drawn[:, :biological] += moved[label[a:b]]
