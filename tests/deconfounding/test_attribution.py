@@ -61,6 +61,22 @@ def test_some_rows_alone():
     assert np.array_equal(part.batch, whole.batch) and np.array_equal(part.label_p, whole.label_p)
 
 
+def test_the_batch_is_judged_on_controls():
+    rng = np.random.default_rng(5)
+    b, l = rng.integers(0, 4, 200), rng.integers(0, 2, 200)
+    # A perturbation that is another compound in each batch; controls are alike in all.
+    x = rng.normal(size=(200, 2)) + 3 * (l * rng.normal(size=4)[b])[:, None]
+    plain, found = attribution(view_of(x), l, b), attribution(view_of(x), l, b, control=0)
+    mine = l == 0
+    means = [x[mine & (b == k), 0].mean() for k in range(4)]
+    left = sum(np.sum((x[mine & (b == k), 0] - means[k]) ** 2) for k in range(4))
+    n, total = int(mine.sum()), np.sum((x[mine, 0] - x[mine, 0].mean()) ** 2)
+    assert found.batch[0] == pytest.approx(1 - (left / (n - 4)) / (total / (n - 1)), rel=1e-3)
+    assert plain.batch[0] > 0.2 > found.batch[0] and np.array_equal(plain.label, found.label)
+    # Controls of one batch say nothing of others.
+    assert attribution(view_of(x), l, np.where(mine, 0, b), control=0).batch[0] > 0.1
+
+
 def test_components_are_named():
     rng = np.random.default_rng(3)
     b, l = rng.integers(0, 5, 500), rng.integers(0, 2, 500)

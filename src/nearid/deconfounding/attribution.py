@@ -2,7 +2,9 @@
 
 Labels are rarely the same in all batches, so that neither can be looked at alone. The model is additive: a mean for
 each batch plus one for each label. What the batch explains is the share of the variance left by the labels that the
-batches take away, and the other way round. Shares are adjusted for the means they are fitted with: noise has 0 on
+batches take away, and the other way round. Where there are controls, what the batch explains is looked at among these
+alone, of which nothing but the batch differs: perturbed rows of one label may be of several doses or compounds, which
+differ from batch to batch. Shares are adjusted for the means they are fitted with: noise has 0 on
 average. All of it follows from counts and sums of groups, in one pass.
 """
 
@@ -70,7 +72,13 @@ class _Sums(NamedTuple):
     squares: Floats
 
 
-def attribution(view: View, labels: np.ndarray, batches: np.ndarray, places: np.ndarray | None = None) -> Attribution:
+def attribution(
+    view: View,
+    labels: np.ndarray,
+    batches: np.ndarray,
+    places: np.ndarray | None = None,
+    control: int | None = None,
+) -> Attribution:
     """Shares of batch and label in each component.
 
     Parameters
@@ -80,11 +88,22 @@ def attribution(view: View, labels: np.ndarray, batches: np.ndarray, places: np.
         Of the rows at `places`.
     places : ndarray of int, shape (n,), optional
         All rows by default.
+    control : int, optional
+        Label of the rows that the batch's share is judged on, where these are of two batches or more.
     """
+    places = np.arange(view.rows.shape[0]) if places is None else places
+    found = _additive(view, labels, batches, places)
+    mine = labels == control
+    if control is None or len(np.unique(batches[mine])) < 2:
+        return found
+    among = _additive(view, labels[mine], batches[mine], places[mine])
+    return Attribution(among.batch, found.label, among.batch_p, found.label_p)
+
+
+def _additive(view: View, labels: np.ndarray, batches: np.ndarray, places: np.ndarray) -> Attribution:
     from scipy.special import fdtrc
 
     b, l = (np.unique(codes, return_inverse=True)[1] for codes in (batches, labels))
-    places = np.arange(view.rows.shape[0]) if places is None else places
     s = _gather(view, places, b, l)
     n = len(places)
     sizes_b, sizes_l = s.counts.sum(axis=1), s.counts.sum(axis=0)

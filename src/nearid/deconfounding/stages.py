@@ -51,7 +51,7 @@ def measured(
     for name, condition in fitted.conditions.items():
         view = View(design.rows, condition)
         with watch.stage("components"):
-            follows = attribution(view, design.labels.codes, design.batches.codes)
+            follows = attribution(view, design.labels.codes, design.batches.codes, control=design.control)
         with watch.stage("neighbours"):
             x, labels, batches = view.take(some), design.labels.codes[some], design.batches.codes[some]
             near = mixing(x, labels, batches), replicates(x, labels, batches, design.control)
