@@ -34,7 +34,7 @@ def bbbc021(tmp_path, monkeypatch):
         "Week2_7,A1,unknown,1",
         "Week2_7,A1,unknown,1",
     )
-    write("BBBC021_v1_moa.csv", "compound,concentration,moa", "taxol,3,stabilizers")
+    write("BBBC021_v1_moa.csv", "compound,concentration,moa", "taxol,3,stabilizers", "emetine,0.3,synthesis")
 
 
 def test_wells_are_joined_with_their_mechanisms(bbbc021):
