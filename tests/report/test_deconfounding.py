@@ -82,3 +82,10 @@ def test_reports_are_pages_only(found, tmp_path):
     assert (tmp_path / "out.html").stat().st_size > 10_000
     with pytest.raises(InputError, match="something"):
         found.save_report(tmp_path / "out.npy")
+
+
+def test_every_figure_is_drawn_and_no_name_runs_as_code(found, tmp_path, chromium):
+    found.save_report(tmp_path / "out.html")
+    dom = chromium(tmp_path / "out.html", "--dump-dom").stdout
+    assert f'data-drawn="{len(deconfounding._figures(found))}"' in dom
+    assert "<title>Biology or batch?</title>" in dom
