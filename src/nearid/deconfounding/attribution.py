@@ -57,7 +57,8 @@ class Attribution:
     @property
     def kinds(self) -> list[str]:
         """Of each component: "technical", "biological" or "neither"."""
-        return np.where(self.technical, "technical", np.where(self.biological, "biological", "neither")).tolist()
+        other = np.where(self.biological, "biological", "neither")
+        return [str(kind) for kind in np.where(self.technical, "technical", other)]
 
     @property
     def ranked(self) -> np.ndarray:

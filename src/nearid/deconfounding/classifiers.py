@@ -102,7 +102,7 @@ def _boost(
 ) -> Learned:
     import lightgbm
 
-    class Blocks(lightgbm.Sequence):  # type: ignore[misc]
+    class Blocks(lightgbm.Sequence):
         """Rows that are mapped while they are binned, so that the mapped matrix never exists."""
 
         batch_size = PIECE
@@ -110,7 +110,7 @@ def _boost(
         def __getitem__(self, at: Any) -> Floats:
             if isinstance(at, slice):
                 return view.take(places[at], which)
-            return view.take(places[at : at + 1], which)[0].astype(np.float64)
+            return np.asarray(view.take(places[at : at + 1], which)[0], dtype=np.float64)
 
         def __len__(self) -> int:
             return len(places)

@@ -68,7 +68,7 @@ class Condition:
             columns = self.columns if which is None else self.columns[which]
             scales = self.scales if which is None else self.scales[which]
             found = np.subtract(x[:, columns], self.mean[columns], dtype=np.float64)
-            return np.divide(found, scales, out=found).astype(np.float32)
+            return np.asarray(np.divide(found, scales, out=found), dtype=np.float32)
         matrix = self.matrix if which is None else self.matrix[which]
         return Affine(matrix, self.mean, np.zeros(len(matrix)))(x).astype(np.float32, copy=False)
 

@@ -156,6 +156,7 @@ def without(design: Design, kept: np.ndarray) -> Design:
 def _open(X: Any, meta: Any, key: str | None, ids: Any, wanted: list[str]) -> tuple[Rows, Columns | None]:
     """The rows, and the table that columns are named in."""
     own, theirs = ids if isinstance(ids, tuple | list) and len(ids) == 2 else (ids, ids)
+    table: Columns | None
     if is_annotated(X):
         rows, table = open_annotated(X, key)
     else:

@@ -120,7 +120,7 @@ def _scores(plan: Plan, view: View, key: Key, problem: Problem, split: Split, dr
 
 def _predictions(view: View, places: np.ndarray, models: Sequence[tuple[Learned, np.ndarray | None]]) -> list[Floats]:
     """Scores of rows by every model; rows are mapped once."""
-    made = [np.empty(len(places)) for _ in models]
+    made: list[Floats] = [np.empty(len(places)) for _ in models]
     for a in range(0, len(places), PIECE):
         x = view.take(places[a : a + PIECE])
         for out, (model, which) in zip(made, models, strict=True):

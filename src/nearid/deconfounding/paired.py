@@ -11,7 +11,7 @@ p-values are corrected by Holm's method, those of single perturbations and those
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -109,7 +109,7 @@ def compared(
     direction: str,
     classifier: str,
     score: str,
-    values: dict[str, dict[str, Sequence[float]]],
+    values: Mapping[str, Mapping[str, Sequence[float]]],
     corrections: dict[str, float],
 ) -> list[Paired]:
     """All pairs of conditions, for each perturbation and for all together.
