@@ -20,6 +20,9 @@ def test_arrays():
     assert codes(d.labels) == LABELS and codes(d.batches) == list("112233")
     assert d.control == 0 and d.groups is None and d.alerts == ()
     assert Coded.of(np.array(["z", "y", "z"], dtype=object)).counts().tolist() == [1, 2]
+    mixed = Coded.of(np.array([2.0, None, np.nan, "", 10.0, 2], dtype=object))
+    assert mixed.names == ("10", "2") and mixed.codes.tolist() == [1, -1, -1, -1, 0, 1]
+    assert Coded.of(np.array([3.0, np.nan, 3.0])).codes.tolist() == [0, -1, 0]
 
 
 def test_columns_of_a_table_are_paired_by_id(tmp_path):

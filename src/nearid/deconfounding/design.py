@@ -24,16 +24,29 @@ ABOUT = ("Metadata_", "Image_Metadata_")
 
 @dataclass(frozen=True)
 class Coded:
-    """A column of classes: the code of each row, and the names of the codes."""
+    """A column of classes: the code of each row (-1 where it has none), and the names of the codes in their order."""
 
     codes: np.ndarray
     names: tuple[str, ...]
 
     @classmethod
     def of(cls, values: np.ndarray) -> Coded:
-        """Codes of text, in the order of the names."""
-        names, codes = np.unique(values.astype(np.str_), return_inverse=True)
-        return cls(codes.astype(np.intp), tuple(map(str, names)))
+        """Codes of numbers or text; text is made of each value once, not of each row."""
+        if values.dtype.kind == "O":
+            seen: dict[Any, int] = {}
+            first = np.fromiter((seen.setdefault(v, len(seen)) for v in values), np.intp, len(values))
+            texts = [_text(value) for value in seen]
+        else:
+            different, first = np.unique(values, return_inverse=True)
+            texts = [_text(value) for value in different.tolist()]
+        names = sorted({text for text in texts if text is not None})
+        places = {name: at for at, name in enumerate(names)}
+        return cls(np.array([-1 if t is None else places[t] for t in texts], np.intp)[first], tuple(names))
+
+    def take(self, kept: np.ndarray) -> Coded:
+        """The classes of some rows, all of which have one; names that are left without rows are forgotten."""
+        found, codes = np.unique(self.codes[kept], return_inverse=True)
+        return Coded(codes, tuple(self.names[code] for code in found))
 
     def counts(self) -> np.ndarray:
         """Rows of each code."""
@@ -86,8 +99,8 @@ def open_design(
             raise InputError(f"{what} are needed: one value for each row, or the name of a column of the metadata.")
     rows, table = _open(X, meta, key, ids, [v for v in named.values() if isinstance(v, str)])
     places, at, notes = _paired(rows, table if meta is not None else None)
-    texts = {what: _column(what, given, rows, table, places, at) for what, given in named.items() if given is not None}
-    known = np.all([[v is not None for v in values] for values in texts.values()], axis=0)
+    found = {what: _column(what, given, rows, table, places, at) for what, given in named.items() if given is not None}
+    known = np.all([column.codes >= 0 for column in found.values()], axis=0)
     alerts = [Alert("input", note) for note in (*rows.notes, *notes)]
     if not known.all():
         alerts.append(
@@ -101,8 +114,7 @@ def open_design(
         if known.sum() < 2:
             raise InputError(f"{int(known.sum())} rows of {rows.name} have a label and a batch, but 2 are needed.")
         rows = SelectedRows(rows, kept[known])
-    coded = {what: Coded.of(values[known]) for what, values in texts.items()}
-    return _checked(rows, coded, control, alerts)
+    return _checked(rows, {what: column.take(known) for what, column in found.items()}, control, alerts)
 
 
 def _checked(rows: Rows, coded: dict[str, Coded], control: str | None, alerts: list[Alert]) -> Design:
@@ -190,8 +202,8 @@ def _paired(rows: Rows, table: Columns | None) -> tuple[np.ndarray | None, np.nd
 
 def _column(
     what: str, given: Any, rows: Rows, table: Columns | None, places: np.ndarray | None, at: np.ndarray | None
-) -> np.ndarray:
-    """Text of a column for the rows in use, None where there is no value."""
+) -> Coded:
+    """A column for the rows in use."""
     if isinstance(given, str):
         if table is None:
             raise InputError(
@@ -208,10 +220,7 @@ def _column(
                 f"{what} have shape {values.shape}, but one value for each of the {rows.shape[0]} rows of {rows.name} "
                 "is expected."
             )
-    values = values if index is None else values[index]
-    texts = np.empty(len(values), dtype=object)
-    texts[:] = [_text(value) for value in values.tolist()]
-    return texts
+    return Coded.of(values if index is None else values[index])
 
 
 def _text(value: Any) -> str | None:
