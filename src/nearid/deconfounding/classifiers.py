@@ -142,9 +142,6 @@ def _boost(
 
 def _logistic(view: View, places: np.ndarray, positive: np.ndarray, which: np.ndarray | None) -> Learned:
     """L2-penalised (C = 1), classes balanced, columns brought to unit variance on the training rows."""
-    import warnings
-
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     x = view.take(places, which)
@@ -153,11 +150,7 @@ def _logistic(view: View, places: np.ndarray, positive: np.ndarray, which: np.nd
     spread = np.sqrt(np.einsum("ij,ij->j", x, x, dtype=np.float64) / len(x))
     scale = np.where(spread > 0, spread, 1.0).astype(np.float32)
     x /= scale
-    model = LogisticRegression(class_weight="balanced", max_iter=ITERATIONS)
-    with warnings.catch_warnings():
-        # Where classes are separable, the last digits of the coefficients do not matter.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(x, positive)
+    model = LogisticRegression(class_weight="balanced", max_iter=ITERATIONS).fit(x, positive)
     weights = model.coef_[0] / scale
     offset = float(model.intercept_[0] - centre @ weights)
     sizes = np.abs(model.coef_[0].astype(np.float64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -81,8 +82,12 @@ def evaluate(plan: Plan, view: View, *, dropping: bool, tick: Callable[[], objec
         return _scores(plan, view, key, problem, split, dropping, threads)
 
     found: dict[Key, list[Scores]] = {}
-    for (key, _, _), scores in zip(tasks, ordered_map(run, tasks, workers=workers, tick=tick), strict=True):
-        found.setdefault(key, []).append(scores)
+    # Filters of warnings belong to the process, not to a thread: they are set around all fits.
+    with warnings.catch_warnings():
+        # Where classes are separable, the last digits of the coefficients do not matter.
+        warnings.filterwarnings("ignore", message="lbfgs failed to converge")
+        for (key, _, _), scores in zip(tasks, ordered_map(run, tasks, workers=workers, tick=tick), strict=True):
+            found.setdefault(key, []).append(scores)
     return found
 
 
