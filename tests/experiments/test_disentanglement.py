@@ -61,10 +61,10 @@ def test_the_published_protocol():
 
 def test_the_best_setting_is_selected_among_those_that_reconstruct():
     found = result()
-    assert selected(found, "sprites", "ae").key == "sprites-ae-decay-0.01"
+    assert selected(found, "sprites", "ae").key == "sprites-ae-decay-0.1"
     # The better one does not reconstruct.
     blurred = result(explained=lambda row, first: 0.5 if first else 0.95)
-    assert selected(blurred, "sprites", "ae").key == "sprites-ae-decay-0.1"
+    assert selected(blurred, "sprites", "ae").key == "sprites-ae-decay-1"
     # None does: the one that reconstructs best.
     worse = result(explained=lambda row, first: 0.5 if first else 0.4)
     assert selected(worse, "solids", "qlae").key == "solids-qlae-decay-0.1"
@@ -86,7 +86,7 @@ def test_claims_decide():
     # Models with discrete latents are not among those compared with.
     assert statuses(result({**LIKE_THE_PAPER, "qlae": (0.99, 0.5)})) == ["reproduced", "reproduced"]
     assert statuses(result(rows=("solids-ae-decay-0.1",))) == ["not testable here"] * 2
-    assert "Selected: sprites: AE, decay 0.01" in result().outcomes[0][1].sentence
+    assert "Selected: sprites: AE, decay 0.1" in result().outcomes[0][1].sentence
 
 
 def test_the_smoke_preset_runs_with_figures(tmp_path, inline):

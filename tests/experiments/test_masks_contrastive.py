@@ -57,7 +57,7 @@ def test_drawn_films_show_their_factors():
     images, factors = source.frames(40, np.random.default_rng(1))
     area = images.mean(axis=(1, 2, 3))
     np.testing.assert_allclose(area, factors[:, 2], rtol=0.1)
-    centre = (images[:, 0].sum(axis=2) @ (np.arange(64) + 0.5)) / images.sum(axis=(1, 2, 3)) / 64
+    centre = (images[:, 0].sum(axis=2) @ (np.arange(32) + 0.5)) / images.sum(axis=(1, 2, 3)) / 32
     np.testing.assert_allclose(centre, factors[:, 0], atol=0.01)
     a, b = source.pairs(40, np.random.default_rng(1))
     other = np.roll(b, 1, axis=0)

@@ -57,7 +57,7 @@ class Parameters:
     latents: int = parameter(2, "latents for each factor")
     side: int = parameter(32, "height and width of the images")
     networks: str = parameter("light", "light (for a CPU) or protocol (twelve convolutions)")
-    steps: int = parameter(5000, "steps of AdamW")
+    steps: int = parameter(3000, "steps of AdamW")
     batch: int = parameter(64, "images in each step")
     rate: float = parameter(1e-3, "learning rate")
     schedule: str = parameter("cosine", "of the learning rate: cosine or constant")

@@ -5,8 +5,8 @@ outputs in a box, should recover the factors one by one: the centre of mass (y, 
 
 By default the masks are drawn: outlines whose latents take Laplace steps, so that one step is the theorem's own pair.
 `--set data=kitti-masks` takes the real film frames, where they are here; factors are then as measured by their source.
-The cpu preset shows one outline and asks for as many outputs as there are factors; a row with many outlines and ten
-outputs is nearer to the real films, where the outline is shared by the frames of a pair, too.
+The cpu preset has frames of 32 x 32, shows one outline and asks for as many outputs as there are factors; a row with
+many outlines and ten outputs is nearer to the real films, where the outline is shared by the frames of a pair, too.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class Parameters:
     walkers: int = parameter(1, "outlines of drawn masks")
     step: float = parameter(0.05, "scale of a Laplace step of drawn masks, in units of the box of latents")
     gap: int = parameter(1, "frames of a pair are 1 to so many steps apart")
-    side: int = parameter(64, "height and width of the masks")
+    side: int = parameter(32, "height and width of the masks")
     latents: int = parameter(3, "coordinates of a representation")
     output: str = parameter("box", "where representations live: box or unbounded")
     exponent: float = parameter(1.0, "p of the distance L_p^p in the loss")
     unit: float = parameter(0.2, "length that distances are measured in: the temperature is unit^p")
-    steps: int = parameter(3000, "steps of Adam")
+    steps: int = parameter(2000, "steps of Adam")
     batch: int = parameter(64, "pairs in each step")
     rate: float = parameter(1e-3, "learning rate")
     schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
@@ -255,12 +255,13 @@ MASKS_CONTRASTIVE = Experiment(
     defaults=Parameters(),
     presets={
         "smoke": Preset("seconds", 2, {"steps": 6, "batch": 8, "held_out": 200, "looks": 2}),
-        "cpu": Preset("about 30 minutes on 2 idle cores (estimated)", 3),
+        "cpu": Preset("about 10 minutes on 2 idle cores (estimated from single cells)", 3),
         "paper": Preset(
             "days on a GPU (estimated)",
             3,
             {
                 "data": "kitti-masks",
+                "side": 64,
                 "gap": 5,
                 "latents": 10,
                 "unit": 1.0,
