@@ -7,6 +7,11 @@ different starts are compared up to a rigid motion (Theorem 1 allows no scale) o
 The widths, the number of latents, the values of alpha, the learning rate, the size of a batch and the leak that is the
 reference of the filter are not legible in the text of the paper that was at hand; those here are choices. Its gradients
 are clipped to norm 1, which a mean squared error per pixel does not reach: nothing is clipped here.
+
+Six latents, as a linear autoencoder finds the leading eigenvectors of the images' second moments, and tells the last of
+them from the next only after long training where their eigenvalues are close. With eight latents these are 1.2% apart:
+pairs of runs then end in different subspaces, with rigid errors up to .08 at leak 1. With six they are 16% apart, and 11%
+or more for each of the digits 0 to 4.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ class Parameters:
     leaks: tuple[float, ...] = parameter((0.0, 0.2, 0.4, 0.6, 0.8, 1.0), "leaks alpha that are tried")
     leak: float = parameter(1.0, "leak alpha of a cell; rows set it")
     one_digit: bool = parameter(False, "whether a cell sees one digit alone, the last of its seed; rows set it")
-    latents: int = parameter(8, "coordinates of a representation")
+    latents: int = parameter(6, "coordinates of a representation")
     widths: tuple[int, ...] = parameter((128, 32), "hidden widths of the encoder, which the decoder mirrors")
     steps: int = parameter(1500, "steps of Adam, at most")
     batch: int = parameter(128, "images in each step")
