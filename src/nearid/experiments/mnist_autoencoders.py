@@ -10,8 +10,8 @@ are clipped to norm 1, which a mean squared error per pixel does not reach: noth
 
 Six latents, as a linear autoencoder finds the leading eigenvectors of the images' second moments, and tells the last of
 them from the next only after long training where their eigenvalues are close. With eight latents these are 1.2% apart:
-pairs of runs then end in different subspaces, with rigid errors up to .08 at leak 1. With six they are 16% apart, and 11%
-or more for each of the digits 0 to 4.
+pairs of runs then end in different subspaces, with rigid errors up to .08 at leak 1. With six they are 16% apart, and
+11% or more for each of the digits 0 to 4.
 """
 
 from __future__ import annotations
