@@ -1,8 +1,10 @@
 """A cell of `disentanglement`: an autoencoder is trained on images, and its latents are judged with ICA and without.
 
-The protocol is that of Hsu et al. (2023): twice as many latents as factors, AdamW, InfoMEC on fresh images. ICA does
-not whiten, as in Nelson et al. (2026): idle latents would be blown up. In all presets the last step is judged, not the
-best one on the way, and gradients are not clipped, both unlike the protocol.
+The protocol is that of Hsu et al. (2023): twice as many latents as factors, AdamW, InfoMEC on images drawn anew, of
+which training may have seen some, as there are finitely many. ICA does not whiten, as in Nelson et al. (2026): idle
+latents would be blown up. It is nearid's own, whose contrast allows for latents of unequal variance, where the paper
+takes FastICA; it is fitted, without factors, on the images that are judged. In all presets the last step is judged, not
+the best one on the way, and gradients are not clipped, both unlike the protocol.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ class Parameters:
     batch: int = parameter(64, "images in each step")
     rate: float = parameter(1e-3, "learning rate")
     schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
-    judged: int = parameter(5000, "fresh images for the scores")
+    judged: int = parameter(5000, "images drawn anew for the scores")
     dci_rows: int = parameter(2000, "of which for DCI; 0 leaves it out")
     admitted: float = parameter(0.9, "share of the pixels' variance that a setting must explain to be selected")
     whiten: bool = parameter(False, "whether ICA whitens; the protocol does not")

@@ -83,9 +83,17 @@ class ImageSource(ABC):
     def take(self, index: np.ndarray) -> Sample:
         """Images at places 0 to size - 1."""
 
+    @abstractmethod
+    def levels(self, factor: str) -> int:
+        """Number of levels of a factor."""
+
     def sample(self, size: int, rng: np.random.Generator) -> Sample:
         """Images drawn uniformly, with replacement."""
         return self.take(rng.integers(0, self.size, size))
+
+    def sample_apart(self, size: int, rng: np.random.Generator) -> Sample:
+        """Different images drawn uniformly; all of them, in random order, where there are no more than `size`."""
+        return self.take(rng.choice(self.size, min(size, self.size), replace=False))
 
 
 class RenderedImages(ImageSource):
@@ -100,6 +108,9 @@ class RenderedImages(ImageSource):
     @property
     def size(self) -> int:
         return self.process.grid_size
+
+    def levels(self, factor: str) -> int:
+        return self.process.factors[self.names.index(factor)].count
 
     def take(self, index: np.ndarray) -> Sample:
         values, codes = self.process.grid(index)
@@ -124,6 +135,9 @@ class StoredImages(ImageSource):
     @property
     def size(self) -> int:
         return len(self.held)
+
+    def levels(self, factor: str) -> int:
+        return int(self.codes[:, self.names.index(factor)].max()) + 1
 
     def take(self, index: np.ndarray) -> Sample:
         images = as_planes(self.held.images.take(index))
@@ -263,7 +277,7 @@ class Judge:
         return scores, found.matrix
 
     def recovery(self, z: Floats) -> dict[str, float]:
-        """MCC and DCI, held out."""
+        """MCC and DCI; what they fit (matching, trees) is judged on other rows."""
         from nearid.measures.dci import dci
         from nearid.measures.mcc import mcc
 

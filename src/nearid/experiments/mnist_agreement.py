@@ -39,15 +39,21 @@ def filtered(found: Result, group: str) -> tuple[list[Finished], list[Finished]]
     """Cells that are kept, and those that are dropped because a run of theirs was trained badly.
 
     The paper's rule: the reconstruction error of either run exceeds the 95th percentile of the runs at the reference
-    leak. Where that leak was not run, all are kept.
+    leak, among runs of the same digit where there is but one, as digits are not equally hard. The percentile is one of
+    the errors, not a value between two: with few runs it is the largest. Where that leak was not run, all are kept.
     """
     cells = of_group(found, group)
-    at_reference = [e for f in cells if f.cell.parameters.leak == found.parameters.reference for e in _errors(f)]
-    if not at_reference:
-        return cells, []
-    bound = float(np.quantile(at_reference, SHARE))
-    kept = [f for f in cells if max(_errors(f)) <= bound]
-    return kept, [f for f in cells if max(_errors(f)) > bound]
+    bounds: dict[int | None, float] = {}
+    for digit in {_digit(f) for f in cells}:
+        same = [f for f in cells if _digit(f) == digit and f.cell.parameters.leak == found.parameters.reference]
+        if same:
+            bounds[digit] = float(np.quantile([e for f in same for e in _errors(f)], SHARE, method="higher"))
+    bad = [max(_errors(f)) > bounds.get(_digit(f), np.inf) for f in cells]
+    return [f for f, b in zip(cells, bad, strict=True) if not b], [f for f, b in zip(cells, bad, strict=True) if b]
+
+
+def _digit(f: Finished) -> int | None:
+    return f.cell.seed % 10 if f.cell.parameters.one_digit else None
 
 
 def _errors(f: Finished) -> list[float]:

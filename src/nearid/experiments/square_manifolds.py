@@ -202,7 +202,10 @@ SQUARE_MANIFOLDS = Experiment(
             _conformal,
         ),
         Claim(f"The metric is 4 r, and 8 r for growing (to {NEAR:g}%), the nearer the finer the images.", _metric),
-        Claim(f"L is the fourth root of the largest over the smallest half-side (to {NEAR_CONSTANT:g}%).", _constant),
+        Claim(
+            f"L is the fourth root of the largest over the smallest half-side of the points (to {NEAR_CONSTANT:g}%).",
+            _constant,
+        ),
     ),
     figures=figures,
     requires={},
