@@ -60,7 +60,7 @@ class Parameters:
     output: str = parameter("box", "where representations live: box or unbounded")
     exponent: float = parameter(1.0, "p of the distance L_p^p in the loss")
     unit: float = parameter(0.2, "length that distances are measured in: the temperature is unit^p")
-    steps: int = parameter(2000, "steps of Adam")
+    steps: int = parameter(1000, "steps of Adam")
     batch: int = parameter(64, "pairs in each step")
     rate: float = parameter(1e-3, "learning rate")
     schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
@@ -255,7 +255,7 @@ MASKS_CONTRASTIVE = Experiment(
     defaults=Parameters(),
     presets={
         "smoke": Preset("seconds", 2, {"steps": 6, "batch": 8, "held_out": 200, "looks": 2}),
-        "cpu": Preset("about 10 minutes on 2 idle cores (estimated from single cells)", 3),
+        "cpu": Preset("about 6 minutes on 2 idle cores (estimated from single cells)", 3),
         "paper": Preset(
             "days on a GPU (estimated)",
             3,
