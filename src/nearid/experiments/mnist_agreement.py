@@ -78,11 +78,12 @@ def _falls(found: Result) -> Outcome:
     kept, _ = filtered(found, ALL)
     ends = _ends(found, ALL)
     small, large = (found.scores(row, "rigid") for row in ends)
-    beyond = Estimate.over([large[seed] - LEFT * small[seed] for seed in small if seed in large])
-    label = f"The rigid error of the largest leak minus {LEFT:g} times that of the smallest"
+    # A ratio: the difference would vary the more between seeds, the larger the effect is.
+    left = Estimate.over([large[seed] / small[seed] for seed in small if seed in large])
+    label = "The rigid error of the largest leak over that of the smallest"
     return all_of(
         ordered(found, ALL, kept, "leak", "rigid", "leak and rigid error", rising=False),
-        decide(found, ends, beyond, 0, label, above=False),
+        decide(found, ends, left, LEFT, label, above=False),
     )
 
 
