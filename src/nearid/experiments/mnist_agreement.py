@@ -79,7 +79,7 @@ def _falls(found: Result) -> Outcome:
     ends = _ends(found, ALL)
     small, large = (found.scores(row, "rigid") for row in ends)
     # A ratio: the difference would vary the more between seeds, the larger the effect is.
-    left = Estimate.over([large[seed] / small[seed] for seed in small if seed in large])
+    left = Estimate.over([large[seed] / small[seed] for seed in small if seed in large and small[seed] > 0])
     label = "The rigid error of the largest leak over that of the smallest"
     return all_of(
         ordered(found, ALL, kept, "leak", "rigid", "leak and rigid error", rising=False),
