@@ -174,7 +174,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     looks = [r for r in done.records if "r2" in r]
     steps = [float(r["step"]) for r in looks]
     curves: dict[str, Curve] = {key: {"x": steps, "y": [r[key] for r in looks]} for key in ("r2", "mcc", "loss")}
-    return {"scores": scores(found, z) | reference | observed, "curves": curves, "views": views(x, found, z)}
+    return {"scores": scores(found, z) | reference | observed, "curves": curves, "views": views(found, z, x)}
 
 
 def described(p: Parameters, rows: Sequence[Row], *, apart: Sequence[str] = ()) -> list[Row]:

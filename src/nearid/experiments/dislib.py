@@ -27,7 +27,7 @@ from nearid.errors import InputError
 from nearid.experiments.base import Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
 from nearid.experiments.claims import Claim, Outcome, all_of, at_least, exceeds
 from nearid.experiments.figures import HeatMaps, Slot
-from nearid.experiments.images import RENDERED, ImageSource, Sample, check_source, encoded, image_source
+from nearid.experiments.images import RENDERED, ImageSource, Sample, check_source, encoded, image_source, stored
 from nearid.experiments.papers import REIZINGER
 from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats, PairMoments
@@ -356,4 +356,5 @@ DISLIB = Experiment(
         Axes("loss", "Loss during training", "steps", "cross-entropy"),
     ),
     figures=figures,
+    datasets=lambda p: stored(p.sources),
 )

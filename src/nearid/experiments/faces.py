@@ -237,4 +237,5 @@ FACES = Experiment(
         Axes("loss", "Loss during training", "steps", "loss of the objective"),
     ),
     figures=figures,
+    datasets=lambda p: ("faces",),
 )

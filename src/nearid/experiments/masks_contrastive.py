@@ -286,4 +286,5 @@ MASKS_CONTRASTIVE = Experiment(
     ),
     curves=CURVES,
     figures=figures,
+    datasets=lambda p: () if p.data == "masks" else (p.data,),
 )

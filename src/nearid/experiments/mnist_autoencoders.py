@@ -225,4 +225,5 @@ MNIST_AUTOENCODERS = Experiment(
     claims=CLAIMS,
     curves=(Axes("loss", "Loss during training", "steps", "mean squared error of a pixel"),),
     figures=figures,
+    datasets=lambda p: ("mnist",),
 )
