@@ -52,6 +52,8 @@ SPACE = Box(len(NAMES), -1.0, 1.0)
 NOISES: dict[str, type[Noise]] = {"normal": Normal, "laplace": Laplace}
 # Channels of the small encoder's convolutions and its features; features of ResNet-18; units of the layer after either.
 WIDTHS, SMALL, RESNET, HIDDEN = (32, 32, 64, 64), 256, 512, 10 * len(NAMES)
+# Exponent of the distance in the rows.
+SQUARED = 2.0
 # What counts as a high MCC and R2 (%), and what of the MCC (points) is lost without the box.
 HIGH, LOST = 90.0, 10.0
 
@@ -64,7 +66,7 @@ class Parameters:
     scale: float = parameter(0.1, "its scale; latents are from -1 to 1")
     objective: str = parameter("contrastive", "contrastive, or supervised: regression onto the latents")
     output: str = parameter("box", "where representations live: box or unbounded")
-    exponent: float = parameter(2.0, "p of the distance L_p^p in the loss")
+    exponent: float = parameter(SQUARED, "p of the distance L_p^p in the loss")
     unit: float = parameter(0.2, "length that distances are measured in: the temperature is unit^p")
     network: str = parameter("small", "encoder: small (four convolutions) or resnet18")
     side: int = parameter(64, "height and width that images are scaled to")
@@ -199,9 +201,9 @@ def rows(p: Parameters) -> list[Row]:
 
 def _pairs(p: Parameters, key: str, title: str, conditional: str, published: Mapping[str, Published]) -> Row:
     """A row of the squared distance, with the assumptions that it violates; published values at the paper's scale."""
-    changes = {"conditional": conditional, "exponent": 2.0, "output": title.rpartition(", ")[2]}
+    changes = {"conditional": conditional, "exponent": SQUARED, "output": title.rpartition(", ")[2]}
     process = PairProcess(SPACE, "uniform", NOISES[conditional](p.scale))
-    names = [a.name for a in violated(process.assumptions(changes["exponent"]))]
+    names = [a.name for a in violated(process.assumptions(SQUARED))]
     return Row(key, title, changes, published if p.scale == Parameters.scale else {}, names)
 
 

@@ -11,7 +11,8 @@ from nearid.experiments.base import Curve
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.models.trainer import Batches, Record, Score
+    from nearid.models.checkpoint import Record
+    from nearid.models.trainer import Batches, Score
 
 
 class Trainable(Protocol):
