@@ -15,6 +15,8 @@ from nearid.experiments.images import (
     encoded,
     explained,
     image_source,
+    source_names,
+    stored_names,
     traversals,
 )
 from nearid.processes.images.sprites import SpriteProcess
@@ -70,6 +72,13 @@ def test_what_is_no_source_gets_a_sentence():
         image_source("shapes3d", 32)
     with pytest.raises(InputError, match="have no levels"):
         StoredImages(stored(np.zeros((6, 2))))
+
+
+def test_names_are_split_by_comma_and_data_sets_told_from_rendered():
+    assert source_names(" sprites,mnist ,solids") == ("sprites", "mnist", "solids")
+    assert stored_names(("sprites", "mnist", "solids")) == ("mnist",)
+    with pytest.raises(InputError, match="no source of images named 'sprite'"):
+        source_names("solids,sprite")
 
 
 def test_encoding_goes_block_by_block():

@@ -154,7 +154,15 @@ def check_source(name: str) -> None:
         raise InputError(unknown("source of images", name, (*RENDERED, *HOMES)))
 
 
-def stored(sources: Iterable[str]) -> tuple[str, ...]:
+def source_names(data: str) -> tuple[str, ...]:
+    """Names of images, by comma, each of which is known."""
+    names = tuple(name.strip() for name in data.split(","))
+    for name in names:
+        check_source(name)
+    return names
+
+
+def stored_names(sources: Iterable[str]) -> tuple[str, ...]:
     """Those sources of images that are data sets."""
     return tuple(name for name in sources if name not in RENDERED)
 
