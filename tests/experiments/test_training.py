@@ -40,9 +40,9 @@ def test_a_model_is_trained_in_place_with_looks_at_even_steps(tmp_path):
     def run(name, **options):
         model = Model()
         found = trained(model, lambda rng: (rng.normal(size=8),), Parameters(), 3, tmp_path / name, **options)
-        return float(model.weight), found
+        return model.weight.item(), found
 
-    weight, found = run("a", looks=5, score=lambda m: {"weight": float(m.weight)})
+    weight, found = run("a", looks=5, score=lambda m: {"weight": m.weight.item()})
     assert found["loss"]["x"] == found["weight"]["x"] == [5.0, 10.0, 15.0, 20.0, 25.0]
     assert found["weight"]["y"][-1] == weight and np.all(np.diff(found["loss"]["y"]) < 0)
     assert run("b", looks=5)[0] == weight
