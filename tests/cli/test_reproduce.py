@@ -14,6 +14,7 @@ import pytest
 COMMAND = """
 from nearid.experiments.registry import HOMES
 HOMES.clear()
+HOMES["wanting"] = "toy_experiments:WANTING"
 HOMES["toy"] = "toy_experiments:TOY"
 from nearid.cli.app import main
 main()
@@ -83,6 +84,20 @@ def test_a_table_the_files_and_json(reproduce, tmp_path):
     code, out, err = reproduce("all", "--preset", "smoke", "--set", "steps=3", "-o", "res", "--json")
     assert code == 0 and "4 of 4 cells were finished before." in err
     assert [r["table"] for r in json.loads(out)] == [saved["table"]]
+
+
+def test_what_lacks_its_data_set_is_refused_alone_and_left_out_of_all(reproduce, tmp_path, monkeypatch):
+    monkeypatch.setenv("NEARID_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    lacking = "The experiment wanting needs 3DIdent, which is not here: get it from https://zenodo.org/"
+    code, out, err = reproduce("wanting", "--preset", "smoke")
+    assert code == 2 and out == "" and err.startswith(f"nearid: {lacking}")
+    assert err.endswith("with: nearid data fetch 3dident\n") and err.count("\n") == 1
+    code, out, err = reproduce("all", "--preset", "smoke", "--json")
+    assert code == 0 and [r["experiment"] for r in json.loads(out)] == ["toy"]
+    # Told before the first begins.
+    assert err.startswith(f"nearid: wanting is left out. {lacking}") and "4 of 4 cells" in err
+    assert os.listdir(tmp_path / "nearid-results") == ["toy"]
 
 
 def test_failed_cells_have_an_exit_code(reproduce, tmp_path):

@@ -4,9 +4,10 @@ import hashlib
 
 import numpy as np
 import pytest
+import requests
 
 from nearid.data.base import RemoteFile
-from nearid.data.download import ATTEMPTS, BLOCK, download, part_of
+from nearid.data.download import ATTEMPTS, BLOCK, Unreachable, download, part_of
 from nearid.errors import InputError
 
 
@@ -97,7 +98,9 @@ def test_a_part_of_another_address_is_not_used(server, body, tmp_path):
 
 
 def test_a_wrong_checksum_is_refused_and_nothing_is_left(server, body, tmp_path):
-    with pytest.raises(InputError, match=r"has the sha256 [0-9a-f]{64}, but [0-9a-f]{64} is published \(the test\)"):
+    with pytest.raises(
+        InputError, match=r"x\.bin has the sha256 [0-9a-f]{64}, but [0-9a-f]{64} is published for x\.bin \(the test\)"
+    ):
         download(described(server, b"another"), tmp_path / "x.bin")
     assert leftovers(tmp_path) == []
 
@@ -152,10 +155,48 @@ def test_a_declared_size_that_is_too_small_gives_no_file(server, body, tmp_path)
 
 def test_nobody_there_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("nearid.data.download.PAUSE", 0.0)
-    with pytest.raises(InputError, match="broke off"):
-        download(RemoteFile("x", "http://127.0.0.1:9/x"), tmp_path / "x")
-    with pytest.raises(InputError, match="could not be asked for"):
+    said = []
+    with pytest.raises(Unreachable) as refused:
+        download(RemoteFile("x", "http://127.0.0.1:9/x"), tmp_path / "x", say=said.append)
+    assert str(refused.value) == (
+        "x could not be downloaded from http://127.0.0.1:9/x: there is no connection to 127.0.0.1."
+    )
+    assert said == ["x: there is no connection to 127.0.0.1; trying again"] * (ATTEMPTS - 1)
+    with pytest.raises(InputError, match=r"nonsense://x could not be asked for \(InvalidSchema\)"):
         download(RemoteFile("x", "nonsense://x"), tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (requests.exceptions.ProxyError, "the proxy gives no connection to example.org"),
+        (requests.exceptions.SSLError, "its certificate is not accepted"),
+        (requests.exceptions.ConnectTimeout, "example.org does not answer"),
+        (requests.exceptions.ReadTimeout, "example.org does not answer"),
+        (requests.exceptions.ConnectionError, "there is no connection to example.org"),
+    ],
+)
+def test_silence_is_told_in_words(tmp_path, monkeypatch, error, words):
+    def get(*_, **__):
+        raise error("HTTPSConnectionPool(host='example.org', port=443): Max retries exceeded")
+
+    monkeypatch.setattr("nearid.data.download.PAUSE", 0.0)
+    monkeypatch.setattr("requests.get", get)
+    said = []
+    with pytest.raises(Unreachable, match=words) as refused:
+        download(RemoteFile("x", "https://example.org/x"), tmp_path / "x", say=said.append)
+    assert len(said) == ATTEMPTS - 1 and not any("Pool" in text for text in [*said, str(refused.value)])
+
+
+def test_what_was_kept_is_told_when_the_server_is_gone(server, body, tmp_path):
+    server.cut = [2 * BLOCK] + [0] * (ATTEMPTS - 1)
+    said = []
+    with pytest.raises(InputError, match="131 kB are kept"):
+        download(described(server, body), tmp_path / "x.bin", say=said.append)
+    assert any("stopped after" in text or "the connection was lost" in text for text in said)
+    server.close()
+    with pytest.raises(Unreachable, match=r"there is no connection to 127\.0\.0\.1\. 131 kB are kept; run the same"):
+        download(described(server, body), tmp_path / "x.bin")
 
 
 def test_progress_counts_megabytes(server, tmp_path):

@@ -131,8 +131,14 @@ def test_a_given_file_is_checked(home, server, rng, tmp_path):
     write_mnist(tmp_path / "source", rng)
     paths = [tmp_path / "source" / file.name for file in MNIST.files]
     mine = served(server, MNIST, [path.read_bytes() for path in paths])
-    with pytest.raises(InputError, match="must have 9912422 bytes"):
+    with pytest.raises(InputError, match=r"source/train-images-idx3-ubyte\.gz has \d+ bytes, but .* has 9912422"):
         fetch(MNIST, given=tuple(paths))
+    # The file is blamed, not the address.
+    first, *others = MNIST.files
+    odd = dataclasses.replace(MNIST, files=(dataclasses.replace(first, size=None), *others))
+    with pytest.raises(InputError, match=r"train-images-idx3-ubyte\.gz has the sha256 .* was damaged") as refused:
+        fetch(odd, given=tuple(paths))
+    assert str(refused.value).startswith(str(paths[0])) and first.url not in str(refused.value)
     fetch(mine, given=tuple(paths))
     assert server.seen == [] and len(load("mnist")) == 28
     with pytest.raises(InputError, match="no file"):
@@ -153,11 +159,41 @@ def test_two_at_once_are_refused(home, server):
         fetch(mine)
 
 
-def test_an_address_in_doubt_is_told(home, server):
-    mine = served(server, COMPLEX, [b"x"])
+def test_an_address_in_doubt_is_told_once(home, server, rng, tmp_path):
     said = []
-    fetch(mine, say=said.append)
+    fetch(served(server, COMPLEX, [b"x"]), say=said.append)
     assert any("This is a mirror" in text for text in said)
+    (tmp_path / "source").mkdir()
+    write_mnist(tmp_path / "source", rng)
+    paths = [tmp_path / "source" / file.name for file in MNIST.files]
+    mine = served(server, MNIST, [path.read_bytes() for path in paths])
+    said.clear()
+    fetch(mine, given=tuple(paths[:2]), say=said.append)
+    assert [text for text in said if "mirror" in text] == [f"MNIST: {MNIST.files[0].note}"]
+
+
+def test_without_a_network_the_way_round_is_told(home, server, rng, tmp_path):
+    (tmp_path / "source").mkdir()
+    write_mnist(tmp_path / "source", rng)
+    paths = [tmp_path / "source" / file.name for file in MNIST.files]
+    mine = served(server, MNIST, [path.read_bytes() for path in paths])
+    server.close()
+    with pytest.raises(InputError) as refused:
+        fetch(mine, given=(paths[0],))
+    said = str(refused.value)
+    # What is here already need not be brought.
+    assert "there is no connection to 127.0.0.1." in said and mine.files[0].url not in said
+    assert all(file.url in said for file in mine.files[1:])
+    command = said.partition("run: ")[2]
+    assert command == "nearid data fetch mnist " + " ".join(f"--from {path.name}" for path in paths[1:])
+
+
+def test_an_archive_of_something_else_is_blamed_by_its_name(home, tmp_path):
+    path = tmp_path / "holiday.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("Falcor3D_down128/images/000000.png", "x")
+    with pytest.raises(InputError, match=r"holiday\.zip lacks Falcor3D_down128/train-rec\.labels"):
+        fetch(FALCOR3D, given=(path,))
 
 
 def test_nothing_to_fetch(home):

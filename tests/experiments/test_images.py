@@ -15,6 +15,8 @@ from nearid.experiments.images import (
     encoded,
     explained,
     image_source,
+    source_names,
+    stored_names,
     traversals,
 )
 from nearid.processes.images.sprites import SpriteProcess
@@ -87,6 +89,13 @@ def test_levels_are_those_of_the_source():
     assert [rendered.levels(name) for name in rendered.names] == list(codes.max(axis=0) + 1)
     source = StoredImages(stored())
     assert source.levels(source.names[0]) == source.codes[:, 0].max() + 1
+
+
+def test_names_are_split_by_comma_and_data_sets_told_from_rendered():
+    assert source_names(" sprites,mnist ,solids") == ("sprites", "mnist", "solids")
+    assert stored_names(("sprites", "mnist", "solids")) == ("mnist",)
+    with pytest.raises(InputError, match="no source of images named 'sprite'"):
+        source_names("solids,sprite")
 
 
 def test_encoding_goes_block_by_block():

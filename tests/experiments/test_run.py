@@ -9,10 +9,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from canonical_files import write_mnist
 from nearid.errors import InputError
-from nearid.experiments.run import left_behind, reproduce
+from nearid.experiments.run import left_behind, reproduce, require
 from toy_experiments import TOY
 
 ALL = ["0.5 0", "0.5 1", "0.9 0", "0.9 1"]
@@ -162,6 +164,23 @@ def test_what_cannot_be_run_gets_a_sentence(toy, tmp_path, folder, options, word
     with pytest.raises(InputError, match=words):
         reproduce(toy[0], tmp_path / folder, **options)
     assert (tmp_path / "note.txt").read_text() == "mine"
+
+
+def test_a_missing_data_set_is_asked_for_before_any_cell(toy, tmp_path, home):
+    experiment, ran = toy
+    # The high row alone reads what is not here; digits come with a library.
+    reads = replace(experiment, datasets=lambda p: ("mnist",) if p.level == 0.9 else ("digits",))
+    with pytest.raises(InputError) as refused:
+        reproduce(reads, tmp_path / "out", preset="smoke")
+    said = str(refused.value)
+    assert said.startswith("The experiment toy needs MNIST, which is not here: get it from https://")
+    assert said.endswith("with: nearid data fetch mnist") and "\n" not in said
+    assert ran() == [] and not (tmp_path / "out").exists()
+    require(reads, reads.defaults, ["low"])
+    # Workers elsewhere may have it.
+    require(reads, reads.defaults, engine="tcp://127.0.0.1:8786")
+    write_mnist(home("mnist"), np.random.default_rng(0))
+    require(reads, reads.defaults)
 
 
 def test_a_missing_module_is_named_with_its_extra(toy, tmp_path, monkeypatch):

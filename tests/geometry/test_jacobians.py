@@ -101,6 +101,19 @@ def test_the_owner_of_a_method_gives_the_precision():
         assert known.dtype == torch.float32 and known.outputs == 6
 
 
+def test_a_function_around_a_module_gets_latents_in_its_precision():
+    module = nn.Linear(D, 6)
+    rows = np.random.default_rng(0).normal(size=(5, D))
+    with tried(lambda z: module(z).tanh(), rows) as known:
+        assert known.dtype == torch.float32
+        torch.testing.assert_close(known.function(known.latents(rows)), module(torch.tensor(rows).float()).tanh())
+    # What takes the latents as they are is not rounded, and what shows its precision is not asked twice.
+    with tried(lambda z: z.tanh(), rows) as known:
+        assert known.dtype == torch.float64
+    with tried(module.double(), rows.astype(np.float32)) as known:
+        assert known.dtype == torch.float64
+
+
 def test_rows_are_batched_by_the_size_of_all_derivatives():
     with tried(nn.Linear(D, 1000), np.ones((3, D), np.float32)) as known:
         assert known.batch_rows(10) == 13 and known.batch_rows(10**6) == 4
@@ -117,7 +130,7 @@ def test_rows_are_batched_by_the_size_of_all_derivatives():
         (lambda z: z[:2], "torch.vmap"),
         (lambda z: torch.ones(4, 6) @ z, "cannot take latents"),
         (nn.Linear(D + 1, 2).double(), "another width"),
-        (lambda z: z @ torch.ones(D, 6), "another precision"),
+        (lambda z: z @ torch.ones(D, 6).half(), r"shape \(3, 4\), torch.float32: .* another precision"),
         (lambda z: z - z.mean(0), "rows influence one another"),
         (lambda z: z + torch.rand_like(z), "drawn at random"),
         (lambda z: z.detach() * 2, "cannot be differentiated"),

@@ -44,7 +44,7 @@ def reproduce(
     """Run an experiment of a paper: published and measured side by side, every claim marked.
 
     Writes result.json and report.html to OUT/NAME. Finished cells of the table are kept there: after Ctrl-C the same
-    command goes on. Exit code 3 where cells failed.
+    command goes on. Of all, those that lack a data set or a package are left out. Exit code 3 where cells failed.
     """
     from rich.console import Group
 
@@ -76,6 +76,8 @@ def reproduce(
         "changes": changes,
         "engine": engine_of(engine, scheduler),
     }
+    if name == "all":
+        chosen = _possible(chosen, parameters, options)
     found = []
     for e in chosen:
         found.append(_run(e, out / e.name, options))
@@ -88,6 +90,24 @@ def reproduce(
     if failed:
         typer.echo(f"nearid: {len(failed)} cells failed; run the same command again to try only these.", err=True)
         raise typer.Exit(FAILED)
+
+
+def _possible(chosen: list[Experiment[Any]], parameters: list[Any], options: dict[str, Any]) -> list[Experiment[Any]]:
+    """Those that have what they need; what the others lack is said."""
+    from nearid.errors import InputError
+    from nearid.experiments.run import require
+
+    found = []
+    for e, p in zip(chosen, parameters, strict=True):
+        try:
+            require(e, p, options["rows"], options["engine"])
+        except InputError as lacking:
+            typer.echo(f"nearid: {e.name} is left out. {lacking}", err=True)
+        else:
+            found.append(e)
+    if not found:
+        raise InputError("Every experiment lacks something: nothing was run.")
+    return found
 
 
 def _run(experiment: Experiment[Any], folder: Path, options: dict[str, Any]) -> Result:

@@ -60,7 +60,8 @@ class RemoteFile:
     by_hand : bool
         Whether a person must download it, because its host has no plain address for it.
     confirmed : bool
-        Whether the address was found in the source's own words; otherwise it is a mirror or in doubt, as `note` says.
+        Whether the source's own page or program was seen to name the address; otherwise it is a mirror or from others'
+        programs, as `note` says. That it answers is not said: none could be tried where this was written.
     note : str
     """
 
@@ -72,7 +73,7 @@ class RemoteFile:
     members: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
     by_hand: bool = False
-    confirmed: bool = True
+    confirmed: bool = False
     note: str = ""
 
     @property

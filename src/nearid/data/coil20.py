@@ -81,7 +81,8 @@ COIL20 = Dataset(
         RemoteFile(
             FILE,
             "https://www.cs.columbia.edu/CAVE/databases/SLAM_coil-20_coil-100/coil-20/coil-20-proc.zip",
-            note="The laboratory has moved pages; https://cave.cs.columbia.edu lists its databases.",
+            note="Programs that fetch it name this address; the laboratory has moved pages since, and "
+            "https://cave.cs.columbia.edu lists its databases.",
         ),
     ),
     licence="for research that is not commercial",

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from nearid.arrays.memory import readable
 from nearid.data.base import RemoteFile
@@ -35,8 +36,16 @@ ATTEMPTS = 4
 PAUSE = 1.0
 
 
+class Unreachable(InputError):
+    """No server answered: there may be no network."""
+
+
 class _Broken(Exception):
     """The transfer failed, and may succeed when it is tried again."""
+
+
+class _Silent(_Broken):
+    """It failed before any answer."""
 
 
 def download(
@@ -54,15 +63,16 @@ def download(
             _transfer(file, part, progress, say)
         except _Broken as error:
             if attempt == ATTEMPTS - 1:
-                raise InputError(
-                    f"The transfer of {file.name} from {file.url} broke off: {error}. {readable(_size(part))} are "
-                    "kept; run the same command again to go on."
-                ) from None
+                kept = f"{readable(_size(part))} are kept; run the same command again to go on."
+                if isinstance(error, _Silent):
+                    said = f"{file.name} could not be downloaded from {file.url}: {error}."
+                    raise Unreachable(f"{said} {kept}" if resumed else said) from None
+                raise InputError(f"The transfer of {file.name} from {file.url} broke off: {error}. {kept}") from None
             say(f"{file.name}: {error}; trying again")
             time.sleep(PAUSE * 2**attempt)
             continue
         try:
-            verify(file, part)
+            verify(file, part, file.url)
         except InputError:
             _forget(part)
             if not resumed:
@@ -81,19 +91,22 @@ def part_of(target: Path) -> Path:
     return target.with_name(f".{target.name}.part")
 
 
-def verify(file: RemoteFile, path: Path) -> None:
-    """Refuse a file that is not the one that is described."""
+def verify(file: RemoteFile, path: Path, origin: object) -> None:
+    """Refuse a file that is not the one that is described; what it came from, an address or a path, is blamed."""
     if file.size is not None and _size(path) != file.size:
-        raise InputError(f"{file.name} must have {file.size} bytes, but {_size(path)} are here: it is another file.")
+        raise InputError(f"{origin} has {_size(path)} bytes, but {file.name} has {file.size}: it is another file.")
     if file.checksum is None:
         return
     kind, _, expected = file.checksum.partition(":")
-    with open(path, "rb") as held:
-        found = hashlib.file_digest(held, kind).hexdigest()
+    try:
+        with open(path, "rb") as held:
+            found = hashlib.file_digest(held, kind).hexdigest()
+    except OSError as error:
+        raise InputError(f"{path} could not be read: {error.strerror or error}.") from None
     if found != expected:
         raise InputError(
-            f"{file.name} from {file.url} has the {kind} {found}, but {expected} is published ({file.checked_by}). It "
-            "was damaged or changed, and is not used."
+            f"{origin} has the {kind} {found}, but {expected} is published for {file.name} ({file.checked_by}). It was "
+            "damaged or changed, and is not used."
         )
 
 
@@ -111,8 +124,10 @@ def _transfer(file: RemoteFile, part: Path, progress: Progress, say: Callable[[s
     headers = {"Accept-Encoding": "identity", "User-Agent": "nearid"}
     if have:
         headers |= {"Range": f"bytes={have}-"} | ({"If-Range": known["tag"]} if known.get("tag") else {})
+    answered = False
     try:
         with requests.get(file.url, headers=headers, stream=True, timeout=PATIENCE) as response:
+            answered = True
             if response.status_code == 416:
                 _forget(part)
                 raise _Broken("the server has a shorter file than before")
@@ -130,10 +145,11 @@ def _transfer(file: RemoteFile, part: Path, progress: Progress, say: Callable[[s
                 write_text(_note_path(part), json.dumps(note))
             _check_room(file, part, (total or 0) - begin)
             _receive(file, response, part, begin, total, progress)
+    # The library's own texts speak of its insides.
     except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
-        raise _Broken(_reason(error)) from None
+        raise (_Broken("the connection was lost") if answered else _Silent(_silence(file, error))) from None
     except requests.RequestException as error:
-        raise InputError(f"{file.url} could not be asked for: {_reason(error)}.") from None
+        raise InputError(f"{file.url} could not be asked for ({type(error).__name__}).") from None
 
 
 def _agreed(file: RemoteFile, response: requests.Response, have: int) -> tuple[int, int | None]:
@@ -190,9 +206,18 @@ def _check_room(file: RemoteFile, part: Path, needed: int) -> None:
         )
 
 
-def _reason(error: Exception) -> str:
-    text = str(error).partition("\n")[0]
-    return text if len(text) <= 200 else text[:200] + " ..."
+def _silence(file: RemoteFile, error: requests.RequestException) -> str:
+    """Why there was no answer."""
+    import requests
+
+    host = urlsplit(file.url).hostname
+    if isinstance(error, requests.exceptions.ProxyError):
+        return f"the proxy gives no connection to {host}"
+    if isinstance(error, requests.exceptions.SSLError):
+        return f"no safe connection to {host} can be made: its certificate is not accepted"
+    if isinstance(error, requests.Timeout):
+        return f"{host} does not answer"
+    return f"there is no connection to {host}"
 
 
 def _size(path: Path) -> int:

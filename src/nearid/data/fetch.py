@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nearid.arrays.memory import readable
 from nearid.data.base import Dataset, RemoteFile
-from nearid.data.download import download, part_of, verify
+from nearid.data.download import Unreachable, download, part_of, verify
 from nearid.data.extract import extract
 from nearid.data.places import cache_folder, find, missing
 from nearid.errors import InputError
@@ -51,10 +51,27 @@ def fetch(
     if any(file.by_hand and file.name not in sources and not _is_in(file, folder) for file in dataset.files):
         raise missing(dataset)
     with alone_in(folder):
-        for file in dataset.files:
-            if not _is_in(file, folder):
+        lacking = [file for file in dataset.files if not _is_in(file, folder)]
+        asked = [file for file in lacking if file.name not in sources and not (folder / file.name).exists()]
+        # Each once, though it may be said of many files.
+        for note in dict.fromkeys(file.note for file in asked if not file.confirmed):
+            say(f"{dataset.title}: {note}")
+        try:
+            for file in lacking:
                 _one(file, folder, sources.get(file.name), progress, say)
+        except Unreachable as error:
+            raise InputError(f"{error}\n{_without_network(dataset, folder)}") from None
     return folder
+
+
+def _without_network(dataset: Dataset, folder: Path) -> str:
+    """What to do with the files that are not here yet."""
+    lacking = [file for file in dataset.files if not _is_in(file, folder)]
+    given = " ".join(f"--from {file.name}" for file in lacking)
+    return (
+        f"Where there is no network, download {', '.join(file.url for file in lacking)} on another machine, bring what "
+        f"you get here and run: nearid data fetch {dataset.name} {given}"
+    )
 
 
 def left_behind(dataset: Dataset) -> str:
@@ -74,12 +91,10 @@ def _one(file: RemoteFile, folder: Path, source: Path | None, progress: Progress
         if file.checksum is None:
             say(f"{file.name}: no checksum is published for it, so that its content cannot be checked")
         if source is None:
-            if not file.confirmed:
-                say(f"{file.name}: {file.note}")
             say(f"{file.name}: downloading {file.url}")
             download(file, target, progress=progress, say=say)
         else:
-            verify(file, source)
+            verify(file, source, source)
             if not file.members:
                 _copy(source, target)
     if file.members:
@@ -95,7 +110,7 @@ def _unpack(file: RemoteFile, folder: Path, archive: Path, progress: Progress, s
         extract(archive, new, file.members, progress)
         absent = [path for path in file.holds if not (new / path).exists()]
         if absent:
-            raise InputError(f"{file.name} lacks {', '.join(absent)}: it is another archive.")
+            raise InputError(f"{archive.name} lacks {', '.join(absent)}: it is another archive.")
         for path in file.holds:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             os.replace(new / path, folder / path)

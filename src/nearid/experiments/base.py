@@ -156,6 +156,8 @@ class Experiment(Generic[P]):
         Figures drawn from the views of the cells.
     requires : mapping
         Modules that the cells import, and the extra of nearid that brings them.
+    datasets : callable
+        Names of the data sets that a cell with given parameters reads.
     version : int
         Raised whenever a cell would return something else than before, so that older cells are not taken up again.
     """
@@ -173,4 +175,5 @@ class Experiment(Generic[P]):
     curves: Sequence[Axes] = ()
     figures: Callable[[Result], Sequence[Slot]] | None = None
     requires: Mapping[str, str] = field(default_factory=lambda: {"torch": "train"})
+    datasets: Callable[[P], Sequence[str]] = lambda parameters: ()
     version: int = 1

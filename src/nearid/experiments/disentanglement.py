@@ -21,6 +21,7 @@ from nearid.experiments.base import Axes, Column, Experiment, Preset, Published,
 from nearid.experiments.claims import Claim, Outcome, Status, decide
 from nearid.experiments.estimate import Estimate
 from nearid.experiments.figures import HeatMaps, ImageGrid, Slot
+from nearid.experiments.images import stored_names
 from nearid.experiments.papers import NELSON
 
 if TYPE_CHECKING:
@@ -324,4 +325,5 @@ DISENTANGLEMENT = Experiment(
         Axes("loss", "Loss during training", "steps", "loss of the objective"),
     ),
     figures=figures,
+    datasets=lambda p: stored_names(p.sources),
 )

@@ -27,9 +27,10 @@ from nearid.errors import InputError
 from nearid.experiments.base import Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
 from nearid.experiments.claims import Claim, Outcome, Status, all_of, at_least, exceeds
 from nearid.experiments.figures import HeatMaps, Slot
-from nearid.experiments.images import RENDERED, ImageSource, Sample, check_source, encoded, image_source
+from nearid.experiments.images import RENDERED, ImageSource, Sample, encoded, image_source, source_names, stored_names
 from nearid.experiments.papers import REIZINGER
 from nearid.experiments.settings import check, parameter
+from nearid.experiments.training import trained
 from nearid.moments import Floats, PairMoments
 
 if TYPE_CHECKING:
@@ -105,14 +106,13 @@ class Parameters:
             choices={"model": tuple(MODELS), "networks": NETWORKS, "schedule": ("cosine", "constant")},
         )
         for name in self.sources:
-            check_source(name)
             if name not in LABELS:
                 raise InputError(f"{name} has no shape to classify: data must be of {', '.join(LABELS)}.")
 
     @property
     def sources(self) -> tuple[str, ...]:
         """Names of the images."""
-        return tuple(name.strip() for name in self.data.split(","))
+        return source_names(self.data)
 
 
 def targets(source: ImageSource, sample: Sample) -> dict[str, Floats]:
@@ -174,8 +174,7 @@ def _features(
 ) -> tuple[Floats, dict[str, float], dict[str, Curve]]:
     """Features of a network on a sample, its accuracy in rows to judge on, and curves of its training."""
     from nearid.models.cross_entropy import CrossEntropy
-    from nearid.models.options import Training
-    from nearid.models.trainer import seeded, train
+    from nearid.models.trainer import seeded
 
     place = source.names.index(LABELS[source.name])
     with seeded(start):
@@ -194,20 +193,8 @@ def _features(
             batch = source.sample(p.batch, rng)
             return batch.images, batch.codes[:, place]
 
-        every = max(1, p.steps // p.looks)
-        options = Training(
-            p.steps,
-            p.rate,
-            schedule=p.schedule,
-            seed=order,
-            device=p.device,
-            log_every=every,
-            score_every=every,
-        )
-        done = train(model, batches, options, folder=folder, score=accuracy)
-        looks = [r for r in done.records if "accuracy" in r]
-        steps = [float(r["step"]) for r in looks]
-        curves = {key: {"x": steps, "y": [r[key] for r in looks]} for key in ("accuracy", "loss")}
+        options = {"schedule": p.schedule, "device": p.device}
+        curves = trained(model, batches, p, order, folder, looks=p.looks, score=accuracy, **options)
     else:
         settle_norms(model, sample.images[: p.batch])
     scores = accuracy(model) if p.trained else {}
@@ -363,4 +350,5 @@ DISLIB = Experiment(
         Axes("loss", "Loss during training", "steps", "cross-entropy"),
     ),
     figures=figures,
+    datasets=lambda p: stored_names(p.sources),
 )

@@ -22,6 +22,7 @@ from nearid.experiments.images import PLACES, as_planes, components, encoded, ex
 from nearid.experiments.papers import NELSON
 from nearid.experiments.pictures import grid_picture
 from nearid.experiments.settings import check, parameter
+from nearid.experiments.training import trained
 from nearid.moments import Floats, Moments
 
 if TYPE_CHECKING:
@@ -112,33 +113,23 @@ def _autoencoded(
     """Latents of an autoencoder, the way back, reconstructions, and curves of its training."""
     from nearid.models.autoencoders.autoencoder import Autoencoder
     from nearid.models.autoencoders.convolutional import Light
-    from nearid.models.options import Training
-    from nearid.models.trainer import seeded, train
+    from nearid.models.trainer import seeded
 
     start, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
     with seeded(start):
         model = Autoencoder(p.latents, Light(images.shape[1], p.side))
-    every = max(1, p.steps // p.looks)
-    options = Training(
-        p.steps,
-        p.rate,
+    curves = trained(
+        model,
+        lambda rng: (images[rng.integers(0, len(images), p.batch)],),
+        p,
+        order,
+        folder,
+        looks=p.looks,
+        score=lambda _: {"explained": explained(images, reconstructed(model, images))},
         optimiser="adamw",
         weight_decay=p.decay,
         schedule="cosine",
-        seed=order,
-        log_every=every,
-        score_every=every,
     )
-    done = train(
-        model,
-        lambda rng: (images[rng.integers(0, len(images), p.batch)],),
-        options,
-        folder=folder,
-        score=lambda _: {"explained": explained(images, reconstructed(model, images))},
-    )
-    looks = [r for r in done.records if "explained" in r]
-    steps = [float(r["step"]) for r in looks]
-    curves: dict[str, Curve] = {key: {"x": steps, "y": [r[key] for r in looks]} for key in ("explained", "loss")}
     return (
         encoded(model.encode, images),
         lambda z: decoded(model, z),
@@ -237,4 +228,5 @@ FACES = Experiment(
         Axes("loss", "Loss during training", "steps", "loss of the objective"),
     ),
     figures=figures,
+    datasets=lambda p: ("faces",),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -166,6 +166,19 @@ def check_source(name: str) -> None:
     """Refuse a name that stands for no images."""
     if name not in RENDERED and name not in HOMES:
         raise InputError(unknown("source of images", name, (*RENDERED, *HOMES)))
+
+
+def source_names(data: str) -> tuple[str, ...]:
+    """Names of images, by comma, each of which is known."""
+    names = tuple(name.strip() for name in data.split(","))
+    for name in names:
+        check_source(name)
+    return names
+
+
+def stored_names(sources: Iterable[str]) -> tuple[str, ...]:
+    """Those sources of images that are data sets."""
+    return tuple(name for name in sources if name not in RENDERED)
 
 
 def encoded(encode: Callable[[Tensor], Tensor], images: Floats, device: Any = "cpu") -> np.ndarray:

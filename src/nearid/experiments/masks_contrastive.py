@@ -20,13 +20,14 @@ import numpy as np
 
 from nearid.data.base import LabelledImages
 from nearid.errors import InputError
-from nearid.experiments.base import CellData, Column, Curve, Experiment, Preset, Published, Row
+from nearid.experiments.base import CellData, Column, Experiment, Preset, Published, Row
 from nearid.experiments.claims import Claim, Outcome, at_least, exceeds
 from nearid.experiments.contrastive import CURVES
 from nearid.experiments.figures import ScatterMatrix, Slot
 from nearid.experiments.images import as_planes, encoded
 from nearid.experiments.papers import ZIMMERMANN
 from nearid.experiments.settings import check, parameter
+from nearid.experiments.training import trained
 from nearid.moments import Floats
 from nearid.processes.images.masks import MaskProcess, draw_mask_process
 from nearid.processes.noise import Laplace
@@ -158,8 +159,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     """Train an encoder on pairs of frames and compare its outputs with the factors of other frames."""
     from nearid.measures.mcc import mcc
     from nearid.measures.r2 import r2
-    from nearid.models.options import Training
-    from nearid.models.trainer import seeded, train
+    from nearid.models.trainer import seeded
 
     drawn, held, start, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(4))
     source = films(p, np.random.default_rng(drawn))
@@ -175,20 +175,11 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         z = recovered()
         return {"r2": 100 * r2(z, factors).value, "mcc": 100 * mcc(z, factors, method="spearman").value}
 
-    every = max(1, p.steps // p.looks)
-    options = Training(
-        p.steps,
-        p.rate,
-        schedule=p.schedule,
-        seed=order,
-        device=p.device,
-        log_every=every,
-        score_every=every,
-    )
-    done = train(model, lambda rng: source.pairs(p.batch, rng), options, folder=folder, score=score)
-    looks = [r for r in done.records if "mcc" in r]
-    steps = [float(r["step"]) for r in looks]
-    curves: dict[str, Curve] = {key: {"x": steps, "y": [r[key] for r in looks]} for key in ("r2", "mcc", "loss")}
+    def batches(rng: np.random.Generator) -> tuple[Floats, Floats]:
+        return source.pairs(p.batch, rng)
+
+    options = {"schedule": p.schedule, "device": p.device}
+    curves = trained(model, batches, p, order, folder, looks=p.looks, score=score, **options)
     z = recovered()
     found = mcc(z, factors, method="spearman")
     shown = {
@@ -287,4 +278,5 @@ MASKS_CONTRASTIVE = Experiment(
     ),
     curves=CURVES,
     figures=figures,
+    datasets=lambda p: () if p.data == "masks" else (p.data,),
 )

@@ -24,10 +24,11 @@ from pathlib import Path
 import numpy as np
 
 from nearid.errors import InputError
-from nearid.experiments.base import Axes, CellData, Column, Experiment, Preset, Row
+from nearid.experiments.base import Axes, CellData, Column, Curve, Experiment, Preset, Row
 from nearid.experiments.mnist_agreement import CLAIMS, GROUPS, ONE, figures
 from nearid.experiments.papers import NELSON
 from nearid.experiments.settings import check, parameter
+from nearid.experiments.training import curves
 from nearid.moments import Floats
 
 
@@ -75,8 +76,7 @@ class Run:
     exact: float
     quantiles: list[float]
     error: float
-    steps: list[float]
-    losses: list[float]
+    curves: dict[str, Curve]
 
 
 def images(split: str, digit: int | None) -> np.ndarray:
@@ -137,8 +137,7 @@ def run(p: Parameters, seen: np.ndarray, held: np.ndarray, seed: int, folder: Pa
         constants.exact.local.mean,
         [q.value for q in local.quantiles],
         error,
-        [float(r["step"]) for r in done.records],
-        [float(r["loss"]) for r in done.records],
+        curves(done.records),
     )
 
 
@@ -172,7 +171,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
             "chance": rigid.chance,
             "reconstruction": max(first.error, second.error),
         },
-        "curves": {"loss": {"x": first.steps, "y": first.losses}},
+        "curves": first.curves,
         "views": {"errors": [first.error, second.error], "quantiles": first.quantiles},
     }
 
@@ -230,4 +229,5 @@ MNIST_AUTOENCODERS = Experiment(
     claims=CLAIMS,
     curves=(Axes("loss", "Loss during training", "steps", "mean squared error of a pixel"),),
     figures=figures,
+    datasets=lambda p: ("mnist",),
 )

@@ -13,16 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from nearid import __version__
+from nearid.data.places import find, how_to_get
+from nearid.data.registry import dataset
 from nearid.engines.base import Failure
 from nearid.engines.open import open_engine
 from nearid.errors import InputError
 from nearid.experiments.base import Experiment
-from nearid.experiments.cells import Cell, Finished, Store, Task, cells_of, run_cell
+from nearid.experiments.cells import Cell, Finished, Store, Task, cells_of, rows_of, run_cell
 from nearid.experiments.result import Failed, Result
-from nearid.experiments.settings import as_dict, preset_of, settle
+from nearid.experiments.settings import as_dict, changed, preset_of, settle
 from nearid.files import alone_in, check_parent
 
 CELLS = "cells"
+# Engines whose cells run on this machine.
+HERE = (None, "local", "dask")
 
 
 def reproduce(
@@ -65,7 +69,7 @@ def reproduce(
     wanted = preset_of(experiment, preset).seeds if seeds is None else seeds
     if wanted < 1:
         raise InputError(f"At least one seed is needed, not {wanted}.")
-    require(experiment)
+    require(experiment, parameters, rows, engine)
     cells = cells_of(experiment, parameters, range(wanted), rows)
     store = make_store(folder)
     began, started = time.perf_counter(), datetime.now(UTC)
@@ -98,13 +102,23 @@ def reproduce(
     return result
 
 
-def require(experiment: Experiment[Any]) -> None:
-    """Refuse to begin without what the cells need."""
+def require(experiment: Experiment[Any], parameters: Any, rows: Sequence[str] = (), engine: str | None = None) -> None:
+    """Refuse to begin without what the cells need: modules, and data sets wherever cells run on this machine."""
     for module, extra in experiment.requires.items():
         if find_spec(module) is None:
             raise InputError(
                 f"The experiment {experiment.name} needs {module}, which is not installed: "
                 f"pip install 'nearid[{extra}]'."
+            )
+    if engine not in HERE:
+        return
+    there = [changed(parameters, row.changes) for row in rows_of(experiment, parameters, rows)]
+    # Each once, in the order of the table.
+    for name in dict.fromkeys(name for p in there for name in experiment.datasets(p)):
+        wanted = dataset(name)
+        if wanted.files and find(wanted) is None:
+            raise InputError(
+                f"The experiment {experiment.name} needs {wanted.title}, which is not here: {how_to_get(wanted)}"
             )
 
 
