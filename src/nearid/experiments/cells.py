@@ -46,7 +46,7 @@ class Cell:
             "seed": self.seed,
         }
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Name of its file: cells of other parameters may lie in the same folder."""
         digest = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()

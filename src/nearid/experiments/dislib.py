@@ -337,9 +337,9 @@ DISLIB = Experiment(
         ),
     },
     columns=(
-        *(Column(name, name, 2) for name in DECODED),
-        Column("mean", "mean of the factors", 2),
-        Column("accuracy", "accuracy", 3),
+        *(Column(name, name, 2, least=-1, most=1) for name in DECODED),
+        Column("mean", "mean of the factors", 2, least=-1, most=1),
+        Column("accuracy", "accuracy", 3, least=0, most=1),
     ),
     rows=rows,
     cell=cell,

@@ -274,9 +274,9 @@ MASKS_CONTRASTIVE = Experiment(
         ),
     },
     columns=(
-        Column("mcc", "MCC, Spearman (%)", 1),
-        Column("r2", "R2 (%)", 1),
-        *(Column(name, f"{name} (%)", 1) for name in FACTORS),
+        Column("mcc", "MCC, Spearman (%)", 1, least=-100, most=100),
+        Column("r2", "R2 (%)", 1, most=100),
+        *(Column(name, f"{name} (%)", 1, least=-100, most=100) for name in FACTORS),
     ),
     rows=rows,
     cell=cell,
