@@ -9,11 +9,12 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from nearid.errors import InputError
 from nearid.engines.processes import attempt
+from nearid.errors import InputError
 from nearid.experiments.plan import plan
 from nearid.experiments.run import left_behind, make_store, reproduce, run
 from nearid.experiments.settings import parameter
@@ -127,16 +128,23 @@ def test_notes_on_what_rows_do_not_heed(toy, tmp_path, inline):
 
 
 def test_time_left_does_not_count_the_start_of_processes(toy, tmp_path, monkeypatch):
+    clock = [5000.0]
+
     class Slow:
+        """Takes 1000 seconds to start, and 20 for each cell."""
+
         def each(self, task, items, begun):
-            time.sleep(1)
+            clock[0] += 1000
             for k, item in enumerate(items):
-                yield k, attempt(task, item)
+                clock[0] += 20
+                yield k, attempt(task, item) | {"seconds": 20.0}
 
     monkeypatch.setattr("nearid.experiments.run.open_engine", lambda engine: nullcontext(Slow()))
+    monkeypatch.setattr("nearid.experiments.run.time", SimpleNamespace(time=lambda: clock[0]))
     said = []
-    reproduce(toy[0], tmp_path / "out", preset="smoke", say=said.append)
-    assert "about 0.0 s left" in said[0] or "about 0.1 s left" in said[0]
+    found = reproduce(toy[0], tmp_path / "out", preset="smoke", say=said.append)
+    assert "(1 of 4 cells, about 60 s left)" in said[0] and "(3 of 4 cells, about 20 s left)" in said[2]
+    assert found.provenance["seconds"] == 80
 
 
 def test_some_rows_alone(toy, tmp_path, inline):

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 # Sign and colour of each status.
 MARKS = {"reproduced": ("✓", "green"), "not reproduced": ("✗", "red"), "not testable here": ("?", "yellow")}
 UNVERIFIED = "*"
-# What the names of the settings have at least, margins included.
-SETTING = 22
+# What the names of the settings have at least, margins included, in a narrow and in a wide terminal.
+SETTINGS = (22, 34)
 
 
 def as_text(found: Result, width: int = 120) -> str:
@@ -71,7 +71,8 @@ def _tables(found: Result, width: int) -> list[Table]:
     ]
     gap = 3 if width >= WIDE else 2
     tables = []
-    for part in _parts([head[0] for head in heads], [n + gap for n in needed], width - SETTING):
+    room = width - SETTINGS[width >= WIDE]
+    for part in _parts([head[0] for head in heads], [n + gap for n in needed], room):
         table = Table(box=SIMPLE_HEAD, padding=(0, 1) if width >= WIDE else (0, 0, 0, 1))
         table.add_column("setting", overflow="fold")
         for k in part:
