@@ -71,10 +71,12 @@ def _tables(found: Result, width: int) -> list[Table]:
     ]
     gap = 3 if width >= WIDE else 2
     tables = []
-    room = width - SETTINGS[width >= WIDE]
-    for part in _parts([head[0] for head in heads], [n + gap for n in needed], room):
+    names = SETTINGS[width >= WIDE]
+    # Others wrap their heads before the names are broken.
+    least = min(names - gap, max((len(title) for title, _ in rows), default=0))
+    for part in _parts([head[0] for head in heads], [n + gap for n in needed], width - names):
         table = Table(box=SIMPLE_HEAD, padding=(0, 1) if width >= WIDE else (0, 0, 0, 1))
-        table.add_column("setting", overflow="fold")
+        table.add_column("setting", overflow="fold", min_width=least)
         for k in part:
             table.add_column("\n".join(heads[k]), justify="right", min_width=needed[k])
         for (title, _), values in zip(rows, texts, strict=True):
