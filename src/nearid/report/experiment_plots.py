@@ -30,7 +30,7 @@ def training(found: Result, axes: Axes) -> Figure:
         for k, row in enumerate(found.rows)
     }
     data: list[dict[str, Any]] = []
-    named: set[str] = set()
+    named: list[str] = []
     for (row, seed), curve in found.curves(axes.key).items():
         data.append(
             {
@@ -45,8 +45,9 @@ def training(found: Result, axes: Axes) -> Figure:
                 "hovertemplate": f"seed {seed}: %{{x}}, %{{y:.4f}}",
             }
         )
-        named.add(row)
-    return figure(data, axes.x, axes.y, **_legend_below(sorted(named), 320))
+        if row not in named:
+            named.append(row)
+    return figure(data, axes.x, axes.y, **_legend_below(named, 320))
 
 
 def drawn(slot: Slot) -> Figure:
@@ -118,9 +119,14 @@ def _scatter(slot: Scatter) -> Figure:
 
 
 def _legend_below(names: Sequence[str], plot: int) -> dict[str, Any]:
-    """Layout of a legend under a plot that keeps its height, whatever the legend takes; entries are of one width."""
-    beside = max(1, LEGEND // (CHARACTER * max(map(len, names), default=1) + SIGN))
-    below = AXIS + LINE * -(-len(names) // beside)
+    """Layout of a legend under a plot that keeps its height, whatever the legend takes."""
+    lines, filled = 1, 0
+    for name in names:
+        width = CHARACTER * len(name) + SIGN
+        if filled and filled + width > LEGEND:
+            lines, filled = lines + 1, 0
+        filled += width
+    below = AXIS + LINE * lines
     legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -AXIS / plot, "yanchor": "top"}
     return {"height": TOP + plot + below, "margin": {"l": 60, "r": 20, "t": TOP, "b": below}, "legend": legend}
 
