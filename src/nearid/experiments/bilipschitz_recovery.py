@@ -276,7 +276,7 @@ BILIPSCHITZ_RECOVERY = Experiment(
                 "leaks": (0.3, 0.6, 1.0),
                 "n": 2,
                 "width": 16,
-                "steps": 60,
+                "steps": 20,
                 "batch": 64,
                 "rate": 1e-2,
                 "held_out": 300,

@@ -279,9 +279,18 @@ DISENTANGLEMENT = Experiment(
     defaults=Parameters(),
     presets={
         "smoke": Preset(
-            "a minute",
+            "seconds",
             2,
-            {"data": "solids", "steps": 8, "batch": 16, "judged": 300, "dci_rows": 100, "looks": 2, "admitted": 0.0},
+            {
+                "data": "solids",
+                "side": 16,
+                "steps": 4,
+                "batch": 16,
+                "judged": 120,
+                "dci_rows": 60,
+                "looks": 2,
+                "admitted": 0.0,
+            },
         ),
         "cpu": Preset("about 2 hours on 2 idle cores (estimated from single cells)", 3),
         "paper": Preset(

@@ -313,7 +313,7 @@ DISLIB = Experiment(
     defaults=Parameters(),
     presets={
         "smoke": Preset(
-            "a minute",
+            "seconds",
             2,
             {"steps": 8, "batch": 16, "width": 16, "fitted": 300, "judged": 100, "looks": 2},
         ),

@@ -212,7 +212,7 @@ FACES = Experiment(
     about="An autoencoder and ICA, told nothing but pictures of a face, are asked for its pose and light.",
     defaults=Parameters(),
     presets={
-        "smoke": Preset("seconds", 2, {"steps": 10, "batch": 16, "looks": 2}),
+        "smoke": Preset("seconds", 2, {"side": 16, "steps": 6, "batch": 16, "looks": 2}),
         "cpu": Preset("about 10 minutes on 2 idle cores (estimated from single cells)", 5),
         "paper": Preset("an hour on 2 cores (estimated)", 10, {"steps": 20_000}),
     },

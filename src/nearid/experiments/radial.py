@@ -267,7 +267,7 @@ RADIAL = Experiment(
     "linear map; with fewer classes than feature dimensions plus one nothing says that they should.",
     defaults=Parameters(),
     presets={
-        "smoke": Preset("seconds", 2, {"steps": 60, "width": 16, "held_out": 500, "looks": 6}),
+        "smoke": Preset("seconds", 2, {"steps": 20, "width": 16, "held_out": 500, "looks": 2}),
         "cpu": Preset("about 6 minutes on 2 idle cores", 8),
         "paper": Preset("up to an hour on 2 cores (estimated)", 8, {"steps": 10_000, "width": 128, "batch": 512}),
     },
