@@ -281,16 +281,7 @@ DISENTANGLEMENT = Experiment(
         "smoke": Preset(
             "seconds",
             2,
-            {
-                "data": "solids",
-                "side": 16,
-                "steps": 4,
-                "batch": 16,
-                "judged": 120,
-                "dci_rows": 60,
-                "looks": 2,
-                "admitted": 0.0,
-            },
+            {"data": "solids", "steps": 4, "batch": 16, "judged": 100, "dci_rows": 40, "looks": 2, "admitted": 0.0},
         ),
         "cpu": Preset("about 2 hours on 2 idle cores (estimated from single cells)", 3),
         "paper": Preset(

@@ -254,7 +254,7 @@ MASKS_CONTRASTIVE = Experiment(
     "where the loss has an exponent other than 2 or the outputs live in a box.",
     defaults=Parameters(),
     presets={
-        "smoke": Preset("seconds", 2, {"side": 32, "steps": 4, "batch": 8, "held_out": 100, "looks": 2}),
+        "smoke": Preset("seconds", 2, {"side": 48, "steps": 4, "batch": 8, "held_out": 100, "looks": 2}),
         "cpu": Preset("about 30 minutes on 2 idle cores (estimated)", 3),
         "paper": Preset(
             "days on a GPU (estimated)",

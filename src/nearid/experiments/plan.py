@@ -13,7 +13,7 @@ from typing import Any
 
 from nearid.errors import InputError
 from nearid.experiments.base import Experiment
-from nearid.experiments.cells import Cell, cells_of, rows_of
+from nearid.experiments.cells import Cell, cells_of, every_row, rows_of
 from nearid.experiments.settings import USUAL, overruled, preset_of, set_by_user, settle, shown
 
 # The longest name of a folder that is told in full.
@@ -101,7 +101,7 @@ def plan(
     if wanted < 1:
         raise InputError(f"At least one seed is needed, not {wanted}.")
     chosen = [row.key for row in rows_of(experiment, parameters, rows)]
-    every = [row.key for row in experiment.rows(parameters)]
+    every = [row.key for row in every_row(experiment, parameters)]
     notes = [note for name in changes or {} if (note := _heard(experiment, parameters, name, chosen))]
     only = () if chosen == every else tuple(chosen)
     return Plan(experiment, preset, parameters, wanted, only, folder, tuple(notes))
@@ -116,7 +116,7 @@ def _heard(experiment: Experiment[Any], parameters: Any, name: str, chosen: Sequ
             f"nearid reproduce {experiment.name} --show lists the rows, of which --row picks some."
         )
     given = getattr(parameters, name)
-    told = [row.key for row in experiment.rows(parameters) if row.key in deaf and row.changes[name] != given]
+    told = [row.key for row in every_row(experiment, parameters) if row.key in deaf and row.changes[name] != given]
     if not told:
         return ""
     who = f"row {told[0]} sets {name} itself" if len(told) == 1 else f"rows {', '.join(told)} set {name} themselves"

@@ -11,7 +11,7 @@ from typing import Any
 
 from nearid.engines.base import Failure
 from nearid.experiments.base import Column, Curve, Experiment, Row
-from nearid.experiments.cells import Cell, Finished, rows_of
+from nearid.experiments.cells import Cell, Finished, every_row, rows_of
 from nearid.experiments.claims import Claim, Outcome, Status
 from nearid.experiments.estimate import Estimate
 from nearid.experiments.settings import SMOKE, as_dict, set_by_user
@@ -66,7 +66,7 @@ class Result:
     @cached_property
     def every_row(self) -> Sequence[Row]:
         """Rows of the table, those that were not run too."""
-        return self.experiment.rows(self.parameters)
+        return every_row(self.experiment, self.parameters)
 
     @cached_property
     def ran(self) -> frozenset[str]:
