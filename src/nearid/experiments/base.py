@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,11 +47,25 @@ class Published:
 
 @dataclass(frozen=True)
 class Column:
-    """A score: its key in what a cell returns, its title in the table, the digits that are shown."""
+    """A score.
+
+    Attributes
+    ----------
+    key : str
+        In what a cell returns.
+    title : str
+        In the table.
+    digits : int
+        That are shown.
+    least, most : float
+        Ends of its range. Intervals are shown within it; claims are decided by the whole of them.
+    """
 
     key: str
     title: str
     digits: int = 3
+    least: float = -math.inf
+    most: float = math.inf
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ SMOKE: dict[str, Any] = {
     "n": 2,
     "width": 16,
     "depth": 2,
-    "steps": 60,
+    "steps": 20,
     "batch": 64,
     "rate": 1e-2,
     "warmup": 5,

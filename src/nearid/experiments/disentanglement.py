@@ -12,13 +12,14 @@ ones, which suit longer training; they were chosen by single runs on seed 0, whi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nearid.experiments.autoencoding import Parameters, cell
 from nearid.experiments.base import Axes, Column, Experiment, Preset, Published, Row
-from nearid.experiments.claims import Claim, Outcome, Status, decide
+from nearid.experiments.claims import Claim, Outcome, decide
 from nearid.experiments.estimate import Estimate
 from nearid.experiments.figures import HeatMaps, ImageGrid, Slot
 from nearid.experiments.images import stored_names
@@ -216,11 +217,11 @@ def _told(
     result: Result, models: Sequence[str], found: Estimate, threshold: float, label: str, chosen: Sequence[str]
 ) -> Outcome:
     # A setting of which a cell failed might have been the selected one.
-    rows = [row.key for row in result.rows if row.changes["model"] in models]
+    rows = [row.key for row in result.every_row if row.changes["model"] in models]
     decided = decide(result, rows, found, threshold, label, above=True)
-    if not found.n:
-        return Outcome(Status.NOT_TESTABLE, decided.sentence)
-    return Outcome(decided.status, f"{decided.sentence} Selected: {'; '.join(chosen)}.")
+    if decided.needs or not found.n:
+        return decided
+    return replace(decided, sentence=f"{decided.sentence} Selected: {'; '.join(chosen)}.")
 
 
 def figures(found: Result) -> list[Slot]:
@@ -277,9 +278,9 @@ DISENTANGLEMENT = Experiment(
     defaults=Parameters(),
     presets={
         "smoke": Preset(
-            "a minute",
+            "seconds",
             2,
-            {"data": "solids", "steps": 8, "batch": 16, "judged": 300, "dci_rows": 100, "looks": 2, "admitted": 0.0},
+            {"data": "solids", "steps": 4, "batch": 16, "judged": 100, "dci_rows": 40, "looks": 2, "admitted": 0.0},
         ),
         "cpu": Preset("about 40 minutes on 2 idle cores (estimated from single cells)", 3),
         "paper": Preset(
@@ -299,17 +300,17 @@ DISENTANGLEMENT = Experiment(
         ),
     },
     columns=(
-        Column("infom", "InfoM", 2),
-        Column("infom_ica", "InfoM + ICA", 2),
-        Column("infoe", "InfoE", 2),
-        Column("infoe_ica", "InfoE + ICA", 2),
-        Column("infoc", "InfoC", 2),
-        Column("infoc_ica", "InfoC + ICA", 2),
-        Column("mcc", "MCC", 2),
-        Column("mcc_ica", "MCC + ICA", 2),
-        Column("dci_d", "DCI D", 2),
-        Column("dci_d_ica", "DCI D + ICA", 2),
-        Column("explained", "pixels explained", 3),
+        Column("infom", "InfoM", 2, least=0, most=1),
+        Column("infom_ica", "InfoM + ICA", 2, least=0, most=1),
+        Column("infoe", "InfoE", 2, most=1),
+        Column("infoe_ica", "InfoE + ICA", 2, most=1),
+        Column("infoc", "InfoC", 2, least=0, most=1),
+        Column("infoc_ica", "InfoC + ICA", 2, least=0, most=1),
+        Column("mcc", "MCC", 2, least=-1, most=1),
+        Column("mcc_ica", "MCC + ICA", 2, least=-1, most=1),
+        Column("dci_d", "DCI D", 2, least=0, most=1),
+        Column("dci_d_ica", "DCI D + ICA", 2, least=0, most=1),
+        Column("explained", "pixels explained", 3, most=1),
     ),
     rows=rows,
     cell=cell,

@@ -307,7 +307,7 @@ DISLIB = Experiment(
     defaults=Parameters(),
     presets={
         "smoke": Preset(
-            "a minute",
+            "seconds",
             2,
             {"steps": 8, "batch": 16, "width": 16, "fitted": 300, "judged": 100, "looks": 2},
         ),
@@ -331,9 +331,9 @@ DISLIB = Experiment(
         ),
     },
     columns=(
-        *(Column(name, name, 2) for name in DECODED),
-        Column("mean", "mean of the factors", 2),
-        Column("accuracy", "accuracy", 3),
+        *(Column(name, name, 2, least=-1, most=1) for name in DECODED),
+        Column("mean", "mean of the factors", 2, least=-1, most=1),
+        Column("accuracy", "accuracy", 3, least=0, most=1),
     ),
     rows=rows,
     cell=cell,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,7 +97,7 @@ def _predicts(group: str, constant: str) -> Callable[[Result], Outcome]:
         rate = fitted(kept, constant, "rigid")
         if rate is not None:
             said += f" The fitted curve is {rate.constant:.3g} √(L² - 1), R² {rate.r2:.2f}."
-        return Outcome(decided.status, f"{decided.sentence} {said}")
+        return decided if decided.needs else replace(decided, sentence=f"{decided.sentence} {said}")
 
     return test
 

@@ -11,7 +11,7 @@ from nearid.experiments.base import Curve
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.models.checkpoint import Record
+    from nearid.models.log import Record
     from nearid.models.trainer import Batches, Score
 
 
