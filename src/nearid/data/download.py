@@ -113,6 +113,7 @@ def verify(file: RemoteFile, path: Path, origin: object) -> None:
 def _transfer(file: RemoteFile, part: Path, progress: Progress, say: Callable[[str], object]) -> None:
     """Bring the part to its full size."""
     import requests
+    from urllib3.exceptions import ProtocolError, ReadTimeoutError, SSLError
 
     have, known = _size(part), _note(part)
     if have and known.get("url") != file.url:
@@ -145,8 +146,10 @@ def _transfer(file: RemoteFile, part: Path, progress: Progress, say: Callable[[s
                 write_text(_note_path(part), json.dumps(note))
             _check_room(file, part, (total or 0) - begin)
             _receive(file, response, part, begin, total, progress)
-    # The library's own texts speak of its insides.
-    except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
+    # The libraries' own texts speak of their insides.
+    except (ProtocolError, ReadTimeoutError, SSLError):
+        raise _Broken("the connection was lost") from None
+    except (requests.ConnectionError, requests.Timeout) as error:
         raise (_Broken("the connection was lost") if answered else _Silent(_silence(file, error))) from None
     except requests.RequestException as error:
         raise InputError(f"{file.url} could not be asked for ({type(error).__name__}).") from None
@@ -182,7 +185,8 @@ def _receive(
     tick = progress(f"{file.name} (MB)", -(-(total or MB) // MB))
     have, shown = begin, 0
     with open(part, "ab") as out:
-        for block in response.iter_content(BLOCK):
+        # As they come, even where the server calls a .gz file its encoding of another: it is the .gz that is wanted.
+        for block in response.raw.stream(BLOCK, decode_content=False):
             have += len(block)
             if total is not None and have > total:
                 _forget(part)
