@@ -9,14 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import re
 import shutil
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from nearid.arrays.damage import damage_told
 from nearid.arrays.memory import readable
 from nearid.data.base import RemoteFile
 from nearid.errors import InputError
@@ -96,6 +99,7 @@ def verify(file: RemoteFile, path: Path, origin: object) -> None:
     if file.size is not None and _size(path) != file.size:
         raise InputError(f"{origin} has {_size(path)} bytes, but {file.name} has {file.size}: it is another file.")
     if file.checksum is None:
+        _refuse_damage(file, path, origin)
         return
     kind, _, expected = file.checksum.partition(":")
     try:
@@ -108,6 +112,22 @@ def verify(file: RemoteFile, path: Path, origin: object) -> None:
             f"{origin} has the {kind} {found}, but {expected} is published for {file.name} ({file.checked_by}). It was "
             "damaged or changed, and is not used."
         )
+
+
+def _refuse_damage(file: RemoteFile, path: Path, origin: object) -> None:
+    """Refuse what plainly is not of the kind that its name says, such as a page that asks for something, or a half."""
+    if file.members:
+        # Unpacking it tells.
+        return
+    with damage_told(str(origin), f"{Path(file.name).suffix} file", "It is not used."):
+        if file.name.endswith((".zip", ".npz")):
+            zipfile.ZipFile(path).close()
+        elif file.name.endswith(".pickle"):
+            with open(path, "rb") as held:
+                first = held.read(1)
+                held.seek(-1, os.SEEK_END)
+                if (first, held.read()) != (pickle.PROTO, pickle.STOP):
+                    raise InputError(f"{origin} does not begin and end as a pickle does. It is not used.")
 
 
 def _transfer(file: RemoteFile, part: Path, progress: Progress, say: Callable[[str], object]) -> None:
