@@ -17,6 +17,7 @@ import numpy as np
 
 from nearid.arrays.damage import damage_told
 from nearid.arrays.memory import check_memory
+from nearid.data.base import AGAIN
 from nearid.errors import InputError
 
 
@@ -70,14 +71,12 @@ def read_arrays(path: Path) -> Any:
     # The bytes, and a copy of them in the arrays.
     check_memory(path.name, 2 * path.stat().st_size, "Close other programs.")
     try:
-        with damage_told(path.name, "pickle", "Get the file again."):
+        with damage_told(path.name, "pickle", AGAIN):
             # From memory, so that a length that is a lie is no reason to allocate it.
             return _plain(_Reader(io.BytesIO(path.read_bytes())).load())
     except MemoryError:
         # Some lengths are believed before there is anything to read.
-        raise InputError(
-            f"{path.name} is not a whole pickle: it declares more than it holds. Get the file again."
-        ) from None
+        raise InputError(f"{path.name} is not a whole pickle: it declares more than it holds. {AGAIN}") from None
     except InputError as error:
         if str(error).startswith(path.name):
             raise

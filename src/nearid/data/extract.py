@@ -12,6 +12,7 @@ from typing import IO
 
 from nearid.arrays.damage import damage_told
 from nearid.arrays.memory import readable
+from nearid.data.base import AGAIN
 from nearid.errors import InputError
 from nearid.progress import Progress, silent
 
@@ -33,12 +34,10 @@ def extract(archive: Path, folder: Path, members: tuple[str, ...], progress: Pro
         if size > free:
             raise InputError(f"{name} of {archive.name} needs {readable(size)}, but {readable(free)} are free.")
         target.parent.mkdir(parents=True, exist_ok=True)
-        with damage_told(archive.name, "archive", "Get it again."), open(target, "wb") as out:
+        with damage_told(archive.name, "archive", AGAIN), open(target, "wb") as out:
             shutil.copyfileobj(file, out, 1 << 20)
             if out.tell() != size:
-                raise InputError(
-                    f"{name} of {archive.name} declares {size} bytes but holds {out.tell()}. Get it again."
-                )
+                raise InputError(f"{name} of {archive.name} declares {size} bytes but holds {out.tell()}. {AGAIN}")
         taken += 1
         if taken % STEP == 0:
             tick()
@@ -56,7 +55,7 @@ def _contents(archive: Path, members: tuple[str, ...]) -> Iterator[tuple[str, in
 
 
 def _zip(archive: Path, members: tuple[str, ...]) -> Iterator[tuple[str, int, IO[bytes]]]:
-    with damage_told(archive.name, "archive", "Get it again."):
+    with damage_told(archive.name, "archive", AGAIN):
         opened = zipfile.ZipFile(archive)
         infos = opened.infolist()
     with opened:
@@ -66,18 +65,18 @@ def _zip(archive: Path, members: tuple[str, ...]) -> Iterator[tuple[str, int, IO
                 continue
             if stat.S_ISLNK(info.external_attr >> 16):
                 raise _no_file(archive, info.filename)
-            with damage_told(archive.name, "archive", "Get it again."):
+            with damage_told(archive.name, "archive", AGAIN):
                 file = opened.open(info)
             with file:
                 yield info.filename, info.file_size, file
 
 
 def _tar(archive: Path, members: tuple[str, ...]) -> Iterator[tuple[str, int, IO[bytes]]]:
-    with damage_told(archive.name, "archive", "Get it again."):
+    with damage_told(archive.name, "archive", AGAIN):
         opened = tarfile.open(archive)  # noqa: SIM115 (closed below; its damage is told by name)
     with opened:
         while True:
-            with damage_told(archive.name, "archive", "Get it again."):
+            with damage_told(archive.name, "archive", AGAIN):
                 info = opened.next()
             if info is None:
                 return
@@ -86,7 +85,7 @@ def _tar(archive: Path, members: tuple[str, ...]) -> Iterator[tuple[str, int, IO
                 continue
             if not info.isreg():
                 raise _no_file(archive, info.name)
-            with damage_told(archive.name, "archive", "Get it again."):
+            with damage_told(archive.name, "archive", AGAIN):
                 # The standard library's own rules as well (from 3.11.4 on), for what is not thought of above.
                 if hasattr(tarfile, "data_filter"):
                     tarfile.data_filter(info, str(archive.parent))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from nearid.data.array_pickle import read_arrays
-from nearid.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile
+from nearid.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile
 from nearid.data.images import ArrayImages
 from nearid.errors import InputError
 
@@ -26,7 +26,7 @@ def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
         raise InputError(f"{FILE} does not hold 'pedestrians' and 'pedestrians_latents'. Is it the canonical file?")
     films, latents = held["pedestrians"], held["pedestrians_latents"]
     if not films or len(films) != len(latents) or not all(_fit(f, z) for f, z in zip(films, latents, strict=True)):
-        raise InputError(f"{FILE} has films and latents that do not fit each other. Get it again.")
+        raise InputError(f"{FILE} has films and latents that do not fit each other. {AGAIN}")
     masks = np.concatenate(films).astype(np.uint8) * np.uint8(255)
     sequence = np.repeat(np.arange(len(films)), [len(film) for film in films])
     table = np.concatenate(latents).astype(np.float64)
