@@ -232,8 +232,8 @@ def nearest_level(name: str, factor: FactorInfo, values: np.ndarray) -> np.ndarr
     """Level of each value of a factor whose levels are numbers; by the nearest, never by truncation."""
     levels = np.asarray(factor.levels, dtype=np.float64)
     codes = np.abs(values[:, None] - levels).argmin(axis=1)
-    # A tenth of a step is far above what any number format rounds away.
-    far = np.flatnonzero(np.abs(values - levels[codes]) > 0.1 * np.diff(levels).min())
+    # A tenth of a step is far above what any number format rounds away; what is no number is not near either.
+    far = np.flatnonzero(~(np.abs(values - levels[codes]) <= 0.1 * np.diff(levels).min()))
     if len(far):
         raise InputError(
             f"{name} has {values[far[0]]:g} for {factor.name!r} at row {far[0]}, but one of {len(levels)} levels from "

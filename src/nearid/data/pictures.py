@@ -42,10 +42,14 @@ def decode(data: bytes, name: str, channels: int, size: tuple[int, int] | None =
     are decoded.
     """
     image_module = _pillow()
-    with damage_told(name, "picture", AGAIN), image_module.open(io.BytesIO(data)) as picture:
+    # No format but the one that is expected: some are programs for others to run.
+    with damage_told(name, "picture", AGAIN), image_module.open(io.BytesIO(data), formats=("PNG",)) as picture:
         declared = (picture.height, picture.width)
         if size is not None and declared != tuple(size):
             raise InputError(f"{name} is a picture of {declared} pixels, but {tuple(size)} are expected.")
+        if picture.mode.startswith("I"):
+            # Its conversion would cut off whatever is above 255.
+            raise InputError(f"{name} is a picture of 16 bits, but 8 bits are expected. Is it the canonical file?")
         return np.array(picture.convert("L" if channels == 1 else "RGB")).reshape(*declared, channels)
 
 
