@@ -1,5 +1,6 @@
 """Downloads from a server that fails in every way."""
 
+import gzip
 import hashlib
 
 import numpy as np
@@ -40,6 +41,43 @@ def test_a_broken_connection_is_taken_up_where_it_broke(server, body, tmp_path):
     assert (tmp_path / "x.bin").read_bytes() == body
     assert [asked for _, asked in server.seen] == [None, "bytes=131072-", "bytes=196608-"]
     assert any("trying again" in text for text in said)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "x-gzip"])
+def test_a_packed_file_that_is_called_an_encoding_comes_as_it_is(server, rng, tmp_path, encoding):
+    packed = server.files["/x.bin"] = gzip.compress(rng.bytes(300_000))
+    server.encoding, server.cut = encoding, [2 * BLOCK]
+    download(described(server, packed, size=len(packed)), tmp_path / "x.bin")
+    assert (tmp_path / "x.bin").read_bytes() == packed
+    # What arrived before the cut was kept as it was.
+    assert [asked for _, asked in server.seen] == [None, "bytes=131072-"]
+
+
+def test_a_body_in_chunks_that_breaks_off_is_asked_for_again(server, body, tmp_path):
+    server.chunked, server.cut = True, [BLOCK]
+    said = []
+    download(described(server, body), tmp_path / "x.bin", say=said.append)
+    assert (tmp_path / "x.bin").read_bytes() == body
+    assert said[0] == "x.bin: the connection was lost; trying again"
+
+
+def test_a_server_that_falls_silent_is_asked_again(server, body, tmp_path, monkeypatch):
+    from urllib3.exceptions import ReadTimeoutError
+    from urllib3.response import HTTPResponse
+
+    real, calls = HTTPResponse.stream, []
+
+    def stream(self, *arguments, **options):
+        calls.append(1)
+        if len(calls) == 1:
+            raise ReadTimeoutError(None, None, "Read timed out.")
+        return real(self, *arguments, **options)
+
+    monkeypatch.setattr(HTTPResponse, "stream", stream)
+    said = []
+    download(described(server, body), tmp_path / "x.bin", say=said.append)
+    assert (tmp_path / "x.bin").read_bytes() == body
+    assert said[0] == "x.bin: the connection was lost; trying again"
 
 
 def test_the_next_call_goes_on(server, body, tmp_path):

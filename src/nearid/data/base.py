@@ -12,6 +12,9 @@ import numpy as np
 from nearid.data.images import Images
 from nearid.errors import InputError
 
+# What to do about a damaged file.
+AGAIN = "Get it again: nearid data fetch NAME --again"
+
 
 @dataclass(frozen=True)
 class FactorInfo:
@@ -169,7 +172,7 @@ class LabelledImages:
         if self.table.shape != (n, k):
             raise InputError(
                 f"{self.name} has {n} images and factors of shape {self.table.shape}, but ({n}, {k}) is expected: its "
-                "files are not of one set. Get them again."
+                f"files are not of one set. {AGAIN}"
             )
         for at, factor in enumerate(self.factors):
             column = self.table[:, at]
@@ -179,7 +182,7 @@ class LabelledImages:
             elif n and not 0 <= column.min() <= column.max() < factor.size:
                 raise InputError(
                     f"{self.name} has levels {column.min()} to {column.max()} of {factor.name!r}, but 0 to "
-                    f"{factor.size - 1} are expected. Get its files again."
+                    f"{factor.size - 1} are expected. {AGAIN}"
                 )
 
     def __len__(self) -> int:
@@ -229,8 +232,8 @@ def nearest_level(name: str, factor: FactorInfo, values: np.ndarray) -> np.ndarr
     """Level of each value of a factor whose levels are numbers; by the nearest, never by truncation."""
     levels = np.asarray(factor.levels, dtype=np.float64)
     codes = np.abs(values[:, None] - levels).argmin(axis=1)
-    # A tenth of a step is far above what any number format rounds away.
-    far = np.flatnonzero(np.abs(values - levels[codes]) > 0.1 * np.diff(levels).min())
+    # A tenth of a step is far above what any number format rounds away; what is no number is not near either.
+    far = np.flatnonzero(~(np.abs(values - levels[codes]) <= 0.1 * np.diff(levels).min()))
     if len(far):
         raise InputError(
             f"{name} has {values[far[0]]:g} for {factor.name!r} at row {far[0]}, but one of {len(levels)} levels from "

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from nearid.arrays.damage import damage_told
-from nearid.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile, grid
+from nearid.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile, grid
 from nearid.data.images import ArrayImages
 from nearid.data.pictures import decode
 from nearid.errors import InputError
@@ -50,7 +50,7 @@ def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
 
 def _members(path: Path) -> Iterator[tuple[str, bytes]]:
     """Name and bytes of each file of the archive."""
-    with damage_told(path.name, "archive", "Get it again."):
+    with damage_told(path.name, "archive", AGAIN):
         if path.suffix == ".zip":
             with zipfile.ZipFile(path) as archive:
                 for info in archive.infolist():

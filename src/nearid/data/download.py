@@ -9,14 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import re
 import shutil
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from nearid.arrays.damage import damage_told
 from nearid.arrays.memory import readable
 from nearid.data.base import RemoteFile
 from nearid.errors import InputError
@@ -96,6 +99,7 @@ def verify(file: RemoteFile, path: Path, origin: object) -> None:
     if file.size is not None and _size(path) != file.size:
         raise InputError(f"{origin} has {_size(path)} bytes, but {file.name} has {file.size}: it is another file.")
     if file.checksum is None:
+        _refuse_damage(file, path, origin)
         return
     kind, _, expected = file.checksum.partition(":")
     try:
@@ -110,9 +114,26 @@ def verify(file: RemoteFile, path: Path, origin: object) -> None:
         )
 
 
+def _refuse_damage(file: RemoteFile, path: Path, origin: object) -> None:
+    """Refuse what plainly is not of the kind that its name says, such as a page that asks for something, or a half."""
+    if file.members:
+        # Unpacking it tells.
+        return
+    with damage_told(str(origin), f"{Path(file.name).suffix} file", "It is not used."):
+        if file.name.endswith((".zip", ".npz")):
+            zipfile.ZipFile(path).close()
+        elif file.name.endswith(".pickle"):
+            with open(path, "rb") as held:
+                first = held.read(1)
+                held.seek(-1, os.SEEK_END)
+                if (first, held.read()) != (pickle.PROTO, pickle.STOP):
+                    raise InputError(f"{origin} does not begin and end as a pickle does. It is not used.")
+
+
 def _transfer(file: RemoteFile, part: Path, progress: Progress, say: Callable[[str], object]) -> None:
     """Bring the part to its full size."""
     import requests
+    from urllib3.exceptions import ProtocolError, ReadTimeoutError, SSLError
 
     have, known = _size(part), _note(part)
     if have and known.get("url") != file.url:
@@ -145,8 +166,10 @@ def _transfer(file: RemoteFile, part: Path, progress: Progress, say: Callable[[s
                 write_text(_note_path(part), json.dumps(note))
             _check_room(file, part, (total or 0) - begin)
             _receive(file, response, part, begin, total, progress)
-    # The library's own texts speak of its insides.
-    except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
+    # The libraries' own texts speak of their insides.
+    except (ProtocolError, ReadTimeoutError, SSLError):
+        raise _Broken("the connection was lost") from None
+    except (requests.ConnectionError, requests.Timeout) as error:
         raise (_Broken("the connection was lost") if answered else _Silent(_silence(file, error))) from None
     except requests.RequestException as error:
         raise InputError(f"{file.url} could not be asked for ({type(error).__name__}).") from None
@@ -182,7 +205,8 @@ def _receive(
     tick = progress(f"{file.name} (MB)", -(-(total or MB) // MB))
     have, shown = begin, 0
     with open(part, "ab") as out:
-        for block in response.iter_content(BLOCK):
+        # As they come, even where the server calls a .gz file its encoding of another: it is the .gz that is wanted.
+        for block in response.raw.stream(BLOCK, decode_content=False):
             have += len(block)
             if total is not None and have > total:
                 _forget(part)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from nearid.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile, grid
+from nearid.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile, grid
 from nearid.data.npz import NpzImages
 from nearid.errors import InputError
 
@@ -39,7 +39,7 @@ def _reader(name: str, file: str, factors: tuple[FactorInfo, ...]) -> Callable[[
         if len(images) != len(codes):
             raise InputError(
                 f"{file} has {len(images)} images, but all {len(codes)} combinations of its factors are expected. An "
-                "older file of this name had fewer colours and shapes; get it again."
+                f"older file of this name had fewer colours and shapes. {AGAIN}"
             )
         return LabelledImages(name, images, factors, codes)
 
