@@ -1,5 +1,7 @@
 """Directional derivatives: every kind of decoder against closed forms or autograd, and sentences for the rest."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -128,6 +130,7 @@ def test_rows_are_batched_by_the_size_of_all_derivatives():
         (lambda z: z.argmax(1, keepdim=True), "int64, which has no derivative"),
         (lambda z: z.sum(1), r"shape \(3,\)"),
         (lambda z: z[:2], "torch.vmap"),
+        (lambda z: z[:, :0], r"shape \(3, 0\), which holds no numbers"),
         (lambda z: torch.ones(4, 6) @ z, "cannot take latents"),
         (nn.Linear(D + 1, 2).double(), "another width"),
         (lambda z: z @ torch.ones(D, 6).half(), r"shape \(3, 4\), torch.float32: .* another precision"),
@@ -143,6 +146,15 @@ def test_what_cannot_be_used_is_told(decoder, message):
     rows = np.random.default_rng(0).normal(size=(5, D))
     with pytest.raises(InputError, match=message), tried(decoder, rows):
         pass
+
+
+def test_latents_that_cannot_be_written_to_are_no_matter():
+    rows = np.random.default_rng(0).normal(size=(5, D))
+    rows.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        with tried(torch.tanh, rows) as known:
+            assert known.dtype == torch.float64
 
 
 def test_the_row_of_a_nan_is_told():

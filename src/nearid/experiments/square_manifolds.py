@@ -67,7 +67,8 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     z = squares.sample(p.points, np.random.default_rng(seed))
     if 2 not in columns:
         z[:, 2] = (p.smallest + p.largest) / 2
-    blocks = [squares.measured_metric(z[start : start + BLOCK]) for start in range(0, len(z), BLOCK)]
+    # One row shows what too little blur does.
+    blocks = [squares.measured_metric(z[start : start + BLOCK], any_blur=True) for start in range(0, len(z), BLOCK)]
     kept = np.ix_(range(len(z)), columns, columns)
     measured = np.concatenate(blocks)[kept]
     theory, blurred = squares.edge_norm * squares.sharp_metric(z)[kept], squares.blurred_metric(z)[kept]

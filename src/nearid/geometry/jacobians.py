@@ -117,6 +117,10 @@ def _flat(decoder: Callable[[Tensor], Any]) -> Callable[[Tensor], Tensor]:
                 f"The decoder made an output of shape {tuple(out.shape)} of latents of shape {tuple(latents.shape)}, "
                 "but a row for each row is expected: wrap a decoder of single vectors in torch.vmap."
             )
+        if not out.numel():
+            raise InputError(
+                f"The decoder made an output of shape {tuple(out.shape)}, which holds no numbers to measure."
+            )
         return out.flatten(1)
 
     return function
@@ -135,7 +139,7 @@ def _precision(modules: list[nn.Module], rows: Floats) -> tuple[tuple[torch.dtyp
                         f"The decoder computes in {own.dtype}, too coarse for its derivatives; convert it: .float()."
                     )
                 return (own.dtype,), own.device
-    return (torch.from_numpy(rows[:0]).dtype, torch.get_default_dtype()), torch.device("cpu")
+    return (torch.from_numpy(np.empty(0, rows.dtype)).dtype, torch.get_default_dtype()), torch.device("cpu")
 
 
 def _tried(

@@ -88,7 +88,7 @@ def interval(name: str, low: float, high: float, count: int) -> Factor:
 
 
 def circle(name: str, turn: float, count: int) -> Factor:
-    """A factor that comes back to 0 after a turn; the grid has `count` values."""
+    """A factor that comes back to 0 after a turn, which is the renderer's own period; the grid has `count` values."""
     return Factor(name, "circle", 0.0, turn, count)
 
 
