@@ -45,6 +45,16 @@ def test_columns_that_do_not_fit_follow_below(result, width):
     assert sum(line.count(shown[shown.index("[") :]) for line in lines) >= 9
 
 
+@pytest.mark.parametrize("width", range(80, 170))
+def test_no_interval_is_broken_beside_long_names(result, width):
+    rows = [replace(row, title=f"{row.title}, a setting that is told in very many words") for row in result.every_row]
+    columns = [Column("score", f"score {k} of what was observed (%)") for k in range(5)]
+    made = replace(result.experiment, columns=columns, claims=(), rows=lambda p: rows)
+    shown = measured_text(result.estimate("high", "score"), columns[0])
+    text = as_text(replace(result, experiment=made), width)
+    assert text.count(shown[shown.index("[") :]) == 5 and max(map(len, text.splitlines())) <= width
+
+
 def test_what_was_changed_is_named_and_said_of_the_claims(result):
     changed = replace(result, parameters=replace(result.parameters, noise=0.5, high=True, sizes=(3,)), only=("high",))
     words = " ".join(as_text(changed).split())

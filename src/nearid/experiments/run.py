@@ -200,6 +200,7 @@ class _Table:
             {
                 **self.provenance,
                 "nearid": __version__,
+                "version": plan.experiment.version,
                 "preset": plan.preset,
                 "parameters": as_dict(plan.parameters),
                 "variant": plan.variant,

@@ -70,15 +70,20 @@ def _tables(found: Result, width: int) -> list[Table]:
         for k, head in enumerate(heads)
     ]
     gap = 3 if width >= WIDE else 2
+    longest = max((len(title) for title, _ in rows), default=0)
+    # What the names of the settings have in any case; the frame of the table takes one.
+    names = min(SETTINGS[width >= WIDE] - gap - 1, longest)
     tables = []
-    names = SETTINGS[width >= WIDE]
-    # Others wrap their heads before the names are broken.
-    least = min(names - gap, max((len(title) for title, _ in rows), default=0))
-    for part in _parts([head[0] for head in heads], [n + gap for n in needed], width - names):
+    for part in _parts([head[0] for head in heads], [n + gap for n in needed], width - names - gap - 1):
+        spare = width - names - gap - 1 - sum(needed[k] + gap for k in part)
+        # What is left goes to the names, so that they are broken less, and then to the heads of the columns.
+        wider = min(spare, longest - names)
+        each = (spare - wider) // len(part)
         table = Table(box=SIMPLE_HEAD, padding=(0, 1) if width >= WIDE else (0, 0, 0, 1))
-        table.add_column("setting", overflow="fold", min_width=least)
+        table.add_column("setting", overflow="fold", width=max(names + wider, len("setting")))
         for k in part:
-            table.add_column("\n".join(heads[k]), justify="right", min_width=needed[k])
+            more = min(each, max(0, max(map(len, heads[k])) - needed[k]))
+            table.add_column("\n".join(heads[k]), justify="right", width=needed[k] + more)
         for (title, _), values in zip(rows, texts, strict=True):
             table.add_row(escape(title), *(values[k] for k in part))
         tables.append(table)
