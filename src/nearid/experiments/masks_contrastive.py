@@ -5,7 +5,7 @@ outputs in a box, should recover the factors one by one: the centre of mass (y, 
 
 By default the masks are drawn: outlines whose latents take Laplace steps, so that one step is the theorem's own pair.
 `--set data=kitti-masks` takes the real film frames, where they are here; factors are then as measured by their source.
-The cpu preset has frames of 32 x 32, shows one outline and asks for as many outputs as there are factors; a row with
+The cpu preset has frames of 48 x 48, shows one outline and asks for as many outputs as there are factors; a row with
 many outlines and ten outputs is nearer to the real films, where the outline is shared by the frames of a pair, too.
 """
 
@@ -56,7 +56,7 @@ class Parameters:
     walkers: int = parameter(1, "outlines of drawn masks")
     step: float = parameter(0.05, "scale of a Laplace step of drawn masks, in units of the box of latents")
     gap: int = parameter(1, "frames of a pair are 1 to so many steps apart")
-    side: int = parameter(32, "height and width of the masks")
+    side: int = parameter(48, "height and width of the masks")
     latents: int = parameter(3, "coordinates of a representation")
     output: str = parameter("box", "where representations live: box or unbounded")
     exponent: float = parameter(1.0, "p of the distance L_p^p in the loss")
@@ -246,7 +246,7 @@ MASKS_CONTRASTIVE = Experiment(
     defaults=Parameters(),
     presets={
         "smoke": Preset("seconds", 2, {"steps": 4, "batch": 8, "held_out": 100, "looks": 2}),
-        "cpu": Preset("about 6 minutes on 2 idle cores (estimated from single cells)", 3),
+        "cpu": Preset("about 12 minutes on 2 idle cores (estimated from single cells)", 3),
         "paper": Preset(
             "days on a GPU (estimated)",
             3,

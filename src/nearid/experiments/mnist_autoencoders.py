@@ -208,7 +208,7 @@ MNIST_AUTOENCODERS = Experiment(
                 "points": 100,
             },
         ),
-        "cpu": Preset("about 30 minutes on 2 idle cores (estimated)", 5),
+        "cpu": Preset("about 16 minutes on 2 idle cores", 5),
         "paper": Preset(
             "days on a CPU (estimated)",
             10,
