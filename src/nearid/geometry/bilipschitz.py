@@ -13,6 +13,7 @@ from nearid import __version__
 from nearid.alerts import Alert
 from nearid.arrays import Rows, first_nonfinite, open_rows
 from nearid.arrays.memory import check_memory
+from nearid.check import at_least
 from nearid.errors import InputError
 from nearid.geometry.bounds import rigid_bound
 from nearid.geometry.constants import Constants
@@ -20,7 +21,6 @@ from nearid.geometry.isometry import PAIRED, Isometry, Pairwise
 from nearid.geometry.jacobians import Decoder, check_finite, tried
 from nearid.geometry.lipschitz_result import BiLipschitz
 from nearid.moments import Floats
-from nearid.processes.check import at_least
 from nearid.progress import Progress, reporting
 
 # Latents up to which the whole Jacobian is formed unless it is asked for.

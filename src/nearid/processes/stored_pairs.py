@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nearid.check import at_least
 from nearid.errors import InputError
 from nearid.moments import Floats
-from nearid.processes.check import at_least
 from nearid.processes.noise import Noise
 from nearid.processes.spaces import Box
 

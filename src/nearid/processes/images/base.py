@@ -11,10 +11,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from nearid.check import at_least
 from nearid.errors import InputError
 from nearid.moments import Floats
 from nearid.processes.assumptions import Assumption
-from nearid.processes.check import at_least
 from nearid.processes.images.factors import (
     Codes,
     Factor,

@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nearid.check import at_least
 from nearid.errors import InputError
 from nearid.moments import Floats
-from nearid.processes.check import at_least
 
 Codes = NDArray[np.int64]
 # Beyond the ends of an interval this share of its length may be drawn, too: finite differences need it.

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
+from nearid.check import at_least, positive
 from nearid.errors import InputError
 from nearid.moments import Floats
 from nearid.processes.assumptions import Assumption
-from nearid.processes.check import at_least, positive
 from nearid.processes.images.factors import Factor, draw_factors, interval
 from nearid.processes.images.metric import metric_tensors
 
