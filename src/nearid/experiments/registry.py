@@ -22,6 +22,7 @@ HOMES = {
     "dislib": "nearid.experiments.dislib:DISLIB",
     "deconfounding": "nearid.experiments.deconfounding:DECONFOUNDING",
     "masks-contrastive": "nearid.experiments.masks_contrastive:MASKS_CONTRASTIVE",
+    "3dident": "nearid.experiments.ident3d:IDENT3D",
 }
 
 
