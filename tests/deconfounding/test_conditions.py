@@ -6,6 +6,7 @@ import pytest
 from nearid import ICA, InputError, Whitening
 from nearid.deconfounding.conditions import View, fit_conditions, named, sample
 from nearid.deconfounding.design import open_design
+from nearid.deconfounding.watch import Watch
 from nearid.engines.local import LOCAL
 from nearid.moments import Moments
 from nearid.progress import silent
@@ -20,7 +21,7 @@ def x():
 
 def fitted(x, names, most=None, **options):
     d = open_design(x, list("ab") * (len(x) // 2), np.arange(len(x)) // 4, **options)
-    options = {"components": None, "seed": 0, "engine": LOCAL, "progress": silent}
+    options = {"components": None, "seed": 0, "engine": LOCAL, "progress": silent, "watch": Watch()}
     return d, fit_conditions(d, Moments.of(x), names, most=most, **options)
 
 

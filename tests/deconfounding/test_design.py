@@ -65,6 +65,15 @@ def test_rows_without_metadata_are_left_out_and_told():
     assert np.array_equal(fewer.rows.read(0, 2), X[[0, 5]])
 
 
+def test_missing_values_of_any_kind_of_table():
+    table = pd.DataFrame({"drug": pd.array(["a", pd.NA, "b", "b", "a", "b"], dtype="string")})
+    table["plate"] = pd.Categorical(["p", "p", "p", "q", None, "q"])
+    d = open_design(X, "drug", "plate", meta=table)
+    assert codes(d.labels) == ["a", "b", "b", "b"] and codes(d.batches) == ["p", "p", "q", "q"]
+    given = pd.Series(["a", pd.NA, "b", "b", "a", "b"], dtype=object)
+    assert codes(open_design(X, given, BATCHES).labels) == ["a", "b", "b", "a", "b"]
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

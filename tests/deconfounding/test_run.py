@@ -79,7 +79,7 @@ def test_the_result_tells_what_made_it_and_is_plain_data(found):
     assert plain["conditions"]["ica"]["components"]["kinds"] == found.conditions["ica"].components.kinds
     assert len(found.table()) == len(found.scores) == len(plain["scores"])
     assert found.test("base", "ica").pairs == 2 and "held-out" in repr(found)
-    assert {"moments", "conditions", "components", "neighbours"} <= set(plain["provenance"]["seconds"])
+    assert {"moments", "whitening", "ICA", "components", "neighbours"} <= set(plain["provenance"]["seconds"])
     with pytest.raises(InputError, match="no figure"):
         found.mean("base", "f1")
     with pytest.raises(InputError, match="no test"):

@@ -14,6 +14,10 @@ def design(labels, batches, control=None):
     return open_design(np.zeros((len(labels), 2)) + np.arange(2), np.array(labels), np.array(batches), control=control)
 
 
+def labels_of(d):
+    return list(d.labels.names)
+
+
 @given(st.integers(0, 10_000), st.integers(2, 6))
 def test_every_fold_has_positive_rows_where_batches_suffice(seed, folds):
     rng = np.random.default_rng(seed)
@@ -46,7 +50,7 @@ def test_no_batch_is_on_both_sides():
         mine = np.flatnonzero(np.isin(d.labels.codes, [0, p.code]))
         assert np.array_equal(np.sort(seen), mine)
         for direction in ("most", "one"):
-            for train, test in p.splits[direction]:
+            for train, test in ((s.train, s.test) for s in p.splits[direction]):
                 assert not set(d.batches.codes[train]) & set(d.batches.codes[test])
                 assert np.array_equal(np.sort(np.concatenate([train, test])), mine)
         assert all(len(np.unique(d.batches.codes[s.train])) == 1 for s in p.splits["one"])
@@ -68,6 +72,30 @@ def test_what_cannot_be_held_out_is_told():
     assert {a.code for a in alerts} == {"single_batch_label", "few_batches"} and "'c'" in alerts[0].message
     with pytest.raises(InputError, match="'c'"):
         problems(d, [3], ("most",), 5, 0)
+
+
+def test_splits_without_both_classes_on_both_sides_are_left_out_and_told():
+    # Controls are on plates of their own, one of them large: no single batch has both classes.
+    labels = ["a", "b"] * 20 + ["a", "b"] * 2 + ["DMSO", "c"] * 3 + ["DMSO", "c"] * 3
+    d = design(labels, [0] * 40 + [1] * 4 + [2] * 6 + [3] * 6, "DMSO")
+    (p,), alerts = problems(d, [labels_of(d).index("a")], ("most", "one"), 2, 0)
+    assert len(p.splits["most"]) == 2 and p.splits["one"] == []
+    for split in p.splits["most"]:
+        for side in (split.train, split.test):
+            assert set(np.array(labels)[side]) == {"a", "DMSO"}
+    assert [a.code for a in alerts] == ["no_split"] and "'a' (train on one batch)" in alerts[0].message
+    with pytest.raises(InputError, match="both sides"):
+        problems(d, [labels_of(d).index("a")], ("one",), 2, 0)
+
+
+@given(st.integers(0, 10_000))
+def test_every_split_has_both_classes_on_both_sides(seed):
+    rng = np.random.default_rng(seed)
+    labels = np.array(["a", "DMSO"] * 2 + list(rng.choice(["a", "DMSO"], 20)))
+    batches = np.array([0, 0, 1, 1, *rng.integers(0, 6, 20)])
+    (p,), _ = problems(design(labels, batches, "DMSO"), [1], ("most", "one"), 4, seed)
+    for split in (s for each in p.splits.values() for s in each):
+        assert all(len(set(labels[side])) == 2 for side in (split.train, split.test))
 
 
 def test_labels_are_chosen_by_name_or_number():

@@ -30,7 +30,7 @@ TREES = 100
 # Rows that bins are made from: the library's default of 200,000 would be held in float64, which may be more than the
 # embedding itself.
 BIN_ROWS = 5000
-# Up to this size, mapped rows are held at once: pieces would cost more than they save.
+# Up to this size, mapped rows are held at once: pieces would cost more than they save. Beyond, they never all exist.
 HELD_BYTES = 64 << 20
 # A rotation leaves an L2 penalty unchanged: whitened conditions then differ by what scaling on the training rows does.
 ITERATIONS = 300
@@ -128,8 +128,7 @@ def _boost(
         "bin_construct_sample_cnt": BIN_ROWS,
         "verbosity": -1,
     }
-    small = 4 * len(places) * (view.width if which is None else len(which)) <= HELD_BYTES
-    rows = view.take(places, which) if small else Blocks()
+    rows = view.take(places, which) if _small(view, places, which) else Blocks()
     data = lightgbm.Dataset(rows, positive.astype(np.float32), params=settings)
     booster = lightgbm.train(settings, data, trees, keep_training_booster=True)
     splits = np.asarray(booster.feature_importance("split"), dtype=np.float64)
@@ -142,6 +141,11 @@ def _boost(
 
 def _logistic(view: View, places: np.ndarray, positive: np.ndarray, which: np.ndarray | None) -> Learned:
     """L2-penalised (C = 1), classes balanced, columns brought to unit variance on the training rows."""
+    if not _small(view, places, which):
+        from nearid.deconfounding.logistic import fit_streamed
+
+        weights, offset, standard = fit_streamed(view, places, positive, which, ITERATIONS)
+        return _linear(weights, offset, standard)
     from sklearn.linear_model import LogisticRegression
 
     x = view.take(places, which)
@@ -153,8 +157,18 @@ def _logistic(view: View, places: np.ndarray, positive: np.ndarray, which: np.nd
     model = LogisticRegression(class_weight="balanced", max_iter=ITERATIONS).fit(x, positive)
     weights = model.coef_[0] / scale
     offset = float(model.intercept_[0] - centre @ weights)
-    sizes = np.abs(model.coef_[0].astype(np.float64))
+    return _linear(weights, offset, model.coef_[0].astype(np.float64))
+
+
+def _linear(weights: Floats, offset: float, standard: Floats) -> Learned:
+    """Scores by a sum; shares by the weights of components of unit variance."""
+    sizes = np.abs(standard)
     return Learned(lambda rows: rows @ weights + offset, sizes / (sizes.sum() or 1.0))
+
+
+def _small(view: View, places: np.ndarray, which: np.ndarray | None) -> bool:
+    """Whether mapped rows may be held."""
+    return 4 * len(places) * (view.width if which is None else len(which)) <= HELD_BYTES
 
 
 def auroc(positive: np.ndarray, scores: Floats) -> float:

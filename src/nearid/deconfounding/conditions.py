@@ -10,6 +10,7 @@ import numpy as np
 from nearid.arrays import Rows
 from nearid.arrays.held import MemoryRows
 from nearid.deconfounding.design import Design
+from nearid.deconfounding.watch import Watch
 from nearid.engines.base import Engine
 from nearid.errors import InputError, unknown
 from nearid.folds import row_moments
@@ -65,12 +66,30 @@ class Condition:
     def map(self, x: Floats, which: np.ndarray | None = None) -> Floats:
         """Components of rows in float32; all, or some of them."""
         if self.matrix is None:
-            columns = self.columns if which is None else self.columns[which]
-            scales = self.scales if which is None else self.scales[which]
+            columns, scales = self._used(which)
             found = np.subtract(x[:, columns], self.mean[columns], dtype=np.float64)
             return np.asarray(np.divide(found, scales, out=found), dtype=np.float32)
         matrix = self.matrix if which is None else self.matrix[which]
         return Affine(matrix, self.mean, np.zeros(len(matrix)))(x).astype(np.float32, copy=False)
+
+    def lift(self, weights: Floats, which: np.ndarray | None = None) -> Floats:
+        """Weights of columns, over the mean, that give the same sum as these weights of components."""
+        if self.matrix is not None:
+            return np.asarray(weights @ (self.matrix if which is None else self.matrix[which]))
+        columns, scales = self._used(which)
+        found = np.zeros(len(self.mean))
+        found[columns] = weights / scales
+        return found
+
+    def gather(self, sums: Floats, which: np.ndarray | None = None) -> Floats:
+        """Sums over rows of components from those of columns less their means: the transpose of `lift`."""
+        if self.matrix is not None:
+            return np.asarray((self.matrix if which is None else self.matrix[which]) @ sums)
+        columns, scales = self._used(which)
+        return np.asarray(sums[columns] / scales)
+
+    def _used(self, which: np.ndarray | None) -> tuple[np.ndarray, Floats]:
+        return (self.columns, self.scales) if which is None else (self.columns[which], self.scales[which])
 
 
 @dataclass(frozen=True)
@@ -135,6 +154,7 @@ def fit_conditions(
     seed: int,
     engine: Engine,
     progress: Progress,
+    watch: Watch,
 ) -> Fitted:
     """Fit the maps, without labels and without batches.
 
@@ -156,23 +176,24 @@ def fit_conditions(
         if not len(live):
             raise InputError(f"Every column of {design.rows.name} is constant: there is nothing to tell apart.")
         found["base"] = Condition("base", moments.mean, None, live, sizes[live])
-    places = sample(design, most, seed)
-    rows = design.rows
-    if places is not None:
-        rows = MemoryRows(rows.name, rows.take(places))
-        moments, _ = row_moments(rows, engine=engine)
-    diagnostics = None
-    if "pca" in names or "random" in names:
-        whitener = fit_whitener(moments, components=components, stored=rows.dtype)
-        if "pca" in names:
-            found["pca"] = _linear("pca", moments.mean, whitener.forward)
-        if "random" in names:
-            found["random"] = _linear("random", moments.mean, _turned(whitener, seed))
+    rows, diagnostics = design.rows, None
+    with watch.stage("whitening"):
+        places = sample(design, most, seed)
+        if places is not None:
+            rows = MemoryRows(rows.name, rows.take(places))
+            moments, _ = row_moments(rows, engine=engine)
+        if "pca" in names or "random" in names:
+            whitener = fit_whitener(moments, components=components, stored=rows.dtype)
+            if "pca" in names:
+                found["pca"] = _linear("pca", moments.mean, whitener.forward)
+            if "random" in names:
+                found["random"] = _linear("random", moments.mean, _turned(whitener, seed))
     if "ica" in names:
         from nearid.unmix.ica import fit_ica
 
         tick = progress("unmixing", 100)
-        unmixed = fit_ica(rows, components=components, moments=moments, seed=seed, engine=engine, tick=tick)
+        with watch.stage("ICA"):
+            unmixed = fit_ica(rows, components=components, moments=moments, seed=seed, engine=engine, tick=tick)
         diagnostics = unmixed.diagnostics
         found["ica"] = _linear("ica", unmixed.mean, unmixed.components)
     return Fitted({name: found[name] for name in names}, rows.shape[0], diagnostics)

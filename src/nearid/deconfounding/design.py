@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -225,7 +224,8 @@ def _column(
 
 def _text(value: Any) -> str | None:
     """A class as text; whole numbers without the point that a table's missing values bring."""
-    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+    # What is missing in a table is not equal to itself, or cannot say so.
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value == "" or value != value:
         return None
     if isinstance(value, float) and value.is_integer():
         return str(int(value))

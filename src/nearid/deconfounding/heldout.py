@@ -92,14 +92,14 @@ def evaluate(plan: Plan, view: View, *, dropping: bool, tick: Callable[[], objec
 
 
 def _scores(plan: Plan, view: View, key: Key, problem: Problem, split: Split, dropping: bool, threads: int) -> Scores:
-    labels = plan.design.labels.codes
-    positive, truth = labels[split.train] == problem.code, labels[split.test] == problem.code
+    labels, train, test = plan.design.labels.codes, split.train, split.test
+    positive, truth = labels[train] == problem.code, labels[test] == problem.code
 
     def fit(which: np.ndarray | None) -> Learned:
         return learn(
             key.classifier,
             view,
-            split.train,
+            train,
             positive,
             which=which,
             options=plan.boosting,
@@ -107,7 +107,7 @@ def _scores(plan: Plan, view: View, key: Key, problem: Problem, split: Split, dr
             threads=threads,
         )
 
-    kept = _kept(plan, view, split.train, positive) if dropping else None
+    kept = _kept(plan, view, train, positive) if dropping else None
     whole = fit(kept)
     models = [(whole, kept)]
     width = view.width if kept is None else len(kept)
@@ -117,7 +117,7 @@ def _scores(plan: Plan, view: View, key: Key, problem: Problem, split: Split, dr
         for part in (order[:k], order[k:]):
             which = np.sort(part if kept is None else kept[part])
             models.append((fit(which), which))
-    areas = [auroc(truth, made) for made in _predictions(view, split.test, models)]
+    areas = [auroc(truth, made) for made in _predictions(view, test, models)]
     scores = {"auroc": areas[0], "sparsity": hoyer(whole.shares)}
     scores |= {f"concentration@{k}": areas[2 * i + 1] - areas[2 * i + 2] for i, k in enumerate(counts)}
     return scores

@@ -19,7 +19,8 @@ from nearid.deconfounding.design import open_design, without
 from nearid.deconfounding.heldout import Plan
 from nearid.deconfounding.result import Deconfounding
 from nearid.deconfounding.splits import DIRECTIONS, chosen, problems
-from nearid.deconfounding.stages import Watch, cautions, measured, tabled
+from nearid.deconfounding.stages import cautions, measured, tabled
+from nearid.deconfounding.watch import Watch
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks
 from nearid.engines.open import open_engine
@@ -120,7 +121,7 @@ def deconfound(
     -------
     Deconfounding
     """
-    watch = Watch({})
+    watch = Watch()
     ways = _directions(directions)
     names, (learners, missing) = named_conditions(conditions), named_classifiers(classifiers)
     _check(folds, min_rows, max_rows, fit_rows, random_state, drop, names)
@@ -133,17 +134,17 @@ def deconfound(
             design = without(design, kept)
         codes, rare = chosen(design, perturbations, min_rows)
         asked, untold = problems(design, codes, ways, folds, random_state)
-        with watch.stage("conditions"):
-            fitted = fit_conditions(
-                design,
-                moments,
-                names,
-                most=fit_rows,
-                components=components,
-                seed=random_state,
-                engine=opened,
-                progress=report,
-            )
+        fitted = fit_conditions(
+            design,
+            moments,
+            names,
+            most=fit_rows,
+            components=components,
+            seed=random_state,
+            engine=opened,
+            progress=report,
+            watch=watch,
+        )
         plan = Plan(design, asked, learners, _top(top, fitted), dict(boosting or {}), drop, random_state)
         results, scores, views = measured(plan, fitted, max_rows, watch, report)
     entries, tests = tabled(plan, scores)
@@ -184,6 +185,7 @@ def deconfound(
             "options": {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()},
             "fitted_rows": fitted.rows,
             "seconds": {k: round(v, 3) for k, v in watch.seconds.items()},
+            "core_seconds": {k: round(v, 3) for k, v in watch.core_seconds.items()},
             "ica": None if fitted.diagnostics is None else _diagnosed(fitted),
             "input": {
                 "name": design.rows.name,

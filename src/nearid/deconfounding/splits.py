@@ -17,10 +17,36 @@ DIRECTIONS = {"most": "train on most batches", "one": "train on one batch"}
 
 
 class Split(NamedTuple):
-    """Rows to learn from and rows of other batches to judge on, by their places among all rows."""
+    """Rows to learn from and rows of other batches to judge on.
 
-    train: np.ndarray
-    test: np.ndarray
+    Splits of one perturbation share the arrays: all of their rows would be many times those of the embedding.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape (n,)
+        Places of a perturbation and its controls among all rows.
+    parts : ndarray of int, shape (n,)
+        Fold, or batch, of each of these.
+    part : int
+        That is held out, or alone learned from.
+    alone : bool
+        Whether it is learned from.
+    """
+
+    rows: np.ndarray
+    parts: np.ndarray
+    part: int
+    alone: bool
+
+    @property
+    def train(self) -> np.ndarray:
+        """Places of the rows to learn from."""
+        return np.asarray(self.rows[(self.parts == self.part) == self.alone])
+
+    @property
+    def test(self) -> np.ndarray:
+        """Places of the rows to judge on."""
+        return np.asarray(self.rows[(self.parts == self.part) != self.alone])
 
 
 @dataclass(frozen=True)
@@ -47,8 +73,8 @@ def batch_folds(positive: np.ndarray, batches: np.ndarray, folds: int, rng: np.r
     """Fold of each batch, by code; -1 for codes without rows.
 
     Batches with positive rows are dealt out first, the largest share first, each to the fold with the fewest positive
-    rows so far; then the others, each to the fold with the fewest rows. Every fold has positive rows where there are
-    enough batches of them.
+    rows so far; then the others, each to the fold with the fewest negative rows. Every fold has positive rows where
+    there are enough batches of them.
     """
     count = int(batches.max()) + 1
     hits = np.bincount(batches, weights=positive, minlength=count)
@@ -61,7 +87,7 @@ def batch_folds(positive: np.ndarray, batches: np.ndarray, folds: int, rng: np.r
     for batch in order[sizes[order] > 0]:
         rank = loads if hits[batch] else loads[:, ::-1]
         fold[batch] = np.lexsort((rank[:, 1], rank[:, 0]))[0]
-        loads[fold[batch]] += (hits[batch], sizes[batch])
+        loads[fold[batch]] += (hits[batch], sizes[batch] - hits[batch])
     return fold
 
 
@@ -99,13 +125,12 @@ def problems(
     found: list[Problem] = []
     single: list[str] = []
     fewer: list[str] = []
+    lacking: list[str] = []
+    every = np.arange(design.n)
     for code in codes:
         name = design.labels.names[code]
         positive = design.labels.codes == code
-        rows = (
-            np.flatnonzero(positive | (design.labels.codes == design.control)) if design.control is not None else None
-        )
-        rows = np.arange(design.n) if rows is None else rows
+        rows = every if design.control is None else np.flatnonzero(positive | (design.labels.codes == design.control))
         hit, batch = positive[rows], design.batches.codes[rows]
         held = min(len(np.unique(batch[hit])), len(np.unique(batch[~hit])))
         if held < 2:
@@ -114,13 +139,24 @@ def problems(
         if "most" in directions and held < folds:
             fewer.append(f"{name!r} ({held})")
         rng = np.random.default_rng([seed, 3, code])
-        splits = {}
+        made = {}
         if "most" in directions:
-            splits["most"] = _most(rows, hit, batch, min(folds, held), rng)
+            made["most"] = _most(rows, hit, batch, min(folds, held), rng)
         if "one" in directions:
-            splits["one"] = _one(rows, hit, batch, folds, rng)
-        found.append(Problem(name, code, int(hit.sum()), int(len(hit) - hit.sum()), splits))
+            made["one"] = _one(rows, hit, batch, folds, rng)
+        splits = {way: [s for s in each if _both(positive, s)] for way, each in made.items()}
+        lacking += [f"{name!r} ({DIRECTIONS[way]})" for way, each in splits.items() if not each]
+        if any(splits.values()):
+            found.append(Problem(name, code, int(hit.sum()), int(len(hit) - hit.sum()), splits))
     alerts = []
+    if lacking:
+        alerts.append(
+            Alert(
+                "no_split",
+                "No held-out split has the label and what it is told from on both sides, to learn from and to judge "
+                f"on: {listed(lacking[:5])}{' ...' if len(lacking) > 5 else ''}.",
+            )
+        )
     if single:
         alerts.append(
             Alert(
@@ -143,13 +179,19 @@ def problems(
     return found, alerts
 
 
+def _both(positive: np.ndarray, split: Split) -> bool:
+    """Whether both classes are on both sides; else nothing can be learned, or nothing judged."""
+    sides = positive[split.train], positive[split.test]
+    return all(side.any() and not side.all() for side in sides)
+
+
 def _most(rows: np.ndarray, hit: np.ndarray, batch: np.ndarray, folds: int, rng: np.random.Generator) -> list[Split]:
-    fold = batch_folds(hit, batch, folds, rng)[batch]
-    return [Split(rows[fold != k], rows[fold == k]) for k in range(folds)]
+    fold = batch_folds(hit, batch, folds, rng).astype(np.int32)[batch]
+    return [Split(rows, fold, k, alone=False) for k in range(folds)]
 
 
 def _one(rows: np.ndarray, hit: np.ndarray, batch: np.ndarray, most: int, rng: np.random.Generator) -> list[Split]:
     """A split for each of at most so many batches that have both classes, drawn at random."""
     both = np.intersect1d(batch[hit], batch[~hit])
     taken = np.sort(rng.permutation(both)[:most])
-    return [Split(rows[batch == b], rows[batch != b]) for b in taken]
+    return [Split(rows, batch, int(b), alone=True) for b in taken]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,23 +15,11 @@ from nearid.deconfounding.neighbours import mixing, replicates
 from nearid.deconfounding.paired import ALL, Mean, Paired, compared
 from nearid.deconfounding.result import ConditionResult, Entry, Plane, Views
 from nearid.deconfounding.splits import DIRECTIONS, Problem
+from nearid.deconfounding.watch import Watch
 from nearid.progress import Progress
 
 # Rows that the plots show.
 SHOWN = 1500
-
-
-@dataclass
-class Watch:
-    """Seconds of each stage."""
-
-    seconds: dict[str, float]
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        began = time.perf_counter()
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
 
 
 def measured(
@@ -80,7 +65,8 @@ def tabled(plan: Plan, scores: dict[str, dict[Key, list[Scores]]]) -> tuple[list
     entries: list[Entry] = []
     tests: list[Paired] = []
     by_name = {p.name: p for p in plan.problems}
-    for direction, classifier in dict.fromkeys((k.direction, k.classifier) for found in scores.values() for k in found):
+    there = {(k.direction, k.classifier) for found in scores.values() for k in found}
+    for direction, classifier in ((d, c) for c in plan.classifiers for d in DIRECTIONS if (d, c) in there):
         values: dict[str, dict[str, dict[str, list[float]]]] = {}
         for condition, found in scores.items():
             for key, splits in found.items():
@@ -95,7 +81,7 @@ def tabled(plan: Plan, scores: dict[str, dict[Key, list[Scores]]]) -> tuple[list
                 overall = Mean.of([m.mean for m in means.values()])
                 for perturbation, mean in {ALL: overall, **means}.items():
                     entries.append(Entry(direction, classifier, score, condition, perturbation, mean))
-            corrections = {name: _correction(p, direction) for name, p in by_name.items()}
+            corrections = {name: _correction(p, direction) for name, p in by_name.items() if p.splits[direction]}
             tests += compared(direction, classifier, score, by_condition, corrections)
     return entries, tests
 
@@ -126,12 +112,6 @@ def cautions(
                 f"{idle} of {len(fits)} classifiers ({title}) used no component, and have an AUROC of 0.5: of trees, "
                 "min_data_in_leaf asks for twice as many rows. Lower it with boosting (--boosting min_data_in_leaf=5), "
                 "or look at logistic regression.",
-            )
-        undefined = sum(np.isnan(s["auroc"]) for s in fits)
-        if undefined:
-            yield Alert(
-                "undefined_auroc",
-                f"{undefined} of {len(fits)} held-out sets ({title}) lack a class, and count for nothing.",
             )
     if any(np.isnan(r.components.batch).all() for r in results.values()):
         yield Alert("confounded", "Batch and label cannot be told apart: no component is named technical.")

@@ -1,4 +1,4 @@
-"""Figures that an experiment supplies, as data: the report knows how to draw each kind."""
+"""Figures and texts that an experiment supplies, as data: the report knows how to draw each kind."""
 
 from __future__ import annotations
 
@@ -83,4 +83,13 @@ class ImageGrid:
     columns: Sequence[str]
 
 
-Slot = ScatterMatrix | HeatMaps | Scatter | ImageGrid
+@dataclass(frozen=True)
+class Listing:
+    """Tables as text, for more figures than the table of the experiment has."""
+
+    title: str
+    caption: str
+    text: str
+
+
+Slot = ScatterMatrix | HeatMaps | Scatter | ImageGrid | Listing

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearid.check import at_least, positive
 from nearid.engines.local import blocks
 from nearid.errors import InputError
 from nearid.moments import Floats
-from nearid.processes.check import at_least, positive
 
 Labels = NDArray[np.int64]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from nearid.experiments.figures import Listing
 from nearid.files import write_text
 from nearid.report.experiment_plots import drawn, training
 from nearid.report.experiment_table import claims_note, columns_and_rows, counted, footnotes, how_run
@@ -31,7 +32,8 @@ def page(found: Result) -> str:
         if found.curves(a.key)
     ]
     slots = e.figures(found) if e.figures is not None else []
-    shown += [{"title": s.title, "figure": drawn(s), "caption": s.caption} for s in slots]
+    texts = [slot for slot in slots if isinstance(slot, Listing)]
+    shown += [{"title": s.title, "figure": drawn(s), "caption": s.caption} for s in slots if not isinstance(s, Listing)]
     figures: dict[str, Any] = {f"f{k}": f["figure"] for k, f in enumerate(shown)}
     statuses = [str(outcome.status) for _, outcome in found.outcomes]
     heads, rows = columns_and_rows(found)
@@ -50,4 +52,5 @@ def page(found: Result) -> str:
         conclusion=", ".join(f"{counted(statuses.count(s), 'claim')} {s}" for s in MARKS if s in statuses),
         mark=MARKS[max(statuses, key=list(MARKS).index)] if statuses else "rigid",
         shown=shown,
+        texts=texts,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.experiments.figures import HeatMaps, ImageGrid, Scatter, ScatterMatrix, Slot
+from nearid.experiments.figures import HeatMaps, ImageGrid, Scatter, ScatterMatrix
 from nearid.report.plots import CHANCE, TARGET, Figure, figure
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def training(found: Result, axes: Axes) -> Figure:
     return figure(data, axes.x, axes.y, **_legend_below(named, 320))
 
 
-def drawn(slot: Slot) -> Figure:
+def drawn(slot: ScatterMatrix | HeatMaps | Scatter | ImageGrid) -> Figure:
     """The figure of a slot."""
     if isinstance(slot, ScatterMatrix):
         return _scatter_matrix(slot)
