@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from nearid.deconfounding.classifiers import TITLES as CLASSIFIERS
 from nearid.deconfounding.paired import ALL
+from nearid.deconfounding.splits import DIRECTIONS
 from nearid.files import write_text
 from nearid.report import deconfounding_plots as plots
 from nearid.report.deconfounding_table import (
@@ -19,10 +21,12 @@ from nearid.report.deconfounding_table import (
     main_test,
     marked,
     metric_cells,
+    named,
     overall_tests,
     reason,
     sizes,
     titled,
+    trust,
 )
 from nearid.report.html import check_report, environment, render
 
@@ -60,7 +64,10 @@ def _context(found: Deconfounding) -> dict[str, Any]:
         "sizes": sizes(found),
         "mark": mark,
         "tables": [_table(found, d, c, s) for d, c in found.families for s in found.score_names(d, c)],
-        "tests": [(t, BRIEF[t.second], BRIEF[t.first], marked(t)) for t in overall_tests(found)],
+        "tests": [(t, named(t.score), BRIEF[t.second], BRIEF[t.first], marked(t)) for t in overall_tests(found)],
+        "classifiers": CLASSIFIERS,
+        "directions": DIRECTIONS,
+        "trust": trust(found),
         "tested": TESTED,
         "metrics": METRICS,
         "metric_rows": [(BRIEF[name], metric_cells(c)) for name, c in found.conditions.items()],

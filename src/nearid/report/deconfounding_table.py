@@ -46,7 +46,9 @@ def render(found: Deconfounding, width: int) -> RenderableType:
         for score in found.score_names(direction, classifier):
             wanted = score in ("auroc", "sparsity") and direction == "most" and classifier == found.families[0][1]
             parts.append(_scores(found, direction, classifier, score, width, whole=wanted))
-    parts += [_tests(found, width), Text(TESTED, "dim"), _metrics(found, width)]
+    parts += [_tests(found, score, width) for score in dict.fromkeys(t.score for t in overall_tests(found))]
+    parts += [Text(TESTED, "dim"), _metrics(found, width)]
+    parts += [Text(told) for told in trust(found)]
     return Group(*parts, *warned(a.message for a in found.alerts))
 
 
@@ -101,10 +103,15 @@ def conditions(found: Deconfounding, direction: str, classifier: str) -> list[st
     return list(dict.fromkeys(e.condition for e in found.scores if (e.direction, e.classifier) == family))
 
 
+def named(score: str) -> str:
+    """A score in words."""
+    return {"auroc": "AUROC"}.get(score, score.replace("concentration@", "concentration, k = "))
+
+
 def titled(direction: str, classifier: str, score: str) -> str:
     """Title of a table of scores."""
-    name = {"auroc": "AUROC", "sparsity": "Sparsity"}.get(score, score.replace("concentration@", "Concentration, k = "))
-    return f"{name} ({CLASSIFIERS[classifier]}, {DIRECTIONS[direction]})"
+    name = named(score)
+    return f"{name[0].upper()}{name[1:]} ({CLASSIFIERS[classifier]}, {DIRECTIONS[direction]})"
 
 
 def figure(mean: Mean) -> str:
@@ -175,22 +182,37 @@ def _cell(found: Deconfounding, c: str, score: str, perturbation: str, direction
 
 
 def overall_tests(found: Deconfounding) -> list[Paired]:
-    """Tests of AUROC for all perturbations together, or for the only one."""
+    """Tests for all perturbations together, or for the only one."""
     only = next(iter(found.perturbations)) if len(found.perturbations) == 1 else ALL
-    return [t for t in found.tests if t.score == "auroc" and t.perturbation == only]
+    return [t for t in found.tests if t.perturbation == only]
 
 
-def _tests(found: Deconfounding, width: int) -> Table:
-    table = _table("Differences of AUROC [95% interval], p after Holm's correction", width)
+def _tests(found: Deconfounding, score: str, width: int) -> Table:
+    table = _table(f"Differences of {named(score)} [95% interval], p after Holm's correction", width)
+    tests = [t for t in overall_tests(found) if t.score == score]
+    families = list(dict.fromkeys((t.direction, t.classifier) for t in tests))
     table.add_column("conditions", overflow="fold")
-    for direction, classifier in found.families:
+    for direction, classifier in families:
         table.add_column(f"{CLASSIFIERS[classifier]}, {DIRECTIONS[direction]}", justify="right", overflow="fold")
     cells: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
-    for t in overall_tests(found):
+    for t in tests:
         cells.setdefault((t.second, t.first), {})[(t.direction, t.classifier)] = marked(t)
     for (second, first), by_family in cells.items():
-        table.add_row(f"{BRIEF[second]} - {BRIEF[first]}", *(by_family.get(f, "-") for f in found.families))
+        table.add_row(f"{BRIEF[second]} - {BRIEF[first]}", *(by_family.get(f, "-") for f in families))
     return table
+
+
+def trust(found: Deconfounding) -> list[str]:
+    """How far the independent components can be trusted, where there are some: a sentence, or none."""
+    ica = found.provenance["ica"]
+    if ica is None:
+        return []
+    components, gaussian = found.conditions["ica"].width, ica["gaussian_components"]
+    return [
+        f"ICA: {components} components of {found.provenance['fitted_rows']:,} rows, {ica['rows_per_parameter']:.2g} "
+        f"for each angle of the rotation; {gaussian} {'is' if gaussian == 1 else 'are'} not told from Gaussian ones; "
+        f"{'converged' if ica['converged'] else 'not converged'} after {ica['passes']} passes."
+    ]
 
 
 def metric_cells(c: ConditionResult) -> list[str]:
