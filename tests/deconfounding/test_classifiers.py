@@ -1,5 +1,7 @@
 """Classifiers of rows that are mapped piece by piece, against the same on a whole matrix."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -59,6 +61,17 @@ def test_boosting_with_the_published_hyperparameters(data, monkeypatch):
     monkeypatch.setattr(classifiers, "HELD_BYTES", 0)
     pieces = learn("boost", view, rows, y[rows], which=which, **OPTIONS)
     assert np.allclose(pieces.predict(part), whole.predict(part))
+
+
+def test_standard_output_is_left_to_results(data, monkeypatch, capfd):
+    pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
+    view, _, y = data
+    monkeypatch.setattr(classifiers, "HELD_BYTES", 0)
+    monkeypatch.setattr(classifiers, "BIN_ROWS", 20)
+    # A thread of its own, in which nothing has been set yet.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(learn, "boost", view, np.arange(300), y, **OPTIONS).result()
+    assert capfd.readouterr().out == ""
 
 
 def test_too_few_rows_for_a_split_give_no_shares(data):

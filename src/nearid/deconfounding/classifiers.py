@@ -129,8 +129,10 @@ def _boost(
         "verbosity": -1,
     }
     rows = view.take(places, which) if _small(view, places, which) else Blocks()
+    # Its level of messages belongs to a thread, and blocks are read before it is set: standard output must stay clean.
+    lightgbm.Dataset(np.zeros((2, 1)), np.array([0, 1]), params=settings).construct()
     data = lightgbm.Dataset(rows, positive.astype(np.float32), params=settings)
-    booster = lightgbm.train(settings, data, trees, keep_training_booster=True)
+    booster = lightgbm.train(settings, data, trees)
     splits = np.asarray(booster.feature_importance("split"), dtype=np.float64)
 
     def predict(x: Floats) -> Floats:

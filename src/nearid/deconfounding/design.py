@@ -128,7 +128,7 @@ def _checked(rows: Rows, coded: dict[str, Coded], control: str | None, alerts: l
     code = None
     if control is not None:
         if control not in labels.names:
-            raise not_found("The labels", "control", control, labels.names)
+            raise not_found("The column of labels", "control", control, labels.names)
         code = labels.names.index(control)
     cells = np.zeros((len(batches.names), len(labels.names)), dtype=bool)
     cells[batches.codes, labels.codes] = True

@@ -104,7 +104,7 @@ def chosen(
         wanted = [w.strip() for w in (perturbations.split(",") if isinstance(perturbations, str) else perturbations)]
         for name in wanted:
             if name not in names:
-                raise not_found("The labels", "perturbations", name, names)
+                raise not_found("The column of labels", "perturbations", name, names)
         possible = [names.index(name) for name in dict.fromkeys(wanted) if names.index(name) != design.control]
     few = [names[code] for code in possible if counts[code] < least]
     if few:

@@ -16,6 +16,7 @@ from nearid.report.deconfounding_table import (
     METRICS,
     TESTED,
     conditions,
+    counted,
     figure,
     headline,
     main_test,
@@ -63,10 +64,10 @@ def _context(found: Deconfounding) -> dict[str, Any]:
         "reason": reason(found),
         "sizes": sizes(found),
         "mark": mark,
-        "tables": [_table(found, d, c, s) for d, c in found.families for s in found.score_names(d, c)],
-        "tests": [(t, named(t.score), BRIEF[t.second], BRIEF[t.first], marked(t)) for t in overall_tests(found)],
-        "classifiers": CLASSIFIERS,
-        "directions": DIRECTIONS,
+        # Of the first direction and classifier, and of the others.
+        "tables": [_table(found, *found.families[0], s) for s in found.score_names(*found.families[0])],
+        "more_tables": [_table(found, d, c, s) for d, c in found.families[1:] for s in found.score_names(d, c)],
+        "tests": [_tests(found, s) for s in dict.fromkeys(t.score for t in overall_tests(found))],
         "trust": trust(found),
         "tested": TESTED,
         "metrics": METRICS,
@@ -94,6 +95,24 @@ def _table(found: Deconfounding, direction: str, classifier: str, score: str) ->
                 "cells": [figures.get((name, c), "-") for c in names],
             }
             for name, count in [*rows, (ALL, "")]
+        ],
+    }
+
+
+def _tests(found: Deconfounding, score: str) -> dict[str, Any]:
+    """Rows of pairs of conditions in each direction by each classifier."""
+    return {
+        "title": f"Differences of {named(score)}",
+        "rows": [
+            (
+                f"{BRIEF[t.second]} − {BRIEF[t.first]}",
+                CLASSIFIERS[t.classifier],
+                DIRECTIONS[t.direction],
+                marked(t),
+                counted(t),
+            )
+            for t in overall_tests(found)
+            if t.score == score
         ],
     }
 
