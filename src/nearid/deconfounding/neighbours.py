@@ -132,18 +132,19 @@ def replicates(x: Floats, labels: np.ndarray, batches: np.ndarray, control: int 
             hits = labels[other] == labels[row]
             if not hits.any():
                 continue
+            found, rest = np.sort(scores[other][hits])[::-1], np.sort(scores[other][~hits])
+            n, m = len(hits), len(found)
             # Last among equals: ties must not help.
-            order = np.lexsort((hits, -scores[other]))
-            places = np.flatnonzero(hits[order]) + 1
-            n, m = len(hits), len(places)
-            precision.append(float(np.mean(np.arange(1, m + 1) / places)))
+            ahead = len(rest) - np.searchsorted(rest, found, side="left")
+            place = np.arange(1, m + 1)
+            precision.append(float(np.mean(place / (place + ahead))))
             # The mean over all orders of n rows, m of them hits.
-            rest = (m - 1) / (n - 1) if n > 1 else 1.0
-            chance.append(rest + (1 - rest) * harmonic[n] / n)
+            share = (m - 1) / (n - 1) if n > 1 else 1.0
+            chance.append(share + (1 - share) * harmonic[n] / n)
             of.append(int(labels[row]))
     if not of:
         return Replicates(float("nan"), float("nan"), {})
-    codes, found, guessed = np.array(of), np.array(precision), np.array(chance)
-    each = {int(c): float(found[codes == c].mean()) for c in np.unique(codes)}
+    codes, reached, guessed = np.array(of), np.array(precision), np.array(chance)
+    each = {int(c): float(reached[codes == c].mean()) for c in np.unique(codes)}
     by_chance = float(np.mean([guessed[codes == c].mean() for c in each]))
     return Replicates(float(np.mean(list(each.values()))), by_chance, each)
