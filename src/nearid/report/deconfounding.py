@@ -100,19 +100,16 @@ def _table(found: Deconfounding, direction: str, classifier: str, score: str) ->
 
 
 def _tests(found: Deconfounding, score: str) -> dict[str, Any]:
-    """Rows of pairs of conditions in each direction by each classifier."""
+    """Rows of pairs of conditions, a column for each direction and classifier."""
+    tests = [t for t in overall_tests(found) if t.score == score]
+    families = list(dict.fromkeys((t.direction, t.classifier) for t in tests))
+    told = {(t.second, t.first, t.direction, t.classifier): marked(t) for t in tests}
     return {
-        "title": f"Differences of {named(score)}",
+        "title": f"Differences of {named(score)}, over {counted(tests[0])}",
+        "heads": [(CLASSIFIERS[c], DIRECTIONS[d]) for d, c in families],
         "rows": [
-            (
-                f"{BRIEF[t.second]} − {BRIEF[t.first]}",
-                CLASSIFIERS[t.classifier],
-                DIRECTIONS[t.direction],
-                marked(t),
-                counted(t),
-            )
-            for t in overall_tests(found)
-            if t.score == score
+            (f"{BRIEF[second]} − {BRIEF[first]}", [told.get((second, first, *f), "-") for f in families])
+            for second, first in dict.fromkeys((t.second, t.first) for t in tests)
         ],
     }
 

@@ -35,6 +35,7 @@ def differences(found: Deconfounding, score: str = "auroc") -> Figure:
             {
                 "type": "scatter",
                 "mode": "markers",
+                "orientation": "h",
                 "name": f"{BRIEF[second]} less {BRIEF[names[0]]}",
                 "x": [t.difference for _, t in kept],
                 "y": ["all" if p == ALL else plain(p) for p, _ in kept],
@@ -53,7 +54,10 @@ def differences(found: Deconfounding, score: str = "auroc") -> Figure:
         data,
         xaxis={"title": {"text": f"difference of {what} in batches held out"}, "zeroline": True, "zerolinewidth": 2},
         yaxis={"type": "category", "autorange": "reversed", "automargin": True},
-        height=140 + 34 * len(shown),
+        # Beside one another, so that intervals do not hide each other.
+        scattermode="group",
+        scattergap=0.3,
+        height=140 + max(34, 12 * len(data)) * len(shown),
     )
 
 
