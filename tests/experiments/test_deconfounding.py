@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from nearid.errors import InputError
@@ -63,6 +65,19 @@ def test_a_missing_path_is_told(tmp_path):
         cell(Parameters(source="file"), 0, tmp_path)
     with pytest.raises(InputError, match="top=5,10,20"):
         Parameters(top="five")
+
+
+def test_an_embedding_of_ones_own(tmp_path):
+    pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
+    rng = np.random.default_rng(0)
+    labels = rng.choice(["EMPTY", "MTOR"], 300)
+    np.save(tmp_path / "emb.npy", rng.laplace(size=(300, 4)) + np.outer(labels == "MTOR", [2, 0, 0, 0]))
+    pd.DataFrame({"label": labels, "batch": rng.integers(0, 6, 300)}).to_parquet(tmp_path / "meta.parquet")
+    given = {"embedding": str(tmp_path / "emb.npy"), "meta": str(tmp_path / "meta.parquet"), "control": "EMPTY"}
+    p = settle(E, "smoke", {**given, "source": "file", "top": "1"})
+    found = cell(p, 0, tmp_path)
+    assert list(found["views"]["perturbations"]) == ["MTOR"] and found["scores"]["auroc_base"] > 0.7
+    assert "technical" not in found["scores"]
 
 
 def results(changes):

@@ -2,7 +2,8 @@
 
 For one perturbation, splits are compared: folds share most of their training rows, so that the plain t test would be
 too sure; its variance is enlarged by the ratio of test to training rows (Nadeau & Bengio 2003). Trainings on single
-batches share no training row, and are compared by the plain test. For all perturbations together, each counts once,
+batches share no training row, and are compared by the plain test; most of their test rows are the same, so that its
+p-values are somewhat too small. For all perturbations together, each counts once,
 with the mean of its differences, and these are compared by the plain t test; perturbations that share controls are not
 independent, so that its p-values are somewhat too small. Within each family (one score, classifier and direction)
 p-values are corrected by Holm's method, those of single perturbations and those of all together each among themselves.

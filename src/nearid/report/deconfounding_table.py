@@ -28,7 +28,8 @@ SHOWN = 25
 BRIEF = {"base": "Base", "pca": "PCA", "random": "PCA + Rand", "ica": "PCA + ICA", "kept": "technical dropped"}
 TESTED = (
     "Paired t tests over splits (variance of overlapping folds enlarged after Nadeau and Bengio), over perturbations "
-    "for all together; p corrected by Holm's method within a score, classifier and direction."
+    "for all together (which share controls, so that p is somewhat too small); p corrected by Holm's method within a "
+    "score, classifier and direction."
 )
 
 
