@@ -108,6 +108,11 @@ def test_boosting_and_what_it_cannot_split(screen):
     assert "no_splits" in {a.code for a in made.alerts}
     assert made.mean("base", direction="most").mean > 0.5
     assert made.mean("base", direction="one").mean == pytest.approx(0.5)
+    both = nearid.deconfound(
+        x[:60], NAMES[drawn.labels[:60]], drawn.batches[:60], **{**options, "classifiers": None, "directions": "most"}
+    )
+    # What trees cannot say is not what comes first.
+    assert both.families == [("most", "logistic"), ("most", "boost")]
 
 
 def test_bad_rows(screen):

@@ -130,8 +130,14 @@ class Deconfounding:
 
     @property
     def families(self) -> list[tuple[str, str]]:
-        """Directions and classifiers there are scores of, in order."""
-        return list(dict.fromkeys((e.direction, e.classifier) for e in self.scores))
+        """Directions and classifiers there are scores of, in order; last those that used no component anywhere."""
+        found = dict.fromkeys((e.direction, e.classifier) for e in self.scores)
+        used = {
+            (e.direction, e.classifier)
+            for e in self.scores
+            if e.score == "sparsity" and e.perturbation == ALL and not math.isnan(e.found.mean)
+        }
+        return sorted(found, key=lambda family: family not in used)
 
     def score_names(self, direction: str, classifier: str) -> list[str]:
         """Scores of a direction and classifier."""

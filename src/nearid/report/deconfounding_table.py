@@ -45,7 +45,7 @@ def render(found: Deconfounding, width: int) -> RenderableType:
     parts: list[RenderableType] = [_verdict(found)]
     for direction, classifier in found.families:
         for score in found.score_names(direction, classifier):
-            wanted = score in ("auroc", "sparsity") and direction == "most" and classifier == found.families[0][1]
+            wanted = score in ("auroc", "sparsity") and (direction, classifier) == found.families[0]
             parts.append(_scores(found, direction, classifier, score, width, whole=wanted))
     parts += [_tests(found, score, width) for score in dict.fromkeys(t.score for t in overall_tests(found))]
     parts += [Text(TESTED, "dim"), _metrics(found, width)]
