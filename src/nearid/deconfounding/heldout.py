@@ -74,7 +74,8 @@ class Plan:
 def evaluate(plan: Plan, view: View, *, dropping: bool, tick: Callable[[], object]) -> dict[Key, list[Scores]]:
     """Scores of all splits under one condition."""
     tasks = plan.tasks(dropping)
-    workers = max(1, min(cores(), SIDE_BY_SIDE_BYTES // (4 * view.rows.shape[0] * view.width)))
+    most = max((len(split.rows) for _, _, split in tasks), default=1)
+    workers = max(1, min(cores(), SIDE_BY_SIDE_BYTES // (4 * most * view.width)))
     threads = cores() // workers
 
     def run(task: tuple[Key, Problem, Split]) -> Scores:
