@@ -275,7 +275,7 @@ DECONFOUNDING = Experiment(
             },
         ),
         "cpu": Preset(
-            "not measured",
+            "about 12 minutes of one core (estimated from single cells)",
             3,
             {
                 "size": 20_000,
@@ -288,7 +288,7 @@ DECONFOUNDING = Experiment(
                 "top": "5",
             },
         ),
-        "paper": Preset("not measured", 3),
+        "paper": Preset("hours on 2 cores (estimated)", 3),
     },
     columns=(
         *(Column(f"{s}_{c}", f"{title} {TITLES[c]}", most=1) for s, title in SCORES.items() for c in CONDITIONS),
