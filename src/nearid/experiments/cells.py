@@ -133,7 +133,7 @@ def machine() -> dict[str, str]:
     """What the work was done with."""
     told = {"system": platform.platform(), "processor": _processor(), "cores": str(os.cpu_count())}
     told["python"] = platform.python_version()
-    for package in ("numpy", "scipy", "torch"):
+    for package in ("numpy", "scipy", "scikit-learn", "torch", "transformers", "lightgbm"):
         try:
             told[package] = version(package)
         except PackageNotFoundError:
