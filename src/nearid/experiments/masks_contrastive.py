@@ -252,7 +252,7 @@ MASKS_CONTRASTIVE = Experiment(
     defaults=Parameters(),
     presets={
         "smoke": Preset("seconds", 2, {"steps": 4, "batch": 8, "held_out": 100, "looks": 2}),
-        "cpu": Preset("about 12 minutes on 2 idle cores (estimated from single cells)", 3),
+        "cpu": Preset("about 10 minutes on 2 idle cores", 3),
         "paper": Preset(
             "days on a GPU (estimated)",
             3,
