@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from nearid.errors import InputError
+from nearid.models.devices import torch_device
 from nearid.models.muon import Muon
 
 OPTIMISERS = ("adam", "adamw", "muon", "sgd")
@@ -102,15 +103,7 @@ class Training:
 
     def torch_device(self) -> torch.device:
         """The device, which is there."""
-        name = self.device
-        if name == "auto":
-            name = "cuda" if torch.cuda.is_available() else "cpu"
-        try:
-            device = torch.device(name)
-            torch.zeros(1, device=device)
-        except (RuntimeError, AssertionError, NotImplementedError) as error:
-            raise InputError(f"The device {name!r} is not to be had here; choose cpu, or auto. ({error})") from error
-        return device
+        return torch_device(self.device)
 
     def torch_optimiser(self, model: torch.nn.Module) -> torch.optim.Optimizer:
         """The optimiser of a model's parameters."""
