@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from nearid.arrays.extraction import Extraction
     from nearid.errors import InputError, NearidError
+    from nearid.extraction.job import extract
     from nearid.geometry.bilipschitz import bilipschitz
     from nearid.groups.estimators import Linear, Rigid, SignedPermutation
     from nearid.identifiability.result import Comparison, Comparisons
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Comparison": "nearid.identifiability.result",
     "Comparisons": "nearid.identifiability.result",
+    "Extraction": "nearid.arrays.extraction",
     "ICA": "nearid.unmix.estimators",
     "InputError": "nearid.errors",
     "Linear": "nearid.groups.estimators",
@@ -43,6 +46,7 @@ _HOMES = {
     "dci": "nearid.measures.dci",
     "diameter": "nearid.measures.diameter",
     "explicitness": "nearid.measures.modularity",
+    "extract": "nearid.extraction.job",
     "infomec": "nearid.measures.infomec",
     "linear_cka": "nearid.measures.similarity",
     "mcc": "nearid.measures.mcc",
@@ -59,6 +63,7 @@ __all__ = [
     "ICA",
     "Comparison",
     "Comparisons",
+    "Extraction",
     "InputError",
     "Linear",
     "NearidError",
@@ -73,6 +78,7 @@ __all__ = [
     "dci",
     "diameter",
     "explicitness",
+    "extract",
     "infomec",
     "linear_cka",
     "mcc",

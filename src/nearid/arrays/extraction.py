@@ -1,0 +1,130 @@
+"""Folders of extracted layers: a file for each layer, the ids of the rows beside them, and what made them."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.choose import Entry, choose, not_found
+from nearid.arrays.damage import damage_told
+from nearid.arrays.ids import row_ids
+from nearid.arrays.npy import open_npy
+from nearid.arrays.rows import Rows
+from nearid.arrays.tensors import open_safetensors
+from nearid.arrays.zarr_store import open_zarr
+from nearid.errors import InputError
+
+MANIFEST, IDS = "extraction.json", "ids.npy"
+FORMAT = 1
+_OPENERS = {".npy": open_npy, ".zarr": open_zarr, ".safetensors": open_safetensors}
+
+
+class Extraction(Mapping[str, Rows]):
+    """Layers of a model as rows of numbers, by name.
+
+    Attributes
+    ----------
+    folder : Path or None
+        Where they are; None in memory.
+    provenance : dict
+        What made them: model and data with their hashes, layers, pooling, options and versions.
+    notes : tuple of str
+        Sentences worth telling the user.
+    """
+
+    def __init__(
+        self, folder: Path | None, provenance: dict[str, Any], rows: Mapping[str, Rows], notes: tuple[str, ...] = ()
+    ) -> None:
+        self.folder, self.provenance, self.notes = folder, provenance, notes
+        self._rows = dict(rows)
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> "Extraction":
+        """The layers of a folder that `extract` wrote."""
+        place = Path(folder).expanduser()
+        if not is_extraction(place):
+            raise InputError(f"{place} is no folder of extracted layers: it has no {MANIFEST}. Make one with extract.")
+        told = read_manifest(place)
+        whole = os.path.abspath(place)
+        return cls(place, told, {layer: open_layer(whole, place.name, layer, None) for layer in told["layers"]})
+
+    def __getitem__(self, layer: str) -> Rows:
+        if layer not in self._rows:
+            raise KeyError(str(not_found("The extraction", "layer", layer, self._rows)))
+        return self._rows[layer]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        widths = ", ".join(f"{layer} ({rows.shape[1]})" for layer, rows in self._rows.items())
+        return f"<Extraction of {self.provenance['rows']} rows from {self.provenance['model']['name']}: {widths}>"
+
+
+def is_extraction(folder: Path) -> bool:
+    """Whether a folder holds extracted layers."""
+    return (folder / MANIFEST).is_file()
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What a folder says of its layers and of what made them, checked as far as it is used."""
+    path = folder / MANIFEST
+    with damage_told(str(path), "extraction.json"):
+        found = json.loads(path.read_text(encoding="utf-8"))
+    match found:
+        case {"format": int(version)} if version > FORMAT:
+            raise InputError(f"{path} has format {version}, but this nearid knows {FORMAT} at most. Update nearid.")
+        case {"format": 1, "rows": int(), "layers": dict(layers)} if layers and all(map(_sound, layers.values())):
+            return dict(found)
+    raise InputError(f"{path} does not describe extracted layers: it is damaged or of something else. Extract again.")
+
+
+def _sound(layer: Any) -> bool:
+    match layer:
+        case {"file": str(file), "shape": [int(), int()], "dtype": str()}:
+            # A plain name, so that no file outside the folder is opened.
+            return file == os.path.basename(file) and Path(file).suffix in _OPENERS
+    return False
+
+
+def open_layer(path: str, name: str, key: str | None, ids: str | None) -> Rows:
+    """Open one layer of a folder, with the ids of its rows."""
+    folder = Path(path)
+    layers = read_manifest(folder)["layers"]
+    if ids not in (None, "ids"):
+        raise InputError(f"{name} has ids of its own in {IDS}, and nothing named {ids!r} to take others from.")
+    if key is None and len(layers) > 1:
+        raise InputError(
+            f"{name} holds {len(layers)} layers: {', '.join(list(layers)[:20])}{', ...' if len(layers) > 20 else ''}. "
+            f"Name one with key={list(layers)[-1]!r} (--key), or compare all of them with compare_layers (--layers all)."
+        )
+    chosen = choose(name, {k: Entry(tuple(v["shape"]), np.dtype(v["dtype"])) for k, v in layers.items()}, key)
+    file = layers[chosen]["file"]
+    if not (folder / file).exists():
+        raise InputError(f"{name} lacks {file}, the rows of its layer {chosen}. Copy it again, or extract again.")
+    rows = _OPENERS[Path(file).suffix](str(folder / file), file, None, None)
+    if list(rows.shape) != layers[chosen]["shape"]:
+        raise InputError(f"{folder / file} has shape {rows.shape}, not {layers[chosen]['shape']}. Extract again.")
+    rows.name = f"{name}:{chosen}"
+    _name_rows(rows, folder)
+    return rows
+
+
+def name_rows(rows: Rows, path: Path) -> None:
+    """Give rows that were opened from one file of an extraction the ids that lie beside it."""
+    if rows.ids is None and is_extraction(path.parent):
+        files = {layer["file"] for layer in read_manifest(path.parent)["layers"].values()}
+        if path.name in files:
+            _name_rows(rows, path.parent)
+
+
+def _name_rows(rows: Rows, folder: Path) -> None:
+    with damage_told(str(folder / IDS), ".npy file"):
+        ids = np.load(folder / IDS, allow_pickle=False)
+    rows.ids = row_ids(rows.name, ids, rows.shape[0])
