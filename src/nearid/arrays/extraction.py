@@ -102,7 +102,7 @@ def open_layer(path: str, name: str, key: str | None, ids: str | None) -> Rows:
     if key is None and len(layers) > 1:
         raise InputError(
             f"{name} holds {len(layers)} layers: {', '.join(list(layers)[:20])}{', ...' if len(layers) > 20 else ''}. "
-            f"Name one with key={list(layers)[-1]!r} (--key), or compare all of them with compare_layers (--layers all)."
+            f"Name one with key={list(layers)[-1]!r} (--key), or compare all with compare_layers (--layers all)."
         )
     chosen = choose(name, {k: Entry(tuple(v["shape"]), np.dtype(v["dtype"])) for k, v in layers.items()}, key)
     file = layers[chosen]["file"]

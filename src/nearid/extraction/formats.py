@@ -78,9 +78,7 @@ class Part:
         size = self._offset + rows * self.row_bytes
         with open(self.path, "r+b" if rows else "wb") as file:
             if rows and os.fstat(file.fileno()).st_size < size:
-                raise InputError(
-                    f"{self.path} is shorter than it was: remove the folder, or begin anew with --restart."
-                )
+                raise InputError(f"{self.path} is shorter than it was: begin anew with restart=True (--restart).")
             file.truncate(size)
 
     def append(self, block: np.ndarray) -> None:

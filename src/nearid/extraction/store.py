@@ -42,9 +42,7 @@ def check_out(out: str | os.PathLike[str], *, overwrite: bool) -> Path:
         if not target.is_dir() or (any(target.iterdir()) and not is_extraction(target)):
             raise InputError(f"{target} exists and is no folder of extracted layers; give another name.")
         if is_extraction(target) and not overwrite:
-            raise InputError(
-                f"{target} holds extracted layers already; give another name, or replace it (--overwrite)."
-            )
+            raise InputError(f"{target} holds extracted layers; give another name, or replace them (--overwrite).")
     return target
 
 

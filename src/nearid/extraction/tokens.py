@@ -35,6 +35,6 @@ def token_ids(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
         return joined.astype(token_id_type(ids.dtype))
     if mask.shape[1] > PLACES or ids.min(initial=0) < 0 or ids.max(initial=0) >= 2**63 // PLACES:
         raise InputError(
-            f"Ids of tokens are made of ids from 0 to {2**63 // PLACES - 1} and places below {PLACES}; give text as ids."
+            f"Ids of tokens are made of ids from 0 to {2**63 // PLACES - 1} and places below {PLACES}; use text ids."
         )
     return np.asarray(ids[row].astype(np.int64) * PLACES + place)
