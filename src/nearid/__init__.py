@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from nearid.extraction.job import extract
     from nearid.geometry.bilipschitz import bilipschitz
     from nearid.groups.estimators import Linear, Rigid, SignedPermutation
+    from nearid.identifiability.layer_result import LayerComparison
+    from nearid.identifiability.layers import compare_layers
     from nearid.identifiability.result import Comparison, Comparisons
     from nearid.identifiability.score import Score
     from nearid.identifiability.statistical import compare
@@ -34,6 +36,7 @@ _HOMES = {
     "Extraction": "nearid.arrays.extraction",
     "ICA": "nearid.unmix.estimators",
     "InputError": "nearid.errors",
+    "LayerComparison": "nearid.identifiability.layer_result",
     "Linear": "nearid.groups.estimators",
     "NearidError": "nearid.errors",
     "Rigid": "nearid.groups.estimators",
@@ -43,6 +46,7 @@ _HOMES = {
     "bilipschitz": "nearid.geometry.bilipschitz",
     "cca": "nearid.measures.similarity",
     "compare": "nearid.identifiability.statistical",
+    "compare_layers": "nearid.identifiability.layers",
     "dci": "nearid.measures.dci",
     "diameter": "nearid.measures.diameter",
     "explicitness": "nearid.measures.modularity",
@@ -65,6 +69,7 @@ __all__ = [
     "Comparisons",
     "Extraction",
     "InputError",
+    "LayerComparison",
     "Linear",
     "NearidError",
     "Rigid",
@@ -75,6 +80,7 @@ __all__ = [
     "bilipschitz",
     "cca",
     "compare",
+    "compare_layers",
     "dci",
     "diameter",
     "explicitness",

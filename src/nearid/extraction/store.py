@@ -216,3 +216,11 @@ class Store:
             why += " (the disk is full, or a limit on sizes is reached)"
         left = f"The rows of {self.kept} inputs are kept in {self.folder}; the same call goes on from there."
         return InputError(f"Could not write {self.out}: {why}. {left if self.kept else 'Nothing was left behind.'}")
+
+
+def left_behind(out: Path) -> str:
+    """What an interrupted run has left, and how to go on."""
+    folder = partial_folder(out)
+    if not (folder / PROGRESS).is_file():
+        return "nothing was written"
+    return f"the rows so far are kept in {folder}; run the same command again (without --restart) to go on"
