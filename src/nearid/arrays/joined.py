@@ -1,6 +1,7 @@
 """Columns of several sources side by side, read together."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -28,8 +29,8 @@ class JoinedRows(Rows):
         for other in parts[1:]:
             if other.shape[0] != first.shape[0]:
                 raise InputError(
-                    f"{other.name} has {other.shape[0]} rows and {first.name} has {first.shape[0]}: layers of one model "
-                    "must be of the same inputs."
+                    f"{other.name} has {other.shape[0]} rows and {first.name} has {first.shape[0]}: layers of one "
+                    "model must be of the same inputs."
                 )
             if (other.ids is None) != (first.ids is None) or not np.array_equal(other.ids, first.ids):  # type: ignore[arg-type]
                 raise InputError(f"{other.name} and {first.name} have different ids, or in another order.")
@@ -37,7 +38,7 @@ class JoinedRows(Rows):
         dtype = np.result_type(*(part.dtype for part in parts))
         super().__init__(name, (first.shape[0], ends[-1]), dtype, first.ids)
         self.window = max(part.window for part in parts)
-        self.columns_of = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        self.columns_of = [slice(a, b) for a, b in pairwise(ends)]
         self._parts = list(parts)
 
     def _read(self, start: int, stop: int) -> np.ndarray:

@@ -50,8 +50,8 @@ def compare(
 ) -> None:
     """Are these runs the same representation? Up to which group, and how nearly?
 
-    Files: .npy .npz .safetensors .parquet .csv .tsv .h5 .zarr .pt, and folders of nearid extract. The first run is the source, the second the
-    target: errors are measured in the target's space, over its diameter, on held-out rows.
+    Files: .npy .npz .safetensors .parquet .csv .tsv .h5 .zarr .pt, and folders of nearid extract. The first run is the
+    source, the second the target: errors are measured in the target's space, over its diameter, on held-out rows.
     """
     from nearid.errors import InputError
     from nearid.identifiability.statistical import compare as run

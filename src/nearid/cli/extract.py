@@ -29,7 +29,7 @@ def extract(
     ] = None,
     pool: Annotated[
         Literal["mean", "cls", "last", "patches", "tokens", "flatten"],
-        typer.Option(help="What makes a row of a layer."),
+        typer.Option(help="How a layer becomes rows."),
     ] = "mean",
     factory: Annotated[
         str | None, typer.Option(metavar="PACKAGE.MODULE:FUNCTION", help="Makes the module for the weights.")

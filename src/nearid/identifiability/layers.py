@@ -111,12 +111,10 @@ def compare_layers(
                 _own_measure(measure, left, right, found[name], report(name, len(left) * len(right)))
     alerts = [Alert("pairing", note) for note in notes]
     if dead:
-        alerts.append(
-            Alert("constant_layer", f"Every column is constant in {', '.join(sorted(dead))}: no measure there.")
-        )
+        alerts.append(Alert("constant_layer", f"Every column of {', '.join(sorted(dead))} is constant: no measure."))
     hashes = [facts.get("data", {}).get("sha256") for facts in (facts_x, facts_y)]
     if all(hashes) and hashes[0] != hashes[1]:
-        said = f"{called[0]} and {called[1]} are of different data: their hashes differ. Rows are paired by their ids all the same."
+        said = f"The data of {called[0]} and {called[1]} have different hashes; rows are paired by id all the same."
         alerts.append(Alert("different_data", said))
     options = {"folds": folds, "svcca_k": svcca_k, "seed": random_state}
     return LayerComparison(
@@ -193,7 +191,7 @@ def _tiles(layers: Layers, most: int) -> list[list[int]]:
     return tiles
 
 
-def _moments_measures(
+def _from_moments(
     left: Layers,
     right: Layers,
     names: Sequence[str],
