@@ -100,9 +100,7 @@ def compare_layers(
     dead: set[str] = set()
     with reporting(progress) as report:
         if declared:
-            n, notes = _moments_measures(
-                left, right, called, declared, folds, svcca_k, random_state, found, dead, report
-            )
+            n, notes = _from_moments(left, right, called, declared, folds, svcca_k, random_state, found, dead, report)
         else:
             pair = pair_rows(*(next(iter(side.values())) for side in (left, right)))
             n, notes = pair.n, pair.notes

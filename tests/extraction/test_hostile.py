@@ -1,0 +1,254 @@
+"""Inputs that mean harm or bring trouble: code in files, values that are not finite, disks without room, kills."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from nearid import Extraction, InputError, extract
+from nearid.arrays import open_rows
+from nearid.extraction import store
+
+
+class Payload:
+    """Makes a folder when unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("as_data", [False, True])
+@pytest.mark.parametrize("zipped", [True, False])
+def test_code_in_a_checkpoint_is_never_run(tmp_path, monkeypatch, zipped, as_data):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evil_nets.py").write_text("from torch import nn\ndef make():\n    return nn.Linear(2, 3)\n")
+    marker = tmp_path / "ran"
+    torch.save({"weight": torch.ones(3, 2), "x": Payload(marker)}, "evil.pt", _use_new_zipfile_serialization=zipped)
+    with pytest.raises(InputError, match="never unpickles"):
+        if as_data:
+            extract(nn.Linear(2, 3), "evil.pt", out="out")
+        else:
+            extract("evil.pt", np.zeros((4, 2)), factory="evil_nets:make", out="out")
+    assert not marker.exists() and not (tmp_path / "out").exists() and not (tmp_path / "out.partial").exists()
+
+
+def test_objects_in_arrays_are_refused(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([{}, {}], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match=r"not a whole \.npy file"):
+        extract(nn.Linear(2, 3), tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite_are_named_and_leave_nothing(tmp_path, rng, value):
+    x = rng.normal(size=(40, 4)).astype(np.float32)
+    x[33, 1] = value
+    model = nn.Sequential(nn.Identity(), nn.Linear(4, 3))
+    with pytest.raises(InputError, match=r"The layer 0 gave (nan|inf) for input 33 \(id 'r33'\), column 1"):
+        extract(model, x, ids=[f"r{i}" for i in range(40)], out=tmp_path / "out", batch_size=8)
+    assert list(tmp_path.iterdir()) == []
+    kept = extract(model, x, out=tmp_path / "out", keep_nonfinite=True)
+    assert np.isfinite(kept["0"].read(0, 40)).sum() == 159
+    with pytest.raises(InputError, match="larger numbers than float16 holds"):
+        extract(model, np.full((4, 4), 1e6), dtype="float16")
+
+
+@pytest.fixture
+def small_files():
+    """Files of this process cannot grow beyond so many bytes, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    def limit(size):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+
+    yield limit
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.parametrize("form", ["npy", "safetensors", "zarr"])
+def test_a_full_disk_leaves_nothing(tmp_path, rng, small_files, form):
+    x = rng.normal(size=(4000, 4)).astype(np.float32)
+    small_files(20_000)
+    with pytest.raises(InputError, match=r"Could not write .*out: File too large .*Nothing was left behind"):
+        extract(nn.Linear(4, 8), x, out=tmp_path / "out", format=form)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_keeps_what_is_safe_and_the_same_call_goes_on(tmp_path, rng, small_files, monkeypatch, contents):
+    x = rng.normal(size=(4000, 4)).astype(np.float32)
+    model = nn.Linear(4, 8)
+    extract(model, x, out=tmp_path / "whole")
+    monkeypatch.setattr(store, "SECONDS", 0.0)
+    small_files(20_000)
+    with pytest.raises(InputError, match=r"The rows of 512 inputs are kept in .*out\.partial"):
+        extract(model, x, out=tmp_path / "out")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.partial", "whole"]
+    # What is there is no file that anything opens.
+    with pytest.raises(InputError):
+        open_rows(tmp_path / "out.partial" / "output.npy")
+    small_files(resource.RLIM_INFINITY)
+    extract(model, x, out=tmp_path / "out")
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole") and not (tmp_path / "out.partial").exists()
+
+
+def test_no_room_is_told_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(store.shutil, "disk_usage", lambda _: os.terminal_size((0, 0)) and type("U", (), {"free": 100}))
+    with pytest.raises(InputError, match=r"needs 4.8 kB of disk space, but 100 bytes are free"):
+        extract(nn.Linear(2, 10), np.zeros((100, 2)), out=tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+SLOW = """
+import sys, time, numpy as np, torch
+from torch import nn
+from nearid import extract
+from nearid.extraction import store
+store.SECONDS = 0.0
+torch.set_num_threads(1)
+torch.manual_seed(0)
+class Slow(nn.Sequential):
+    def forward(self, x):
+        time.sleep(float(sys.argv[3]))
+        return super().forward(x)
+x = np.random.default_rng(0).normal(size=(600, 4)).astype(np.float32)
+print("ready", flush=True)
+extract(Slow(nn.Linear(4, 8), nn.Tanh()), x, out=sys.argv[1], format=sys.argv[2], batch_size=20)
+"""
+
+
+def test_killed_and_resumed_equals_undisturbed(tmp_path, contents):
+    def run(out, wait):
+        return subprocess.Popen(
+            [sys.executable, "-c", SLOW, str(tmp_path / out), "npy", str(wait)], stdout=subprocess.PIPE
+        )
+
+    killed = run("out", 0.2)
+    undisturbed = run("whole", 0)
+    progress, deadline = tmp_path / "out.partial" / "progress.json", time.monotonic() + 100
+    while time.monotonic() < deadline:
+        if progress.exists() and json.loads(progress.read_text())["inputs"] >= 60:
+            break
+        time.sleep(0.05)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert not (tmp_path / "out").exists()
+    assert 60 <= json.loads(progress.read_text())["inputs"] < 600
+    again = run("out", 0)
+    again.communicate()
+    undisturbed.communicate()
+    assert again.returncode == undisturbed.returncode == 0
+    found, expected = contents(tmp_path / "out"), contents(tmp_path / "whole")
+    assert found.keys() == expected.keys() and not (tmp_path / "out.partial").exists()
+    assert found == expected
+
+
+class Stopping(nn.Linear):
+    """Is interrupted when it has seen some batches."""
+
+    left = 0
+
+    def forward(self, x):
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return super().forward(x)
+
+
+@pytest.fixture
+def interrupted(tmp_path):
+    """A part of 3 batches of 10, and the model and data it is of."""
+    model, x = Stopping(4, 3), np.arange(400, dtype=np.float32).reshape(100, 4)
+    model.left = 4  # the first is the probe
+    with pytest.raises(KeyboardInterrupt):
+        extract(model, x, out=tmp_path / "out", batch_size=10)
+    assert json.loads((tmp_path / "out.partial" / "progress.json").read_text())["inputs"] == 30
+    model.left = 100
+    return model, x
+
+
+def test_rows_that_become_zarr_are_taken_up_too(tmp_path, contents):
+    model, x = Stopping(4, 3), np.arange(400, dtype=np.float32).reshape(100, 4)
+    for left in (4, 3, 100):
+        model.left = left
+        try:
+            extract(model, x, out=tmp_path / "out", batch_size=10, format="zarr")
+        except KeyboardInterrupt:
+            continue
+    extract(model, x, out=tmp_path / "whole", batch_size=10, format="zarr")
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_an_interruption_is_taken_up(tmp_path, interrupted):
+    model, x = interrupted
+    found = extract(model, x, out=tmp_path / "out", batch_size=10)
+    # The probe and the seven batches that were left.
+    assert model.left == 92 and found["output"].shape == (100, 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch_size": 20}, "batch_size differ"),
+        ({"pool": "flatten"}, "pool differ"),
+        ({"weights": True}, "model differ"),
+        ({"data": True}, "the first 30 inputs have changed"),
+        ({"ids": range(1, 101)}, "ids differ"),
+        ({"damage": True}, "is damaged"),
+    ],
+)
+def test_a_part_of_something_else_is_not_taken_up(tmp_path, interrupted, change, message):
+    model, x = interrupted
+    options = {"batch_size": 10} | change
+    if options.pop("weights", False):
+        nn.init.zeros_(model.bias)
+    if options.pop("data", False):
+        x = x.copy()
+        x[7, 2] += 1
+    if options.pop("damage", False):
+        (tmp_path / "out.partial" / "progress.json").write_text("{")
+    with pytest.raises(InputError, match=message):
+        extract(model, x, out=tmp_path / "out", **options)
+    assert (tmp_path / "out.partial").exists()
+    found = extract(model, x, out=tmp_path / "out", restart=True, **options)
+    assert found["output"].shape == (100, 3) and sorted(p.name for p in tmp_path.iterdir()) == ["out"]
+
+
+def test_nothing_is_written_over_unasked(tmp_path, rng):
+    model, x = nn.Linear(4, 3), rng.normal(size=(20, 4))
+    out = tmp_path / "out"
+    extract(model, x, out=out)
+    with pytest.raises(InputError, match="--overwrite"):
+        extract(model, x, out=out)
+    bad = x.copy()
+    bad[3] = np.nan
+    with pytest.raises(InputError, match="nan for input 3"):
+        extract(model, bad, out=out, overwrite=True)
+    assert Extraction.open(out)["output"].shape == (20, 3)
+    assert extract(model, x[:10], out=out, overwrite=True)["output"].shape == (10, 3)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out"]
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine.txt").write_text("")
+    (tmp_path / "new.partial").mkdir()
+    (tmp_path / "new.partial" / "mine.txt").write_text("")
+    for name, message in (
+        ("other", "no folder of extracted layers"),
+        ("new", "new.partial is in the way, and holds mine.txt"),
+        ("x.npy", "written to a folder"),
+        ("no/where", "There is no folder"),
+    ):
+        with pytest.raises(InputError, match=message):
+            extract(model, x, out=tmp_path / name, overwrite=True)
+    assert (other / "mine.txt").exists() and (tmp_path / "new.partial" / "mine.txt").exists()
