@@ -97,7 +97,8 @@ def squared_errors(fitted: Map, moments: PairMoments) -> Floats:
         np.diag(moments.yy) - 2 * np.sum(matrix * moments.xy, axis=0) + np.sum(matrix * (moments.xx @ matrix), axis=0)
     )
     # Rounding may leave an error of nothing below zero.
-    return np.clip(about_mean, 0, None) + moments.n * miss**2
+    found: Floats = np.clip(about_mean, 0, None) + moments.n * miss**2
+    return found
 
 
 def apply(fitted: Map, x: Floats) -> Floats:

@@ -1,0 +1,112 @@
+"""extract() beside a bare forward loop: real CIFAR-10 images through the real ResNet-20, in one process; prints ratios.
+
+usage: python benchmarks/bench_extract.py [--images 10000] [--batch 250] [--repeats 3] [--threads 1] [--flat 500]
+
+The bare loop turns the same bytes into the same normalised batches and calls the model without gradients. Each round
+runs the loop, then each extraction, and the ratio is that of the best rounds; also given are the ratios of each round,
+since a busy machine disturbs both. Reads cifar10 and cifar10_resnets below NEARID_DATA. Needs torch and pillow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from measure import PeakMemory
+from resnet_features import MEAN, STD, ResNet, images, load
+
+from nearid import extract
+
+
+class Classifier(ResNet):
+    """The network with the forward pass from images to scores."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(self.features(x))
+
+
+def bare(model: torch.nn.Module, pixels: np.ndarray, batch: int) -> float:
+    """Processor and wall seconds of a plain loop."""
+    mean, std = torch.tensor(MEAN)[:, None, None], torch.tensor(STD)[:, None, None]
+    with torch.no_grad():
+        for start in range(0, len(pixels), batch):
+            x = torch.from_numpy(pixels[start : start + batch].copy()).permute(0, 3, 1, 2).float() / 255
+            model((x - mean) / std)
+
+
+def clocked(function) -> tuple[float, float]:
+    """Wall seconds, and seconds of this process on the processors."""
+    wall, busy = time.perf_counter(), time.process_time()
+    function()
+    return time.perf_counter() - wall, time.process_time() - busy
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=int, default=10_000)
+    parser.add_argument("--batch", type=int, default=250)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--flat", type=int, default=500, help="images of which whole maps are written, too; 0 for none")
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
+    data = Path(os.environ["NEARID_DATA"])
+    (path,) = (data / "cifar10_resnets").glob("akamaster_resnet20*.th")
+    loaded = load(path)
+    model = Classifier(3).eval()
+    model.load_state_dict(loaded.state_dict())
+    pixels, _ = images(data / "cifar10", asked.images)
+    options = {"mean": MEAN, "std": STD, "batch_size": asked.batch}
+    kinds = {
+        "the default, blocks, pooled": {},
+        "every module, pooled": {"layers": "**"},
+        "the default, pooled, zarr": {"format": "zarr"},
+    }
+    bare(model, pixels[: asked.batch], asked.batch)  # memory and kernels are made ready before the clock starts
+    base = []
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in kinds}
+    memory: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "out")
+        for _ in range(asked.repeats):
+            base.append(clocked(lambda: bare(model, pixels, asked.batch)))
+            for name, more in kinds.items():
+                shutil.rmtree(out, ignore_errors=True)
+                with PeakMemory() as watch:
+                    times[name].append(clocked(lambda more=more: extract(model, pixels, out=out, **options, **more)))
+                memory[name] = max(memory.get(name, 0.0), watch.megabytes)
+                if len(base) == asked.repeats:
+                    size = sum(p.stat().st_size for p in out.rglob("*") if p.is_file())
+                    count = len(list(out.glob("*"))) - 2
+                    kinds[name] = {"layers": count, "bytes": size}
+        print(f"ResNet-20, {len(pixels):,} CIFAR-10 images, batches of {asked.batch}, {asked.threads} thread(s)")
+        print(f"  bare forward loop: wall {_listed(base, 0)} s, processor {_listed(base, 1)} s")
+        for name, found in times.items():
+            rounds = ", ".join(f"{t[0] / b[0]:.3f}" for t, b in zip(found, base, strict=True))
+            best = [min(t[k] for t in found) / min(b[k] for b in base) for k in (0, 1)]
+            print(f"  extract, {name}: {kinds[name]['layers']} layers, {kinds[name]['bytes'] / 1e6:.1f} MB written")
+            print(f"    wall {_listed(found, 0)} s, processor {_listed(found, 1)} s")
+            print(f"    ratio of the best: wall {best[0]:.3f} (asked: 1.15), processor {best[1]:.3f}; rounds {rounds}")
+            print(f"    peak memory above that at its start: {memory[name]:.0f} MB")
+        if asked.flat:
+            few = pixels[: asked.flat]
+            shutil.rmtree(out, ignore_errors=True)
+            plain = clocked(lambda: bare(model, few, asked.batch))
+            whole = clocked(lambda: extract(model, few, out=out, pool="flatten", **options))
+            size = sum(p.stat().st_size for p in out.rglob("*") if p.is_file())
+            print(f"  whole maps (pool flatten) of {len(few)} images: {size / 1e6:.0f} MB written,", end=" ")
+            print(f"ratio wall {whole[0] / plain[0]:.2f}, processor {whole[1] / plain[1]:.2f}")
+
+
+def _listed(times: list[tuple[float, float]], at: int) -> str:
+    return ", ".join(f"{t[at]:.2f}" for t in times)
+
+
+if __name__ == "__main__":
+    main()
