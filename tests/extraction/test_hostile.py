@@ -16,6 +16,7 @@ from torch import nn
 from nearid import Extraction, InputError, extract
 from nearid.arrays import open_rows
 from nearid.extraction import store
+from nearid.files import alone_in
 
 
 class Payload:
@@ -223,6 +224,36 @@ def test_a_part_of_something_else_is_not_taken_up(tmp_path, interrupted, change,
     assert (tmp_path / "out.partial").exists()
     found = extract(model, x, out=tmp_path / "out", restart=True, **options)
     assert found["output"].shape == (100, 3) and sorted(p.name for p in tmp_path.iterdir()) == ["out"]
+
+
+def test_two_processes_do_not_write_one_folder(tmp_path, interrupted):
+    model, x = interrupted
+    with alone_in(tmp_path / "out.partial"), pytest.raises(InputError, match="Another process is at work"):
+        extract(model, x, out=tmp_path / "out", batch_size=10)
+    assert (tmp_path / "out.partial" / "output.npy").exists()
+
+
+def test_batches_that_are_gone_through_again(tmp_path):
+    model, x = Stopping(4, 3), np.arange(160, dtype=np.float32).reshape(4, 10, 4)
+    model.left = 3
+    with pytest.raises(KeyboardInterrupt):
+        extract(model, iter(x), out=tmp_path / "out")
+    model.left = 100
+    for other in (x[:1], x[::-1]):
+        with pytest.raises(InputError, match="the first 20 inputs have changed"):
+            extract(model, iter(other), out=tmp_path / "out")
+    found = extract(model, iter(x), out=tmp_path / "out")["output"]
+    direct = extract(model, x.reshape(40, 4), batch_size=10)["output"]
+    np.testing.assert_array_equal(found.read(0, 40), direct.read(0, 40))
+
+
+def test_trouble_with_the_data_is_not_taken_for_trouble_with_the_disk(tmp_path):
+    def batches():
+        yield np.zeros((4, 2), np.float32)
+        raise FileNotFoundError("page 7 is missing")
+
+    with pytest.raises(FileNotFoundError, match="page 7"):
+        extract(nn.Linear(2, 3), batches(), out=tmp_path / "out")
 
 
 def test_nothing_is_written_over_unasked(tmp_path, rng):

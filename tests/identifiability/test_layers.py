@@ -37,7 +37,7 @@ def test_every_pair_as_alone(sides, monkeypatch, tile):
             groups = compare(a, b, random_state=3, permutations=1).groups
             for measure, group in layers.GROUPS.items():
                 assert found[measure][i, j] == pytest.approx(groups[group].r2, abs=1e-5)
-    assert found["r2"][0, 0] > 0.99 > 0.5 > found["r2_permutation"][0, 0]
+    assert found["r2"][0, 0] > 0.99 > 0.8 > found["r2_permutation"][0, 0]
     assert np.abs(found["cka"][2]).max() < 0.05
 
 

@@ -149,13 +149,13 @@ def open_source(data: Any, *, mask: Any = None, ids: Any = None, key: str | None
     if not isinstance(data, Mapping) and not hasattr(data, "shape"):
         return _batched(name, data, mask, ids, key)
     arrays = _named(name, data)
-    if key is not None:
-        if key not in arrays:
-            raise InputError(f"{name} has nothing named {key!r} (given as key). It holds {', '.join(arrays)}.")
-        arrays = {SINGLE: arrays[key], **{k: arrays[k] for k in (IDS, MASK) if k in arrays and k != key}}
     entry = arrays.pop(IDS, None)
     if isinstance(ids, str) and ids in arrays:
         ids = arrays.pop(ids)
+    if key is not None:
+        if key not in arrays:
+            raise InputError(f"{name} has nothing named {key!r} (given as key). It holds {', '.join(arrays)}.")
+        arrays = {SINGLE: arrays[key], **{k: x for k, x in arrays.items() if k == MASK != key}}
     if mask is not None:
         arrays[MASK] = _loaded(mask, "mask")
     if not any(k != MASK for k in arrays):

@@ -117,6 +117,8 @@ class Run:
             store.check_space(None if self._tokens else self._source.rows)
             if not store.complete:
                 self._fill(store)
+                if store.rows < 2:
+                    raise InputError(f"The data gave {store.rows} row, but at least 2 are needed.")
                 store.keep(self._hash.hexdigest(), complete=True)
             store.finish(self._provenance(store.digest, store.inputs, model), {"data": store.digest})
         return Extraction.open(out)
@@ -134,7 +136,7 @@ class Run:
                     self._tick()
                 for each in pending:
                     each.result()
-        except (InputError, OSError):
+        except InputError:
             raise
         except BaseException:
             # An interruption: what has been written counts.
@@ -153,10 +155,14 @@ class Run:
             seen += batch.n
             self._tick()
             if seen >= done and (seen > done or self._hash.hexdigest() != store.digest):
-                raise InputError(
-                    f"{store.folder} holds a part of other data: the first {done} inputs have changed. Begin anew with "
-                    "restart=True (--restart), or write elsewhere."
-                )
+                break
+        else:
+            if seen >= done:
+                return
+        raise InputError(
+            f"{store.folder} holds a part of other data: the first {done} inputs have changed. Begin anew with "
+            "restart=True (--restart), or write elsewhere."
+        )
 
     def _write(self, store: Store, batch: Batch, blocks: Blocks, ids: np.ndarray) -> None:
         self._check(batch, blocks)

@@ -95,28 +95,32 @@ class Store:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Make the part, or take it up; after a failure it stays if it holds rows, cut to those that are safe."""
-        known = self._read_progress()
-        try:
+        """Make the part, or take it up; after a failure it stays only if it holds rows that are safe."""
+        self._refuse_strange()
+        with self._told():
             self.folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise self._told(error) from error
         with alone_in(self.folder):
+            known = self._read_progress()
             try:
-                if known is None:
-                    self._note(0, 0, "", False)
-                else:
-                    self.inputs, self.rows, self.digest = known["inputs"], known["rows"], known["digest"]
-                    self.kept, self.complete = known["inputs"], known["complete"]
-                for part in self._parts():
-                    part.cut(self.rows)
+                with self._told():
+                    self._begin(known)
                 yield
-            except BaseException as error:
+            except BaseException:
                 if not self.kept:
                     shutil.rmtree(self.folder, ignore_errors=True)
-                if isinstance(error, OSError):
-                    raise self._told(error) from error
                 raise
+
+    def _begin(self, known: dict[str, Any] | None) -> None:
+        if known is None:
+            # What is left of a part that is of no use; the folder itself is locked, and stays.
+            for path in self.folder.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            self._note(0, 0, "", False)
+        else:
+            self.inputs, self.rows, self.digest = known["inputs"], known["rows"], known["digest"]
+            self.kept, self.complete = known["inputs"], known["complete"]
+        for part in self._parts():
+            part.cut(self.rows)
 
     def _parts(self) -> list[Part]:
         return [*self._layers.values(), self._ids]
@@ -133,9 +137,10 @@ class Store:
 
     def append(self, blocks: dict[str, np.ndarray], ids: np.ndarray, inputs: int) -> None:
         """Add the rows of a batch of inputs."""
-        for layer, part in self._layers.items():
-            part.append(blocks[layer])
-        self._ids.append(ids)
+        with self._told():
+            for layer, part in self._layers.items():
+                part.append(blocks[layer])
+            self._ids.append(ids)
         self.inputs += inputs
         self.rows += len(ids)
 
@@ -145,13 +150,18 @@ class Store:
 
     def keep(self, digest: str, *, complete: bool = False) -> None:
         """Make what was added safe, so that another run can go on from here."""
-        for part in self._parts():
-            part.sync()
+        with self._told():
+            for part in self._parts():
+                part.sync()
         self._note(self.inputs, self.rows, digest, complete)
         self._synced = time.monotonic()
 
     def finish(self, manifest: dict[str, Any], about: dict[str, str]) -> None:
         """Give every file its header, write the manifest and rename the folder."""
+        with self._told():
+            self._finish(manifest, about)
+
+    def _finish(self, manifest: dict[str, Any], about: dict[str, str]) -> None:
         for part in self._parts():
             part.finish(self.rows, about)
         layers = {
@@ -177,19 +187,21 @@ class Store:
             file.write(json.dumps(told).encode())
         self.kept, self.complete, self.digest = inputs, complete, digest
 
+    def _refuse_strange(self) -> None:
+        """Refuse a folder in the place of the part that somebody else made."""
+        if not self.folder.exists() or (self.folder / PROGRESS).is_file():
+            return
+        known = {path.name for part in self._parts() for path in (part.path, part.final)} | {MANIFEST}
+        found = self.folder.iterdir() if self.folder.is_dir() else [self.folder]
+        strange = next((p.name for p in found if p.name not in known and not p.name.startswith(f".{PROGRESS}")), None)
+        if strange is not None:
+            raise InputError(f"{self.folder} is in the way, and holds {strange}; move it, or write elsewhere.")
+
     def _read_progress(self) -> dict[str, Any] | None:
+        """How far an earlier run came; None where there is none to go on with."""
         path = self.folder / PROGRESS
-        if self.folder.exists():
-            known = {part.path.name for part in self._parts()} | {part.final.name for part in self._parts()}
-            strange = [
-                file.name
-                for file in (self.folder.iterdir() if self.folder.is_dir() else [self.folder])
-                if file.name not in (*known, PROGRESS, MANIFEST) and not file.name.startswith(f".{PROGRESS}")
-            ]
-            if not path.is_file() and strange:
-                raise InputError(f"{self.folder} is in the way, and holds {strange[0]}; move it, or write elsewhere.")
         if not path.is_file() or self._restart:
-            return self._emptied()
+            return None
         try:
             told = json.loads(path.read_text(encoding="utf-8"))
             theirs = told["identity"]
@@ -204,18 +216,20 @@ class Store:
                 f"{self.folder} holds a part of another extraction: {', '.join(changed)} differ. Begin anew with "
                 "restart=True (--restart), or write elsewhere."
             )
-        return dict(told) if told["inputs"] else self._emptied()
+        return dict(told) if told["inputs"] else None
 
-    def _emptied(self) -> None:
-        """Remove a part that is of no use, which is known to hold nothing else."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _told(self, error: OSError) -> InputError:
-        why = error.strerror or str(error)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            why += " (the disk is full, or a limit on sizes is reached)"
-        left = f"The rows of {self.kept} inputs are kept in {self.folder}; the same call goes on from there."
-        return InputError(f"Could not write {self.out}: {why}. {left if self.kept else 'Nothing was left behind.'}")
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn what the system says into a sentence that says what is left."""
+        try:
+            yield
+        except OSError as error:
+            why = error.strerror or str(error)
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                why += " (the disk is full, or a limit on sizes is reached)"
+            left = f"The rows of {self.kept} inputs are kept in {self.folder}; the same call goes on from there."
+            said = left if self.kept else "Nothing was left behind."
+            raise InputError(f"Could not write {self.out}: {why}. {said}") from error
 
 
 def left_behind(out: Path) -> str:

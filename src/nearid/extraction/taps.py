@@ -59,7 +59,8 @@ class Taps:
         self._stack = ExitStack()
         self._found: dict[str, Tensor] = {}
         self._calls: Counter[str] = Counter()
-        self._n, self._mask = 0, None
+        self._n = 0
+        self._mask: Tensor | None = None
 
     def __enter__(self) -> Taps:
         with ExitStack() as stack:
