@@ -79,6 +79,22 @@ def test_layers_by_name_pattern_and_part(net, pixels):
     np.testing.assert_allclose(found["output:sum"].read(0, 9)[:, 0], x.sum((1, 2)), rtol=1e-4)
 
 
+def test_models_that_view_their_maps_as_rows(pixels):
+    class Viewing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.head = nn.Conv2d(3, 2, 3), nn.Linear(72, 4)
+
+        def forward(self, x):
+            return self.head(self.conv(x).view(len(x), -1))
+
+    model = Viewing()
+    found = extract(model, pixels)["head"].read(0, 37)
+    with torch.no_grad():
+        expected = model(torch.tensor(pixels).permute(0, 3, 1, 2).float().contiguous() / 255)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_unpooled_and_in_other_precision(net, pixels, tmp_path):
     found = extract(net, pixels, layers="conv", pool="flatten", dtype="float16", out=tmp_path / "out")
     assert found["conv"].shape == (37, 4 * 8 * 8)

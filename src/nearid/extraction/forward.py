@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -29,6 +29,8 @@ class Forward:
     device : torch.device
     mixed : torch.dtype or None
         Precision of the products inside, where it is not that of the weights.
+    contiguous : bool
+        Whether the model needs inputs whose memory is in the order of their axes.
     """
 
     network: Network
@@ -36,6 +38,22 @@ class Forward:
     preprocess: Preprocess
     device: torch.device
     mixed: torch.dtype | None
+    contiguous: bool = False
+
+    def settled(self, batch: Batch) -> tuple[Forward, dict[str, Tensor]]:
+        """The way in which a few inputs can go through the model, and what its layers give for them.
+
+        Images with channels last in memory are quicker, but a model that views its maps as rows cannot take them.
+        """
+        try:
+            return self, self(batch)[0]
+        except InputError:
+            plain = replace(self, contiguous=True)
+            try:
+                return plain, plain(batch)[0]
+            except InputError:
+                pass
+            raise
 
     def __call__(self, batch: Batch) -> tuple[dict[str, Tensor], Tensor | None]:
         """Pooled outputs by layer, and the mask of tokens, padding on the right."""
@@ -69,9 +87,7 @@ class Forward:
                 row = batch.start + int(empty.int().argmax())
                 raise InputError(f"The mask of input {row} leaves no token; leave that input out.")
         ready = {
-            name: self.preprocess(x.to(self.device), self.network.dtype)
-            if name in (SINGLE, self.network.main_input())
-            else self._plain(x)
+            name: self._main(x) if name in (SINGLE, self.network.main_input()) else self._plain(x)
             for name, x in arrays.items()
         }
         if SINGLE in ready:
@@ -82,6 +98,10 @@ class Forward:
         if mask is not None and self.network.pretrained:
             ready, mask = unpadded_left(ready, mask)
         return ready, mask
+
+    def _main(self, x: Tensor) -> Tensor:
+        ready = self.preprocess(x.to(self.device), self.network.dtype)
+        return ready.contiguous() if self.contiguous else ready
 
     def _plain(self, x: Tensor) -> Tensor:
         return x.to(self.device, self.network.dtype if x.dtype.is_floating_point else torch.int64)

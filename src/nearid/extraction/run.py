@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
+import sys
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from nearid import __version__
 from nearid.arrays import first_nonfinite, open_rows
@@ -19,6 +20,7 @@ from nearid.errors import InputError
 from nearid.extraction.batches import MASK, SINGLE, Batch, Source, peeked
 from nearid.extraction.digest import DataHash
 from nearid.extraction.forward import Forward
+from nearid.extraction.network import Network
 from nearid.extraction.store import Store
 from nearid.extraction.tokens import token_id_type, token_ids
 from nearid.progress import Progress
@@ -56,7 +58,7 @@ class Run:
         keep_nonfinite: bool,
         progress: Progress,
     ) -> None:
-        self._forward, self._source, self._options = forward, source, options
+        self._source, self._options = source, options
         self._tokens, self._keep_nonfinite = tokens, keep_nonfinite
         self._dtype = np.dtype(options["dtype"])
         first, self._batches = peeked(source.batches(options["batch_size"]))
@@ -68,7 +70,7 @@ class Run:
             name or "input": {"dtype": str(x.dtype).removeprefix("torch."), "shape": list(x.shape[1:])}
             for name, x in first.arrays.items()
         }
-        found, _ = forward(first.first(PROBE))
+        self._forward, found = forward.settled(first.first(PROBE))
         forward.taps.refuse_silent(found)
         self._widths = {layer: int(rows.shape[1]) for layer, rows in found.items()}
         size = options["batch_size"]
@@ -108,7 +110,7 @@ class Run:
             "model": model["sha256"],
             "data": [self._source.rows, self._arrays],
             "ids": self._source.id_digest(),
-            "versions": _versions(),
+            "versions": _versions(self._forward.network),
         }
         about = {"nearid": __version__, "model": model["sha256"], "pool": self._options["pool"]}
         layers = {layer: (width, self._dtype) for layer, width in self._widths.items()}
@@ -223,15 +225,13 @@ class Run:
             "model": model or self._forward.network.about(),
             "data": {**data, "masked": MASK in self._arrays},
             "options": self._options,
-            "versions": _versions(),
+            "versions": _versions(self._forward.network),
         }
 
 
-def _versions() -> dict[str, str]:
+def _versions(network: Network) -> dict[str, str]:
     found = {"nearid": __version__, "python": platform.python_version(), "numpy": np.__version__}
-    for package in ("torch", "transformers"):
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    found["torch"] = torch.__version__
+    if network.pretrained:
+        found["transformers"] = sys.modules["transformers"].__version__
     return found
