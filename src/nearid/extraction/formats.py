@@ -84,7 +84,7 @@ class Part:
     def append(self, block: np.ndarray) -> None:
         """Add rows."""
         with open(self.path, "ab", buffering=0) as file:
-            left = memoryview(np.ascontiguousarray(block, self.dtype)).cast("B")
+            left = np.ascontiguousarray(block, self.dtype).view(np.uint8).reshape(-1).data
             while len(left):
                 left = left[file.write(left) :]
 
@@ -134,7 +134,7 @@ class Part:
                 shape=shape,
                 dtype=self.dtype,
                 chunks=(chunk, shape[1]),
-                attributes=self._about,
+                attributes=dict(self._about),
                 config={"write_empty_chunks": True},
             )
             for start in range(0, rows, chunk):
