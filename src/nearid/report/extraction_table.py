@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rich.box import SIMPLE_HEAD
-from rich.console import RenderableType
-from rich.markup import escape
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -15,15 +14,12 @@ from nearid.arrays.memory import readable
 def render(found: Extraction) -> RenderableType:
     """A line for each layer: its columns, its file and its size."""
     told = found.provenance
-    table = Table(
-        title=f"{escape(told['model']['name'])}: {told['rows']:,} rows, pool {told['options']['pool']}",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-    )
+    head = f"{told['model']['name']}: {told['rows']:,} rows, pool {told['options']['pool']}"
+    table = Table(box=SIMPLE_HEAD)
     for head in ("layer", "columns", "file", "size"):
         table.add_column(head, justify="right" if head in ("columns", "size") else "left", overflow="fold")
     width = {"float16": 2, "float32": 4, "float64": 8}
     for layer, facts in told["layers"].items():
         n, d = facts["shape"]
         table.add_row(Text(layer), str(d), Text(facts.get("file", "")), readable(n * d * width[facts["dtype"]]))
-    return table
+    return Group(Text(head, style="italic"), table)

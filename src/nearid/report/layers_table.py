@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -42,13 +41,14 @@ def title(measure: str) -> str:
     return MEASURES.get(measure, measure)
 
 
-def _table(found: LayerComparison, measure: str, said: str) -> Table:
-    sizes = f"{escape(found.names[0])} (rows) -> {escape(found.names[1])} {said}, n = {found.n:,}"
-    return Table(title=f"{title(measure)}: {sizes}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 0, 0, 1))
+def _headed(found: LayerComparison, measure: str, said: str, table: Table) -> RenderableType:
+    # Not the title of the table, which would be folded to its width.
+    head = f"{title(measure)}: {found.names[0]} (rows) -> {found.names[1]} ({said}), n = {found.n:,}"
+    return Group(Text(head, style="italic"), table)
 
 
 def _matrix(found: LayerComparison, measure: str) -> RenderableType:
-    table = _table(found, measure, "(columns)")
+    table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1))
     table.add_column("layer", no_wrap=True)
     for at in range(len(found.layers[1])):
         table.add_column(str(at), justify="right", no_wrap=True)
@@ -57,15 +57,15 @@ def _matrix(found: LayerComparison, measure: str) -> RenderableType:
         cells = [Text(number(v), style="bold" if at == best else "") for at, v in enumerate(row)]
         table.add_row(Text(layer), *cells)
     columns = ", ".join(f"{at} {layer}" for at, layer in enumerate(found.layers[1]))
-    return Group(table, Text(f"Columns: {columns}", style="dim"))
+    return Group(_headed(found, measure, "columns", table), Text(f"Columns: {columns}", style="dim"))
 
 
 def _nearest(found: LayerComparison, measure: str) -> RenderableType:
-    table = _table(found, measure, "(nearest layer)")
+    table = Table(box=SIMPLE_HEAD, padding=(0, 0, 0, 1))
     for head in ("layer", "nearest", "value"):
         table.add_column(head, justify="right" if head == "value" else "left", overflow="fold")
     nearest = found.nearest(measure)
     for layer in found.layers[0]:
         other, value = nearest.get(layer, ("-", float("nan")))
         table.add_row(Text(layer), Text(other), number(value))
-    return table
+    return _headed(found, measure, "nearest layer", table)
