@@ -3,8 +3,8 @@
 usage: python benchmarks/bench_extract.py [--images 10000] [--batch 250] [--repeats 3] [--threads 1] [--flat 500]
 
 The bare loop turns the same bytes into the same normalised batches and calls the model without gradients. Each round
-runs the loop, then each extraction, and the ratio is that of the best rounds; also given are the ratios of each round,
-since a busy machine disturbs both. Reads cifar10 and cifar10_resnets below NEARID_DATA. Needs torch and pillow.
+runs the loop, then each extraction; given are the ratios of each round and of the best, in wall time and in processor
+time, which a busy machine disturbs less. Reads cifar10 and cifar10_resnets below NEARID_DATA. Needs torch and pillow.
 """
 
 from __future__ import annotations
@@ -63,53 +63,51 @@ def main() -> None:
     model.load_state_dict(loaded.state_dict())
     pixels, _ = images(data / "cifar10", asked.images)
     options = {"mean": MEAN, "std": STD, "batch_size": asked.batch}
-    kinds = {
-        "the default, blocks, pooled": {},
-        "every module, pooled": {"layers": "**"},
-        "the default, pooled, zarr": {"format": "zarr"},
-    }
+    kinds: dict[str, dict[str, str]] = {"the default, blocks, pooled": {}, "every module, pooled": {"layers": "**"}}
     bare(model, pixels[: asked.batch], asked.batch)  # memory and kernels are made ready before the clock starts
-    base = []
+    print(
+        f"ResNet-20, {len(pixels):,} CIFAR-10 images, batches of {asked.batch}, {asked.threads} thread(s)", flush=True
+    )
+    base: list[tuple[float, float]] = []
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in kinds}
-    sizes: dict[str, int] = {}
-    counts: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "out")
+
+        def run(pixels: np.ndarray, more: dict[str, str]) -> None:
+            shutil.rmtree(out, ignore_errors=True)
+            extract(model, pixels, out=out, mean=MEAN, std=STD, batch_size=asked.batch, **more)
+
         for _ in range(asked.repeats):
             base.append(clocked(lambda: bare(model, pixels, asked.batch)))
+            print(f"  bare forward loop: wall {base[-1][0]:.2f} s, processor {base[-1][1]:.2f} s", flush=True)
             for name, more in kinds.items():
-                shutil.rmtree(out, ignore_errors=True)
-                times[name].append(clocked(lambda more=more: extract(model, pixels, out=out, **options, **more)))
-                sizes[name] = sum(p.stat().st_size for p in out.rglob("*") if p.is_file())
-                counts[name] = len(list(out.glob("*"))) - 2
-        # The watch takes time itself: memory is measured apart, and that of the bare loop too.
-        with PeakMemory() as watch:
-            bare(model, pixels, asked.batch)
-        plain = watch.megabytes
-        shutil.rmtree(out, ignore_errors=True)
-        with PeakMemory() as watch:
-            extract(model, pixels, out=out, **options)
-        print(f"ResNet-20, {len(pixels):,} CIFAR-10 images, batches of {asked.batch}, {asked.threads} thread(s)")
-        print(f"  bare forward loop: wall {_listed(base, 0)} s, processor {_listed(base, 1)} s")
+                times[name].append(clocked(lambda more=more: run(pixels, more)))
+                wall, busy = times[name][-1]
+                print(f"  extract, {name}: wall {wall:.2f} s, processor {busy:.2f} s;", end=" ")
+                print(f"ratio {wall / base[-1][0]:.3f} (asked: 1.15), processor {busy / base[-1][1]:.3f};", end=" ")
+                print(f"{len(list(out.glob('*'))) - 2} layers, {written(out) / 1e6:.1f} MB written", flush=True)
         for name, found in times.items():
-            rounds = ", ".join(f"{t[0] / b[0]:.3f}" for t, b in zip(found, base, strict=True))
             best = [min(t[k] for t in found) / min(b[k] for b in base) for k in (0, 1)]
-            print(f"  extract, {name}: {counts[name]} layers, {sizes[name] / 1e6:.1f} MB written")
-            print(f"    wall {_listed(found, 0)} s, processor {_listed(found, 1)} s")
-            print(f"    ratio of the best: wall {best[0]:.3f} (asked: 1.15), processor {best[1]:.3f}; rounds {rounds}")
-        print(f"  peak memory above the start: {plain:.0f} MB of the loop, {watch.megabytes:.0f} MB of the default")
+            print(f"  ratio of the best, {name}: wall {best[0]:.3f} (asked: 1.15), processor {best[1]:.3f}", flush=True)
+        # The watch on memory takes time itself, so that this is apart.
+        for count in (len(pixels) // 4, len(pixels) // 2):
+            with PeakMemory() as plain:
+                bare(model, pixels[:count], asked.batch)
+            with PeakMemory() as watch:
+                run(pixels[:count], {})
+            print(f"  peak memory above the start, {count} images: loop {plain.megabytes:.0f} MB,", end=" ")
+            print(f"extract {watch.megabytes:.0f} MB", flush=True)
         if asked.flat:
             few = pixels[: asked.flat]
-            shutil.rmtree(out, ignore_errors=True)
             loop = clocked(lambda: bare(model, few, asked.batch))
-            whole = clocked(lambda: extract(model, few, out=out, pool="flatten", **options))
-            size = sum(p.stat().st_size for p in out.rglob("*") if p.is_file())
-            print(f"  whole maps (pool flatten) of {len(few)} images: {size / 1e6:.0f} MB written,", end=" ")
+            whole = clocked(lambda: run(few, {"pool": "flatten"}))
+            print(f"  whole maps (pool flatten) of {len(few)} images: {written(out) / 1e6:.0f} MB written,", end=" ")
             print(f"ratio wall {whole[0] / loop[0]:.2f}, processor {whole[1] / loop[1]:.2f}")
 
 
-def _listed(times: list[tuple[float, float]], at: int) -> str:
-    return ", ".join(f"{t[at]:.2f}" for t in times)
+def written(folder: Path) -> int:
+    """Bytes in a folder."""
+    return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
 
 
 if __name__ == "__main__":
