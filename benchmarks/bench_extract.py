@@ -62,7 +62,6 @@ def main() -> None:
     model = Classifier(3).eval()
     model.load_state_dict(loaded.state_dict())
     pixels, _ = images(data / "cifar10", asked.images)
-    options = {"mean": MEAN, "std": STD, "batch_size": asked.batch}
     kinds: dict[str, dict[str, str]] = {"the default, blocks, pooled": {}, "every module, pooled": {"layers": "**"}}
     bare(model, pixels[: asked.batch], asked.batch)  # memory and kernels are made ready before the clock starts
     print(

@@ -44,12 +44,11 @@ def run(tmp_path, monkeypatch, capsys):
 OPTIONS = ("--factory", "my_cli_nets:make", "--key", "images", "--mean", "0.5", "--std", "0.2,0.3,0.4")
 
 
-def test_extract_then_compare_layers(nearid, run, files, tmp_path):
-    done = nearid("extract", "net1.pt", "x.npz", "-o", "one", *OPTIONS, "--layers", "*", "--json")
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+def test_extract_then_compare_layers(run, files, tmp_path):
+    done = run("extract", "net1.pt", "x.npz", "-o", "one", *OPTIONS, "--layers", "*", "--json")
+    told = json.loads(done.out)
     assert told["rows"] == 90 and list(told["layers"]) == ["0", "1", "2", "3", "4"]
-    assert "Layers written to one" in done.stderr
+    assert "Layers written to one" in done.err
     said = run("extract", "net2.pt", "x.npz", "-o", "two", *OPTIONS, "--format", "zarr", "--ids", "names")
     assert "net2.pt: 90 rows, pool mean" in said.out and "4.zarr" in said.out
     direct = extract("net1.pt", files, factory="my_cli_nets:make", mean=0.5, std=[0.2, 0.3, 0.4])
