@@ -99,7 +99,8 @@ def write_kitti(folder, rng, lengths=(3, 5, 2), protocol=4):
     return films, latents
 
 
-def write_ident3d(folder, rng, n=12, columns=10):
+def write_ident3d(folder, rng, n=12, columns=10, drawn=None):
+    """Pictures of noise, or what a function draws of the latents."""
     held = {}
     for split in ("train", "test"):
         home = folder / "3dident" / split
@@ -108,9 +109,9 @@ def write_ident3d(folder, rng, n=12, columns=10):
         np.save(home / "raw_latents.npy", raw)
         np.save(home / "latents.npy", raw[:, :10] * 3)
         # The canonical ones have an alpha channel.
-        pictures = rng.integers(0, 256, (n, 8, 8, 4), dtype=np.uint8)
+        pictures = rng.integers(0, 256, (n, 8, 8, 4), dtype=np.uint8) if drawn is None else drawn(raw)
         for at, pixels in enumerate(pictures):
-            (home / "images" / f"{at:02}.png").write_bytes(picture(pixels))
+            (home / "images" / f"{at:0{len(str(n - 1))}}.png").write_bytes(picture(pixels))
         held[split] = (raw, pictures)
     return held
 

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -93,3 +93,6 @@ TOY = Experiment(
     figures=figures,
     requires={},
 )
+
+# The same, with a data set that is in no test.
+WANTING = replace(TOY, name="wanting", datasets=lambda p: ("3dident",))

@@ -20,6 +20,12 @@ class EngineError(NearidError):
     """The engine that is to run the passes cannot be had, or was lost."""
 
 
+def brief(error: BaseException) -> str:
+    """The first line of what an error says, without its final stop; its type where it says nothing."""
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:200].rstrip(".")
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     """A sentence for a name that does not exist, with the nearest that do."""
     names = list(known)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import zipfile
 
 import pytest
 
@@ -38,13 +39,18 @@ def test_path(nearid, empty, monkeypatch, tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the cache is elsewhere")
 def test_fetch_from_a_file(nearid, empty, tmp_path):
-    (tmp_path / "mine.zip").write_bytes(b"x")
+    with zipfile.ZipFile(tmp_path / "mine.zip", "w") as archive:
+        archive.writestr("a", "x")
+    mine = (tmp_path / "mine.zip").read_bytes()
     done = nearid("data", "fetch", "coil20", "--from", "mine.zip")
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "cache" / "nearid" / "data" / "coil20"
     # Only the folder on stdout, so that it can be used by a program; the rest beside it.
-    assert done.stdout.strip() == str(folder) and (folder / "coil-20-proc.zip").read_bytes() == b"x"
+    assert done.stdout.strip() == str(folder) and (folder / "coil-20-proc.zip").read_bytes() == mine
     assert "Cite Nene" in done.stderr and "no checksum is published" in done.stderr
+    assert "nearid data fetch coil20 --again" in nearid("data", "fetch", "coil20").stderr
+    done = nearid("data", "fetch", "coil20", "--again", "--from", "nothing.zip")
+    assert done.returncode == 2 and "There is no file nothing.zip" in done.stderr
 
 
 def test_unknown_names_and_sets_by_hand(refused, empty):

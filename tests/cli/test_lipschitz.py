@@ -18,6 +18,13 @@ def decoder():
     return nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 5))
 def ready():
     return torch.sinh
+def hidden():
+    module = decoder()
+    return lambda z: module(z)
+def wanting(width):
+    return nn.Linear(width, 2)
+def broken():
+    raise FileNotFoundError("there are no weights\\nat all.")
 """
 
 
@@ -28,6 +35,7 @@ def files(tmp_path):
     torch.save(module.state_dict(), tmp_path / "decoder.pt")
     torch.save(BurgessDecoder(2).state_dict(), tmp_path / "known.pt")
     (tmp_path / "my_cli_decoders.py").write_text(FACTORY)
+    (tmp_path / "my_cli_mistake.py").write_text("def decoder(:")
     z = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
     np.savez(tmp_path / "z.npz", z=z, other=z[:, :2])
     return module, z
@@ -73,6 +81,14 @@ def test_a_factory_alone(run, files):
     assert (told["n"], told["latents"], told["exact"]) == (1500, 4, None)
 
 
+def test_latents_of_another_precision(run, files, tmp_path):
+    _, z = files
+    np.save(tmp_path / "double.npy", z.astype(np.float64))
+    for arguments in (("my_cli_decoders:hidden",), ("decoder.pt", "--factory", "my_cli_decoders:decoder")):
+        told = json.loads(run(*arguments, "double.npy", "--json"))
+        assert told["provenance"]["dtype"] == "float32" and told["n"] == 60
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -83,6 +99,10 @@ def test_a_factory_alone(run, files):
         (("decoder.pt", "--normal", "5"), "--factory package.module:function"),
         (("my_cli_decoders:ready", "--normal", "5"), "--width"),
         (("nowhere.pt", "--normal", "5"), "nowhere.pt"),
+        (("my_cli_decoders:broken", "--normal", "5"), "broken failed: FileNotFoundError: there are no weights. It is"),
+        (("decoder.pt", "--normal", "5", "--factory", "my_cli_decoders:wanting"), "missing 1 required positional"),
+        (("my_cli_mistake:decoder", "--normal", "5"), "cannot be imported: SyntaxError: "),
+        (("my_cli_decoders:decoders", "--normal", "5"), "cannot be imported: AttributeError: module"),
         (("known.pt", "--normal", "5", "--report", "out.npy"), "something.html"),
         (("known.pt", "--normal", "1"), "2"),
     ],

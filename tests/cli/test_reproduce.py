@@ -14,6 +14,7 @@ import pytest
 COMMAND = """
 from nearid.experiments.registry import HOMES
 HOMES.clear()
+HOMES["wanting"] = "toy_experiments:WANTING"
 HOMES["toy"] = "toy_experiments:TOY"
 from nearid.cli.app import main
 main()
@@ -72,17 +73,48 @@ def test_parameters_are_shown(nearid):
         assert shown in words
 
 
+def test_the_list_and_parameters_as_json(nearid, tmp_path):
+    done = nearid("reproduce", "--json")
+    told = json.loads(done.stdout)
+    assert done.returncode == 0 and {"radial", "diet"} <= {e["experiment"] for e in told}
+    done = nearid("reproduce", "radial", "--show", "--json", "--set", "width=77")
+    told = json.loads(done.stdout)
+    assert told["parameters"]["width"]["value"] == 77 and [r["row"] for r in told["rows"]][:2] == [
+        "published",
+        "control",
+    ]
+    assert done.returncode == 0 and os.listdir(tmp_path) == []
+
+
 def test_a_table_the_files_and_json(reproduce, tmp_path):
-    code, out, err = reproduce("toy", "--preset", "smoke", "--set", "steps=3", "-o", "res", columns=100)
+    code, out, err = reproduce("toy", "--seeds", "2", "--set", "steps=3", "-o", "res", columns=100)
     assert code == 0 and "✓ reproduced: High is high." in out and max(map(len, out.splitlines())) <= 100
-    assert "begins" in err and "4 of 4 cells" in err and "Result and report written to res/toy" in err
-    saved = json.loads((tmp_path / "res" / "toy" / "result.json").read_text())
-    assert saved["provenance"]["command"] == "nearid reproduce toy --preset smoke --set steps=3 -o res"
+    assert "preset cpu, 2 seeds; set: steps = 3 (preset: 5)" in out
+    assert "Claims are judged with changed parameters: steps." in out
+    place = tmp_path / "res" / "toy" / "seeds=2,steps=3"
+    assert "begins" in err and "4 of 4 cells" in err
+    assert "Result and report written to res/toy/seeds=2,steps=3\n" in err
+    saved = json.loads((place / "result.json").read_text())
+    assert saved["provenance"]["command"] == "nearid reproduce toy --seeds 2 --set steps=3 -o res"
     assert saved["provenance"]["parameters"]["steps"] == 3 and saved["provenance"]["seeds"] == 2
-    assert (tmp_path / "res" / "toy" / "report.html").stat().st_size > 1e6
-    code, out, err = reproduce("all", "--preset", "smoke", "--set", "steps=3", "-o", "res", "--json")
+    assert (place / "report.html").stat().st_size > 1e6
+    code, out, err = reproduce("all", "--seeds", "2", "--set", "steps=3", "-o", "res", "--json")
     assert code == 0 and "4 of 4 cells were finished before." in err
     assert [r["table"] for r in json.loads(out)] == [saved["table"]]
+
+
+def test_what_lacks_its_data_set_is_refused_alone_and_left_out_of_all(reproduce, tmp_path, monkeypatch):
+    monkeypatch.setenv("NEARID_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    lacking = "The experiment wanting needs 3DIdent, which is not here: get it from https://zenodo.org/"
+    code, out, err = reproduce("wanting", "--preset", "smoke")
+    assert code == 2 and out == "" and err.startswith(f"nearid: {lacking}")
+    assert err.endswith("with: nearid data fetch 3dident\n") and err.count("\n") == 1
+    code, out, err = reproduce("all", "--preset", "smoke", "--json")
+    assert code == 0 and [r["experiment"] for r in json.loads(out)] == ["toy"]
+    # Told before the first begins.
+    assert err.startswith(f"nearid: wanting is left out. {lacking}") and "4 of 4 cells" in err
+    assert os.listdir(tmp_path / "nearid-results") == ["toy"]
 
 
 def test_failed_cells_have_an_exit_code(reproduce, tmp_path):
@@ -90,8 +122,11 @@ def test_failed_cells_have_an_exit_code(reproduce, tmp_path):
     told = json.loads(out)
     assert code == 3 and len(told["cells"]) == len(told["failures"]) == 2
     assert "high, seed 1: failed: ValueError" in err and "Traceback" not in err
-    assert "2 cells failed; run the same command again to try only these." in err
-    assert told == json.loads((tmp_path / "nearid-results" / "toy" / "result.json").read_text())
+    assert "2 cells failed; run the same command again to try these alone." in err
+    assert told == json.loads((tmp_path / "nearid-results" / "toy" / "seeds=2,wrong=1" / "result.json").read_text())
+    code, out, err = reproduce("toy", "--seeds", "2", "--set", "wrong=1", "--row", "high")
+    assert code == 3 and "1 cell failed; run the same command again to try it alone." in err
+    assert "? not testable here: Low is high." in out and "Needs the row low, which was not run." in out
 
 
 def test_ctrl_c_keeps_finished_cells_and_the_same_command_goes_on(start, reproduce, tmp_path):
@@ -122,6 +157,7 @@ def test_ctrl_c_keeps_finished_cells_and_the_same_command_goes_on(start, reprodu
         (["radial", "--set", "steps=many"], "The parameter steps is a whole number (4000 by default)"),
         (["radial", "--set", "classes=1"], "must be at least 2, not 1"),
         (["radial", "--row", "controls"], "Did you mean control"),
+        (["diet", "--set", "normalise=true"], "The parameter normalise of diet cannot be set: every row"),
         (["radial", "--seeds", "0"], "Invalid value for '--seeds'"),
         (["all", "--set", "nothing=1"], "no parameter of radial named 'nothing'"),
         (["radial", "--scheduler", "tcp://127.0.0.1:1"], "needs --engine dask"),

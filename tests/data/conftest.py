@@ -1,23 +1,9 @@
-"""Where data sets are looked for in these tests, and a server to get them from."""
+"""A server to get data sets from."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    """A folder that NEARID_DATA points to, and an empty cache; gives a function for the folder of a data set."""
-    monkeypatch.setenv("NEARID_DATA", str(tmp_path / "given"))
-    monkeypatch.setattr("pooch.os_cache", lambda name: tmp_path / "cache" / name)
-
-    def folder(name):
-        path = tmp_path / "given" / name
-        path.mkdir(parents=True, exist_ok=True)
-        return path
-
-    return folder
 
 
 class Server:
@@ -35,14 +21,22 @@ class Server:
         What the next answers say instead of 200.
     ranges : bool
         Whether ranges are understood.
+    encoding : str
+        Content-Encoding that bodies are said to have.
+    chunked : bool
+        Whether bodies are sent in chunks, without a length.
     """
 
     def __init__(self):
         self.files, self.seen, self.cut, self.status = {}, [], [], []
         self.lie, self.ranges, self.tag = None, True, '"one"'
+        self.encoding, self.chunked = "", False
         server = self
 
         class Handler(BaseHTTPRequestHandler):
+            # Chunks are known from this version on.
+            protocol_version = "HTTP/1.1"
+
             def log_message(self, *_):
                 pass
 
@@ -72,9 +66,19 @@ class Server:
             request.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
         if self.tag:
             request.send_header("ETag", self.tag)
-        request.send_header("Content-Length", str(self.lie or len(body) - start))
+        if self.encoding:
+            request.send_header("Content-Encoding", self.encoding)
+        if self.chunked:
+            request.send_header("Transfer-Encoding", "chunked")
+        else:
+            request.send_header("Content-Length", str(self.lie or len(body) - start))
+        request.send_header("Connection", "close")
         request.end_headers()
-        request.wfile.write(body[start:][: self.cut.pop(0) if self.cut else None])
+        sent = body[start:][: self.cut.pop(0) if self.cut else None]
+        if self.chunked:
+            # The chunk of no bytes is the end, which a cut body does not have.
+            sent = b"%x\r\n%s\r\n" % (len(sent), sent) + (b"0\r\n\r\n" if sent == body[start:] else b"")
+        request.wfile.write(sent)
 
     def close(self):
         self._http.shutdown()

@@ -62,6 +62,40 @@ def test_everything_else_is_refused(tmp_path, monkeypatch, held, message):
     assert not (tmp_path / "broken").exists()
 
 
+def shared(depth):
+    """Lists of the same list twice, and so on: 2**depth items in some bytes."""
+    held = [1]
+    for _ in range(depth):
+        held = [held, held]
+    return held
+
+
+def test_shared_lists_do_not_grow(tmp_path, monkeypatch):
+    assert read_arrays(written(tmp_path, shared(3))) == shared(3)
+    endless = []
+    endless.append(endless)
+    for held in (shared(60), endless, {"a": shared(60)}):
+        with pytest.raises(InputError, match="deeper than 8"):
+            read_arrays(written(tmp_path, held))
+    monkeypatch.setattr("nearid.data.array_pickle.MOST", 100)
+    wide = [0] * 9
+    with pytest.raises(InputError, match="more than 100 items"):
+        read_arrays(written(tmp_path, [wide] * 11))
+
+
+def test_nothing_is_made_text(tmp_path):
+    # A dtype whose code, and an array whose shape, is a list that no text can hold.
+    with pytest.raises(InputError, match="something else than arrays"):
+        read_arrays(written(tmp_path, Call(np.dtype, shared(60))))
+    made, arguments, _ = np.zeros(2).__reduce__()
+    odd = Call(made, *arguments)
+    odd.call += ((1, shared(60), np.dtype("u1"), False, b""),)
+    with pytest.raises(InputError, match="shape is not of whole numbers"):
+        read_arrays(written(tmp_path, odd))
+    with pytest.raises(InputError, match="keys are not strings"):
+        read_arrays(written(tmp_path, {(1, 2): 3}))
+
+
 def test_lies_and_damage_are_told(tmp_path):
     good = pickle.dumps(np.arange(6, dtype=np.uint8), protocol=4)
     with pytest.raises(InputError, match="not a whole pickle"):

@@ -45,3 +45,10 @@ def test_the_nearest_level_survives_rounding():
     np.testing.assert_array_equal(nearest_level("x", levels, fractions), np.arange(183))
     with pytest.raises(InputError, match="at row 2"):
         nearest_level("x", levels, np.array([0, 1, 0.5 / 182]))
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+def test_what_is_no_number_has_no_level(odd):
+    scale = FactorInfo("scale", "integer", 3, levels=(0.75, 1.0, 1.25))
+    with pytest.raises(InputError, match=rf"x has {odd:g} for 'scale' at row 1, but one of 3 levels"):
+        nearest_level("x", scale, np.array([0.75, odd, 1.25]))

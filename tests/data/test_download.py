@@ -1,12 +1,14 @@
 """Downloads from a server that fails in every way."""
 
+import gzip
 import hashlib
 
 import numpy as np
 import pytest
+import requests
 
 from nearid.data.base import RemoteFile
-from nearid.data.download import ATTEMPTS, BLOCK, download, part_of
+from nearid.data.download import ATTEMPTS, BLOCK, Unreachable, download, part_of
 from nearid.errors import InputError
 
 
@@ -39,6 +41,43 @@ def test_a_broken_connection_is_taken_up_where_it_broke(server, body, tmp_path):
     assert (tmp_path / "x.bin").read_bytes() == body
     assert [asked for _, asked in server.seen] == [None, "bytes=131072-", "bytes=196608-"]
     assert any("trying again" in text for text in said)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "x-gzip"])
+def test_a_packed_file_that_is_called_an_encoding_comes_as_it_is(server, rng, tmp_path, encoding):
+    packed = server.files["/x.bin"] = gzip.compress(rng.bytes(300_000))
+    server.encoding, server.cut = encoding, [2 * BLOCK]
+    download(described(server, packed, size=len(packed)), tmp_path / "x.bin")
+    assert (tmp_path / "x.bin").read_bytes() == packed
+    # What arrived before the cut was kept as it was.
+    assert [asked for _, asked in server.seen] == [None, "bytes=131072-"]
+
+
+def test_a_body_in_chunks_that_breaks_off_is_asked_for_again(server, body, tmp_path):
+    server.chunked, server.cut = True, [BLOCK]
+    said = []
+    download(described(server, body), tmp_path / "x.bin", say=said.append)
+    assert (tmp_path / "x.bin").read_bytes() == body
+    assert said[0] == "x.bin: the connection was lost; trying again"
+
+
+def test_a_server_that_falls_silent_is_asked_again(server, body, tmp_path, monkeypatch):
+    from urllib3.exceptions import ReadTimeoutError
+    from urllib3.response import HTTPResponse
+
+    real, calls = HTTPResponse.stream, []
+
+    def stream(self, *arguments, **options):
+        calls.append(1)
+        if len(calls) == 1:
+            raise ReadTimeoutError(None, None, "Read timed out.")
+        return real(self, *arguments, **options)
+
+    monkeypatch.setattr(HTTPResponse, "stream", stream)
+    said = []
+    download(described(server, body), tmp_path / "x.bin", say=said.append)
+    assert (tmp_path / "x.bin").read_bytes() == body
+    assert said[0] == "x.bin: the connection was lost; trying again"
 
 
 def test_the_next_call_goes_on(server, body, tmp_path):
@@ -97,7 +136,9 @@ def test_a_part_of_another_address_is_not_used(server, body, tmp_path):
 
 
 def test_a_wrong_checksum_is_refused_and_nothing_is_left(server, body, tmp_path):
-    with pytest.raises(InputError, match=r"has the sha256 [0-9a-f]{64}, but [0-9a-f]{64} is published \(the test\)"):
+    with pytest.raises(
+        InputError, match=r"x\.bin has the sha256 [0-9a-f]{64}, but [0-9a-f]{64} is published for x\.bin \(the test\)"
+    ):
         download(described(server, b"another"), tmp_path / "x.bin")
     assert leftovers(tmp_path) == []
 
@@ -152,10 +193,48 @@ def test_a_declared_size_that_is_too_small_gives_no_file(server, body, tmp_path)
 
 def test_nobody_there_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("nearid.data.download.PAUSE", 0.0)
-    with pytest.raises(InputError, match="broke off"):
-        download(RemoteFile("x", "http://127.0.0.1:9/x"), tmp_path / "x")
-    with pytest.raises(InputError, match="could not be asked for"):
+    said = []
+    with pytest.raises(Unreachable) as refused:
+        download(RemoteFile("x", "http://127.0.0.1:9/x"), tmp_path / "x", say=said.append)
+    assert str(refused.value) == (
+        "x could not be downloaded from http://127.0.0.1:9/x: there is no connection to 127.0.0.1."
+    )
+    assert said == ["x: there is no connection to 127.0.0.1; trying again"] * (ATTEMPTS - 1)
+    with pytest.raises(InputError, match=r"nonsense://x could not be asked for \(InvalidSchema\)"):
         download(RemoteFile("x", "nonsense://x"), tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (requests.exceptions.ProxyError, "the proxy gives no connection to example.org"),
+        (requests.exceptions.SSLError, "its certificate is not accepted"),
+        (requests.exceptions.ConnectTimeout, "example.org does not answer"),
+        (requests.exceptions.ReadTimeout, "example.org does not answer"),
+        (requests.exceptions.ConnectionError, "there is no connection to example.org"),
+    ],
+)
+def test_silence_is_told_in_words(tmp_path, monkeypatch, error, words):
+    def get(*_, **__):
+        raise error("HTTPSConnectionPool(host='example.org', port=443): Max retries exceeded")
+
+    monkeypatch.setattr("nearid.data.download.PAUSE", 0.0)
+    monkeypatch.setattr("requests.get", get)
+    said = []
+    with pytest.raises(Unreachable, match=words) as refused:
+        download(RemoteFile("x", "https://example.org/x"), tmp_path / "x", say=said.append)
+    assert len(said) == ATTEMPTS - 1 and not any("Pool" in text for text in [*said, str(refused.value)])
+
+
+def test_what_was_kept_is_told_when_the_server_is_gone(server, body, tmp_path):
+    server.cut = [2 * BLOCK] + [0] * (ATTEMPTS - 1)
+    said = []
+    with pytest.raises(InputError, match="131 kB are kept"):
+        download(described(server, body), tmp_path / "x.bin", say=said.append)
+    assert any("stopped after" in text or "the connection was lost" in text for text in said)
+    server.close()
+    with pytest.raises(Unreachable, match=r"there is no connection to 127\.0\.0\.1\. 131 kB are kept; run the same"):
+        download(described(server, body), tmp_path / "x.bin")
 
 
 def test_progress_counts_megabytes(server, tmp_path):

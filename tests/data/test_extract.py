@@ -79,6 +79,52 @@ def test_more_than_the_disk_holds_is_refused_before_it_is_written(tmp_path, monk
     assert not (tmp_path / "a").exists()
 
 
+def test_files_of_a_zip_are_weighed_together(tmp_path, monkeypatch):
+    path = make_zip(tmp_path / "x.zip", {"data/a": bytes(600), "data/b": bytes(600), "other": bytes(9000)})
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("U", (), {"free": 1000})())
+    with pytest.raises(InputError, match=r"x\.zip needs 1\.2 kB, but 1 kB are free"):
+        extract(path, tmp_path, ("data/",))
+    assert not (tmp_path / "data").exists()
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("U", (), {"free": 1200})())
+    assert extract(path, tmp_path, ("data/",)) == 2
+
+
+@pytest.mark.parametrize("names", [("a/b", "a/b/c"), ("a/b/c", "a/b"), ("a/b", "a/b/c/d")])
+@pytest.mark.parametrize("make, archive", [(make_zip, "x.zip"), (make_tar, "x.tar")])
+def test_a_file_that_is_also_a_folder_is_refused(tmp_path, make, archive, names):
+    path = make(tmp_path / archive, dict.fromkeys(names, b"x"))
+    with pytest.raises(InputError, match=rf"has at '{names[1]}' both a file and a folder"):
+        extract(path, tmp_path, ("a/",))
+
+
+@pytest.mark.parametrize("make, archive", [(make_zip, "x.zip"), (make_tar, "x.tar")])
+def test_names_that_cannot_be_printed_are_refused_where_they_are_wanted(tmp_path, make, archive):
+    path = make(tmp_path / archive, {"data/a": b"x", "data/\x1b[2Jb": b"x", "Icon\r": b"x"})
+    with pytest.raises(InputError, match=r"'data/\\x1b\[2Jb', whose name cannot be printed"):
+        extract(path, tmp_path, ("data/",))
+    # Other systems do write such names beside what is wanted.
+    assert extract(path, tmp_path, ("data/a",)) == 1
+
+
+def test_the_folder_that_is_written_into_is_what_counts(tmp_path):
+    (tmp_path / "archives").mkdir()
+    path = make_tar(tmp_path / "archives" / "x.tar", {"data/a": b"x"}, "w")
+    for folder in ("out", "linked", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    # Links beside the archive do not matter, those in the folder do.
+    (tmp_path / "archives" / "data").symlink_to(tmp_path / "elsewhere")
+    assert extract(path, tmp_path / "out", ("data/",)) == 1
+    (tmp_path / "linked" / "data").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match="outside"):
+        extract(path, tmp_path / "linked", ("data/",))
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_links_that_are_not_wanted_are_skipped(tmp_path):
+    path = make_tar(tmp_path / "x.tar", {"data/a": b"x", "latest": link("latest", "data")}, "w")
+    assert extract(path, tmp_path, ("data/",)) == 1 and not (tmp_path / "latest").is_symlink()
+
+
 def test_other_archives_and_damage_are_told(tmp_path):
     with pytest.raises(InputError, match="holds nothing of data/"):
         extract(make_zip(tmp_path / "x.zip", {"a": b"x"}), tmp_path, ("data/",))

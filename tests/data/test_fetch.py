@@ -12,8 +12,10 @@ import pytest
 
 from canonical_files import write_cars3d, write_mnist
 from nearid.data.cars3d import CARS3D
+from nearid.data.coil20 import COIL20
 from nearid.data.download import BLOCK
 from nearid.data.fetch import fetch, left_behind
+from nearid.data.kitti_masks import KITTI_MASKS
 from nearid.data.load import load
 from nearid.data.mnist import MNIST
 from nearid.data.mpi3d import COMPLEX
@@ -131,8 +133,14 @@ def test_a_given_file_is_checked(home, server, rng, tmp_path):
     write_mnist(tmp_path / "source", rng)
     paths = [tmp_path / "source" / file.name for file in MNIST.files]
     mine = served(server, MNIST, [path.read_bytes() for path in paths])
-    with pytest.raises(InputError, match="must have 9912422 bytes"):
+    with pytest.raises(InputError, match=r"source/train-images-idx3-ubyte\.gz has \d+ bytes, but .* has 9912422"):
         fetch(MNIST, given=tuple(paths))
+    # The file is blamed, not the address.
+    first, *others = MNIST.files
+    odd = dataclasses.replace(MNIST, files=(dataclasses.replace(first, size=None), *others))
+    with pytest.raises(InputError, match=r"train-images-idx3-ubyte\.gz has the sha256 .* was damaged") as refused:
+        fetch(odd, given=tuple(paths))
+    assert str(refused.value).startswith(str(paths[0])) and first.url not in str(refused.value)
     fetch(mine, given=tuple(paths))
     assert server.seen == [] and len(load("mnist")) == 28
     with pytest.raises(InputError, match="no file"):
@@ -145,6 +153,111 @@ def test_a_given_file_of_another_name_is_refused(home, tmp_path):
         fetch(MNIST, given=(tmp_path / "x.gz",))
 
 
+def zipped(path, members):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path
+
+
+def test_a_given_file_replaces_what_is_here(home, tmp_path):
+    one, two = (zipped(tmp_path / f"{name}.zip", {"a": name}) for name in ("one", "two"))
+    folder = fetch(COIL20, given=(one,))
+    fetch(COIL20, given=(two,))
+    assert (folder / "coil-20-proc.zip").read_bytes() == two.read_bytes()
+    with pytest.raises(InputError, match="There is no file"):
+        fetch(COIL20, given=(tmp_path / "nothing",))
+    assert [path.name for path in folder.iterdir()] == ["coil-20-proc.zip"]
+
+
+@pytest.mark.parametrize(
+    "dataset, junk, message",
+    [
+        (COIL20, b"<html>", r"junk\.bin is not a whole \.zip file"),
+        (COMPLEX, b"PK\x03\x04 and no end", r"junk\.bin is not a whole \.npz file"),
+        (KITTI_MASKS, b"<html>.", r"junk\.bin does not begin and end as a pickle does"),
+        (KITTI_MASKS, b"\x80\x04K\x01", r"junk\.bin does not begin and end as a pickle does"),
+        (KITTI_MASKS, b"", r"junk\.bin is not a whole \.pickle file"),
+    ],
+)
+def test_a_file_that_plainly_is_another_is_not_taken(home, tmp_path, dataset, junk, message):
+    (tmp_path / "junk.bin").write_bytes(junk)
+    with pytest.raises(InputError, match=message):
+        fetch(dataset, given=(tmp_path / "junk.bin",))
+    assert find(dataset) is None
+
+
+def test_a_page_instead_of_the_file_is_not_kept(home, server):
+    mine = served(server, COIL20, [b"<html>please agree</html>"])
+    mine = dataclasses.replace(mine, files=(dataclasses.replace(mine.files[0], checksum=None),))
+    with pytest.raises(InputError, match=rf"{server.url}/coil-20-proc\.zip is not a whole \.zip file"):
+        fetch(mine)
+    assert find(mine) is None and left_behind(mine) == "nothing was kept"
+
+
+def test_again_gets_it_anew_and_keeps_the_old_until_then(home, server, rng, tmp_path):
+    body, _ = packed_cars(tmp_path / "source", rng)
+    mine = served(server, CARS3D, [body])
+    folder = fetch(mine)
+    listing = folder / "data" / "cars" / "list.txt"
+    good = listing.read_text()
+    listing.write_text("damaged")
+    (folder / "data" / "cars" / "more").touch()
+    server.status = [404]
+    with pytest.raises(InputError, match="404"):
+        fetch(mine, again=True)
+    assert listing.read_text() == "damaged"
+    assert fetch(mine, again=True) == folder
+    assert listing.read_text() == good and not (folder / "data" / "cars" / "more").exists()
+    assert sorted(path.name for path in folder.iterdir()) == ["data"]
+
+
+def test_again_of_plain_files_and_of_sets_by_hand(home, server, rng, tmp_path):
+    mine = served(server, COMPLEX, [b"good"])
+    folder = fetch(mine)
+    (folder / COMPLEX.files[0].name).write_bytes(b"damaged")
+    fetch(mine, again=True)
+    assert (folder / COMPLEX.files[0].name).read_bytes() == b"good"
+    held = {"Falcor3D_down128/images/000000.png": "x", "Falcor3D_down128/train-rec.labels": "x"}
+    fetch(FALCOR3D, given=(zipped(tmp_path / "a.zip", held),))
+    with pytest.raises(InputError, match=r"anew, download .* with a browser.* --from FILE"):
+        fetch(FALCOR3D, again=True)
+
+
+def test_what_the_user_keeps_elsewhere_is_not_replaced(home, rng, tmp_path):
+    folder = home("coil20")
+    zipped(folder / "coil-20-proc.zip", {"a": "mine"})
+    other = zipped(tmp_path / "other.zip", {"a": "other"})
+    for options in ({"given": (other,)}, {"again": True}):
+        with pytest.raises(InputError, match=r"is read from .*given/coil20, below the folder NEARID_DATA"):
+            fetch(COIL20, **options)
+    assert not (cache_folder() / "coil20").exists()
+
+
+def test_a_given_archive_is_checked_though_another_was_left(home, server, rng, tmp_path):
+    body, _ = packed_cars(tmp_path / "source", rng)
+    mine = served(server, CARS3D, [body])
+    folder = cache_folder() / "cars3d"
+    folder.mkdir(parents=True)
+    (folder / CARS3D.files[0].name).write_bytes(body)
+    (tmp_path / "odd.tar.gz").write_bytes(body[::-1])
+    with pytest.raises(InputError, match=r"odd\.tar\.gz has the sha256"):
+        fetch(mine, given=(tmp_path / "odd.tar.gz",))
+
+
+def test_a_kill_between_two_renames_is_got_over(home, tmp_path):
+    held = {"Falcor3D_down128/images/000000.png": "x", "Falcor3D_down128/train-rec.labels": "x"}
+    path = zipped(tmp_path / "a.zip", held)
+    folder = cache_folder() / "falcor3d"
+    # What such a kill leaves: one of two in place, and the folder of the unpacking.
+    for left in ("Falcor3D_down128/images/000000.png", ".unpacking-killed/Falcor3D_down128/train-rec.labels"):
+        (folder / left).parent.mkdir(parents=True)
+        (folder / left).write_text("old")
+    fetch(FALCOR3D, given=(path,))
+    assert (folder / "Falcor3D_down128" / "images" / "000000.png").read_text() == "x"
+    assert sorted(path.name for path in folder.iterdir()) == ["Falcor3D_down128"]
+
+
 def test_two_at_once_are_refused(home, server):
     mine = served(server, CARS3D, [b"x"])
     folder = cache_folder() / "cars3d"
@@ -153,11 +266,41 @@ def test_two_at_once_are_refused(home, server):
         fetch(mine)
 
 
-def test_an_address_in_doubt_is_told(home, server):
-    mine = served(server, COMPLEX, [b"x"])
+def test_an_address_in_doubt_is_told_once(home, server, rng, tmp_path):
     said = []
-    fetch(mine, say=said.append)
+    fetch(served(server, COMPLEX, [b"x"]), say=said.append)
     assert any("This is a mirror" in text for text in said)
+    (tmp_path / "source").mkdir()
+    write_mnist(tmp_path / "source", rng)
+    paths = [tmp_path / "source" / file.name for file in MNIST.files]
+    mine = served(server, MNIST, [path.read_bytes() for path in paths])
+    said.clear()
+    fetch(mine, given=tuple(paths[:2]), say=said.append)
+    assert [text for text in said if "mirror" in text] == [f"MNIST: {MNIST.files[0].note}"]
+
+
+def test_without_a_network_the_way_round_is_told(home, server, rng, tmp_path):
+    (tmp_path / "source").mkdir()
+    write_mnist(tmp_path / "source", rng)
+    paths = [tmp_path / "source" / file.name for file in MNIST.files]
+    mine = served(server, MNIST, [path.read_bytes() for path in paths])
+    server.close()
+    with pytest.raises(InputError) as refused:
+        fetch(mine, given=(paths[0],))
+    said = str(refused.value)
+    # What is here already need not be brought.
+    assert "there is no connection to 127.0.0.1." in said and mine.files[0].url not in said
+    assert all(file.url in said for file in mine.files[1:])
+    command = said.partition("run: ")[2]
+    assert command == "nearid data fetch mnist " + " ".join(f"--from {path.name}" for path in paths[1:])
+
+
+def test_an_archive_of_something_else_is_blamed_by_its_name(home, tmp_path):
+    path = tmp_path / "holiday.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("Falcor3D_down128/images/000000.png", "x")
+    with pytest.raises(InputError, match=r"holiday\.zip lacks Falcor3D_down128/train-rec\.labels"):
+        fetch(FALCOR3D, given=(path,))
 
 
 def test_nothing_to_fetch(home):

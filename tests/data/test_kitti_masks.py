@@ -30,7 +30,27 @@ def test_odd_content_is_refused(home, rng):
         ({"pedestrians": [film.astype(float)], "pedestrians_latents": [z]}, "do not fit"),
         ({"pedestrians": [], "pedestrians_latents": []}, "do not fit"),
         ({"pedestrians": [film], "pedestrians_latents": [z * np.nan]}, "finite"),
+        ({"pedestrians": film, "pedestrians_latents": z}, "do not fit"),
+        ({"pedestrians": 3, "pedestrians_latents": None}, "do not fit"),
+        ({"pedestrians": [3], "pedestrians_latents": ["x"]}, "do not fit"),
+        (
+            {"pedestrians": [film, film[:, :3]], "pedestrians_latents": [z, z]},
+            r"films of \(3, 4\) and of \(4, 4\) pixels",
+        ),
     ):
         (folder / "kitti_peds_v2.pickle").write_bytes(pickle.dumps(held, protocol=4))
         with pytest.raises(InputError, match=message):
             load("kitti-masks")
+
+
+def test_memory_is_asked_for_before_films_are_joined(home, rng, monkeypatch):
+    import pickle
+
+    film, z = np.zeros((2, 64, 64), bool), np.zeros((2, 3), np.float32)
+    held = {"pedestrians": [film] * 1000, "pedestrians_latents": [z] * 1000}
+    path = home("kitti-masks") / "kitti_peds_v2.pickle"
+    path.write_bytes(pickle.dumps(held, protocol=4))
+    assert path.stat().st_size < 100_000
+    monkeypatch.setattr("nearid.arrays.memory.available_memory", lambda: 1_000_000)
+    with pytest.raises(InputError, match=r"needs 8\.19 MB of memory, but 1 MB are available"):
+        load("kitti-masks")

@@ -39,6 +39,11 @@ def test_files(file):
     assert file.confirmed or file.note
 
 
+def test_only_addresses_that_their_source_names_are_confirmed():
+    doubtful = {described.name for described in datasets() for file in described.files if not file.confirmed}
+    assert doubtful == {"mpi3d-complex", "cars3d", "3dident", "mnist", "faces", "coil20"}
+
+
 @pytest.mark.parametrize(
     "name",
     ["dsprites", "shapes3d", "mpi3d-toy", "mpi3d-complex", "falcor3d", "isaac3d", "cars3d", "smallnorb", "coil20"],

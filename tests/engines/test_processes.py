@@ -68,8 +68,9 @@ def test_two_work_at_once_and_beginnings_are_told():
 def ended(pid):
     """Whether a process is gone, or a corpse that its new parent has not buried."""
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes() == b""
-    except FileNotFoundError:
+        # The state comes after the name in brackets. (cmdline would be empty during exec too.)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
         return True
 
 

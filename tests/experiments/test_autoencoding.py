@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
 
 from nearid.errors import InputError  # noqa: E402
-from nearid.experiments.autoencoding import MODELS, Parameters, autoencoder, cell, judged_model, training  # noqa: E402
+from nearid.experiments.autoencoding import MODELS, Parameters, autoencoder, cell, judged_model  # noqa: E402
 from nearid.experiments.images import Judge, image_source  # noqa: E402
 from nearid.experiments.settings import changed  # noqa: E402
 from nearid.models.trainer import seeded  # noqa: E402
@@ -62,7 +62,11 @@ def test_strengths_reach_their_models():
     assert autoencoder(replace(TINY, model="beta-tcvae", strength=2.0), source).beta == 2
     made = autoencoder(replace(TINY, model="bioae", strength=0.1, latents=3), source)
     assert made.activity == 0.1 and made.latents == 15
-    assert training(replace(TINY, decay=0.3), 7).weight_decay == 0.3
+
+
+def test_weights_decay_in_training(tmp_path):
+    told = [cell(replace(TINY, dci_rows=0, decay=d), 0, tmp_path / str(d))["scores"]["explained"] for d in (0.0, 50.0)]
+    assert told[0] != told[1]
 
 
 def test_the_same_seed_gives_the_same_and_another_another(tmp_path):

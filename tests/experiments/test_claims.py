@@ -2,6 +2,7 @@
 
 import pytest
 
+from nearid.experiments.base import Column
 from nearid.experiments.claims import Outcome, Status, all_of, at_least, at_most, exceeds
 from nearid.experiments.estimate import Estimate
 
@@ -9,10 +10,10 @@ YES, NO, OPEN = Status.REPRODUCED, Status.NOT_REPRODUCED, Status.NOT_TESTABLE
 
 
 class Found:
-    """A result with one column."""
+    """A result with one column, of rows a and b."""
 
-    def __init__(self, failed=(), **rows):
-        self.rows, self.failed = rows, failed
+    def __init__(self, failed=(), ran="ab", **rows):
+        self.rows, self.failed, self.ran = rows, failed, ran
 
     def failed_seeds(self, row):
         return [seed for name, seed in self.failed if name == row]
@@ -25,6 +26,9 @@ class Found:
 
     def label(self, row, column):
         return f"{column} of {row}"
+
+    def column(self, key):
+        return Column(key, key, least=0, most=1)
 
 
 @pytest.mark.parametrize(
@@ -68,8 +72,45 @@ def test_differences_are_paired_by_seed():
     assert exceeds(Found(a=(1.0, 1.0)), ("a", "r2"), ("b", "r2")).status == OPEN
 
 
+def test_intervals_are_told_within_the_range_and_decide_as_a_whole():
+    # Student's interval is [0.906, 1.054], so that a threshold above 1 would be met by what is told alone.
+    told = at_most(Found(a=(0.95, 0.98, 1.01)), "a", "r2", 1.02)
+    assert "95% interval [0.9055, 1] of 3 seeds" in told.sentence and told.status == OPEN
+    assert told.margin == pytest.approx(1.02 - 0.98 - 4.302653 * 0.03 / 3**0.5)
+    difference = exceeds(Found(a=(0.95, 0.98, 1.01), b=(0.5, 0.1, 0.0)), ("a", "r2"), ("b", "r2"))
+    assert "[0.05193, 1.508]" in difference.sentence
+
+
+def test_rows_that_were_not_run_are_named_once():
+    found = Found(ran="a", a=(0.95, 0.96, 0.97))
+    alone = at_least(found, "b", "r2", 0.9)
+    assert alone == Outcome(OPEN, "Needs the row b, which was not run.", needs=("b",)) and alone.brief == alone.sentence
+    holds, fails = at_least(found, "a", "r2", 0.9), at_least(found, "a", "r2", 0.99)
+    several = all_of(holds, alone, exceeds(found, ("c", "r2"), ("b", "r2")), alone)
+    assert several.status == OPEN and several.brief == "Needs the rows b, c, which were not run."
+    assert several.sentence == f"{holds.sentence} {several.brief}"
+    # What is there already tells against the claim.
+    refuted = all_of(alone, fails)
+    assert refuted.status == NO and refuted.brief == (
+        f"0 of 2 comparisons hold, 1 does not, 1 is not decided. {fails.sentence}"
+    )
+
+
 def test_all_of_is_the_worst():
     parts = {s: Outcome(s, f"{s}.") for s in Status}
-    assert all_of(parts[YES], parts[OPEN]) == Outcome(OPEN, "reproduced. not testable here.")
+    both = all_of(parts[YES], parts[OPEN])
+    assert (both.status, both.sentence) == (OPEN, "reproduced. not testable here.")
     assert all_of(parts[OPEN], parts[NO], parts[YES]).status == NO
-    assert all_of(parts[YES]).status == YES
+    assert all_of(parts[YES]) == parts[YES]
+    assert all_of(both, all_of(parts[NO])).parts == (parts[YES], parts[OPEN], parts[NO])
+
+
+def test_of_many_comparisons_the_worst_is_told():
+    clear, narrow, worse = (Outcome(YES, s, m) for s, m in (("clear", 0.3), ("narrow", 0.1), ("middling", 0.2)))
+    assert all_of(clear, narrow, worse).brief == "3 of 3 comparisons hold. The worst: narrow"
+    off, far = Outcome(NO, "off", -0.1), Outcome(NO, "far off", -0.4)
+    assert all_of(clear, off, narrow, far).brief == "2 of 4 comparisons hold, 2 do not. The worst: far off"
+    undecided = Outcome(OPEN, "so few seeds")
+    assert all_of(clear, undecided).brief == "1 of 2 comparisons holds, 1 is not decided. so few seeds"
+    assert all_of(clear, undecided, off).brief == "1 of 3 comparisons holds, 1 does not, 1 is not decided. off"
+    assert clear.brief == "clear"

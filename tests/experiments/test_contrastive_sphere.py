@@ -50,9 +50,9 @@ def test_the_smoke_preset_runs_with_figures(tmp_path, inline):
     found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1)
     assert len(found.cells) == len(found.rows) == 16 and not found.failures
     assert len(figures(found)) == 2 * len(found.rows)
-    saved = json.loads((tmp_path / "out" / "result.json").read_text())
+    saved = json.loads((tmp_path / "out" / "smoke,seeds=1" / "result.json").read_text())
     assert saved["table"][0]["scores"]["r2"]["published"]["value"] == 99.42
-    assert "true against recovered" in (tmp_path / "out" / "report.html").read_text()
+    assert "true against recovered" in (tmp_path / "out" / "smoke,seeds=1" / "report.html").read_text()
 
 
 def test_published_values_belong_to_the_published_process():

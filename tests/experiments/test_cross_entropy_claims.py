@@ -2,6 +2,7 @@
 
 import pytest
 
+from nearid.experiments.base import Column
 from nearid.experiments.claims import Status
 from nearid.experiments.cross_entropy_claims import near_published, robustness
 from nearid.experiments.estimate import Estimate
@@ -19,6 +20,7 @@ class Found:
     """A result of three seeds."""
 
     def __init__(self, **changes):
+        self.ran = {f"{setting}-{head}" for setting in R2 for head in ("unit", "free")}
         self.r2 = R2 | {name.replace("_", "-"): value for name, value in changes.items()}
 
     def scores(self, row, column):
@@ -34,6 +36,9 @@ class Found:
 
     def label(self, row, column):
         return f"{column} of {row}"
+
+    def column(self, key):
+        return Column(key, key)
 
 
 def not_reproduced(found):

@@ -30,4 +30,4 @@ def test_the_smoke_preset(tmp_path, inline):
     assert found.cells[0].data == json.loads(json.dumps(here))
     # Instances are the labels: equal rows within a class can be asked for.
     assert found.scores("base-unit", "within") and not found.scores("many-classes-unit", "within")
-    assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
+    assert (tmp_path / "out" / "smoke,seeds=1,steps=2" / "report.html").stat().st_size > 10_000

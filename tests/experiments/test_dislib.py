@@ -108,6 +108,8 @@ def test_claims_decide():
     assert [s == no for s in result(solids_pixels={"mean": 0.88})] == [True, False, False]
     assert [s == no for s in result(sprites_mlp_untrained={"mean": 0.95})] == [False, True, False]
     assert [s == no for s in result(solids_cnn={"mean": 0.7})] == [False, False, True]
+    # Pixels that leave nothing to gain decide nothing.
+    assert result(sprites_pixels={"mean": 0.95}) == ["not testable here", "reproduced", "reproduced"]
 
 
 def test_the_published_protocol():

@@ -18,6 +18,12 @@ def test_students_interval(rng, n):
     assert found.n == n and found.mean == x.mean()
 
 
+def test_an_interval_is_cut_to_a_range_and_the_rest_stays():
+    found = Estimate(3, 0.9, 0.7, 1.1)
+    assert found.within(-math.inf, 1) == Estimate(3, 0.9, 0.7, 1) and found.within(0.8, 2) == Estimate(3, 0.9, 0.8, 1.1)
+    assert math.isnan(Estimate.over([2.5]).within(0, 1).low) and Estimate.over([2.5]).within(0, 1).mean == 2.5
+
+
 def test_too_few_values_have_no_interval():
     one, none = Estimate.over([2.5]), Estimate.over([])
     assert (one.n, one.mean) == (1, 2.5) and math.isnan(one.low) and math.isnan(one.high)

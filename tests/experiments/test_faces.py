@@ -21,16 +21,17 @@ NAMES = ("light", "pan", "tilt")
 @pytest.fixture
 def faces(monkeypatch):
     """Pictures that are linear in three uniform factors of different sizes, in the place of the faces."""
-    rng = np.random.default_rng(0)
-    table = rng.uniform(-1, 1, size=(300, 3))
-    directions = np.linalg.qr(rng.normal(size=(32 * 32, 3)))[0].T * [[1.0], [0.99], [0.98]]
-    pixels = (0.5 + 2 * table @ directions).astype(np.float32).reshape(-1, 32, 32)
-    assert pixels.min() > 0 and pixels.max() < 1
-    held = LabelledImages(
-        "faces", ArrayImages("faces", pixels), tuple(FactorInfo(n, "continuous") for n in NAMES), table
-    )
-    monkeypatch.setattr("nearid.data.load.load", lambda name, size: held)
-    return held
+
+    def load(name, size):
+        rng = np.random.default_rng(0)
+        table = rng.uniform(-1, 1, size=(300, 3))
+        directions = np.linalg.qr(rng.normal(size=(size * size, 3)))[0].T * [[1.0], [0.99], [0.98]]
+        pixels = (0.5 + size / 16 * table @ directions).astype(np.float32).reshape(-1, size, size)
+        assert pixels.min() > 0 and pixels.max() < 1
+        factors = tuple(FactorInfo(n, "continuous") for n in NAMES)
+        return LabelledImages(name, ArrayImages(name, pixels), factors, table)
+
+    monkeypatch.setattr("nearid.data.load.load", load)
 
 
 def test_ica_turns_principal_components_to_factors(faces, tmp_path):

@@ -15,6 +15,8 @@ from nearid.experiments.images import (
     encoded,
     explained,
     image_source,
+    source_names,
+    stored_names,
     traversals,
 )
 from nearid.processes.images.sprites import SpriteProcess
@@ -70,6 +72,30 @@ def test_what_is_no_source_gets_a_sentence():
         image_source("shapes3d", 32)
     with pytest.raises(InputError, match="have no levels"):
         StoredImages(stored(np.zeros((6, 2))))
+
+
+def test_images_drawn_apart_are_different_ones():
+    source = StoredImages(stored())
+    assert sorted(source.sample_apart(6, np.random.default_rng(0)).codes[:, 0]) == sorted(source.codes[:, 0])
+    assert len(source.sample_apart(100, np.random.default_rng(0)).images) == source.size == 6
+    rendered = image_source("sprites", 32)
+    few = rendered.sample_apart(50, np.random.default_rng(0))
+    assert len(np.unique(few.codes, axis=0)) == 50
+
+
+def test_levels_are_those_of_the_source():
+    rendered = image_source("sprites", 32)
+    codes = rendered.sample(4000, np.random.default_rng(0)).codes
+    assert [rendered.levels(name) for name in rendered.names] == list(codes.max(axis=0) + 1)
+    source = StoredImages(stored())
+    assert source.levels(source.names[0]) == source.codes[:, 0].max() + 1
+
+
+def test_names_are_split_by_comma_and_data_sets_told_from_rendered():
+    assert source_names(" sprites,mnist ,solids") == ("sprites", "mnist", "solids")
+    assert stored_names(("sprites", "mnist", "solids")) == ("mnist",)
+    with pytest.raises(InputError, match="no source of images named 'sprite'"):
+        source_names("solids,sprite")
 
 
 def test_encoding_goes_block_by_block():

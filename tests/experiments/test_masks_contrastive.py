@@ -57,7 +57,7 @@ def test_drawn_films_show_their_factors():
     images, factors = source.frames(40, np.random.default_rng(1))
     area = images.mean(axis=(1, 2, 3))
     np.testing.assert_allclose(area, factors[:, 2], rtol=0.1)
-    centre = (images[:, 0].sum(axis=2) @ (np.arange(64) + 0.5)) / images.sum(axis=(1, 2, 3)) / 64
+    centre = (images[:, 0].sum(axis=2) @ (np.arange(48) + 0.5)) / images.sum(axis=(1, 2, 3)) / 48
     np.testing.assert_allclose(centre, factors[:, 0], atol=0.01)
     a, b = source.pairs(40, np.random.default_rng(1))
     other = np.roll(b, 1, axis=0)
@@ -115,3 +115,13 @@ def test_the_smoke_preset_runs_with_figures(tmp_path, inline):
     pytest.importorskip("torch", reason="the extra `train` is not installed")
     found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1)
     assert len(found.cells) == 5 and not found.failures and len(E.figures(found)) == 5
+
+
+@pytest.mark.parametrize("preset", ["smoke", "cpu"])
+def test_every_preset_draws_masks_wider_than_their_edges(preset):
+    p = settle(E, preset)
+    many = next(row for row in E.rows(p) if row.key == "l1-box-walkers")
+    for seed in range(E.presets[preset].seeds):
+        drawn = int(np.random.SeedSequence(seed).generate_state(4)[0])
+        images, _ = films(changed(p, many.changes), np.random.default_rng(drawn)).frames(5, np.random.default_rng(0))
+        assert images.shape == (5, 1, p.side, p.side)

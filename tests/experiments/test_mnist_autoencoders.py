@@ -94,4 +94,4 @@ def test_the_smoke_preset_runs_with_figures(digits, tmp_path, inline):
     found = reproduce(MNIST_AUTOENCODERS, tmp_path / "out", preset="smoke", changes={"steps": 5})
     assert len(found.cells) == 12 and not found.failures
     assert len(MNIST_AUTOENCODERS.figures(found)) == 8 and "Fig. 2" in str(found)
-    assert (tmp_path / "out" / "report.html").exists()
+    assert (tmp_path / "out" / "smoke,steps=5" / "report.html").exists()

@@ -19,7 +19,11 @@ def cells(*scores):
 RISING = cells(*((seed, 1 + 0.1 * k, 0.02 * k + 0.001 * seed) for seed in range(3) for k in range(5)))
 
 
-RUN = SimpleNamespace(rows=[SimpleNamespace(key="leak-1"), SimpleNamespace(key="other")], failed_seeds=lambda row: [])
+RUN = SimpleNamespace(
+    every_row=[SimpleNamespace(key="leak-1"), SimpleNamespace(key="other")],
+    ran={"leak-1"},
+    failed_seeds=lambda row: [],
+)
 
 
 def test_an_order_is_that_of_each_seed():
@@ -30,6 +34,11 @@ def test_an_order_is_that_of_each_seed():
     assert decided.status == Status.REPRODUCED and "of 3 seeds: at least 0.8" in decided.sentence
     together = float(decided.sentence.split("together it is ")[1].rstrip("."))
     assert together < 0.8
+
+
+def test_an_order_needs_all_its_rows():
+    told = ordered(SimpleNamespace(**{**vars(RUN), "ran": {"other"}}), "leak", RISING, "l", "e", "L and error")
+    assert told.status == Status.NOT_TESTABLE and told.sentence == "Needs the row leak-1, which was not run."
 
 
 def test_orders_the_other_way():
@@ -62,6 +71,8 @@ def test_the_curve_through_the_points():
 
 
 def test_a_failed_cell_leaves_the_order_open():
-    failed = SimpleNamespace(rows=RUN.rows, failed_seeds=lambda row: [3] if row == "leak-1" else [])
+    failed = SimpleNamespace(
+        every_row=RUN.every_row, ran=RUN.ran, failed_seeds=lambda row: [3] if row == "leak-1" else []
+    )
     assert ordered(failed, "leak", RISING, "l", "e", "L and error").status == Status.NOT_TESTABLE
     assert ordered(failed, "other", RISING, "l", "e", "L and error").status == Status.REPRODUCED

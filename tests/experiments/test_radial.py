@@ -101,6 +101,12 @@ def test_runs_become_alike_while_they_learn(tmp_path):
     assert np.var(second - mapped) < 0.1 * np.var(second)
 
 
+def test_the_published_value_is_that_of_18_classes_and_two_features():
+    assert rows(Parameters())[0].published["iterations"].value == 4000
+    assert not rows(Parameters(classes=12))[0].published and not rows(Parameters(features=3))[0].published
+    assert "18" not in RADIAL.about
+
+
 def test_the_control_has_too_few_classes():
     by_key = {r.key: r for r in rows(Parameters(features=3))}
     assert by_key["control"].changes == {"classes": 3} and "head" in by_key["random-head"].changes

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from nearid.data.registry import HOMES as DATASETS
 from nearid.errors import InputError
 from nearid.experiments.registry import HOMES, experiment, experiments
 from nearid.experiments.result import Result
-from nearid.experiments.settings import described, settle
+from nearid.experiments.settings import changed, described, settle
 
 
 def test_unknown_names_get_near_ones():
@@ -35,3 +36,21 @@ def test_an_experiment_is_whole(name):
         empty = Result(e, preset, parameters, (0,), (), (), {})
         assert {str(o.status) for _, o in empty.outcomes} == {"not testable here"}
         assert str(empty) and (e.figures is None or list(e.figures(empty)) == [])
+        assert reads(e, preset) <= set(DATASETS)
+
+
+def reads(e, preset):
+    """Names of the data sets that a preset of an experiment reads."""
+    parameters = settle(e, preset)
+    return {name for r in e.rows(parameters) for name in e.datasets(changed(parameters, r.changes))}
+
+
+def test_experiments_name_the_data_sets_that_they_read():
+    cpu = {"mnist-autoencoders": {"mnist"}, "faces": {"faces"}, "3dident": {"3dident"}}
+    assert {e.name: found for e in experiments() if (found := reads(e, "cpu"))} == cpu
+    more = {
+        "disentanglement": {"shapes3d", "mpi3d-complex", "falcor3d", "isaac3d"},
+        "dislib": {"dsprites", "shapes3d", "mpi3d-toy", "mpi3d-real", "cars3d", "smallnorb"},
+        "masks-contrastive": {"kitti-masks"},
+    }
+    assert {e.name: found for e in experiments() if (found := reads(e, "paper"))} == cpu | more

@@ -1,10 +1,12 @@
 """Results: measured beside published, claims with their outcomes, JSON without NaN."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from nearid.experiments.claims import Claim, at_least
 from nearid.experiments.estimate import Estimate
 from nearid.experiments.run import reproduce
 from toy_experiments import TOY
@@ -28,6 +30,25 @@ def test_claims(found):
     assert [str(o.status) for _, o in found.outcomes] == [
         "reproduced", "not reproduced", "reproduced", "not testable here",
     ]  # fmt: skip
+
+
+def test_claims_are_not_judged_on_the_shortest_preset(tmp_path, inline):
+    short = reproduce(TOY, tmp_path / "out", preset="smoke")
+    assert {(str(o.status), o.sentence) for _, o in short.outcomes} == {
+        ("not testable here", "Claims are not judged on runs as short as those of the preset smoke.")
+    }
+    # They are tested all the same: what cannot be computed is found out.
+    broken = replace(TOY, claims=(Claim("Of nobody.", lambda f: at_least(f, "high", "nothing", 0)),))
+    with pytest.raises(StopIteration):
+        _ = replace(short, experiment=broken).outcomes
+
+
+def test_rows_and_changes(found):
+    assert found.changes == {} and found.ran == {"low", "high"}
+    some = replace(found, only=("high",), parameters=replace(found.parameters, noise=0.5))
+    assert some.changes == {"noise": (0.5, 0.01)} and some.ran == {"high"}
+    assert [row.key for row in some.every_row] == ["low", "high"]
+    assert some.outcomes[1][1].sentence == "Needs the row low, which was not run."
 
 
 def test_json_says_all(found):

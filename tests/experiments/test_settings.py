@@ -1,9 +1,21 @@
 """Parameters: presets over defaults, what is typed over both, and a sentence for what is wrong."""
 
+from dataclasses import replace
+
 import pytest
 
 from nearid.errors import InputError
-from nearid.experiments.settings import as_dict, assignments, described, parsed, settle
+from nearid.experiments.base import Row
+from nearid.experiments.settings import (
+    as_dict,
+    assignments,
+    described,
+    overruled,
+    parsed,
+    set_by_user,
+    settle,
+    shown,
+)
 
 
 def test_layers(toy):
@@ -62,6 +74,29 @@ def test_unknown_names_get_near_ones(toy):
         settle(experiment, "cpu", {"step": "3"})
     with pytest.raises(InputError, match=r"no preset of toy named 'gpu'\. Did you mean cpu\? There are: smoke, cpu"):
         settle(experiment, "gpu")
+
+
+def test_what_differs_from_the_preset(toy):
+    experiment, _ = toy
+    # What is set to the preset's own value is no change.
+    found = settle(experiment, "smoke", {"steps": "2", "sizes": "3", "high": "no"})
+    assert set_by_user(experiment, "smoke", found) == {"high": (False, True), "sizes": ((3,), (1, 2))}
+    assert [shown(v) for v in (False, (0.5, 1.0), 3, "word")] == ["false", "0.5,1.0", "3", "word"]
+
+
+def test_rows_that_do_not_heed_a_parameter(toy):
+    def rows(p):
+        doubled, own = Row("doubled", "", {"steps": 2 * p.steps}), Row("own", "", {"steps": 7, "kind": "odd"})
+        by_size = [Row(f"size-{n}", "", {"sizes": (n,), "kind": "even"}) for n in p.sizes]
+        return [doubled, own, Row("plain", ""), *by_size]
+
+    p = toy[0].defaults
+    assert overruled(p, rows, "steps") == ["own"] and overruled(p, rows, "noise") == []
+    # Also where it is set to what the preset has; not where the rows agree with it.
+    assert overruled(replace(p, kind="odd"), rows, "kind") == ["own", "size-1", "size-2"]
+    assert overruled(replace(p, kind="odd", sizes=()), rows, "kind") == []
+    # What decides which rows there are is heeded.
+    assert overruled(p, rows, "sizes") == []
 
 
 def test_assignments():

@@ -141,11 +141,38 @@ def test_what_has_no_derivative_is_told_with_its_row(decoder, message):
         bilipschitz(decoder, np.array([[4.0], [5.0], [-1.0], [3.0], [1.0]]))
 
 
+def test_pairs_are_of_random_rows_where_there_are_too_many(monkeypatch):
+    # Rows in order, and what stretches comes last: the first rows alone would show none of it.
+    z = np.linspace(0, 1, 100)[:, None]
+    monkeypatch.setattr("nearid.geometry.bilipschitz.PAIRED", 20)
+    first, again, other = (
+        bilipschitz(lambda x: x + 3 * (x - 0.5).clamp(min=0), z, random_state=s).pairwise for s in (1, 1, 2)
+    )
+    assert first.pairs == 190 and first == again and first != other
+    assert first.least == pytest.approx(1) and first.greatest == pytest.approx(4)
+    # Rows and outputs belong together, whichever were drawn and in however many batches.
+    monkeypatch.setattr("nearid.geometry.jacobians.BATCH", 70)
+    assert bilipschitz(lambda x: 2 * x, z).pairwise.greatest == pytest.approx(2)
+
+
+def test_more_directions_than_memory_are_told(z, monkeypatch):
+    monkeypatch.setattr("nearid.arrays.memory.available_memory", lambda: 50_000)
+    with pytest.raises(
+        InputError, match=r"Drawing 10 directions at 300 points of 3 latents needs 72 kB .* fewer points"
+    ):
+        bilipschitz(torch.sinh, z)
+    assert bilipschitz(torch.sinh, z, directions=6).directions == 6
+
+
 def test_impossible_arguments_are_told(z):
-    with pytest.raises(InputError, match="2 points"):
-        bilipschitz(torch.sin, z, points=1)
-    with pytest.raises(InputError, match="1 direction"):
-        bilipschitz(torch.sin, z, directions=0)
+    for name, value, least in (
+        ("points", 1, 2),
+        ("directions", 0, 1),
+        ("directions", 2.5, 1),
+        ("random_state", -1, 0),
+    ):
+        with pytest.raises(InputError, match=f"{name} is {value}, but a whole number of at least {least}"):
+            bilipschitz(torch.sin, z, **{name: value})
     z[7, 1] = np.nan
     with pytest.raises(InputError, match="nan at row 7, column 1"):
         bilipschitz(torch.sin, z)

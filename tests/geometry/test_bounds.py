@@ -90,3 +90,10 @@ def test_impossible_arguments_are_told():
         leaky_relu_bound(0.0, 2)
     with pytest.raises(InputError, match="norm above 0"):
         statistical_bound(0.1, norm=0)
+
+
+def test_what_is_too_large_for_a_float_is_infinite():
+    bound, scaled = leaky_relu_bound(0.001, 200)
+    assert bound == np.inf and scaled == pytest.approx(1e300)
+    with pytest.raises(InputError, match="finite, not inf"):
+        rigid_bound(1.1, np.inf)

@@ -81,3 +81,11 @@ def test_points_without_a_finite_constant_are_not_averaged_away(rng):
 def test_few_points_bound_no_far_quantile():
     q = distribution(np.array([1.5, 2.0, 3.0])).quantiles
     assert q[0].low == 1 and q[-1].high == np.inf
+
+
+def test_half_of_many_infinite_constants_is_infinite():
+    values = np.full(4000, np.inf)
+    values[:1000] = 2.0
+    assert maximum_of_half(np.sort(values)) == np.inf
+    assert distribution(values).maximum.of_half == np.inf
+    assert maximum_of_half(np.full(4000, 2.0)) == pytest.approx(2.0)

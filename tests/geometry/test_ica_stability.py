@@ -97,3 +97,15 @@ def test_what_the_theorem_does_not_cover_is_told(rng):
     for options in ({"n_components": 2}, {"whiten": False}):
         with pytest.raises(InputError, match="whitening and all components"):
             ica_stability(fitted(x, **options), x)
+
+
+def test_rows_without_full_rank_are_told(rng):
+    x = mixed(rng, 500)
+    ica = fitted(x)
+    flat = x.copy()
+    flat[:, 2] = flat[:, 0] - flat[:, 1]
+    for rows in (flat, x[:2], x[:3]):
+        # As centred by the fit: few rows keep their distance from its mean.
+        ica.mean_ = rows.mean(axis=0)
+        with pytest.raises(InputError, match=f"covariance of {len(rows)} rows of 3 columns has not full rank"):
+            ica_stability(ica, rows)

@@ -24,6 +24,8 @@ def test_a_conformal_spectrum_has_no_anisotropy(rng):
 def test_a_singular_jacobian_is_told():
     found = Isometry.of(np.array([[2.0, 0.0], [1.0, 1.0]]))
     assert found.condition[2] == np.inf and np.isnan(found.anisotropy) and found.smallest == 0
+    nothing = Isometry.of(np.array([[0.0, 0.0], [3.0, 1.0]]))
+    assert nothing.condition == (3.0, 3.0, np.inf)
 
 
 def test_ratios_are_those_of_scipy(rng):

@@ -1,5 +1,7 @@
 """Directional derivatives: every kind of decoder against closed forms or autograd, and sentences for the rest."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -101,6 +103,19 @@ def test_the_owner_of_a_method_gives_the_precision():
         assert known.dtype == torch.float32 and known.outputs == 6
 
 
+def test_a_function_around_a_module_gets_latents_in_its_precision():
+    module = nn.Linear(D, 6)
+    rows = np.random.default_rng(0).normal(size=(5, D))
+    with tried(lambda z: module(z).tanh(), rows) as known:
+        assert known.dtype == torch.float32
+        torch.testing.assert_close(known.function(known.latents(rows)), module(torch.tensor(rows).float()).tanh())
+    # What takes the latents as they are is not rounded, and what shows its precision is not asked twice.
+    with tried(lambda z: z.tanh(), rows) as known:
+        assert known.dtype == torch.float64
+    with tried(module.double(), rows.astype(np.float32)) as known:
+        assert known.dtype == torch.float64
+
+
 def test_rows_are_batched_by_the_size_of_all_derivatives():
     with tried(nn.Linear(D, 1000), np.ones((3, D), np.float32)) as known:
         assert known.batch_rows(10) == 13 and known.batch_rows(10**6) == 4
@@ -115,9 +130,10 @@ def test_rows_are_batched_by_the_size_of_all_derivatives():
         (lambda z: z.argmax(1, keepdim=True), "int64, which has no derivative"),
         (lambda z: z.sum(1), r"shape \(3,\)"),
         (lambda z: z[:2], "torch.vmap"),
+        (lambda z: z[:, :0], r"shape \(3, 0\), which holds no numbers"),
         (lambda z: torch.ones(4, 6) @ z, "cannot take latents"),
         (nn.Linear(D + 1, 2).double(), "another width"),
-        (lambda z: z @ torch.ones(D, 6), "another precision"),
+        (lambda z: z @ torch.ones(D, 6).half(), r"shape \(3, 4\), torch.float32: .* another precision"),
         (lambda z: z - z.mean(0), "rows influence one another"),
         (lambda z: z + torch.rand_like(z), "drawn at random"),
         (lambda z: z.detach() * 2, "cannot be differentiated"),
@@ -130,6 +146,15 @@ def test_what_cannot_be_used_is_told(decoder, message):
     rows = np.random.default_rng(0).normal(size=(5, D))
     with pytest.raises(InputError, match=message), tried(decoder, rows):
         pass
+
+
+def test_latents_that_cannot_be_written_to_are_no_matter():
+    rows = np.random.default_rng(0).normal(size=(5, D))
+    rows.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        with tried(torch.tanh, rows) as known:
+            assert known.dtype == torch.float64
 
 
 def test_the_row_of_a_nan_is_told():

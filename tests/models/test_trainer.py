@@ -202,6 +202,20 @@ def test_a_loss_that_is_no_number_is_told():
         train(model(), lambda rng: (np.full((4, 2), np.nan),) * 2, Training(steps=5, **OPTIONS))
 
 
+def test_a_last_step_that_diverges_is_told_before_the_scores():
+    # The losses are those before the steps, and both are finite.
+    def score(trained):
+        raise AssertionError("weights that are not finite were scored")
+
+    class Leaping(torch.nn.Linear):
+        def forward(self, x):
+            return (super().forward(x) * 1e30).sum() * 1e8
+
+    with pytest.raises(NearidError, match=r"Weights are not finite by step 1: training has diverged\. Lower the learn"):
+        options = Training(1, 1e3, optimiser="sgd", log_every=1, score_every=1)
+        train(Leaping(1, 1), lambda rng: (np.ones((1, 1)),), options, score=score)
+
+
 @pytest.mark.parametrize("batch", [np.zeros((4, 2)), (np.zeros((4, 2)), np.zeros((3, 2)))])
 def test_a_batch_that_cannot_be(batch):
     with pytest.raises(InputError, match="A batch must be a tuple of arrays"):

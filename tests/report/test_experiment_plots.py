@@ -28,6 +28,23 @@ def test_heat_maps_share_a_scale():
     assert [a["text"] for a in made["layout"]["annotations"]] == ["before", "after"]
 
 
+def test_a_plot_keeps_its_height_whatever_its_legend_takes():
+    def plot(groups):
+        layout = drawn(Scatter("t", "c", "x", "y", {name: ([0], [0]) for name in groups}, {}))["layout"]
+        return layout["height"] - layout["margin"]["t"] - layout["margin"]["b"], layout["margin"]["b"]
+
+    few, many = plot(["a", "b"]), plot([f"sphere, normal marginal, setting {k}" for k in range(16)])
+    # Four rows of three and a rest, against one row.
+    assert few[0] == many[0] == 340 and many[1] - few[1] >= 4 * 20
+
+
+def test_names_of_rows_stand_beside_the_first_panel_alone():
+    made = drawn(HeatMaps("t", "c", {"a": [[1], [0]], "b": [[0], [1]]}, ["long name", "other"], ["c"]))["layout"]
+    assert made["yaxis"]["showticklabels"] and not made["yaxis2"]["showticklabels"]
+    tall = drawn(HeatMaps("t", "c", {"a": [[1]] * 40}, [f"row {k}" for k in range(40)], ["c"]))["layout"]
+    assert tall["height"] - made["height"] >= 40 * 20 - 300
+
+
 def test_a_picture_lies_under_the_names_of_its_rows_and_columns():
     made = drawn(ImageGrid("t", "c", "data:image/png;base64,AAAA", ["original", "found"], ["a", "b", "c"]))
     layout = made["layout"]

@@ -50,6 +50,18 @@ def test_shares_add_up_and_infinite_constants_are_not_drawn():
     assert band[1]["y"][1] is None or band[1]["y"][1] > 0
 
 
+def test_a_page_of_random_directions_alone_promises_nothing():
+    z = np.random.default_rng(0).normal(size=(20, 3))
+    found = bilipschitz(lambda x: 1.01 * x, z, exact=False)
+    for text in (lipschitz.page(found), found._repr_html_()):
+        assert "near enough" not in text.replace("cannot tell whether that is near enough", "")
+        assert "L is at least" in text and "exceed it" not in text
+    text = lipschitz.page(found)
+    assert f"--mark: var(--{lipschitz.MARKS['careful']})" in text and ", and over all of them." not in text
+    exact = lipschitz.page(bilipschitz(lambda x: 1.01 * x, z))
+    assert f"--mark: var(--{lipschitz.MARKS['good']})" in exact and ", and over all of them." in exact
+
+
 def test_reports_are_pages_only(found, tmp_path):
     with pytest.raises(InputError, match="something"):
         found.save_report(tmp_path / "out.npy")

@@ -41,3 +41,36 @@ def test_without_jacobians_nothing_is_said_of_them(z):
     found = bilipschitz(lambda x: x, z, exact=False)
     assert "Dynamical isometry" not in dict(facts(found)) and "all directions" not in as_text(found)
     assert np.isfinite(found.sampled.local.mean)
+
+
+@pytest.fixture
+def missed(rng):
+    """One of 256 directions is lost but for a 13th: L is 12.7 everywhere, and no random direction shows it."""
+    weights = torch.ones(256, dtype=torch.float64)
+    weights[0] = 1 / 12.7
+    return bilipschitz(lambda x: x * weights, rng.normal(size=(40, 256)))
+
+
+def test_random_directions_alone_promise_nothing(missed):
+    assert missed.exact is None and missed.scaled_bound.applies and missed.bound.applies
+    assert standing(missed) == "careful"
+    assert headline(missed).startswith("L is at least 1.") and "at most" not in headline(missed)
+    assert "10 random directions alone cannot tell" in headline(missed)
+    told = dict(facts(missed))
+    assert (
+        "exceed it" not in told["Maximum"]
+        and "7.2% of such latents give more over as many; along others" in told["Maximum"]
+    )
+    assert told["Theorem 1, rigid motions"].startswith(f"if L is no larger than {missed.bound.lipschitz:.3f}, error")
+    assert told["Theorem 1, with one scale"].startswith("if L is no larger than")
+
+
+def test_random_directions_can_tell_that_a_constant_is_too_large(rng):
+    found = bilipschitz(lambda x: x * torch.tensor([1.0, 9.0]), rng.normal(size=(40, 2)), exact=False)
+    assert standing(found) == "careful" and headline(found).startswith("L is at least")
+    assert headline(found).endswith("too far from an isometry for Theorem 1")
+
+
+def test_shares_are_written_out(z):
+    found = bilipschitz(lambda x: x * torch.tensor([1.0, 9.0]), z)
+    assert "100% of the variance" in dict(facts(found))["Dynamical isometry"]

@@ -47,6 +47,7 @@ def fetch(
         list[Path] | None,
         typer.Option("--from", metavar="FILE", help="Use a file that is here instead of downloading it; repeatable."),
     ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Get it anew, though it is here.")] = False,
 ) -> None:
     """Download a data set into the cache, check it and unpack it. After Ctrl-C the same command goes on."""
     from nearid.data.fetch import fetch as run
@@ -59,7 +60,11 @@ def fetch(
     try:
         with reporting() as progress:
             folder = run(
-                wanted, given=tuple(given or ()), progress=progress, say=lambda text: typer.echo(text, err=True)
+                wanted,
+                given=tuple(given or ()),
+                again=again,
+                progress=progress,
+                say=lambda text: typer.echo(text, err=True),
             )
     except Interrupted as stop:
         stop.left = left_behind(wanted)

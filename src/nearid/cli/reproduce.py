@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,9 @@ from nearid.cli.engine import EngineName, EngineOption, SchedulerOption, engine_
 from nearid.cli.interrupt import Interrupted
 
 if TYPE_CHECKING:
-    from nearid.experiments.base import Experiment
+    from collections.abc import Iterator
+
+    from nearid.experiments.plan import Plan
     from nearid.experiments.result import Result
 
 # Exit code of a run of which cells failed.
@@ -43,62 +46,99 @@ def reproduce(
 ) -> None:
     """Run an experiment of a paper: published and measured side by side, every claim marked.
 
-    Writes result.json and report.html to OUT/NAME. Finished cells of the table are kept there: after Ctrl-C the same
-    command goes on. Exit code 3 where cells failed.
+    Writes result.json and report.html to OUT/NAME; with another preset, --seeds, --row or --set to a folder in it that
+    is named after these. Finished cells of the table are kept in OUT/NAME/cells: after Ctrl-C the same command goes on.
+    Of all, those that lack a data set or a package are left out. Exit code 3 where cells failed.
     """
-    from rich.console import Group
-
     from nearid.cli.show import show as display
-    from nearid.experiments.cells import rows_of
+    from nearid.experiments.plan import plan
     from nearid.experiments.registry import experiment, experiments
-    from nearid.experiments.settings import assignments, described, settle
-    from nearid.report.experiment_table import render, render_list, render_parameters
+    from nearid.experiments.settings import assignments
+    from nearid.report.experiment_table import counted, render
 
     if name is None:
-        display(lambda width: render_list(experiments(), width))
+        _list(as_json)
         return
     chosen = experiments() if name == "all" else [experiment(name)]
     changes = assignments(settings or [])
     # All are checked before the first begins.
-    parameters = [settle(e, preset, changes) for e in chosen]
-    tables = [rows_of(e, p, rows or ()) for e, p in zip(chosen, parameters, strict=True)]
+    plans = [plan(e, out / e.name, preset=preset, seeds=seeds, rows=rows or (), changes=changes) for e in chosen]
     if show:
-        parts = [
-            render_parameters(e, preset, described(p), table)
-            for e, p, table in zip(chosen, parameters, tables, strict=True)
-        ]
-        display(lambda width: Group(*parts))
+        _show(plans, as_json, name == "all")
         return
-    options = {
-        "preset": preset,
-        "seeds": seeds,
-        "rows": rows or (),
-        "changes": changes,
-        "engine": engine_of(engine, scheduler),
-    }
-    found = []
-    for e in chosen:
-        found.append(_run(e, out / e.name, options))
+    machine = engine_of(engine, scheduler)
+    if name == "all":
+        plans = _possible(plans, machine)
+    found: dict[str, Result] = {}
+    for result in _run(plans, machine, out if name == "all" else out / name):
+        found[result.experiment.name] = result
         if not as_json:
-            display(lambda width: render(found[-1], width))
+            display(partial(render, result))
     if as_json:
-        told = [result.to_dict() for result in found]
-        typer.echo(json.dumps(told if name == "all" else told[0], indent=2, allow_nan=False))
-    failed = [f.cell.label for result in found for f in result.failures]
+        _print([found[asked.experiment.name].to_dict() for asked in plans], name == "all")
+    failed = sum(len(result.failures) for result in found.values())
     if failed:
-        typer.echo(f"nearid: {len(failed)} cells failed; run the same command again to try only these.", err=True)
+        again = "it alone" if failed == 1 else "these alone"
+        typer.echo(f"nearid: {counted(failed, 'cell')} failed; run the same command again to try {again}.", err=True)
         raise typer.Exit(FAILED)
 
 
-def _run(experiment: Experiment[Any], folder: Path, options: dict[str, Any]) -> Result:
-    from nearid.experiments.run import left_behind
-    from nearid.experiments.run import reproduce as run
+def _possible(plans: list[Plan], engine: str) -> list[Plan]:
+    """Those that have what they need; what the others lack is said."""
+    from nearid.errors import InputError
+    from nearid.experiments.plan import check_machine
+
+    found = []
+    for asked in plans:
+        try:
+            check_machine(asked, engine)
+        except InputError as lacking:
+            typer.echo(f"nearid: {asked.experiment.name} is left out. {lacking}", err=True)
+        else:
+            found.append(asked)
+    if not found:
+        raise InputError("Every experiment lacks something: nothing was run.")
+    return found
+
+
+def _run(plans: list[Plan], engine: str, place: Path) -> Iterator[Result]:
+    """Results as they come; where the run is interrupted, what is left in a place is told."""
+    from nearid.experiments.run import left_behind, run
 
     command = shlex.join(["nearid", *sys.argv[1:]])
     try:
-        result = run(experiment, folder, command=command, say=lambda text: typer.echo(text, err=True), **options)
+        yield from run(plans, engine=engine, command=command, say=lambda text: typer.echo(text, err=True))
     except Interrupted as stop:
-        stop.left = left_behind(folder)
+        stop.left = left_behind(place)
         raise
-    typer.echo(f"Result and report written to {folder}", err=True)
-    return result
+
+
+def _list(as_json: bool) -> None:
+    from nearid.cli.show import show as display
+    from nearid.experiments.describe import summary
+    from nearid.experiments.registry import experiments
+    from nearid.report.experiment_table import render_list
+
+    if as_json:
+        _print([summary(e) for e in experiments()], True)
+    else:
+        display(partial(render_list, experiments()))
+
+
+def _show(plans: list[Plan], as_json: bool, several: bool) -> None:
+    from rich.console import Group
+
+    from nearid.cli.show import show as display
+    from nearid.experiments.describe import details
+    from nearid.report.experiment_table import render_parameters
+
+    if as_json:
+        _print([details(p) for p in plans], several)
+    else:
+        parts = [render_parameters(p) for p in plans]
+        display(lambda width: Group(*parts))
+
+
+def _print(told: list[dict[str, Any]], several: bool) -> None:
+    """JSON on stdout: a list, or the only one."""
+    typer.echo(json.dumps(told if several else told[0], indent=2, allow_nan=False))

@@ -12,6 +12,9 @@ import numpy as np
 from nearid.data.images import Images
 from nearid.errors import InputError
 
+# What to do about a damaged file.
+AGAIN = "Get it again: nearid data fetch NAME --again"
+
 
 @dataclass(frozen=True)
 class FactorInfo:
@@ -60,7 +63,8 @@ class RemoteFile:
     by_hand : bool
         Whether a person must download it, because its host has no plain address for it.
     confirmed : bool
-        Whether the address was found in the source's own words; otherwise it is a mirror or in doubt, as `note` says.
+        Whether the source's own page or program was seen to name the address; otherwise it is a mirror or from others'
+        programs, as `note` says. That it answers is not said: none could be tried where this was written.
     note : str
     """
 
@@ -72,7 +76,7 @@ class RemoteFile:
     members: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
     by_hand: bool = False
-    confirmed: bool = True
+    confirmed: bool = False
     note: str = ""
 
     @property
@@ -168,7 +172,7 @@ class LabelledImages:
         if self.table.shape != (n, k):
             raise InputError(
                 f"{self.name} has {n} images and factors of shape {self.table.shape}, but ({n}, {k}) is expected: its "
-                "files are not of one set. Get them again."
+                f"files are not of one set. {AGAIN}"
             )
         for at, factor in enumerate(self.factors):
             column = self.table[:, at]
@@ -178,7 +182,7 @@ class LabelledImages:
             elif n and not 0 <= column.min() <= column.max() < factor.size:
                 raise InputError(
                     f"{self.name} has levels {column.min()} to {column.max()} of {factor.name!r}, but 0 to "
-                    f"{factor.size - 1} are expected. Get its files again."
+                    f"{factor.size - 1} are expected. {AGAIN}"
                 )
 
     def __len__(self) -> int:
@@ -228,8 +232,8 @@ def nearest_level(name: str, factor: FactorInfo, values: np.ndarray) -> np.ndarr
     """Level of each value of a factor whose levels are numbers; by the nearest, never by truncation."""
     levels = np.asarray(factor.levels, dtype=np.float64)
     codes = np.abs(values[:, None] - levels).argmin(axis=1)
-    # A tenth of a step is far above what any number format rounds away.
-    far = np.flatnonzero(np.abs(values - levels[codes]) > 0.1 * np.diff(levels).min())
+    # A tenth of a step is far above what any number format rounds away; what is no number is not near either.
+    far = np.flatnonzero(~(np.abs(values - levels[codes]) <= 0.1 * np.diff(levels).min()))
     if len(far):
         raise InputError(
             f"{name} has {values[far[0]]:g} for {factor.name!r} at row {far[0]}, but one of {len(levels)} levels from "

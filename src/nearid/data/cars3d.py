@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nearid.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile
+from nearid.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile
 from nearid.data.images import Images
 from nearid.data.matlab import load_mat, mat_shapes
 from nearid.errors import InputError
@@ -61,7 +61,7 @@ def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
     names = _names(home)
     absent = [name for name in names if not (home / f"{name}.mat").is_file()]
     if absent or not names:
-        raise InputError(f"{home} lacks {absent[0] if absent else 'files'}.mat. Get the data set again.")
+        raise InputError(f"{home} lacks {absent[0] if absent else 'files'}.mat. {AGAIN}")
     views = np.stack(np.unravel_index(np.arange(VIEWS), (ELEVATIONS, AZIMUTHS)), axis=1)
     # Whole numbers from the beginning: a class made from a fraction by truncation falls together with its neighbour.
     cars = np.repeat(np.arange(len(names)), VIEWS)
@@ -75,7 +75,7 @@ def _names(home: Path) -> list[str]:
         names = listing.read_text().split()
         unsafe = [name for name in names if not re.fullmatch(r"[\w.-]+", name)]
         if unsafe:
-            raise InputError(f"{listing} names {unsafe[0]!r}, which is not a file of this folder. Get it again.")
+            raise InputError(f"{listing} names {unsafe[0]!r}, which is not a file of this folder. {AGAIN}")
         return names
     found = [path.stem for path in home.glob("*.mat")]
     return sorted(found, key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)])
@@ -96,6 +96,7 @@ CARS3D = Dataset(
             checked_by="the package disent; the source publishes none",
             members=("data/cars/",),
             holds=(HOME,),
+            note="Programs that fetch it name this address, which bears the author's name; no page of his was seen to.",
         ),
     ),
     licence="none stated",

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from nearid.arrays.damage import damage_told
-from nearid.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile, grid
+from nearid.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile, grid
 from nearid.data.images import ArrayImages
 from nearid.data.pictures import decode
 from nearid.errors import InputError
@@ -50,7 +50,7 @@ def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
 
 def _members(path: Path) -> Iterator[tuple[str, bytes]]:
     """Name and bytes of each file of the archive."""
-    with damage_told(path.name, "archive", "Get it again."):
+    with damage_told(path.name, "archive", AGAIN):
         if path.suffix == ".zip":
             with zipfile.ZipFile(path) as archive:
                 for info in archive.infolist():
@@ -81,7 +81,8 @@ COIL20 = Dataset(
         RemoteFile(
             FILE,
             "https://www.cs.columbia.edu/CAVE/databases/SLAM_coil-20_coil-100/coil-20/coil-20-proc.zip",
-            note="The laboratory has moved pages; https://cave.cs.columbia.edu lists its databases.",
+            note="Programs that fetch it name this address; the laboratory has moved pages since, and "
+            "https://cave.cs.columbia.edu lists its databases.",
         ),
     ),
     licence="for research that is not commercial",

@@ -9,13 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import re
 import shutil
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from nearid.arrays.damage import damage_told
 from nearid.arrays.memory import readable
 from nearid.data.base import RemoteFile
 from nearid.errors import InputError
@@ -35,8 +39,16 @@ ATTEMPTS = 4
 PAUSE = 1.0
 
 
+class Unreachable(InputError):
+    """No server answered: there may be no network."""
+
+
 class _Broken(Exception):
     """The transfer failed, and may succeed when it is tried again."""
+
+
+class _Silent(_Broken):
+    """It failed before any answer."""
 
 
 def download(
@@ -54,15 +66,16 @@ def download(
             _transfer(file, part, progress, say)
         except _Broken as error:
             if attempt == ATTEMPTS - 1:
-                raise InputError(
-                    f"The transfer of {file.name} from {file.url} broke off: {error}. {readable(_size(part))} are "
-                    "kept; run the same command again to go on."
-                ) from None
+                kept = f"{readable(_size(part))} are kept; run the same command again to go on."
+                if isinstance(error, _Silent):
+                    said = f"{file.name} could not be downloaded from {file.url}: {error}."
+                    raise Unreachable(f"{said} {kept}" if resumed else said) from None
+                raise InputError(f"The transfer of {file.name} from {file.url} broke off: {error}. {kept}") from None
             say(f"{file.name}: {error}; trying again")
             time.sleep(PAUSE * 2**attempt)
             continue
         try:
-            verify(file, part)
+            verify(file, part, file.url)
         except InputError:
             _forget(part)
             if not resumed:
@@ -81,25 +94,46 @@ def part_of(target: Path) -> Path:
     return target.with_name(f".{target.name}.part")
 
 
-def verify(file: RemoteFile, path: Path) -> None:
-    """Refuse a file that is not the one that is described."""
+def verify(file: RemoteFile, path: Path, origin: object) -> None:
+    """Refuse a file that is not the one that is described; what it came from, an address or a path, is blamed."""
     if file.size is not None and _size(path) != file.size:
-        raise InputError(f"{file.name} must have {file.size} bytes, but {_size(path)} are here: it is another file.")
+        raise InputError(f"{origin} has {_size(path)} bytes, but {file.name} has {file.size}: it is another file.")
     if file.checksum is None:
+        _refuse_damage(file, path, origin)
         return
     kind, _, expected = file.checksum.partition(":")
-    with open(path, "rb") as held:
-        found = hashlib.file_digest(held, kind).hexdigest()
+    try:
+        with open(path, "rb") as held:
+            found = hashlib.file_digest(held, kind).hexdigest()
+    except OSError as error:
+        raise InputError(f"{path} could not be read: {error.strerror or error}.") from None
     if found != expected:
         raise InputError(
-            f"{file.name} from {file.url} has the {kind} {found}, but {expected} is published ({file.checked_by}). It "
-            "was damaged or changed, and is not used."
+            f"{origin} has the {kind} {found}, but {expected} is published for {file.name} ({file.checked_by}). It was "
+            "damaged or changed, and is not used."
         )
+
+
+def _refuse_damage(file: RemoteFile, path: Path, origin: object) -> None:
+    """Refuse what plainly is not of the kind that its name says, such as a page that asks for something, or a half."""
+    if file.members:
+        # Unpacking it tells.
+        return
+    with damage_told(str(origin), f"{Path(file.name).suffix} file", "It is not used."):
+        if file.name.endswith((".zip", ".npz")):
+            zipfile.ZipFile(path).close()
+        elif file.name.endswith(".pickle"):
+            with open(path, "rb") as held:
+                first = held.read(1)
+                held.seek(-1, os.SEEK_END)
+                if (first, held.read()) != (pickle.PROTO, pickle.STOP):
+                    raise InputError(f"{origin} does not begin and end as a pickle does. It is not used.")
 
 
 def _transfer(file: RemoteFile, part: Path, progress: Progress, say: Callable[[str], object]) -> None:
     """Bring the part to its full size."""
     import requests
+    from urllib3.exceptions import ProtocolError, ReadTimeoutError, SSLError
 
     have, known = _size(part), _note(part)
     if have and known.get("url") != file.url:
@@ -111,8 +145,10 @@ def _transfer(file: RemoteFile, part: Path, progress: Progress, say: Callable[[s
     headers = {"Accept-Encoding": "identity", "User-Agent": "nearid"}
     if have:
         headers |= {"Range": f"bytes={have}-"} | ({"If-Range": known["tag"]} if known.get("tag") else {})
+    answered = False
     try:
         with requests.get(file.url, headers=headers, stream=True, timeout=PATIENCE) as response:
+            answered = True
             if response.status_code == 416:
                 _forget(part)
                 raise _Broken("the server has a shorter file than before")
@@ -130,10 +166,13 @@ def _transfer(file: RemoteFile, part: Path, progress: Progress, say: Callable[[s
                 write_text(_note_path(part), json.dumps(note))
             _check_room(file, part, (total or 0) - begin)
             _receive(file, response, part, begin, total, progress)
-    except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
-        raise _Broken(_reason(error)) from None
+    # The libraries' own texts speak of their insides.
+    except (ProtocolError, ReadTimeoutError, SSLError):
+        raise _Broken("the connection was lost") from None
+    except (requests.ConnectionError, requests.Timeout) as error:
+        raise (_Broken("the connection was lost") if answered else _Silent(_silence(file, error))) from None
     except requests.RequestException as error:
-        raise InputError(f"{file.url} could not be asked for: {_reason(error)}.") from None
+        raise InputError(f"{file.url} could not be asked for ({type(error).__name__}).") from None
 
 
 def _agreed(file: RemoteFile, response: requests.Response, have: int) -> tuple[int, int | None]:
@@ -166,7 +205,8 @@ def _receive(
     tick = progress(f"{file.name} (MB)", -(-(total or MB) // MB))
     have, shown = begin, 0
     with open(part, "ab") as out:
-        for block in response.iter_content(BLOCK):
+        # As they come, even where the server calls a .gz file its encoding of another: it is the .gz that is wanted.
+        for block in response.raw.stream(BLOCK, decode_content=False):
             have += len(block)
             if total is not None and have > total:
                 _forget(part)
@@ -190,9 +230,18 @@ def _check_room(file: RemoteFile, part: Path, needed: int) -> None:
         )
 
 
-def _reason(error: Exception) -> str:
-    text = str(error).partition("\n")[0]
-    return text if len(text) <= 200 else text[:200] + " ..."
+def _silence(file: RemoteFile, error: requests.RequestException) -> str:
+    """Why there was no answer."""
+    import requests
+
+    host = urlsplit(file.url).hostname
+    if isinstance(error, requests.exceptions.ProxyError):
+        return f"the proxy gives no connection to {host}"
+    if isinstance(error, requests.exceptions.SSLError):
+        return f"no safe connection to {host} can be made: its certificate is not accepted"
+    if isinstance(error, requests.Timeout):
+        return f"{host} does not answer"
+    return f"there is no connection to {host}"
 
 
 def _size(path: Path) -> int:

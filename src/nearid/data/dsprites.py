@@ -54,6 +54,7 @@ DSPRITES = Dataset(
             f"https://github.com/google-deepmind/dsprites-dataset/raw/master/{FILE}",
             checksum="md5:7da33b31b13a06f4b04a70402ce90c2e",
             checked_by="the loader of the package latte-metrics; the source publishes none",
+            confirmed=True,
         ),
     ),
     licence="Apache-2.0 (of its repository, not confirmed)",

@@ -12,6 +12,7 @@ from typing import IO
 
 from nearid.arrays.damage import damage_told
 from nearid.arrays.memory import readable
+from nearid.data.base import AGAIN
 from nearid.errors import InputError
 from nearid.progress import Progress, silent
 
@@ -22,23 +23,23 @@ def extract(archive: Path, folder: Path, members: tuple[str, ...], progress: Pro
     """Unpack the wanted members of a .zip, .tar or .tar.gz into a folder; gives the number of files.
 
     Members are named by path, folders with a slash at the end. A path that would leave the folder is refused, whether
-    it is wanted or not; links and devices are refused where they are wanted.
+    it is wanted or not; links and devices are refused where they are wanted, and skipped elsewhere.
     """
     taken = 0
     # Counted in thousands: an archive of pictures has hundreds of thousands, and their number is not known beforehand.
     tick = progress(f"unpacking {archive.name} (thousands of files)", 1)
-    for name, size, file in _contents(archive, members):
+    for name, size, file in _contents(archive, folder, members):
+        _check_room(f"{name} of {archive.name}", size, folder)
         target = folder / name
-        free = shutil.disk_usage(folder).free
-        if size > free:
-            raise InputError(f"{name} of {archive.name} needs {readable(size)}, but {readable(free)} are free.")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with damage_told(archive.name, "archive", "Get it again."), open(target, "wb") as out:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            out = open(target, "wb")  # noqa: SIM115 (closed below; why it does not open is told here)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            raise InputError(f"{archive.name} has at {name!r} both a file and a folder. It is not used.") from None
+        with damage_told(archive.name, "archive", AGAIN), out:
             shutil.copyfileobj(file, out, 1 << 20)
             if out.tell() != size:
-                raise InputError(
-                    f"{name} of {archive.name} declares {size} bytes but holds {out.tell()}. Get it again."
-                )
+                raise InputError(f"{name} of {archive.name} declares {size} bytes but holds {out.tell()}. {AGAIN}")
         taken += 1
         if taken % STEP == 0:
             tick()
@@ -47,49 +48,51 @@ def extract(archive: Path, folder: Path, members: tuple[str, ...], progress: Pro
     return taken
 
 
-def _contents(archive: Path, members: tuple[str, ...]) -> Iterator[tuple[str, int, IO[bytes]]]:
-    """Path, size and bytes of each file that is wanted."""
+def _contents(archive: Path, folder: Path, members: tuple[str, ...]) -> Iterator[tuple[str, int, IO[bytes]]]:
+    """Path, size and bytes of each file that is wanted in the folder."""
     if zipfile.is_zipfile(archive):
-        yield from _zip(archive, members)
+        yield from _zip(archive, folder, members)
     else:
-        yield from _tar(archive, members)
+        yield from _tar(archive, folder, members)
 
 
-def _zip(archive: Path, members: tuple[str, ...]) -> Iterator[tuple[str, int, IO[bytes]]]:
-    with damage_told(archive.name, "archive", "Get it again."):
+def _zip(archive: Path, folder: Path, members: tuple[str, ...]) -> Iterator[tuple[str, int, IO[bytes]]]:
+    with damage_told(archive.name, "archive", AGAIN):
         opened = zipfile.ZipFile(archive)
         infos = opened.infolist()
     with opened:
         for info in infos:
             _refuse_escape(archive, info.filename)
-            if info.is_dir() or not _wanted(info.filename, members):
-                continue
+        infos = [info for info in infos if not info.is_dir() and _wanted(archive, info.filename, members)]
+        # A .tar has no list of what it holds: there only file after file is compared with the room that is left.
+        _check_room(archive.name, sum(info.file_size for info in infos), folder)
+        for info in infos:
             if stat.S_ISLNK(info.external_attr >> 16):
                 raise _no_file(archive, info.filename)
-            with damage_told(archive.name, "archive", "Get it again."):
+            with damage_told(archive.name, "archive", AGAIN):
                 file = opened.open(info)
             with file:
                 yield info.filename, info.file_size, file
 
 
-def _tar(archive: Path, members: tuple[str, ...]) -> Iterator[tuple[str, int, IO[bytes]]]:
-    with damage_told(archive.name, "archive", "Get it again."):
+def _tar(archive: Path, folder: Path, members: tuple[str, ...]) -> Iterator[tuple[str, int, IO[bytes]]]:
+    with damage_told(archive.name, "archive", AGAIN):
         opened = tarfile.open(archive)  # noqa: SIM115 (closed below; its damage is told by name)
     with opened:
         while True:
-            with damage_told(archive.name, "archive", "Get it again."):
+            with damage_told(archive.name, "archive", AGAIN):
                 info = opened.next()
             if info is None:
                 return
             _refuse_escape(archive, info.name)
-            if info.isdir() or not _wanted(info.name, members):
+            if info.isdir() or not _wanted(archive, info.name, members):
                 continue
             if not info.isreg():
                 raise _no_file(archive, info.name)
-            with damage_told(archive.name, "archive", "Get it again."):
+            with damage_told(archive.name, "archive", AGAIN):
                 # The standard library's own rules as well (from 3.11.4 on), for what is not thought of above.
                 if hasattr(tarfile, "data_filter"):
-                    tarfile.data_filter(info, str(archive.parent))
+                    tarfile.data_filter(info, str(folder))
                 file = opened.extractfile(info)
             assert file is not None
             with file:
@@ -98,9 +101,18 @@ def _tar(archive: Path, members: tuple[str, ...]) -> Iterator[tuple[str, int, IO
             opened.members = []  # type: ignore[attr-defined]
 
 
-def _wanted(name: str, members: tuple[str, ...]) -> bool:
+def _wanted(archive: Path, name: str, members: tuple[str, ...]) -> bool:
     path = str(PurePosixPath(name))
-    return any(path.startswith(m) if m.endswith("/") else path == m for m in members)
+    wanted = any(path.startswith(m) if m.endswith("/") else path == m for m in members)
+    if wanted and not name.isprintable():
+        raise InputError(f"{archive.name} has a member {name!r}, whose name cannot be printed. It is not used.")
+    return wanted
+
+
+def _check_room(name: str, size: int, folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise InputError(f"{name} needs {readable(size)}, but {readable(free)} are free in {folder}. Make room.")
 
 
 def _refuse_escape(archive: Path, name: str) -> None:

@@ -66,7 +66,6 @@ FACES = Dataset(
             "https://web.archive.org/web/20150922051706id_/http://isomap.stanford.edu/face_data.mat.Z",
             checksum="sha256:9c5bc75f204071bbd340aa3ff584757ec784b0630206e526d4cd3809f2650a8a",
             checked_by="a program that used the original address",
-            confirmed=False,
             note="The original address, http://isomap.stanford.edu/face_data.mat.Z, is gone; this is the Internet "
             "Archive's copy.",
         ),

@@ -10,18 +10,21 @@ from pathlib import Path
 
 from nearid.arrays.memory import readable
 from nearid.data.base import Dataset, RemoteFile
-from nearid.data.download import download, part_of, verify
+from nearid.data.download import Unreachable, download, part_of, verify
 from nearid.data.extract import extract
-from nearid.data.places import cache_folder, find, missing
+from nearid.data.places import VARIABLE, cache_folder, find, how_to_get, missing
 from nearid.errors import InputError
 from nearid.files import alone_in
 from nearid.progress import Progress, silent
+
+UNPACKING = ".unpacking-"
 
 
 def fetch(
     dataset: Dataset,
     *,
     given: tuple[Path, ...] = (),
+    again: bool = False,
     progress: Progress = silent,
     say: Callable[[str], object] = lambda text: None,
 ) -> Path:
@@ -31,30 +34,55 @@ def fetch(
     ----------
     dataset : Dataset
     given : tuple of Path
-        Files that were downloaded before, to be used instead of their addresses.
+        Files that were downloaded before, to be used instead of their addresses and of what is here.
+    again : bool
+        Whether to get anew what is here; it stays until the new is whole.
     progress : Progress
     say : callable
         Told what is done, in sentences.
     """
     if not dataset.files:
         raise InputError(f"{dataset.title} comes with scikit-learn: there is nothing to fetch.")
-    here = find(dataset)
-    if here is not None:
-        say(f"{dataset.title} is here already: {here}")
-        return here
+    # First: a file that is not there is told whatever else is here.
+    sources = _matched(dataset, given)
     folder = cache_folder() / dataset.name
+    here = find(dataset)
+    if here is not None and not (again or sources):
+        say(f"{dataset.title} is here already: {here}. To get it anew: nearid data fetch {dataset.name} --again")
+        return here
+    if here not in (None, folder):
+        raise InputError(
+            f"{dataset.title} is read from {here}, below the folder {VARIABLE}, and not from the cache. Remove it "
+            f"there, or unset {VARIABLE}, before getting it anew."
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"The cache {folder} cannot be made: {error.strerror or error}.") from None
-    sources = _matched(dataset, given)
-    if any(file.by_hand and file.name not in sources and not _is_in(file, folder) for file in dataset.files):
-        raise missing(dataset)
+    wanted = [file for file in dataset.files if again or file.name in sources or not _is_in(file, folder)]
+    if any(file.by_hand and file.name not in sources for file in wanted):
+        raise missing(dataset) if here is None else InputError(f"To get {dataset.title} anew, {how_to_get(dataset)}")
     with alone_in(folder):
-        for file in dataset.files:
-            if not _is_in(file, folder):
-                _one(file, folder, sources.get(file.name), progress, say)
+        asked = [file for file in wanted if file.name not in sources and (again or not (folder / file.name).exists())]
+        # Each once, though it may be said of many files.
+        for note in dict.fromkeys(file.note for file in asked if not file.confirmed):
+            say(f"{dataset.title}: {note}")
+        try:
+            for file in wanted:
+                _one(file, folder, sources.get(file.name), again, progress, say)
+        except Unreachable as error:
+            raise InputError(f"{error}\n{_without_network(dataset, folder)}") from None
     return folder
+
+
+def _without_network(dataset: Dataset, folder: Path) -> str:
+    """What to do with the files that are not here yet."""
+    lacking = [file for file in dataset.files if not _is_in(file, folder)]
+    given = " ".join(f"--from {file.name}" for file in lacking)
+    return (
+        f"Where there is no network, download {', '.join(file.url for file in lacking)} on another machine, bring what "
+        f"you get here and run: nearid data fetch {dataset.name} {given}"
+    )
 
 
 def left_behind(dataset: Dataset) -> str:
@@ -68,18 +96,18 @@ def _is_in(file: RemoteFile, folder: Path) -> bool:
     return all((folder / path).exists() for path in file.paths)
 
 
-def _one(file: RemoteFile, folder: Path, source: Path | None, progress: Progress, say: Callable[[str], object]) -> None:
+def _one(
+    file: RemoteFile, folder: Path, source: Path | None, again: bool, progress: Progress, say: Callable[[str], object]
+) -> None:
     target = folder / file.name
-    if not target.exists():
+    if source is not None or again or not target.exists():
         if file.checksum is None:
             say(f"{file.name}: no checksum is published for it, so that its content cannot be checked")
         if source is None:
-            if not file.confirmed:
-                say(f"{file.name}: {file.note}")
             say(f"{file.name}: downloading {file.url}")
             download(file, target, progress=progress, say=say)
         else:
-            verify(file, source)
+            verify(file, source, source)
             if not file.members:
                 _copy(source, target)
     if file.members:
@@ -90,25 +118,34 @@ def _one(file: RemoteFile, folder: Path, source: Path | None, progress: Progress
 def _unpack(file: RemoteFile, folder: Path, archive: Path, progress: Progress, say: Callable[[str], object]) -> None:
     """Unpack beside the place, then rename into it what is looked for: nothing is there by halves."""
     say(f"{file.name}: unpacking")
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as temporary:
-        new = Path(temporary)
+    # Of a process that was killed.
+    for left in folder.glob(f"{UNPACKING}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=UNPACKING) as temporary:
+        new, old = Path(temporary, "new"), Path(temporary, "old")
+        new.mkdir()
         extract(archive, new, file.members, progress)
         absent = [path for path in file.holds if not (new / path).exists()]
         if absent:
-            raise InputError(f"{file.name} lacks {', '.join(absent)}: it is another archive.")
+            raise InputError(f"{archive.name} lacks {', '.join(absent)}: it is another archive.")
         for path in file.holds:
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            for parent in (folder / path, old / path):
+                parent.parent.mkdir(parents=True, exist_ok=True)
+            # A folder that is not empty cannot be renamed over: what is there goes with the temporary folder.
+            if (folder / path).exists():
+                os.replace(folder / path, old / path)
             os.replace(new / path, folder / path)
 
 
 def _copy(source: Path, target: Path) -> None:
-    part = part_of(target)
+    copy = target.with_name(f".{target.name}.copy")
     try:
-        shutil.copyfile(source, part)
-        os.replace(part, target)
+        shutil.copyfile(source, copy)
+        os.replace(copy, target)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise InputError(f"{source} could not be copied to {target.parent}: {error.strerror or error}.") from None
+    finally:
+        copy.unlink(missing_ok=True)
 
 
 def _matched(dataset: Dataset, given: tuple[Path, ...]) -> dict[str, Path]:

@@ -64,6 +64,7 @@ def _archive(split: str, md5: str) -> RemoteFile:
         checked_by="the package disent",
         members=(f"3dident/{split}/",),
         holds=(f"3dident/{split}",),
+        note="The authors name the record; the names of the files in it are from the package disent.",
     )
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from nearid.arrays.memory import check_memory
 from nearid.data.array_pickle import read_arrays
-from nearid.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile
+from nearid.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile
 from nearid.data.images import ArrayImages
 from nearid.errors import InputError
 
@@ -25,9 +26,16 @@ def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
     if not isinstance(held, dict) or not {"pedestrians", "pedestrians_latents"} <= held.keys():
         raise InputError(f"{FILE} does not hold 'pedestrians' and 'pedestrians_latents'. Is it the canonical file?")
     films, latents = held["pedestrians"], held["pedestrians_latents"]
-    if not films or len(films) != len(latents) or not all(_fit(f, z) for f, z in zip(films, latents, strict=True)):
-        raise InputError(f"{FILE} has films and latents that do not fit each other. Get it again.")
-    masks = np.concatenate(films).astype(np.uint8) * np.uint8(255)
+    lists = isinstance(films, list) and isinstance(latents, list)
+    if not lists or not films or len(films) != len(latents) or not all(map(_fit, films, latents)):
+        raise InputError(f"{FILE} has films and latents that do not fit each other. {AGAIN}")
+    sizes = sorted({film.shape[1:] for film in films})
+    if len(sizes) > 1:
+        raise InputError(f"{FILE} has films of {sizes[0]} and of {sizes[1]} pixels, but one size is expected. {AGAIN}")
+    # A film that is named many times is held once, but not in what is made of it.
+    check_memory(FILE, sum(film.nbytes for film in films), "Close other programs.")
+    masks = np.concatenate(films, dtype=np.uint8)
+    masks *= 255
     sequence = np.repeat(np.arange(len(films)), [len(film) for film in films])
     table = np.concatenate(latents).astype(np.float64)
     return LabelledImages("kitti-masks", ArrayImages("kitti-masks", masks), FACTORS, table, sequence)
@@ -50,7 +58,7 @@ KITTI_MASKS = Dataset(
     images=None,
     shape=(64, 64, 1),
     factors=FACTORS,
-    files=(RemoteFile(FILE, f"https://zenodo.org/record/3931823/files/{FILE}?download=1"),),
+    files=(RemoteFile(FILE, f"https://zenodo.org/record/3931823/files/{FILE}?download=1", confirmed=True),),
     licence="to be seen on the home page (derived from KITTI MOTS, CC BY-NC-SA 3.0)",
     citation="Klindt et al.: Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding, ICLR 2021",
     homepage="https://zenodo.org/record/3931823",

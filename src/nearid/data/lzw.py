@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nearid.data.base import AGAIN
 from nearid.errors import InputError
 
 MAGIC = b"\x1f\x9d"
@@ -15,10 +16,10 @@ def decompress(data: bytes, name: str, most: int) -> bytes:
     the rest of the group is filler.
     """
     if data[:2] != MAGIC or len(data) < 3:
-        raise InputError(f"{name} is not a .Z file of Unix compress. Get it again.")
+        raise InputError(f"{name} is not a .Z file of Unix compress. {AGAIN}")
     widest, block_mode = data[2] & 0x1F, bool(data[2] & 0x80)
     if not 9 <= widest <= 16:
-        raise InputError(f"{name} declares codes of {widest} bits, but 9 to 16 are possible. Get it again.")
+        raise InputError(f"{name} declares codes of {widest} bits, but 9 to 16 are possible. {AGAIN}")
     roots = [bytes([value]) for value in range(256)] + [b""] * block_mode
     table, width, before = list(roots), 9, b""
     out, size, at = [], 0, 3
@@ -37,7 +38,7 @@ def decompress(data: bytes, name: str, most: int) -> bytes:
             elif code == len(table) and before:
                 entry = before + before[:1]
             else:
-                raise InputError(f"{name} is damaged: it refers to a string that it has not told. Get it again.")
+                raise InputError(f"{name} is damaged: it refers to a string that it has not told. {AGAIN}")
             size += len(entry)
             if size > most:
                 raise InputError(f"{name} holds more than {most} bytes, which is not what is expected of it.")

@@ -10,6 +10,7 @@ import numpy as np
 
 from nearid.arrays.damage import damage_told
 from nearid.arrays.memory import check_memory
+from nearid.data.base import AGAIN
 from nearid.errors import InputError
 
 # Classes of numbers, and the bytes of one; others (cells, objects, functions) are not read.
@@ -25,7 +26,7 @@ def _declared(path: Path) -> dict[str, tuple[tuple[int, ...], int]]:
     """Shape, and bytes of a number, of each array of numbers."""
     from scipy.io import whosmat
 
-    with damage_told(path.name, "MATLAB file", "Get the file again."):
+    with damage_told(path.name, "MATLAB file", AGAIN):
         return {name: (tuple(shape), WIDTHS[kind]) for name, shape, kind in whosmat(str(path)) if kind in WIDTHS}
 
 
@@ -50,6 +51,6 @@ def load_mat(path: Path, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, np.
             raise InputError(f"{path.name} has {name!r} of shape {found}, but {shape} is expected (-1: any).")
         total += math.prod(found) * width
     check_memory(path.name, total, "Close other programs.")
-    with damage_told(path.name, "MATLAB file", "Get the file again."):
+    with damage_told(path.name, "MATLAB file", AGAIN):
         held = loadmat(str(path), variable_names=list(wanted))
         return {name: np.asarray(held[name]) for name in wanted}

@@ -11,7 +11,7 @@ import numpy as np
 
 from nearid.arrays.damage import damage_told
 from nearid.arrays.memory import check_memory
-from nearid.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile
+from nearid.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile
 from nearid.data.images import ArrayImages
 from nearid.errors import InputError
 
@@ -28,7 +28,7 @@ def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
 
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
     """The bytes of a gzipped idx file: a magic number that tells type and dimensions, the sizes, the numbers."""
-    with damage_told(path.name, "idx file", "Get it again."), gzip.open(path) as file:
+    with damage_told(path.name, "idx file", AGAIN), gzip.open(path) as file:
         zero, kind, found = struct.unpack(">HBB", file.read(4))
         if zero or kind != 8 or found != dimensions:
             raise InputError(f"{path.name} does not begin as an idx file of bytes with {dimensions} dimensions does.")
@@ -51,6 +51,7 @@ def _file(name: str, size: int, checksum: str) -> RemoteFile:
         size=size,
         checksum=f"sha256:{checksum}",
         checked_by="TensorFlow Datasets",
+        note="This is PyTorch's mirror: the source itself is at http://yann.lecun.com/exdb/mnist/.",
     )
 
 

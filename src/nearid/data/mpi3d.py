@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from nearid.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile, grid
+from nearid.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile, grid
 from nearid.data.npz import NpzImages
 from nearid.errors import InputError
 
@@ -39,7 +39,7 @@ def _reader(name: str, file: str, factors: tuple[FactorInfo, ...]) -> Callable[[
         if len(images) != len(codes):
             raise InputError(
                 f"{file} has {len(images)} images, but all {len(codes)} combinations of its factors are expected. An "
-                "older file of this name had fewer colours and shapes; get it again."
+                f"older file of this name had fewer colours and shapes. {AGAIN}"
             )
         return LabelledImages(name, images, factors, codes)
 
@@ -69,6 +69,7 @@ def _simple(kind: str, about: str, md5: str) -> Dataset:
         f"{HUB}/mpi3d_{kind}.npz",
         checksum=f"md5:{md5}",
         checked_by="the package disent, for the same file at its former address",
+        confirmed=True,
     )
     return _dataset(kind, about, file, SIMPLE)
 
@@ -82,7 +83,6 @@ COMPLEX = _dataset(
     RemoteFile(
         "real3d_complicated_shapes_ordered.npz",
         "https://huggingface.co/datasets/randall-lab/mpi3d-complex/resolve/main/real3d_complicated_shapes_ordered.npz",
-        confirmed=False,
         note="This is a mirror: the source itself is at "
         "https://drive.google.com/file/d/1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm (for a browser).",
     ),

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from nearid.arrays.archive import ADVICE, check_member, load_member, members_of
+from nearid.arrays.archive import check_member, load_member, members_of
 from nearid.arrays.choose import not_found
 from nearid.arrays.damage import damage_told
+from nearid.data.base import AGAIN
 from nearid.data.images import Images
 from nearid.errors import InputError
 
@@ -24,7 +25,7 @@ class NpzImages(Images):
 
     def __init__(self, path: Path, key: str) -> None:
         name = f"{path.name}:{key}"
-        with damage_told(path.name, ".npz archive", ADVICE):
+        with damage_told(path.name, ".npz archive", AGAIN):
             self._archive = zipfile.ZipFile(path)
             info = _find(self._archive, path, key)
             self._member = self._archive.open(info)
@@ -39,17 +40,17 @@ class NpzImages(Images):
 
     def _read(self, start: int, stop: int) -> np.ndarray:
         size = self.nbytes // len(self)
-        with self._lock, damage_told(self.name, ".npz archive", ADVICE):
+        with self._lock, damage_told(self.name, ".npz archive", AGAIN):
             self._member.seek(self._offset + start * size)
             data = self._member.read((stop - start) * size)
         if len(data) < (stop - start) * size:
-            raise InputError(f"{self.name} ends before its last image. Get the file again.")
+            raise InputError(f"{self.name} ends before its last image. {AGAIN}")
         return np.frombuffer(data, self.dtype).reshape(stop - start, *self.shape[1:])
 
 
 def npz_array(path: Path, key: str) -> np.ndarray:
     """One array of an archive, loaded; other members are never touched."""
-    with damage_told(path.name, ".npz archive", ADVICE), zipfile.ZipFile(path) as archive:
+    with damage_told(path.name, ".npz archive", AGAIN), zipfile.ZipFile(path) as archive:
         return load_member(archive, _find(archive, path, key), f"{path.name}:{key}")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.damage import damage_told
+from nearid.data.base import AGAIN
 from nearid.data.images import Images
 from nearid.errors import InputError
 
@@ -41,10 +42,14 @@ def decode(data: bytes, name: str, channels: int, size: tuple[int, int] | None =
     are decoded.
     """
     image_module = _pillow()
-    with damage_told(name, "picture", "Get the file again."), image_module.open(io.BytesIO(data)) as picture:
+    # No format but the one that is expected: some are programs for others to run.
+    with damage_told(name, "picture", AGAIN), image_module.open(io.BytesIO(data), formats=("PNG",)) as picture:
         declared = (picture.height, picture.width)
         if size is not None and declared != tuple(size):
             raise InputError(f"{name} is a picture of {declared} pixels, but {tuple(size)} are expected.")
+        if picture.mode.startswith("I"):
+            # Its conversion would cut off whatever is above 255.
+            raise InputError(f"{name} is a picture of 16 bits, but 8 bits are expected. Is it the canonical file?")
         return np.array(picture.convert("L" if channels == 1 else "RGB")).reshape(*declared, channels)
 
 
@@ -52,7 +57,7 @@ def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path} could not be read: {error.strerror or error}. Get the data set again.") from None
+        raise InputError(f"{path} could not be read: {error.strerror or error}. {AGAIN}") from None
 
 
 def _pillow() -> Any:

@@ -44,15 +44,22 @@ def locate(dataset: Dataset) -> Path:
 
 def missing(dataset: Dataset) -> InputError:
     """The error for a data set that is not here, with the command and addresses that get it."""
-    lines = [f"{dataset.title} is not here. It was looked for in {', '.join(map(str, candidates(dataset)))}."]
-    by_hand = any(file.by_hand for file in dataset.files)
-    if by_hand:
-        lines.append(f"Its host has no plain address for programs: {_addresses(dataset)}.")
-        lines.append(f"Download it with a browser, then run: nearid data fetch {dataset.name} --from FILE")
-    else:
-        lines.append(f"Get it from {_addresses(dataset)} with: nearid data fetch {dataset.name}")
-    lines.append(f"Or put {_wanted(dataset)} into {dataset.name}/ below a folder, and set {VARIABLE} to that folder.")
-    return InputError("\n".join(lines))
+    how = how_to_get(dataset)
+    return InputError(
+        f"{dataset.title} is not here. It was looked for in {', '.join(map(str, candidates(dataset)))}.\n"
+        f"{how[0].upper()}{how[1:]}\n"
+        f"Or put {_wanted(dataset)} into {dataset.name}/ below a folder, and set {VARIABLE} to that folder."
+    )
+
+
+def how_to_get(dataset: Dataset) -> str:
+    """The command and addresses that get a data set, as part of a sentence."""
+    if any(file.by_hand for file in dataset.files):
+        return (
+            f"download {_addresses(dataset)} with a browser, as its host has no plain address for programs, then run: "
+            f"nearid data fetch {dataset.name} --from FILE"
+        )
+    return f"get it from {_addresses(dataset)} with: nearid data fetch {dataset.name}"
 
 
 def _addresses(dataset: Dataset) -> str:

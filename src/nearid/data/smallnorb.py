@@ -12,7 +12,7 @@ import numpy as np
 
 from nearid.arrays.damage import damage_told
 from nearid.arrays.memory import check_memory
-from nearid.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile
+from nearid.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile
 from nearid.data.images import ArrayImages
 from nearid.errors import InputError
 
@@ -47,7 +47,7 @@ def _labels(folder: Path, stem: str) -> np.ndarray:
 
 
 def _first_camera(path: Path) -> np.ndarray:
-    with damage_told(path.name, "smallNORB file", "Get it again."), gzip.open(path) as file:
+    with damage_told(path.name, "smallNORB file", AGAIN), gzip.open(path) as file:
         shape, dtype = _header(file, path.name)
         if len(shape) != 4 or shape[1] != 2 or dtype != np.uint8:
             raise InputError(f"{path.name} has shape {shape} and dtype {dtype}, but pairs of pictures are expected.")
@@ -61,7 +61,7 @@ def _first_camera(path: Path) -> np.ndarray:
 
 
 def _matrix(path: Path, dimensions: int) -> np.ndarray:
-    with damage_told(path.name, "smallNORB file", "Get it again."), gzip.open(path) as file:
+    with damage_told(path.name, "smallNORB file", AGAIN), gzip.open(path) as file:
         shape, dtype = _header(file, path.name)
         if len(shape) != dimensions or dtype.kind != "i":
             raise InputError(f"{path.name} has shape {shape} and dtype {dtype}, but labels are expected.")
@@ -75,11 +75,11 @@ def _header(file: gzip.GzipFile, name: str) -> tuple[tuple[int, ...], np.dtype[A
     """Shape and type: a magic number, the number of dimensions, and the sizes, of which at least three are stored."""
     magic, dimensions = struct.unpack("<ii", file.read(8))
     if magic not in TYPES or not 1 <= dimensions <= 8:
-        raise InputError(f"{name} does not begin as a smallNORB file does. Get it again.")
+        raise InputError(f"{name} does not begin as a smallNORB file does. {AGAIN}")
     stored = max(dimensions, 3)
     shape = struct.unpack(f"<{stored}i", file.read(4 * stored))[:dimensions]
     if min(shape) < 1:
-        raise InputError(f"{name} declares the shape {shape}: it is damaged. Get it again.")
+        raise InputError(f"{name} declares the shape {shape}: it is damaged. {AGAIN}")
     return shape, TYPES[magic]
 
 
@@ -87,14 +87,14 @@ def _numbers(file: gzip.GzipFile, shape: tuple[int, ...], dtype: np.dtype[Any], 
     size = math.prod(shape) * dtype.itemsize
     data = file.read(size)
     if len(data) < size:
-        raise InputError(f"{name} holds fewer numbers than it declares. Get it again.")
+        raise InputError(f"{name} holds fewer numbers than it declares. {AGAIN}")
     return np.frombuffer(data, dtype).reshape(shape)
 
 
 def _refuse_more(file: gzip.GzipFile, name: str) -> None:
     # Reading to the end also compares the checksum of the gzip format.
     if file.read(1):
-        raise InputError(f"{name} holds more numbers than it declares. Get it again.")
+        raise InputError(f"{name} holds more numbers than it declares. {AGAIN}")
 
 
 SIZES_AND_SUMS = {
@@ -116,6 +116,7 @@ def _file(stem: str, kind: str) -> RemoteFile:
         size=size,
         checksum=f"sha256:{checksum}",
         checked_by="TensorFlow Datasets",
+        confirmed=True,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,11 +47,25 @@ class Published:
 
 @dataclass(frozen=True)
 class Column:
-    """A score: its key in what a cell returns, its title in the table, the digits that are shown."""
+    """A score.
+
+    Attributes
+    ----------
+    key : str
+        In what a cell returns.
+    title : str
+        In the table.
+    digits : int
+        That are shown.
+    least, most : float
+        Ends of its range. Intervals are shown within it; claims are decided by the whole of them.
+    """
 
     key: str
     title: str
     digits: int = 3
+    least: float = -math.inf
+    most: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -156,6 +171,8 @@ class Experiment(Generic[P]):
         Figures drawn from the views of the cells.
     requires : mapping
         Modules that the cells import, and the extra of nearid that brings them.
+    datasets : callable
+        Names of the data sets that a cell with given parameters reads.
     version : int
         Raised whenever a cell would return something else than before, so that older cells are not taken up again.
     """
@@ -173,4 +190,5 @@ class Experiment(Generic[P]):
     curves: Sequence[Axes] = ()
     figures: Callable[[Result], Sequence[Slot]] | None = None
     requires: Mapping[str, str] = field(default_factory=lambda: {"torch": "train"})
+    datasets: Callable[[P], Sequence[str]] = lambda parameters: ()
     version: int = 1

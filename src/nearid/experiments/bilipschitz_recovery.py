@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearid.errors import InputError
-from nearid.experiments.base import Axes, CellData, Column, Curve, Experiment, Preset, Row
+from nearid.experiments.base import Axes, CellData, Column, Experiment, Preset, Row
 from nearid.experiments.cells import Finished
 from nearid.experiments.claims import Claim, Outcome, all_of, at_least, at_most, exceeds
 from nearid.experiments.figures import HeatMaps, Slot
 from nearid.experiments.near_isometry import ORDERED, error_plot, ordered
 from nearid.experiments.papers import NELSON
 from nearid.experiments.settings import check, parameter
+from nearid.experiments.training import trained
 from nearid.moments import Floats
 from nearid.processes.orthogonal import OrthogonalMixing, draw_orthogonal
 
@@ -124,28 +125,22 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     from nearid.identifiability.statistical import compare
     from nearid.measures.mcc import mcc
     from nearid.models.autoencoders.autoencoder import Autoencoder
-    from nearid.models.options import Training
-    from nearid.models.trainer import seeded, train
+    from nearid.models.trainer import seeded
 
     weights, held, start, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(4))
     mixing = process(p, np.random.default_rng(weights))
     with seeded(start):
         model = Autoencoder(p.n, Networks(p), reconstruction="squared")
-    every = max(1, p.steps // 40)
-    done = train(
+    curves = trained(
         model,
         lambda rng: (mixing(draw(p, p.batch, rng)).astype(np.float32),),
-        Training(
-            p.steps,
-            p.rate,
-            schedule="cosine",
-            warmup=p.steps // 20,
-            seed=order,
-            device=p.device,
-            log_every=every,
-            score_every=every,
-        ),
-        folder=folder,
+        p,
+        order,
+        folder,
+        looks=40,
+        schedule="cosine",
+        warmup=p.steps // 20,
+        device=p.device,
     )
     model.to("cpu")
     u = draw(p, 2 * p.held_out, np.random.default_rng(held))
@@ -163,7 +158,6 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     matched = compare(components, u, groups=("permutation",), permutations=1, random_state=seed)
     mean, maximum = constants(mixing, u[: p.points])
     before, after = mcc(z, u), mcc(components, u)
-    loss: Curve = {"x": [float(r["step"]) for r in done.records], "y": [float(r["loss"]) for r in done.records]}
     return {
         "scores": {
             "leak": p.leak,
@@ -178,7 +172,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
             "mcc": after.value,
             "unexplained": 100 * left,
         },
-        "curves": {"loss": loss},
+        "curves": curves,
         "views": {"before": before.matrix.round(4).tolist(), "after": after.matrix.round(4).tolist()},
     }
 
@@ -276,25 +270,25 @@ BILIPSCHITZ_RECOVERY = Experiment(
                 "leaks": (0.3, 0.6, 1.0),
                 "n": 2,
                 "width": 16,
-                "steps": 60,
+                "steps": 20,
                 "batch": 64,
                 "rate": 1e-2,
                 "held_out": 300,
                 "points": 100,
             },
         ),
-        "cpu": Preset("about 20 minutes on 2 idle cores (estimated)", 5),
+        "cpu": Preset("about 5 minutes on 2 idle cores", 5),
         "paper": Preset("hours on 2 cores (estimated)", 10, {"n": 10, "width": 256, "steps": 50_000, "batch": 512}),
     },
     columns=(
-        Column("process", "L of the process, mean"),
-        Column("decoder", "L of the decoder, mean"),
-        Column("rigid", "rigid error", 4),
-        Column("linear", "linear error", 4),
-        Column("matched", "error after ICA", 4),
-        Column("mcc_before", "MCC of the latents"),
-        Column("mcc", "MCC after ICA"),
-        Column("unexplained", "not reconstructed (% of variance)"),
+        Column("process", "L of the process, mean", least=1),
+        Column("decoder", "L of the decoder, mean", least=1),
+        Column("rigid", "rigid error", 4, least=0),
+        Column("linear", "linear error", 4, least=0),
+        Column("matched", "error after ICA", 4, least=0),
+        Column("mcc_before", "MCC of the latents", least=-1, most=1),
+        Column("mcc", "MCC after ICA", least=-1, most=1),
+        Column("unexplained", "not reconstructed (% of variance)", least=0),
     ),
     rows=rows,
     cell=cell,

@@ -9,7 +9,7 @@ import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import Lock
@@ -46,7 +46,7 @@ class Cell:
             "seed": self.seed,
         }
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Name of its file: cells of other parameters may lie in the same folder."""
         digest = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()
@@ -80,9 +80,20 @@ class Task:
     modules: tuple[str, ...]
 
 
+def every_row(experiment: Experiment[Any], parameters: Any) -> Sequence[Row]:
+    """The rows of the whole table."""
+    return _made(experiment.rows, parameters)
+
+
+# Rows say which assumptions they violate, which takes longer than all else that is asked of them.
+@lru_cache(maxsize=32)
+def _made(rows: Callable[[Any], Sequence[Row]], parameters: Any) -> Sequence[Row]:
+    return tuple(rows(parameters))
+
+
 def rows_of(experiment: Experiment[Any], parameters: Any, only: Sequence[str] = ()) -> list[Row]:
     """The rows with these keys in the order of the table; all where none is named."""
-    there = {row.key: row for row in experiment.rows(parameters)}
+    there = {row.key: row for row in every_row(experiment, parameters)}
     for key in only:
         if key not in there:
             raise InputError(unknown(f"row of {experiment.name}", key, there))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from nearid.experiments.estimate import Estimate
 
 if TYPE_CHECKING:
+    from nearid.experiments.base import Column
     from nearid.experiments.result import Result
 
 
@@ -21,12 +23,50 @@ class Status(StrEnum):
     NOT_TESTABLE = "not testable here"
 
 
+# The worst first.
+ORDER = (Status.NOT_REPRODUCED, Status.NOT_TESTABLE, Status.REPRODUCED)
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """A status, and a sentence with the figures that decided."""
+    """What a run says of a claim, or of one comparison of a claim that makes several.
+
+    Attributes
+    ----------
+    status : Status
+    sentence : str
+        With the figures that decided, of all comparisons.
+    margin : float
+        How far the whole interval is beyond the threshold, below 0 where it is not; -inf where there is no interval.
+    needs : tuple of str
+        Keys of rows that it needs and that were not run.
+    parts : tuple of Outcome
+        The comparisons, where there are several.
+    """
 
     status: Status
     sentence: str
+    margin: float = -math.inf
+    needs: tuple[str, ...] = ()
+    parts: tuple[Outcome, ...] = ()
+
+    @property
+    def brief(self) -> str:
+        """The sentence; of several comparisons how many hold, and the one that decides."""
+        if not self.parts:
+            return self.sentence
+        if self.needs and self.status is Status.NOT_TESTABLE:
+            return _needed(self.needs)
+        holding, failing, left_open = (
+            sum(p.status is status for p in self.parts)
+            for status in (Status.REPRODUCED, Status.NOT_REPRODUCED, Status.NOT_TESTABLE)
+        )
+        counts = [f"{holding} of {len(self.parts)} comparisons hold{'s' if holding == 1 else ''}"]
+        counts += [f"{failing} do{'es' if failing == 1 else ''} not"] if failing else []
+        counts += [f"{left_open} {'is' if left_open == 1 else 'are'} not decided"] if left_open else []
+        deciding = [p for p in self.parts if p.status is self.status]
+        worst = min(deciding, key=lambda p: p.margin).sentence
+        return f"{', '.join(counts)}. {'The worst: ' if len(deciding) > 1 else ''}{worst}"
 
 
 @dataclass(frozen=True)
@@ -39,12 +79,17 @@ class Claim:
 
 def at_least(found: Result, row: str, column: str, threshold: float) -> Outcome:
     """Whether a score is no less than a threshold."""
-    return decide(found, [row], found.estimate(row, column), threshold, found.label(row, column), above=True)
+    return _against(found, row, column, threshold, above=True)
 
 
 def at_most(found: Result, row: str, column: str, threshold: float) -> Outcome:
     """Whether a score is no more than a threshold."""
-    return decide(found, [row], found.estimate(row, column), threshold, found.label(row, column), above=False)
+    return _against(found, row, column, threshold, above=False)
+
+
+def _against(found: Result, row: str, column: str, threshold: float, *, above: bool) -> Outcome:
+    estimate, label = found.estimate(row, column), found.label(row, column)
+    return decide(found, [row], estimate, threshold, label, above=above, column=found.column(column))
 
 
 def exceeds(found: Result, higher: tuple[str, str], lower: tuple[str, str], by: float = 0.0) -> Outcome:
@@ -56,19 +101,48 @@ def exceeds(found: Result, higher: tuple[str, str], lower: tuple[str, str], by: 
 
 
 def all_of(*outcomes: Outcome) -> Outcome:
-    """The worst of some outcomes, with all their sentences."""
-    order = (Status.NOT_REPRODUCED, Status.NOT_TESTABLE, Status.REPRODUCED)
-    return Outcome(min((o.status for o in outcomes), key=order.index), " ".join(o.sentence for o in outcomes))
+    """The worst of some outcomes, with all their sentences; of rows that were not run there is one for all."""
+    parts = tuple(p for o in outcomes for p in (o.parts or (o,)))
+    if len(parts) == 1:
+        return parts[0]
+    needs = tuple(dict.fromkeys(row for p in parts for row in p.needs))
+    sentences = [p.sentence for p in parts if not p.needs] + ([_needed(needs)] if needs else [])
+    worst = min((p.status for p in parts), key=ORDER.index)
+    return Outcome(worst, " ".join(sentences), min(p.margin for p in parts), needs, parts)
 
 
 def decide(
-    result: Result, rows: Sequence[str], found: Estimate, threshold: float, label: str, *, above: bool
+    result: Result,
+    rows: Sequence[str],
+    found: Estimate,
+    threshold: float,
+    label: str,
+    *,
+    above: bool,
+    column: Column | None = None,
 ) -> Outcome:
     """Reproduced where the whole interval is beyond the threshold, not reproduced where the mean falls short of it.
 
     In between, a mean that meets the threshold with an interval that does not, the seeds do not decide. Nor do the
     others decide where cells failed: a training that diverges may be the one that tells against the claim.
+
+    Parameters
+    ----------
+    result : Result
+    rows : sequence of str
+        Keys of the rows that the estimate is of.
+    found : Estimate
+    threshold : float
+    label : str
+        What is estimated, in words.
+    above : bool
+        Whether the claim is that it is at least the threshold; at most otherwise.
+    column : Column, optional
+        Whose range the interval is told within.
     """
+    needs = tuple(row for row in rows if row not in result.ran)
+    if needs:
+        return Outcome(Status.NOT_TESTABLE, _needed(needs), needs=needs)
     failed = sorted({seed for row in rows for seed in result.failed_seeds(row)})
     if failed:
         seeds = ", ".join(map(str, failed))
@@ -80,10 +154,18 @@ def decide(
         return Outcome(
             Status.NOT_TESTABLE, f"{label} is {found.mean:.4g} ({asked} is claimed), but one seed gives no interval."
         )
-    told = f"{label} is {found.mean:.4g}, 95% interval [{found.low:.4g}, {found.high:.4g}] of {found.n} seeds"
+    shown = found if column is None else found.within(column.least, column.most)
+    told = f"{label} is {found.mean:.4g}, 95% interval [{shown.low:.4g}, {shown.high:.4g}] of {found.n} seeds"
     sign = 1 if above else -1
+    margin = sign * ((found.low if above else found.high) - threshold)
     if sign * (found.mean - threshold) < 0:
-        return Outcome(Status.NOT_REPRODUCED, f"{told}; {asked} is claimed.")
-    if sign * ((found.low if above else found.high) - threshold) < 0:
-        return Outcome(Status.NOT_TESTABLE, f"{told}: so few seeds do not decide whether it is {asked}.")
-    return Outcome(Status.REPRODUCED, f"{told}: {asked}, as claimed.")
+        return Outcome(Status.NOT_REPRODUCED, f"{told}; {asked} is claimed.", margin)
+    if margin < 0:
+        return Outcome(Status.NOT_TESTABLE, f"{told}: so few seeds do not decide whether it is {asked}.", margin)
+    return Outcome(Status.REPRODUCED, f"{told}: {asked}, as claimed.", margin)
+
+
+def _needed(rows: Sequence[str]) -> str:
+    if len(rows) == 1:
+        return f"Needs the row {rows[0]}, which was not run."
+    return f"Needs the rows {', '.join(rows)}, which were not run."

@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from nearid.experiments.base import Axes, CellData, Curve, Row
+from nearid.experiments.base import Axes, CellData, Row
 from nearid.experiments.contrastive_views import views
 from nearid.experiments.settings import changed, check, parameter
+from nearid.experiments.training import curves
 from nearid.moments import Floats
 from nearid.processes.assumptions import violated
 from nearid.processes.mixing import draw_mixing
@@ -115,7 +116,7 @@ SMOKE: dict[str, Any] = {
     "n": 2,
     "width": 16,
     "depth": 2,
-    "steps": 60,
+    "steps": 20,
     "batch": 64,
     "rate": 1e-2,
     "warmup": 5,
@@ -171,10 +172,8 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     found = recovered(model)
     observed = {f"identity_{name}": value for name, value in scores(x, z).items()}
     reference = {f"{name}_in_sample": value for name, value in scores(found, z, folds=1).items()}
-    looks = [r for r in done.records if "r2" in r]
-    steps = [float(r["step"]) for r in looks]
-    curves: dict[str, Curve] = {key: {"x": steps, "y": [r[key] for r in looks]} for key in ("r2", "mcc", "loss")}
-    return {"scores": scores(found, z) | reference | observed, "curves": curves, "views": views(x, found, z)}
+    told = scores(found, z) | reference | observed
+    return {"scores": told, "curves": curves(done.records), "views": views(found, z, x)}
 
 
 def described(p: Parameters, rows: Sequence[Row], *, apart: Sequence[str] = ()) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 SHOWN, PANELS = 300, 5
 
 
-def views(x: Floats, recovered: Floats, z: Floats) -> dict[str, Any]:
+def views(recovered: Floats, z: Floats, observed: Floats | None = None) -> dict[str, Any]:
     """Latents, the representations matched to them, and correlations before and after."""
     from nearid.measures.mcc import mcc
 
@@ -31,34 +32,39 @@ def views(x: Floats, recovered: Floats, z: Floats) -> dict[str, Any]:
     return {
         "true": z[:SHOWN, :PANELS].round(4).tolist(),
         "recovered": matched[:SHOWN, :PANELS].round(4).tolist(),
-        "observed": correlation(x),
+        **({} if observed is None else {"observed": correlation(observed)}),
         "matched": correlation(matched),
         "mapped": correlation(mapped),
     }
 
 
-def figures(found: Result) -> list[Slot]:
-    """The first seed of each row: latents against representations, and correlations before and after."""
+def figures(found: Result, names: Sequence[str] = ()) -> list[Slot]:
+    """The first seed of each row: latents against representations, and correlations before and after.
+
+    Latents without names are counted.
+    """
     slots: list[Slot] = []
     for row in found.rows:
         for finished in found.of_row(row.key)[:1]:
             v = finished.data["views"]
             true, recovered = np.asarray(v["true"]), np.asarray(v["recovered"])
-            latents = [f"latent {k + 1}" for k in range(len(v["matched"]))]
+            shown = names[: true.shape[1]] or [str(k + 1) for k in range(true.shape[1])]
+            latents = names or [f"latent {k + 1}" for k in range(len(v["matched"]))]
+            panels = {"observed": "observed", "matched": "recovered", "mapped": "and mapped linearly"}
             slots += [
                 ScatterMatrix(
                     f"{row.title}: true against recovered",
                     f"{len(true)} held-out rows: latents (across) and the representations matched to them (down). Thin "
                     "lines on the diagonal and nothing but clouds beside it mean recovery latent by latent; where all "
                     "panels are clouds, what is left may still be a linear map.",
-                    {f"true {k + 1}": column.tolist() for k, column in enumerate(true.T)},
-                    {f"recovered {k + 1}": column.tolist() for k, column in enumerate(recovered.T)},
+                    {f"true {name}": column.tolist() for name, column in zip(shown, true.T, strict=True)},
+                    {f"recovered {name}": column.tolist() for name, column in zip(shown, recovered.T, strict=True)},
                 ),
                 HeatMaps(
                     f"{row.title}: correlation with the latents",
-                    "Absolute correlation of coordinates (rows) with latents (columns): of the observations, of the "
-                    "representations in the order of their latents, and of the representations after a linear map.",
-                    {"observed": v["observed"], "recovered": v["matched"], "and mapped linearly": v["mapped"]},
+                    "Absolute correlation of coordinates (rows) with latents (columns): of observations that are "
+                    "vectors, of the representations in the order of their latents, and of these after a linear map.",
+                    {title: v[key] for key, title in panels.items() if key in v},
                     [f"coordinate {k + 1}" for k in range(len(latents))],
                     latents,
                 ),

@@ -57,18 +57,18 @@ def presets(smoke: Mapping[str, Any], paper: Mapping[str, Any]) -> dict[str, Pre
 def columns(*, instances: bool) -> tuple[Column, ...]:
     """Columns of the table."""
     found = [
-        Column("r2_z", "R2 z~->z (%)", 1),
-        Column("r2_w", "R2 w->v (%)", 1),
-        Column("identity", "R2 of the observations (%)", 1),
-        Column("singular_z", "singular values z~->z, mean |s - beta/kappa|"),
-        Column("rotation_z", "singular values z~->z, mean relative error"),
-        Column("singular_w", "singular values w->v, mean |s - 1|"),
+        Column("r2_z", "R2 z~->z (%)", 1, most=100),
+        Column("r2_w", "R2 w->v (%)", 1, most=100),
+        Column("identity", "R2 of the observations (%)", 1, most=100),
+        Column("singular_z", "singular values z~->z, mean |s - beta/kappa|", least=0),
+        Column("rotation_z", "singular values z~->z, mean relative error", least=0),
+        Column("singular_w", "singular values w->v, mean |s - 1|", least=0),
         Column("excess", "loss above the least possible"),
-        Column("missing", "dimensions that diversity lacks", 0),
+        Column("missing", "dimensions that diversity lacks", 0, least=0),
     ]
     if instances:
-        found.insert(2, Column("r2_unseen", "R2 w->v, unseen classes (%)", 1))
-        found.append(Column("within", "largest distance of rows of W in a class, over their length"))
+        found.insert(2, Column("r2_unseen", "R2 w->v, unseen classes (%)", 1, most=100))
+        found.append(Column("within", "largest distance of rows of W in a class, over their length", least=0))
     return tuple(found)
 
 

@@ -5,23 +5,24 @@ rotation (Theorem 3). The rows are settings; as in the protocol, each model is j
 InfoM over seeds among those that reconstruct well enough, with ICA and without on their own.
 
 The cpu preset differs from the protocol: images of 32 x 32 that are rendered here, light networks, smaller batches, and
-thousands of steps instead of 200,000, with a learning rate that falls to 0. Weight decay is larger in return, so that
-decay x sum of the learning rates is about that of the published settings, and betas are smaller, as an image has fewer
-pixels to weigh the divergence against.
+thousands of steps instead of 200,000, with a learning rate that falls to 0. Its settings are others than the published
+ones, which suit longer training; they were chosen by single runs on seed 0, which is also among the seeds judged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nearid.experiments.autoencoding import Parameters, cell
 from nearid.experiments.base import Axes, Column, Experiment, Preset, Published, Row
-from nearid.experiments.claims import Claim, Outcome, Status, decide
+from nearid.experiments.claims import Claim, Outcome, decide
 from nearid.experiments.estimate import Estimate
 from nearid.experiments.figures import HeatMaps, ImageGrid, Slot
+from nearid.experiments.images import stored_names
 from nearid.experiments.papers import NELSON
 
 if TYPE_CHECKING:
@@ -54,19 +55,18 @@ class Setting(NamedTuple):
         return f"decay {self.decay:g}" if told is None else f"{told}{self.strength:g}"
 
 
+# Each model of continuous latents has a setting that reconstructs and one that constrains more.
 TRIED = (
-    Setting("ae", decay=0.01),
     Setting("ae", decay=0.1),
-    Setting("beta-vae", 0.3),
+    Setting("ae", decay=1.0),
     Setting("beta-vae", 1.0),
-    Setting("beta-tcvae", 0.3),
+    Setting("beta-vae", 5.0),
     Setting("beta-tcvae", 3.0),
+    Setting("beta-tcvae", 10.0),
     Setting("bioae", 0.01, 0.01),
     Setting("bioae", 0.1, 0.01),
     Setting("vq-vae"),
-    Setting("vq-vae", decay=1.0),
     Setting("qlae", decay=0.1),
-    Setting("qlae", decay=1.0),
 )
 # Published settings: decay of AE (where none is known, that of the others), betas, activity, decay of QLAE.
 PUBLISHED_SETTINGS = {
@@ -217,11 +217,11 @@ def _told(
     result: Result, models: Sequence[str], found: Estimate, threshold: float, label: str, chosen: Sequence[str]
 ) -> Outcome:
     # A setting of which a cell failed might have been the selected one.
-    rows = [row.key for row in result.rows if row.changes["model"] in models]
+    rows = [row.key for row in result.every_row if row.changes["model"] in models]
     decided = decide(result, rows, found, threshold, label, above=True)
-    if not found.n:
-        return Outcome(Status.NOT_TESTABLE, decided.sentence)
-    return Outcome(decided.status, f"{decided.sentence} Selected: {'; '.join(chosen)}.")
+    if decided.needs or not found.n:
+        return decided
+    return replace(decided, sentence=f"{decided.sentence} Selected: {'; '.join(chosen)}.")
 
 
 def figures(found: Result) -> list[Slot]:
@@ -278,11 +278,11 @@ DISENTANGLEMENT = Experiment(
     defaults=Parameters(),
     presets={
         "smoke": Preset(
-            "a minute",
+            "seconds",
             2,
-            {"data": "solids", "steps": 8, "batch": 16, "judged": 300, "dci_rows": 100, "looks": 2, "admitted": 0.0},
+            {"data": "solids", "steps": 4, "batch": 16, "judged": 100, "dci_rows": 40, "looks": 2, "admitted": 0.0},
         ),
-        "cpu": Preset("about 2 hours on 2 idle cores (estimated from single cells)", 3),
+        "cpu": Preset("about 40 minutes on 2 idle cores", 3),
         "paper": Preset(
             "weeks on a GPU (estimated)",
             3,
@@ -300,17 +300,17 @@ DISENTANGLEMENT = Experiment(
         ),
     },
     columns=(
-        Column("infom", "InfoM", 2),
-        Column("infom_ica", "InfoM + ICA", 2),
-        Column("infoe", "InfoE", 2),
-        Column("infoe_ica", "InfoE + ICA", 2),
-        Column("infoc", "InfoC", 2),
-        Column("infoc_ica", "InfoC + ICA", 2),
-        Column("mcc", "MCC", 2),
-        Column("mcc_ica", "MCC + ICA", 2),
-        Column("dci_d", "DCI D", 2),
-        Column("dci_d_ica", "DCI D + ICA", 2),
-        Column("explained", "pixels explained", 3),
+        Column("infom", "InfoM", 2, least=0, most=1),
+        Column("infom_ica", "InfoM + ICA", 2, least=0, most=1),
+        Column("infoe", "InfoE", 2, most=1),
+        Column("infoe_ica", "InfoE + ICA", 2, most=1),
+        Column("infoc", "InfoC", 2, least=0, most=1),
+        Column("infoc_ica", "InfoC + ICA", 2, least=0, most=1),
+        Column("mcc", "MCC", 2, least=-1, most=1),
+        Column("mcc_ica", "MCC + ICA", 2, least=-1, most=1),
+        Column("dci_d", "DCI D", 2, least=0, most=1),
+        Column("dci_d_ica", "DCI D + ICA", 2, least=0, most=1),
+        Column("explained", "pixels explained", 3, most=1),
     ),
     rows=rows,
     cell=cell,
@@ -326,4 +326,5 @@ DISENTANGLEMENT = Experiment(
         Axes("loss", "Loss during training", "steps", "loss of the objective"),
     ),
     figures=figures,
+    datasets=lambda p: stored_names(p.sources),
 )

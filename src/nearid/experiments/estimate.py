@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -34,3 +34,7 @@ class Estimate:
 
         half = float(stdtrit(len(x) - 1, (1 + CONFIDENCE) / 2) * np.std(x, ddof=1) / math.sqrt(len(x)))
         return cls(len(x), mean, mean - half, mean + half)
+
+    def within(self, least: float, most: float) -> Self:
+        """The interval cut to a range, to be shown: Student's knows nothing of the ends of a score."""
+        return replace(self, low=max(self.low, least), high=min(self.high, most))

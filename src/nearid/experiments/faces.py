@@ -22,6 +22,7 @@ from nearid.experiments.images import PLACES, as_planes, components, encoded, ex
 from nearid.experiments.papers import NELSON
 from nearid.experiments.pictures import grid_picture
 from nearid.experiments.settings import check, parameter
+from nearid.experiments.training import trained
 from nearid.moments import Floats, Moments
 
 if TYPE_CHECKING:
@@ -112,33 +113,23 @@ def _autoencoded(
     """Latents of an autoencoder, the way back, reconstructions, and curves of its training."""
     from nearid.models.autoencoders.autoencoder import Autoencoder
     from nearid.models.autoencoders.convolutional import Light
-    from nearid.models.options import Training
-    from nearid.models.trainer import seeded, train
+    from nearid.models.trainer import seeded
 
     start, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
     with seeded(start):
         model = Autoencoder(p.latents, Light(images.shape[1], p.side))
-    every = max(1, p.steps // p.looks)
-    options = Training(
-        p.steps,
-        p.rate,
+    curves = trained(
+        model,
+        lambda rng: (images[rng.integers(0, len(images), p.batch)],),
+        p,
+        order,
+        folder,
+        looks=p.looks,
+        score=lambda _: {"explained": explained(images, reconstructed(model, images))},
         optimiser="adamw",
         weight_decay=p.decay,
         schedule="cosine",
-        seed=order,
-        log_every=every,
-        score_every=every,
     )
-    done = train(
-        model,
-        lambda rng: (images[rng.integers(0, len(images), p.batch)],),
-        options,
-        folder=folder,
-        score=lambda _: {"explained": explained(images, reconstructed(model, images))},
-    )
-    looks = [r for r in done.records if "explained" in r]
-    steps = [float(r["step"]) for r in looks]
-    curves: dict[str, Curve] = {key: {"x": steps, "y": [r[key] for r in looks]} for key in ("explained", "loss")}
     return (
         encoded(model.encode, images),
         lambda z: decoded(model, z),
@@ -212,19 +203,19 @@ FACES = Experiment(
     about="An autoencoder and ICA, told nothing but pictures of a face, are asked for its pose and light.",
     defaults=Parameters(),
     presets={
-        "smoke": Preset("seconds", 2, {"steps": 10, "batch": 16, "looks": 2}),
+        "smoke": Preset("seconds", 2, {"side": 16, "steps": 6, "batch": 16, "looks": 2}),
         "cpu": Preset("about 10 minutes on 2 idle cores (estimated from single cells)", 5),
         "paper": Preset("an hour on 2 cores (estimated)", 10, {"steps": 20_000}),
     },
     columns=(
-        Column("r2", "R2 of a linear map"),
-        Column("mcc", "MCC"),
-        Column("mcc_ica", "MCC + ICA"),
-        Column("spearman_ica", "MCC + ICA, Spearman"),
-        Column("light", "light + ICA"),
-        Column("pan", "pan + ICA"),
-        Column("tilt", "tilt + ICA"),
-        Column("explained", "pixels explained"),
+        Column("r2", "R2 of a linear map", most=1),
+        Column("mcc", "MCC", least=-1, most=1),
+        Column("mcc_ica", "MCC + ICA", least=-1, most=1),
+        Column("spearman_ica", "MCC + ICA, Spearman", least=-1, most=1),
+        Column("light", "light + ICA", least=-1, most=1),
+        Column("pan", "pan + ICA", least=-1, most=1),
+        Column("tilt", "tilt + ICA", least=-1, most=1),
+        Column("explained", "pixels explained", most=1),
     ),
     rows=rows,
     cell=cell,
@@ -237,4 +228,5 @@ FACES = Experiment(
         Axes("loss", "Loss during training", "steps", "loss of the objective"),
     ),
     figures=figures,
+    datasets=lambda p: ("faces",),
 )

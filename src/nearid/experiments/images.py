@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -83,9 +83,17 @@ class ImageSource(ABC):
     def take(self, index: np.ndarray) -> Sample:
         """Images at places 0 to size - 1."""
 
+    @abstractmethod
+    def levels(self, factor: str) -> int:
+        """Number of levels of a factor."""
+
     def sample(self, size: int, rng: np.random.Generator) -> Sample:
         """Images drawn uniformly, with replacement."""
         return self.take(rng.integers(0, self.size, size))
+
+    def sample_apart(self, size: int, rng: np.random.Generator) -> Sample:
+        """Different images drawn uniformly; all of them, in random order, where there are no more than `size`."""
+        return self.take(rng.choice(self.size, min(size, self.size), replace=False))
 
 
 class RenderedImages(ImageSource):
@@ -100,6 +108,9 @@ class RenderedImages(ImageSource):
     @property
     def size(self) -> int:
         return self.process.grid_size
+
+    def levels(self, factor: str) -> int:
+        return self.process.factors[self.names.index(factor)].count
 
     def take(self, index: np.ndarray) -> Sample:
         values, codes = self.process.grid(index)
@@ -124,6 +135,9 @@ class StoredImages(ImageSource):
     @property
     def size(self) -> int:
         return len(self.held)
+
+    def levels(self, factor: str) -> int:
+        return int(self.codes[:, self.names.index(factor)].max()) + 1
 
     def take(self, index: np.ndarray) -> Sample:
         images = as_planes(self.held.images.take(index))
@@ -152,6 +166,19 @@ def check_source(name: str) -> None:
     """Refuse a name that stands for no images."""
     if name not in RENDERED and name not in HOMES:
         raise InputError(unknown("source of images", name, (*RENDERED, *HOMES)))
+
+
+def source_names(data: str) -> tuple[str, ...]:
+    """Names of images, by comma, each of which is known."""
+    names = tuple(name.strip() for name in data.split(","))
+    for name in names:
+        check_source(name)
+    return names
+
+
+def stored_names(sources: Iterable[str]) -> tuple[str, ...]:
+    """Those sources of images that are data sets."""
+    return tuple(name for name in sources if name not in RENDERED)
 
 
 def encoded(encode: Callable[[Tensor], Tensor], images: Floats, device: Any = "cpu") -> np.ndarray:
@@ -263,7 +290,7 @@ class Judge:
         return scores, found.matrix
 
     def recovery(self, z: Floats) -> dict[str, float]:
-        """MCC and DCI, held out."""
+        """MCC and DCI; what they fit (matching, trees) is judged on other rows."""
         from nearid.measures.dci import dci
         from nearid.measures.mcc import mcc
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,15 +40,21 @@ def filtered(found: Result, group: str) -> tuple[list[Finished], list[Finished]]
     """Cells that are kept, and those that are dropped because a run of theirs was trained badly.
 
     The paper's rule: the reconstruction error of either run exceeds the 95th percentile of the runs at the reference
-    leak. Where that leak was not run, all are kept.
+    leak, among runs of the same digit where there is but one, as digits are not equally hard. The percentile is one of
+    the errors, not a value between two: with few runs it is the largest. Where that leak was not run, all are kept.
     """
     cells = of_group(found, group)
-    at_reference = [e for f in cells if f.cell.parameters.leak == found.parameters.reference for e in _errors(f)]
-    if not at_reference:
-        return cells, []
-    bound = float(np.quantile(at_reference, SHARE))
-    kept = [f for f in cells if max(_errors(f)) <= bound]
-    return kept, [f for f in cells if max(_errors(f)) > bound]
+    bounds: dict[int | None, float] = {}
+    for digit in {_digit(f) for f in cells}:
+        same = [f for f in cells if _digit(f) == digit and f.cell.parameters.leak == found.parameters.reference]
+        if same:
+            bounds[digit] = float(np.quantile([e for f in same for e in _errors(f)], SHARE, method="higher"))
+    bad = [max(_errors(f)) > bounds.get(_digit(f), np.inf) for f in cells]
+    return [f for f, b in zip(cells, bad, strict=True) if not b], [f for f, b in zip(cells, bad, strict=True) if b]
+
+
+def _digit(f: Finished) -> int | None:
+    return f.cell.seed % 10 if f.cell.parameters.one_digit else None
 
 
 def _errors(f: Finished) -> list[float]:
@@ -72,24 +79,25 @@ def _falls(found: Result) -> Outcome:
     kept, _ = filtered(found, ALL)
     ends = _ends(found, ALL)
     small, large = (found.scores(row, "rigid") for row in ends)
-    beyond = Estimate.over([large[seed] - LEFT * small[seed] for seed in small if seed in large])
-    label = f"The rigid error of the largest leak minus {LEFT:g} times that of the smallest"
+    # A ratio: the difference would vary the more between seeds, the larger the effect is.
+    left = Estimate.over([large[seed] / small[seed] for seed in small if seed in large and small[seed] > 0])
+    label = "The rigid error of the largest leak over that of the smallest"
     return all_of(
         ordered(found, ALL, kept, "leak", "rigid", "leak and rigid error", rising=False),
-        decide(found, ends, beyond, 0, label, above=False),
+        decide(found, ends, left, LEFT, label, above=False),
     )
 
 
-def _predicts(group: str) -> Callable[[Result], Outcome]:
+def _predicts(group: str, constant: str) -> Callable[[Result], Outcome]:
     def test(found: Result) -> Outcome:
         kept, dropped = filtered(found, group)
         # The order of L is that of sqrt(L^2 - 1).
-        decided = ordered(found, group, kept, "lipschitz", "rigid", "√(L² - 1) and rigid error")
+        decided = ordered(found, group, kept, constant, "rigid", "√(L² - 1) and rigid error")
         said = f"{len(dropped)} of {len(kept) + len(dropped)} cells were dropped ({DROPPED[group]} in the paper)."
-        rate = fitted(kept, "lipschitz", "rigid")
+        rate = fitted(kept, constant, "rigid")
         if rate is not None:
             said += f" The fitted curve is {rate.constant:.3g} √(L² - 1), R² {rate.r2:.2f}."
-        return Outcome(decided.status, f"{decided.sentence} {said}")
+        return decided if decided.needs else replace(decided, sentence=f"{decided.sentence} {said}")
 
     return test
 
@@ -146,6 +154,17 @@ def _distribution(title: str, cells: Sequence[Finished]) -> Scatter:
 CLAIMS = (
     Claim(f"The estimated constant shrinks to 1 as the leak goes to 1 (at most {NEAR_ONE:g} there).", _shrinks),
     Claim(f"The rigid error falls as the leak goes to 1 (to at most {LEFT:g} of that at the smallest).", _falls),
-    Claim(f"√(L² - 1) predicts the rigid error: rank correlation of at least {ORDERED:g}.", _predicts(ALL)),
-    Claim(f"So it does for autoencoders of one digit (at least {ORDERED:g}).", _predicts(ONE)),
+    Claim(
+        f"√(L² - 1) predicts the rigid error, L the mean over samples: rank correlation of at least {ORDERED:g}.",
+        _predicts(ALL, MEAN[0]),
+    ),
+    Claim(
+        f"So it does with L the maximum over samples, as in the theorem (at least {ORDERED:g}).",
+        _predicts(ALL, MAXIMUM[0]),
+    ),
+    Claim(
+        f"So it does for autoencoders of one digit (the mean over samples; at least {ORDERED:g}).",
+        _predicts(ONE, MEAN[0]),
+    ),
+    Claim(f"And for those of one digit with the maximum (at least {ORDERED:g}).", _predicts(ONE, MAXIMUM[0])),
 )

@@ -7,6 +7,13 @@ different starts are compared up to a rigid motion (Theorem 1 allows no scale) o
 The widths, the number of latents, the values of alpha, the learning rate, the size of a batch and the leak that is the
 reference of the filter are not legible in the text of the paper that was at hand; those here are choices. Its gradients
 are clipped to norm 1, which a mean squared error per pixel does not reach: nothing is clipped here.
+
+At leak 1 the decoder is linear and orthogonal, so that its constant is 1 whatever is trained.
+
+Six latents, as a linear autoencoder finds the leading eigenvectors of the images' second moments, and tells the last of
+them from the next only after long training where their eigenvalues are close. With eight latents these are 1.2% apart:
+pairs of runs then end in different subspaces, with rigid errors up to .08 at leak 1. With six they are 16% apart, and
+11% or more for each of the digits 0 to 4. The number was chosen after a run with eight.
 """
 
 from __future__ import annotations
@@ -17,10 +24,11 @@ from pathlib import Path
 import numpy as np
 
 from nearid.errors import InputError
-from nearid.experiments.base import Axes, CellData, Column, Experiment, Preset, Published, Row
+from nearid.experiments.base import Axes, CellData, Column, Curve, Experiment, Preset, Row
 from nearid.experiments.mnist_agreement import CLAIMS, GROUPS, ONE, figures
 from nearid.experiments.papers import NELSON
 from nearid.experiments.settings import check, parameter
+from nearid.experiments.training import curves
 from nearid.moments import Floats
 
 
@@ -31,7 +39,7 @@ class Parameters:
     leaks: tuple[float, ...] = parameter((0.0, 0.2, 0.4, 0.6, 0.8, 1.0), "leaks alpha that are tried")
     leak: float = parameter(1.0, "leak alpha of a cell; rows set it")
     one_digit: bool = parameter(False, "whether a cell sees one digit alone, the last of its seed; rows set it")
-    latents: int = parameter(8, "coordinates of a representation")
+    latents: int = parameter(6, "coordinates of a representation")
     widths: tuple[int, ...] = parameter((128, 32), "hidden widths of the encoder, which the decoder mirrors")
     steps: int = parameter(1500, "steps of Adam, at most")
     batch: int = parameter(128, "images in each step")
@@ -68,8 +76,7 @@ class Run:
     exact: float
     quantiles: list[float]
     error: float
-    steps: list[float]
-    losses: list[float]
+    curves: dict[str, Curve]
 
 
 def images(split: str, digit: int | None) -> np.ndarray:
@@ -130,8 +137,7 @@ def run(p: Parameters, seen: np.ndarray, held: np.ndarray, seed: int, folder: Pa
         constants.exact.local.mean,
         [q.value for q in local.quantiles],
         error,
-        [float(r["step"]) for r in done.records],
-        [float(r["loss"]) for r in done.records],
+        curves(done.records),
     )
 
 
@@ -165,20 +171,18 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
             "chance": rigid.chance,
             "reconstruction": max(first.error, second.error),
         },
-        "curves": {"loss": {"x": first.steps, "y": first.losses}},
+        "curves": first.curves,
         "views": {"errors": [first.error, second.error], "quantiles": first.quantiles},
     }
 
 
 def rows(p: Parameters) -> list[Row]:
     """Every leak with all digits, then with one digit."""
-    note = "At leak 1 the decoder is linear and orthogonal, so that the constant is 1 whatever is trained."
     made = []
     for group, who in GROUPS.items():
         for leak in p.leaks:
-            published = {"lipschitz": Published(1.0, verified=True, note=note)} if leak == 1 else {}
             changes = {"leak": leak, "one_digit": group == ONE}
-            made.append(Row(f"{group}-{leak:g}", f"{who}, leak {leak:g}", changes, published))
+            made.append(Row(f"{group}-{leak:g}", f"{who}, leak {leak:g}", changes))
     return made
 
 
@@ -197,14 +201,14 @@ MNIST_AUTOENCODERS = Experiment(
                 "leaks": (0.0, 0.5, 1.0),
                 "latents": 3,
                 "widths": (24, 12),
-                "steps": 40,
+                "steps": 10,
                 "batch": 32,
-                "record": 10,
+                "record": 5,
                 "held_out": 300,
                 "points": 100,
             },
         ),
-        "cpu": Preset("about 30 minutes on 2 idle cores (estimated)", 5),
+        "cpu": Preset("about 16 minutes on 2 idle cores", 5),
         "paper": Preset(
             "days on a CPU (estimated)",
             10,
@@ -212,17 +216,18 @@ MNIST_AUTOENCODERS = Experiment(
         ),
     },
     columns=(
-        Column("lipschitz", "L, mean over samples"),
-        Column("lipschitz_max", "L, maximum"),
-        Column("lipschitz_exact", "L, all directions, mean"),
-        Column("rigid", "rigid error", 4),
-        Column("linear", "linear error", 4),
-        Column("chance", "rigid error by chance"),
-        Column("reconstruction", "worse reconstruction error", 4),
+        Column("lipschitz", "L, mean over samples", least=1),
+        Column("lipschitz_max", "L, maximum", least=1),
+        Column("lipschitz_exact", "L, all directions, mean", least=1),
+        Column("rigid", "rigid error", 4, least=0),
+        Column("linear", "linear error", 4, least=0),
+        Column("chance", "rigid error by chance", least=0),
+        Column("reconstruction", "worse reconstruction error", 4, least=0),
     ),
     rows=rows,
     cell=cell,
     claims=CLAIMS,
     curves=(Axes("loss", "Loss during training", "steps", "mean squared error of a pixel"),),
     figures=figures,
+    datasets=lambda p: ("mnist",),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,13 +63,14 @@ def ordered(
     rising : bool
     """
     found = Estimate.over(rank_correlations(cells, x, y).values())
-    rows = [row.key for row in result.rows if row.key.startswith(f"{group}-")]
+    rows = [row.key for row in result.every_row if row.key.startswith(f"{group}-")]
     label = f"The rank correlation of {label}"
     decided = decide(result, rows, found, ORDERED if rising else -ORDERED, label, above=rising)
     together = _spearman(*pairs(cells, x, y))
     if not np.isfinite(together):
         return decided
-    return Outcome(decided.status, f"{decided.sentence} Over all {len(cells)} cells together it is {together:.3g}.")
+    said = f"{decided.sentence} Over all {len(cells)} cells together it is {together:.3g}."
+    return decided if decided.needs else replace(decided, sentence=said)
 
 
 def fitted(cells: Sequence[Finished], x: str, y: str) -> FittedRate | None:

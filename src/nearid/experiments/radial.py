@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 SHOWN = 400
 # A curve has reached its maximum when it is this near.
 NEAR = 0.01
+# K and M of the paper's figure.
+PUBLISHED = (18, 2)
 # What counts as a mean CCA near 1.
 NEAR_ONE = 0.98
 # The least R2 of a map that is taken for the right one: it leaves at most a tenth of the variance unexplained.
@@ -198,12 +200,13 @@ def _views(a: Floats, b: Floats) -> dict[str, Any]:
 def rows(p: Parameters) -> list[Row]:
     """The published setting, the control, and what the choices of the network and of M do to them."""
     note = "Fig. 2 is a curve without a table: it reaches its maximum after about 4000 iterations."
+    published = {"iterations": Published(4000, verified=False, note=note)}
     few = {"classes": p.features}
     return [
         Row(
             "published",
             f"K = {p.classes}, M = {p.features}",
-            published={"iterations": Published(4000, verified=False, note=note)},
+            published=published if (p.classes, p.features) == PUBLISHED else {},
         ),
         Row("control", f"K = {p.features} < M + 1 (control)", few),
         Row("random-head", f"K = {p.classes}, head started at random", {"head": 1.0}),
@@ -214,6 +217,8 @@ def rows(p: Parameters) -> list[Row]:
 
 def _rises(found: Result) -> Outcome:
     decided = at_least(found, "published", "cca", NEAR_ONE)
+    if decided.needs:
+        return decided
     return replace(decided, sentence=f"{decided.sentence} It began at {found.estimate('published', 'start').mean:.3g}.")
 
 
@@ -258,25 +263,25 @@ RADIAL = Experiment(
     name="radial",
     paper=ROEDER,
     shows="Fig. 2",
-    about="Two classifiers of 18 sectors of the plane, from different starts, learn the same features up to a linear "
-    "map; with fewer classes than feature dimensions plus one nothing says that they should.",
+    about="Two classifiers of equal sectors of the plane, from different starts, learn the same features up to a "
+    "linear map; with fewer classes than feature dimensions plus one nothing says that they should.",
     defaults=Parameters(),
     presets={
-        "smoke": Preset("seconds", 2, {"steps": 60, "width": 16, "held_out": 500, "looks": 6}),
+        "smoke": Preset("seconds", 2, {"steps": 20, "width": 16, "held_out": 500, "looks": 2}),
         "cpu": Preset("about 6 minutes on 2 idle cores", 8),
         "paper": Preset("up to an hour on 2 cores (estimated)", 8, {"steps": 10_000, "width": 128, "batch": 512}),
     },
     columns=(
-        Column("cca", "mean CCA"),
-        Column("least", "least CCA"),
-        Column("start", "mean CCA at the start"),
-        Column("iterations", "iterations to within 0.01 of the maximum", 0),
-        Column("accuracy", "accuracy (%)", 1),
-        Column("missing", "dimensions that diversity lacks", 0),
-        Column("condition", "condition number of the heads", 1),
-        Column("r2_heads", "R2 under the map from heads"),
-        Column("r2_fitted", "R2 under the fitted map"),
-        Column("disagreement", "relative distance of these maps"),
+        Column("cca", "mean CCA", least=0, most=1),
+        Column("least", "least CCA", least=0, most=1),
+        Column("start", "mean CCA at the start", least=0, most=1),
+        Column("iterations", "iterations to within 0.01 of the maximum", 0, least=0),
+        Column("accuracy", "accuracy (%)", 1, least=0, most=100),
+        Column("missing", "dimensions that diversity lacks", 0, least=0),
+        Column("condition", "condition number of the heads", 1, least=1),
+        Column("r2_heads", "R2 under the map from heads", most=1),
+        Column("r2_fitted", "R2 under the fitted map", most=1),
+        Column("disagreement", "relative distance of these maps", least=0),
     ),
     rows=rows,
     cell=cell,

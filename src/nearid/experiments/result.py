@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from nearid.engines.base import Failure
-from nearid.experiments.base import Curve, Experiment, Row
-from nearid.experiments.cells import Cell, Finished, rows_of
-from nearid.experiments.claims import Claim, Outcome
+from nearid.experiments.base import Column, Curve, Experiment, Row
+from nearid.experiments.cells import Cell, Finished, every_row, rows_of
+from nearid.experiments.claims import Claim, Outcome, Status
 from nearid.experiments.estimate import Estimate
-from nearid.experiments.settings import as_dict
+from nearid.experiments.settings import SMOKE, as_dict, set_by_user
 from nearid.files import write_text
 from nearid.identifiability.result import finite
 
 RESULT, REPORT = "result.json", "report.html"
+# Why claims are left open in a preset that only tries whether everything runs.
+TOO_SHORT = f"Claims are not judged on runs as short as those of the preset {SMOKE}."
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,26 @@ class Result:
         """Rows of the table, as far as they were run."""
         return rows_of(self.experiment, self.parameters, self.only)
 
+    @cached_property
+    def every_row(self) -> Sequence[Row]:
+        """Rows of the table, those that were not run too."""
+        return every_row(self.experiment, self.parameters)
+
+    @cached_property
+    def ran(self) -> frozenset[str]:
+        """Keys of the rows that were run."""
+        return frozenset(row.key for row in self.rows)
+
+    @cached_property
+    def changes(self) -> dict[str, tuple[Any, Any]]:
+        """Parameters that differ from those of the preset: their value and the preset's."""
+        return set_by_user(self.experiment, self.preset, self.parameters)
+
+    @property
+    def judged(self) -> bool:
+        """Whether the run is of a preset that can tell anything of claims."""
+        return self.preset != SMOKE
+
     def of_row(self, row: str) -> list[Finished]:
         """Finished cells of a row by its key, in the order of their seeds."""
         return [f for f in self.cells if f.cell.row.key == row]
@@ -85,14 +107,19 @@ class Result:
 
     def label(self, row: str, column: str) -> str:
         """A score in words."""
-        titles = {r.key: r.title for r in self.experiment.rows(self.parameters)}
-        score = next(c.title for c in self.experiment.columns if c.key == column)
-        return f"{score} of {titles.get(row, row)!r}"
+        titles = {r.key: r.title for r in self.every_row}
+        return f"{self.column(column).title} of {titles.get(row, row)!r}"
+
+    def column(self, key: str) -> Column:
+        """A column by its key."""
+        return next(c for c in self.experiment.columns if c.key == key)
 
     @cached_property
     def outcomes(self) -> list[tuple[Claim, Outcome]]:
         """Every claim with what this run says of it."""
-        return [(claim, claim.test(self)) for claim in self.experiment.claims]
+        # Tests are run in any case: a short run also tells that they can be.
+        tested = [(claim, claim.test(self)) for claim in self.experiment.claims]
+        return tested if self.judged else [(claim, Outcome(Status.NOT_TESTABLE, TOO_SHORT)) for claim, _ in tested]
 
     def to_dict(self) -> dict[str, Any]:
         """All but the views, as JSON can say it."""
@@ -144,9 +171,10 @@ class Result:
         }
 
     def save(self, folder: Path) -> None:
-        """Write result.json and report.html to a folder that exists, each atomically."""
+        """Write result.json and report.html to a folder, each atomically."""
         from nearid.report.experiment import write_report
 
+        folder.mkdir(exist_ok=True)
         write_text(folder / RESULT, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
         write_report(self, folder / REPORT)
 

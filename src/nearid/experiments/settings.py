@@ -7,16 +7,18 @@ bool, a str, or a tuple of numbers; the type of the default is the type of the p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, field, fields, replace
 from typing import Any, TypeVar
 
 from nearid.errors import InputError, unknown
-from nearid.experiments.base import Experiment, Preset
+from nearid.experiments.base import Experiment, Preset, Row
 
 P = TypeVar("P")
 T = TypeVar("T")
 
+# The preset that only tries whether everything runs, and the one that is taken where none is named.
+SMOKE, USUAL = "smoke", "cpu"
 WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
 TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -59,6 +61,41 @@ def settle(experiment: Experiment[P], preset: str, changes: Mapping[str, Any] | 
             raise InputError(unknown(f"parameter of {experiment.name}", name, default))
         chosen[name] = parsed(name, value, default[name])
     return changed(experiment.defaults, chosen)
+
+
+def set_by_user(experiment: Experiment[Any], preset: str, parameters: Any) -> dict[str, tuple[Any, Any]]:
+    """Parameters that differ from those of a preset: their value and the preset's."""
+    usual = settle(experiment, preset)
+    both = {f.name: (getattr(parameters, f.name), getattr(usual, f.name)) for f in fields(usual)}
+    return {name: values for name, values in both.items() if values[0] != values[1]}
+
+
+def shown(value: Any) -> str:
+    """A value of a parameter as it is typed."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(shown, value)) if isinstance(value, tuple) else str(value)
+
+
+def overruled(parameters: P, rows: Callable[[P], Sequence[Row]], name: str) -> list[str]:
+    """Keys of the rows that set a parameter to a value of their own, whatever it is set to.
+
+    Rows may also set a parameter to something that follows from its value for the run, such as twice as much, and a
+    parameter may decide which rows there are. So another value is tried, and what does not follow it is overruled.
+    """
+    made = rows(parameters)
+    own = {row.key: row.changes[name] for row in made if name in row.changes}
+    for other in own.values():
+        if other == getattr(parameters, name):
+            continue
+        try:
+            tried = rows(changed(parameters, {name: other}))
+        except InputError:
+            continue
+        if [row.key for row in tried] != [row.key for row in made]:
+            return []
+        return [row.key for row in tried if name in row.changes and row.changes[name] == own.get(row.key)]
+    return []
 
 
 def changed(parameters: P, changes: Mapping[str, Any]) -> P:

@@ -20,7 +20,7 @@ from nearid.extraction.preprocess import Preprocess
 from nearid.extraction.run import Run
 from nearid.extraction.store import check_out
 from nearid.extraction.taps import Taps
-from nearid.models.devices import torch_device
+from nearid.models.options import torch_device
 from nearid.progress import reporting
 
 DTYPES = ("float32", "float16", "float64")

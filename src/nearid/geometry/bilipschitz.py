@@ -12,6 +12,8 @@ import torch
 from nearid import __version__
 from nearid.alerts import Alert
 from nearid.arrays import Rows, first_nonfinite, open_rows
+from nearid.arrays.memory import check_memory
+from nearid.check import at_least
 from nearid.errors import InputError
 from nearid.geometry.bounds import rigid_bound
 from nearid.geometry.constants import Constants
@@ -78,8 +80,8 @@ def bilipschitz(
         If the decoder gives NaN, cannot be differentiated, or does not take such latents.
     """
     rows = open_rows(latents)
-    if directions < 1 or points < 2:
-        raise InputError(f"At least 1 direction and 2 points are needed, not {directions} and {points}.")
+    directions, points = at_least("directions", directions, 1), at_least("points", points, 2)
+    random_state = at_least("random_state", random_state, 0)
     rng = np.random.default_rng(random_state)
     index = np.arange(rows.shape[0])
     if len(index) > points:
@@ -87,7 +89,7 @@ def bilipschitz(
     z = _taken(rows, index)
     whole = z.shape[1] <= EXACT if exact is None else exact
     with reporting(progress) as report, tried(decoder, z) as known:
-        sampled, singular, outputs = _stretches(known, z, index, directions, whole, rng, report)
+        sampled, singular, pairwise = _stretches(known, z, index, directions, whole, rng, report)
         mode, dtype = known.mode, str(known.dtype).removeprefix("torch.")
     if not sampled.any():
         raise InputError(
@@ -107,7 +109,7 @@ def bilipschitz(
         sampled=constants,
         exact=exactly,
         isometry=None if singular is None else Isometry.of(singular),
-        pairwise=Pairwise.of(z[:PAIRED], outputs),
+        pairwise=pairwise,
         bound=rigid_bound(max(best.local.maximum.value, 1.0), constant),
         scaled_bound=rigid_bound(max(best.scale_free, 1.0), constant),
         alerts=tuple(_alerts(best, exactly is not None, known.outputs, z.shape[1])),
@@ -148,11 +150,12 @@ def _stretches(
     whole: bool,
     rng: np.random.Generator,
     report: Progress,
-) -> tuple[Floats, Floats | None, Floats]:
-    """Lengths |J v| of shape (n, directions), singular values (n, d) where asked for, and outputs of the first rows."""
+) -> tuple[Floats, Floats | None, Pairwise]:
+    """Lengths |J v| of shape (n, directions), singular values (n, d) where asked for, and distances of pairs."""
     n, d = z.shape
-    vectors = rng.standard_normal((directions, n, d))
-    vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
+    vectors = _directions(directions, n, d, rng)
+    # Files are often in some order: of more rows than can be paired, random ones.
+    paired = np.arange(n) if n <= PAIRED else np.sort(rng.choice(n, PAIRED, replace=False))
     step = known.batch_rows(d if whole else directions)
     starts = range(0, n, step)
     tick = report("derivatives", len(starts))
@@ -169,14 +172,24 @@ def _stretches(
             singular.append(_singular_values(pushed))
             pushed = torch.einsum("knd,dnm->knm", along, pushed)
         lengths.append(torch.linalg.vector_norm(pushed.double(), dim=2).T.cpu().numpy())
-        if start < PAIRED:
-            outputs.append(out.cpu().numpy())
+        here = paired[slice(*np.searchsorted(paired, [start, start + step]))] - start
+        outputs.append(out.cpu().numpy()[here])
         tick()
     return (
         np.concatenate(lengths),
         np.concatenate(singular) if whole else None,
-        np.concatenate(outputs)[:PAIRED],
+        Pairwise.of(z[paired], np.concatenate(outputs)),
     )
+
+
+def _directions(directions: int, n: int, d: int, rng: np.random.Generator) -> Floats:
+    """Random unit vectors of shape (directions, n, d)."""
+    what = f"Drawing {directions} directions at {n} points of {d} latents"
+    check_memory(what, 8 * directions * n * d, "Take fewer points or fewer directions.")
+    vectors = rng.standard_normal((directions, n, d))
+    for v in vectors:  # one by one, as lengths of all at once take twice the memory again
+        v /= np.linalg.norm(v, axis=1, keepdims=True)
+    return vectors
 
 
 def _singular_values(columns: torch.Tensor) -> Floats:

@@ -84,8 +84,8 @@ def rigid_bound(lipschitz: float, constant: float | None = None) -> RigidBound:
     constant : float, optional
         The c_d of Alestalo, Trotsenko and Vaisala, or one that was fitted.
     """
-    if constant is not None and not constant > 0:
-        raise InputError(f"The constant of the bound must be above 0, not {constant}.")
+    if constant is not None and not 0 < constant < np.inf:
+        raise InputError(f"The constant of the bound must be above 0 and finite, not {constant}.")
     grows = float(rate(lipschitz))
     applies = grows < 1
     return RigidBound(float(lipschitz), grows, applies, constant, constant * grows if constant and applies else None)
@@ -151,10 +151,18 @@ def leaky_relu_bound(leak: float, activations: int) -> tuple[float, float]:
     Returns
     -------
     tuple of float
-        The bound, and the bound under the best global scale, which is its root.
+        The bound, and the bound under the best global scale, which is its root; infinite beyond the range of floats.
     """
     if not 0 < leak <= 1 or activations < 0:
         raise InputError(
             f"A leak above 0 and at most 1 and a number of activations are expected, not {leak} and {activations}."
         )
-    return leak**-activations, leak ** (-activations / 2)
+    return _power(leak, -activations), _power(leak, -activations / 2)
+
+
+def _power(base: float, exponent: float) -> float:
+    """The power; infinite where it is too large for a float."""
+    try:
+        return float(float(base) ** exponent)
+    except OverflowError:
+        return float(np.inf)

@@ -177,6 +177,9 @@ def maximum_of_half(ordered: Floats) -> float:
     from scipy.special import gammaln
 
     n = len(ordered)
+    # A half holds the largest at least every other time, whatever the others are.
+    if np.isposinf(ordered[-1]):
+        return float(np.inf)
     m = (n + 1) // 2
     rank = np.arange(m, n + 1)
     # The k-th smallest is the largest of m with probability C(k - 1, m - 1) / C(n, m).

@@ -86,7 +86,13 @@ def ica_stability(ica: ICA, rows: ArrayLike) -> IcaStability:
     x = x - ica.mean_
     y = x @ ica.components_.T
     k = y.shape[1]
-    smallest = float(np.linalg.eigvalsh(x.T @ x / len(x))[0])
+    eigenvalues = np.linalg.eigvalsh(x.T @ x / len(x))
+    smallest = float(eigenvalues[0])
+    if not smallest > k * np.finfo(np.float64).eps * eigenvalues[-1]:
+        raise InputError(
+            f"The covariance of {len(x)} rows of {k} columns has not full rank, and whitening has no bound there: give "
+            "more rows, or leave out columns that follow from the others (fewer principal components)."
+        )
     radius, whitened = (float(np.sqrt(np.einsum("ij,ij->i", v, v).max())) for v in (x, y))
     mu = float(np.linalg.eigvalsh(contrast_hessian(ica, y))[0]) if 1 < k <= WHOLE else ica.diagnostics_.mu
     l1, l2 = _lipschitz(ica.contrast, whitened)

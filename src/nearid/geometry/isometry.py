@@ -54,8 +54,8 @@ class Isometry:
     @classmethod
     def of(cls, values: Floats) -> Isometry:
         """Isometry of singular values of shape (n, d), descending in each row."""
-        with np.errstate(divide="ignore"):
-            condition = values[:, 0] / values[:, -1]
+        condition = np.full(len(values), np.inf)
+        np.divide(values[:, 0], values[:, -1], out=condition, where=values[:, -1] > 0)
         return cls(
             float(values.min()),
             float(values.max()),

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import jvp, vmap
 
-from nearid.errors import InputError
+from nearid.errors import InputError, brief
 from nearid.moments import Floats
 
 # Rows of a batch that show whether a decoder can be used.
@@ -117,13 +117,20 @@ def _flat(decoder: Callable[[Tensor], Any]) -> Callable[[Tensor], Tensor]:
                 f"The decoder made an output of shape {tuple(out.shape)} of latents of shape {tuple(latents.shape)}, "
                 "but a row for each row is expected: wrap a decoder of single vectors in torch.vmap."
             )
+        if not out.numel():
+            raise InputError(
+                f"The decoder made an output of shape {tuple(out.shape)}, which holds no numbers to measure."
+            )
         return out.flatten(1)
 
     return function
 
 
-def _precision(modules: list[nn.Module], rows: Floats) -> tuple[torch.dtype, torch.device]:
-    """Dtype and device of the decoder's own numbers; those of the latents where it shows none."""
+def _precision(modules: list[nn.Module], rows: Floats) -> tuple[tuple[torch.dtype, ...], torch.device]:
+    """Dtypes to try and device: those of the decoder's own numbers, or of the latents where it shows none.
+
+    A function may hide a module, whose numbers are most often of torch's default dtype.
+    """
     for m in modules:
         for own in (*m.parameters(recurse=False), *m.buffers(recurse=False)):
             if own.is_floating_point():
@@ -131,22 +138,28 @@ def _precision(modules: list[nn.Module], rows: Floats) -> tuple[torch.dtype, tor
                     raise InputError(
                         f"The decoder computes in {own.dtype}, too coarse for its derivatives; convert it: .float()."
                     )
-                return own.dtype, own.device
-    return torch.from_numpy(rows[:0]).dtype, torch.device("cpu")
+                return (own.dtype,), own.device
+    return (torch.from_numpy(np.empty(0, rows.dtype)).dtype, torch.get_default_dtype()), torch.device("cpu")
 
 
-def _tried(function: Callable[[Tensor], Tensor], rows: Floats, dtype: torch.dtype, device: torch.device) -> Decoder:
-    z = torch.tensor(rows[:PROBED], dtype=dtype, device=device)
-    try:
-        with torch.no_grad():
-            together, alone = function(z), function(z[:1])
-    except InputError:
-        raise
-    except Exception as error:  # a decoder may raise anything
-        raise InputError(
-            f"The decoder cannot take latents of shape {tuple(z.shape)}, {dtype}: {_brief(error)}. Latents of another "
-            "width, or in another precision, may be meant."
-        ) from error
+def _tried(
+    function: Callable[[Tensor], Tensor], rows: Floats, dtypes: tuple[torch.dtype, ...], device: torch.device
+) -> Decoder:
+    for dtype in dtypes:
+        z = torch.tensor(rows[:PROBED], dtype=dtype, device=device)
+        try:
+            with torch.no_grad():
+                together, alone = function(z), function(z[:1])
+        except InputError:
+            raise
+        except Exception as error:  # a decoder may raise anything
+            if dtype != dtypes[-1]:
+                continue
+            raise InputError(
+                f"The decoder cannot take latents of shape {tuple(z.shape)}, {dtype}: {brief(error)}. Latents of "
+                "another width, or in another precision, may be meant."
+            ) from error
+        break
     # NaN compares as no difference here: it is told of all rows, later.
     if alone.shape[1] != together.shape[1] or bool((alone - together[:1]).abs().max() > ROUNDED * together.abs().max()):
         raise InputError(
@@ -159,7 +172,7 @@ def _tried(function: Callable[[Tensor], Tensor], rows: Floats, dtype: torch.dtyp
         try:
             push(function, z, along)
         except (RuntimeError, NotImplementedError) as error:
-            failed = _brief(error)
+            failed = brief(error)
             continue
         return Decoder(function, mode, together.shape[1], dtype, device)
     raise InputError(
@@ -205,9 +218,3 @@ def check_finite(what: str, values: Tensor, index: np.ndarray) -> None:
             f"{what} {value} at the latents of row {index[row]} (counted from 0). Leave such latents out, or mend the "
             "decoder."
         )
-
-
-def _brief(error: Exception) -> str:
-    """The first line of an error, without its final stop."""
-    lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:200].rstrip(".")

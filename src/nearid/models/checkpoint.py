@@ -1,4 +1,4 @@
-"""A training run on disk: the state after some step, and the log as JSON lines."""
+"""A training run on disk: the state after some step."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from torch import nn
 
 from nearid.errors import InputError
 from nearid.files import replacing
+from nearid.models.log import CHECKPOINT, Record
 
 FORMAT = 1
-CHECKPOINT, LOG = "checkpoint.pt", "log.jsonl"
-
-Record = dict[str, Any]
 
 
 @dataclass
@@ -87,15 +85,3 @@ def load(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, ident
     if torch.cuda.is_available() and len(saved["gpu_rng"]) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all([state.cpu() for state in saved["gpu_rng"]])
     return State(**json.loads(saved["state"]))
-
-
-def restart_log(folder: Path, records: list[Record]) -> None:
-    """Write the log anew: records that came after the checkpoint will come again."""
-    with replacing(folder / LOG) as file:
-        file.write("".join(json.dumps(record) + "\n" for record in records).encode())
-
-
-def append_log(folder: Path, record: Record) -> None:
-    """Add a record to the log."""
-    with open(folder / LOG, "a", encoding="utf-8") as file:
-        file.write(json.dumps(record) + "\n")

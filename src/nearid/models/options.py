@@ -9,11 +9,22 @@ from typing import Any
 import torch
 
 from nearid.errors import InputError
-from nearid.models.devices import torch_device
 from nearid.models.muon import Muon
 
 OPTIMISERS = ("adam", "adamw", "muon", "sgd")
 SCHEDULES = ("constant", "cosine")
+
+
+def torch_device(name: str) -> torch.device:
+    """A device that is there, by its name, or "auto" for a GPU where there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InputError(f"The device {name!r} is not to be had here; choose cpu, or auto. ({error})") from error
+    return device
 
 
 @dataclass(frozen=True)
@@ -100,10 +111,6 @@ class Training:
         if self.schedule == "cosine":
             found *= (1 + math.cos(math.pi * step / self.steps)) / 2
         return found
-
-    def torch_device(self) -> torch.device:
-        """The device, which is there."""
-        return torch_device(self.device)
 
     def torch_optimiser(self, model: torch.nn.Module) -> torch.optim.Optimizer:
         """The optimiser of a model's parameters."""

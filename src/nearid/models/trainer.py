@@ -22,9 +22,10 @@ from torch import Tensor, nn
 
 from nearid.errors import InputError, NearidError
 from nearid.files import check_parent
-from nearid.models.checkpoint import Record, State, append_log, load, restart_log, save
+from nearid.models.checkpoint import State, load, save
+from nearid.models.log import Record, append_log, restart_log
 from nearid.models.observers import Observer
-from nearid.models.options import Training
+from nearid.models.options import Training, torch_device
 from nearid.progress import Progress, silent
 
 Batches = Callable[[np.random.Generator], Sequence[np.ndarray[Any, np.dtype[Any]]]]
@@ -97,7 +98,7 @@ def train(
     -------
     Trained
     """
-    device = options.torch_device()
+    device = torch_device(options.device)
     model.to(device)
     optimiser = options.torch_optimiser(model)
     place = _prepared(folder)
@@ -149,10 +150,11 @@ class _Run:
         for step in range(state.step, end):
             total += self.step(step)
         state.step, loss = end, float(total) / count
-        if not math.isfinite(loss):
+        if not (math.isfinite(loss) and self.finite()):
+            what = "Weights are not finite" if math.isfinite(loss) else f"The loss is {loss}"
             raise NearidError(
-                f"The loss is {loss} by step {end}: training has diverged. Lower learning_rate (now "
-                f"{options.learning_rate:g}), lengthen warmup, or look for infinities in the batches."
+                f"{what} by step {end}: training has diverged. Lower the learning rate (now "
+                f"{options.learning_rate:g}), lengthen its warmup, or look for infinities in the batches."
             )
         now = time.monotonic()
         state.seconds += now - began
@@ -164,6 +166,10 @@ class _Run:
         record["seconds"] = round(state.seconds, 3)
         state.records.append(record)
         return record
+
+    def finite(self) -> bool:
+        """Whether the model is: its last step may have been the one that diverged."""
+        return all(bool(torch.isfinite(p).all()) for p in self.model.parameters())
 
     def scores(self, score: Score) -> dict[str, float]:
         """Scores of the model as it is; they leave no trace in the run."""

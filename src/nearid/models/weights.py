@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from nearid.arrays.choose import listed, not_found
 from nearid.arrays.open import file_suffix
-from nearid.errors import InputError
+from nearid.errors import InputError, brief
 from nearid.models.burgess import BurgessDecoder
 
 SAVED = (".safetensors", ".pt", ".pth", ".th")
@@ -170,8 +170,15 @@ def _made(factory: str) -> Any:
         made: Any = importlib.import_module(name)
         for part in attribute.split("."):
             made = getattr(made, part)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"The factory {factory} cannot be imported: {error}.") from None
+    except Exception as error:  # a module may raise anything while it is imported
+        raise InputError(f"The factory {factory} cannot be imported: {_told(error)}.") from error
     if not callable(made):
         raise InputError(f"{factory} is a {type(made).__name__}, but a function that makes a module is expected.")
-    return made()
+    try:
+        return made()
+    except Exception as error:  # so may its functions
+        raise InputError(f"The factory {factory} failed: {_told(error)}. It is called without arguments.") from error
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {brief(error)}"

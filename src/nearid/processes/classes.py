@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from nearid.check import at_least, positive
 from nearid.errors import InputError
 from nearid.geometry.diversity import affine_generator, quadratic_generator, uniform_prior
 from nearid.moments import Floats
 from nearid.processes.assumptions import Assumption
-from nearid.processes.check import at_least, positive
 from nearid.processes.mixing import Mixing
 from nearid.processes.noise import Noise
 from nearid.processes.pairs import injective, observe

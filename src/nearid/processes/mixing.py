@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearid.check import at_least
 from nearid.errors import InputError
 from nearid.moments import Floats
 from nearid.processes.assumptions import Assumption
-from nearid.processes.check import at_least
 
 # Draws of the usual condition-number rule.
 DRAWS = 25_000

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearid.check import positive
 from nearid.errors import InputError
 from nearid.moments import Floats
-from nearid.processes.check import positive
 
 # Where |t|^beta is below this, the density exp(-|t|^beta) is 1 in float64; its power may underflow there.
 FLAT = 1e-17

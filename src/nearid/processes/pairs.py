@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import DTypeLike
 
+from nearid.check import at_least, positive
 from nearid.errors import InputError
 from nearid.moments import Floats
 from nearid.processes.assumptions import Assumption
-from nearid.processes.check import at_least, positive
 from nearid.processes.mixing import Mixing
 from nearid.processes.noise import Noise
 from nearid.processes.spaces import Space, Sphere, Unbounded, as_noise

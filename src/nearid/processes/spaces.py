@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearid.check import at_least
 from nearid.errors import InputError
 from nearid.moments import Floats
-from nearid.processes.check import at_least
 from nearid.processes.noise import Noise
 from nearid.processes.vmf import VonMisesFisher
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearid.check import positive
 from nearid.errors import InputError
 from nearid.moments import Floats
-from nearid.processes.check import positive
 
 LARGEST_KAPPA = 1e300
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nearid.files import write_text
 from nearid.report.experiment_plots import drawn, training
-from nearid.report.experiment_table import columns_and_rows, counted, footnotes
+from nearid.report.experiment_table import claims_note, columns_and_rows, counted, footnotes, how_run
 from nearid.report.html import check_report, render
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ def page(found: Result) -> str:
         found=found,
         heads=heads,
         rows=rows,
+        how=how_run(found),
         notes=footnotes(found),
+        claims_note=claims_note(found),
         claims=[(claim.text, outcome, MARKS[outcome.status]) for claim, outcome in found.outcomes],
         conclusion=", ".join(f"{counted(statuses.count(s), 'claim')} {s}" for s in MARKS if s in statuses),
         mark=MARKS[max(statuses, key=list(MARKS).index)] if statuses else "rigid",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999")
 DASHES = ("solid", "dash", "dot", "dashdot")
 SYMBOLS = ("circle", "diamond", "cross")
+# Pixels: what a legend has from left to right, a character of it, the sign before its text, and a line of text; what
+# an axis below a plot takes, and what is free above it.
+LEGEND, CHARACTER, SIGN, LINE, AXIS, TOP = 940, 7, 50, 20, 60, 20
 
 
 def training(found: Result, axes: Axes) -> Figure:
@@ -26,7 +30,7 @@ def training(found: Result, axes: Axes) -> Figure:
         for k, row in enumerate(found.rows)
     }
     data: list[dict[str, Any]] = []
-    named: set[str] = set()
+    named: list[str] = []
     for (row, seed), curve in found.curves(axes.key).items():
         data.append(
             {
@@ -41,8 +45,9 @@ def training(found: Result, axes: Axes) -> Figure:
                 "hovertemplate": f"seed {seed}: %{{x}}, %{{y:.4f}}",
             }
         )
-        named.add(row)
-    return figure(data, axes.x, axes.y, height=400)
+        if row not in named:
+            named.append(row)
+    return figure(data, axes.x, axes.y, **_legend_below(named, 320))
 
 
 def drawn(slot: Slot) -> Figure:
@@ -110,13 +115,27 @@ def _scatter(slot: Scatter) -> Figure:
         }
         for k, (name, (x, y)) in enumerate(slot.curves.items())
     ]
-    return figure(data, slot.x, slot.y, height=420)
+    return figure(data, slot.x, slot.y, **_legend_below([*slot.points, *slot.curves], 340))
+
+
+def _legend_below(names: Sequence[str], plot: int) -> dict[str, Any]:
+    """Layout of a legend under a plot that keeps its height, whatever the legend takes."""
+    lines, filled = 1, 0
+    for name in names:
+        width = CHARACTER * len(name) + SIGN
+        if filled and filled + width > LEGEND:
+            lines, filled = lines + 1, 0
+        filled += width
+    below = AXIS + LINE * lines
+    legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -AXIS / plot, "yanchor": "top"}
+    return {"height": TOP + plot + below, "margin": {"l": 60, "r": 20, "t": TOP, "b": below}, "legend": legend}
 
 
 def _heat_maps(slot: HeatMaps) -> Figure:
+    """Panels that share the names of their rows, which stand on the left, and have those of their columns below."""
     data: list[dict[str, Any]] = []
-    layout: dict[str, Any] = {"annotations": [], "height": 420}
-    layout["grid"] = {"rows": 1, "columns": len(slot.panels), "pattern": "independent"}
+    layout: dict[str, Any] = {"annotations": [], "height": 160 + max(260, LINE * len(slot.rows))}
+    layout["grid"] = {"rows": 1, "columns": len(slot.panels), "pattern": "independent", "xgap": 0.06}
     for place, (title, values) in enumerate(slot.panels.items(), start=1):
         axis = "" if place == 1 else str(place)
         data.append(
@@ -135,8 +154,9 @@ def _heat_maps(slot: HeatMaps) -> Figure:
                 "hovertemplate": "%{y}, %{x}: %{z:.3f}<extra></extra>",
             }
         )
-        layout[f"xaxis{axis}"] = {"type": "category", "automargin": True}
-        layout[f"yaxis{axis}"] = {"type": "category", "autorange": "reversed", "automargin": True}
+        layout[f"xaxis{axis}"] = {"type": "category", "automargin": True, "tickangle": -45, "dtick": 1}
+        named = {"showticklabels": place == 1, "automargin": place == 1, "dtick": 1}
+        layout[f"yaxis{axis}"] = {"type": "category", "autorange": "reversed", **named}
         above = {"xref": f"x{axis} domain", "yref": f"y{axis} domain", "x": 0.5, "y": 1.02}
         layout["annotations"].append({"text": title, "showarrow": False, "yanchor": "bottom", **above})
     return figure(data, **layout)

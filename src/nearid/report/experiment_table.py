@@ -14,18 +14,22 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from nearid.experiments.cells import rows_of
+from nearid.experiments.result import TOO_SHORT
+from nearid.experiments.settings import described, shown
 from nearid.report.tables import WIDE, number, span, warned
 
 if TYPE_CHECKING:
     from nearid.experiments.base import Column, Experiment, Published, Row
     from nearid.experiments.estimate import Estimate
+    from nearid.experiments.plan import Plan
     from nearid.experiments.result import Result
 
 # Sign and colour of each status.
 MARKS = {"reproduced": ("✓", "green"), "not reproduced": ("✗", "red"), "not testable here": ("?", "yellow")}
 UNVERIFIED = "*"
-# What the names of the settings have at least, margins included.
-SETTING = 22
+# What the names of the settings have at least, margins included, in a narrow and in a wide terminal.
+SETTINGS = (22, 34)
 
 
 def as_text(found: Result, width: int = 120) -> str:
@@ -39,10 +43,21 @@ def render(found: Result, width: int) -> RenderableType:
     """The table, the claims and what went wrong, for so many columns of text."""
     e = found.experiment
     title = Text(f"{e.name}: {e.shows} of {e.paper.authors}, {e.paper.title}", style="bold")
-    said = Text(f"{e.about}\npreset {found.preset}, {counted(len(found.seeds), 'seed')}", style="dim")
+    said = Text(f"{e.about}\n{how_run(found)}", style="dim")
     failed = [f"{f.cell.label} failed: {f.failure.error}" for f in found.failures]
     notes = [Text(note, style="dim") for note in footnotes(found)]
     return Group(title, said, *_tables(found, width), *notes, Text(""), *_claims(found), *warned(failed))
+
+
+def how_run(found: Result) -> str:
+    """Preset and seeds, and in what the run departs from the preset."""
+    said = [f"preset {found.preset}, {counted(len(found.seeds), 'seed')}"]
+    if found.changes:
+        both = found.changes.items()
+        said.append("set: " + ", ".join(f"{name} = {shown(a)} (preset: {shown(b)})" for name, (a, b) in both))
+    if found.only:
+        said.append(f"{'rows' if len(found.only) > 1 else 'row'} {', '.join(found.only)} alone")
+    return "; ".join(said)
 
 
 def _tables(found: Result, width: int) -> list[Table]:
@@ -55,12 +70,20 @@ def _tables(found: Result, width: int) -> list[Table]:
         for k, head in enumerate(heads)
     ]
     gap = 3 if width >= WIDE else 2
+    longest = max((len(title) for title, _ in rows), default=0)
+    # What the names of the settings have in any case; the frame of the table takes one.
+    names = min(SETTINGS[width >= WIDE] - gap - 1, longest)
     tables = []
-    for part in _parts([head[0] for head in heads], [n + gap for n in needed], width - SETTING):
+    for part in _parts([head[0] for head in heads], [n + gap for n in needed], width - names - gap - 1):
+        spare = width - names - gap - 1 - sum(needed[k] + gap for k in part)
+        # What is left goes to the names, so that they are broken less, and then to the heads of the columns.
+        wider = min(spare, longest - names)
+        each = (spare - wider) // len(part)
         table = Table(box=SIMPLE_HEAD, padding=(0, 1) if width >= WIDE else (0, 0, 0, 1))
-        table.add_column("setting", overflow="fold")
+        table.add_column("setting", overflow="fold", width=max(names + wider, len("setting")))
         for k in part:
-            table.add_column("\n".join(heads[k]), justify="right", min_width=needed[k])
+            more = min(each, max(0, max(map(len, heads[k])) - needed[k]))
+            table.add_column("\n".join(heads[k]), justify="right", width=needed[k] + more)
         for (title, _), values in zip(rows, texts, strict=True):
             table.add_row(escape(title), *(values[k] for k in part))
         tables.append(table)
@@ -108,13 +131,15 @@ def published_text(value: Published | None, column: Column) -> str:
 
 def measured_text(value: Estimate, column: Column) -> str:
     """A mean over seeds with its interval."""
-    return f"{number(value.mean, column.digits)} {span(value.low, value.high, column.digits)}".strip()
+    seen = value.within(column.least, column.most)
+    return f"{number(seen.mean, column.digits)} {span(seen.low, seen.high, column.digits)}".strip()
 
 
 def footnotes(found: Result) -> list[str]:
     """What has to be said of the values in the table."""
     published = [value for row in found.rows for value in row.published.values()]
-    notes = [f"measured: mean over {counted(len(found.seeds), 'seed')} [95% interval of the mean, Student's t]"]
+    what = "95% interval of the mean, Student's t, cut where a score ends"
+    notes = [f"measured: mean over {counted(len(found.seeds), 'seed')} [{what}]"]
     if len(found.seeds) == 1:
         notes = ["measured: one seed, so without intervals"]
     fewer = [row.title for row in found.rows if found.failed_seeds(row.key)]
@@ -137,15 +162,24 @@ def counted(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
+def claims_note(found: Result) -> str:
+    """What a reader of the claims should know first."""
+    if not found.judged:
+        return TOO_SHORT
+    if found.changes:
+        return f"Claims are judged with changed parameters: {', '.join(found.changes)}."
+    return ""
+
+
 def _claims(found: Result) -> list[RenderableType]:
-    lines: list[RenderableType] = []
+    note = claims_note(found)
+    lines: list[RenderableType] = [Text(note, style="yellow")] if note else []
     for claim, outcome in found.outcomes:
         sign, colour = MARKS[outcome.status]
         head = Text(f"{sign} {outcome.status}: ", style=f"bold {colour}")
-        lines += [
-            head.append(claim.text, style="default not bold"),
-            Padding(Text(outcome.sentence, "dim"), (0, 0, 0, 2)),
-        ]
+        lines.append(head.append(claim.text, style="default not bold"))
+        if outcome.brief != note:
+            lines.append(Padding(Text(outcome.brief, "dim"), (0, 0, 0, 2)))
     return lines
 
 
@@ -160,20 +194,18 @@ def render_list(experiments: Sequence[Experiment[Any]], width: int) -> Renderabl
     return Group(table, Text("nearid reproduce NAME runs one, nearid reproduce NAME --show tells its parameters."))
 
 
-def render_parameters(
-    e: Experiment[Any], preset: str, described: Sequence[tuple[str, Any, str]], rows: Sequence[Row]
-) -> RenderableType:
+def render_parameters(plan: Plan) -> RenderableType:
     """What can be set in an experiment, its rows and its claims."""
-    table = Table(box=SIMPLE_HEAD, title=f"parameters, preset {preset}", title_justify="left")
+    e = plan.experiment
+    table = Table(box=SIMPLE_HEAD, title=f"parameters, preset {plan.preset}", title_justify="left")
     for head in ("parameter", "value", "meaning"):
         table.add_column(head, overflow="fold", no_wrap=head == "parameter")
-    for name, value, about in described:
-        shown = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        table.add_row(name, escape(shown), escape(about))
+    for name, value, about in described(plan.parameters):
+        table.add_row(name, escape(shown(value)), escape(about))
     keys = Table(box=SIMPLE_HEAD, title="rows", title_justify="left")
     for head in ("key", "setting"):
         keys.add_column(head, overflow="fold")
-    for row in rows:
+    for row in rows_of(e, plan.parameters, plan.only):
         keys.add_row(escape(row.key), escape(row.title))
     claims = [Text(f"claim: {claim.text}") for claim in e.claims]
     paper = Text(f"{e.paper.authors}: {e.paper.title}. {e.paper.venue}. {e.paper.url}", style="dim")

@@ -29,7 +29,8 @@ def write_report(found: BiLipschitz, path: str | os.PathLike[str]) -> None:
 
 def page(found: BiLipschitz) -> str:
     """The whole page as text."""
-    said = "Over random directions, and over all of them. In a long right tail a few latents decide the maximum."
+    over = " alone: over all of them they may be far larger" if found.exact is None else ", and over all of them"
+    said = f"Over random directions{over}. In a long right tail a few latents decide the maximum."
     drawn = [("Local constants", histogram(found), said)]
     if found.isometry is not None:
         said = "Median over points, with the band of 90%. An isometry has 1 everywhere, a scaled one a flat line."

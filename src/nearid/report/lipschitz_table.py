@@ -41,10 +41,13 @@ def render(found: BiLipschitz, width: int) -> RenderableType:
 
 
 def standing(found: BiLipschitz) -> str:
-    """Whether the theorem applies (good), a finite constant is too large for it (careful), or there is none (bad)."""
+    """Whether the theorem applies (good), it does not or none can tell (careful), or there is no constant (bad).
+
+    Random directions give lower bounds of L, from which nothing good follows.
+    """
     if not np.isfinite(found.constants.local.maximum.value):
         return "bad"
-    return "good" if found.scaled_bound.applies else "careful"
+    return "good" if found.exact is not None and found.scaled_bound.applies else "careful"
 
 
 def headline(found: BiLipschitz) -> str:
@@ -52,10 +55,15 @@ def headline(found: BiLipschitz) -> str:
     c = found.constants
     if standing(found) == "bad":
         return "Not bi-Lipschitz: some directions of the latents change nothing"
-    sizes = f"L is {number(c.local.mean)} on average, {number(c.local.maximum.value)} at most"
-    free = f"{number(c.scale_free)} under the best scale"
+    mean, largest, free = (number(v) for v in (c.local.mean, c.local.maximum.value, c.scale_free))
     near = "near enough to an isometry" if found.scaled_bound.applies else "too far from an isometry"
-    return f"{sizes} ({free}): {near} for Theorem 1"
+    if found.exact is not None:
+        return f"L is {mean} on average, {largest} at most ({free} under the best scale): {near} for Theorem 1"
+    sizes = f"L is at least {mean} on average and {largest} at its largest ({free} under the best scale)"
+    if not found.scaled_bound.applies:
+        return f"{sizes}: {near} for Theorem 1"
+    alone = counted(found.directions, "random direction", "random directions")
+    return f"{sizes}: {alone} alone cannot tell whether that is {near} for Theorem 1"
 
 
 def sizes(found: BiLipschitz) -> str:
@@ -85,11 +93,7 @@ def lines(found: BiLipschitz) -> Iterator[Line]:
 def facts(found: BiLipschitz) -> Iterator[tuple[str, str]]:
     """What was measured besides, name by name, in sentences."""
     if standing(found) != "bad":
-        beyond = _percent(found.constants.local.maximum.beyond)
-        yield (
-            "Maximum",
-            f"a lower bound of the supremum; with 95% confidence at most {beyond} of such latents exceed it.",
-        )
+        yield "Maximum", _largest(found)
     if found.isometry is not None:
         i = found.isometry
         low, middle, high = (shown(q) for q in i.condition)
@@ -119,7 +123,11 @@ def bounded(b: RigidBound) -> str:
     if not b.applies:
         size = f"{number(b.lipschitz)} or more" if np.isfinite(b.lipschitz) else "infinite"
         return f"silent: it asks for L below 1.414, and L is {size}."
-    proven = f"error / diameter <= c * {number(b.rate)} = c * sqrt(L^2 - 1) (c depends on the dimension alone: proven)"
+    # What was measured is a lower bound of L over all latents: the theorem is proven, that it applies is not.
+    proven = (
+        f"if L is no larger than {number(b.lipschitz)}, error / diameter <= c * {number(b.rate)} = c * sqrt(L^2 - 1) "
+        "(c depends on the dimension alone: proven)"
+    )
     if b.epsilon is None:
         return f"{proven}; no c was given."
     return f"{proven}; with the given c = {b.constant:g}: {number(b.epsilon)}."
@@ -130,8 +138,21 @@ def shown(value: float) -> str:
     return "inf" if np.isposinf(value) else number(value)
 
 
+def _largest(found: BiLipschitz) -> str:
+    """How far the largest constant can be trusted."""
+    beyond = _percent(found.constants.local.maximum.beyond)
+    if found.exact is not None:
+        return f"a lower bound of the supremum; with 95% confidence at most {beyond} of such latents exceed it."
+    drawn = counted(found.directions, "random direction", "random directions")
+    return (
+        f"the largest over {drawn} at each point. With 95% confidence at most {beyond} of such latents give more over "
+        "as many; along others any of them may."
+    )
+
+
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g}%"
+    # Two digits, but 100% rather than 1e+02%.
+    return f"{float(f'{100 * share:.2g}'):g}%"
 
 
 def _cells(d: Distribution) -> list[str]:

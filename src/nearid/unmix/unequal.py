@@ -9,12 +9,20 @@ whitening; dividing by sigma_i would blow them up again.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from nearid.moments import Floats
 from nearid.unmix.contrast import Contrast
 from nearid.unmix.solver import State
+
+
+@cache
+def _quadrature() -> tuple[Floats, Floats]:
+    """Nodes and weights of the mean over a standard Gaussian; every look at a rotation asks for them."""
+    v, weights = np.polynomial.hermite_e.hermegauss(60)
+    return v, weights / weights.sum()
 
 
 @dataclass(frozen=True)
@@ -37,8 +45,8 @@ class Unequal:
 
     def _gaussian(self, variances: Floats) -> tuple[Floats, Floats, Floats]:
         """E[G], E[g'] and the derivative of E[g'] by the variance, of Gaussian components; Gauss-Hermite quadrature."""
-        v, weights = np.polynomial.hermite_e.hermegauss(60)
-        y, weights = np.sqrt(variances)[:, None] * v, weights / weights.sum()
+        v, weights = _quadrature()
+        y = np.sqrt(variances)[:, None] * v
         slopes = self.contrast.slope(y)
         return self.contrast.values(y) @ weights, slopes @ weights, slopes @ (weights * (v**2 - 1)) / (2 * variances)
 

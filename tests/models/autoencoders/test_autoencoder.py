@@ -168,3 +168,21 @@ def test_inputs_that_cannot_be():
         model(torch.tensor([[0.0, 1.0, 255.0, 3.0]]))
     with pytest.raises(InputError, match=r"shape \(2, 1, 4\) and their reconstructions \(2, 4\)"):
         model.error(torch.zeros(2, 1, 4), torch.zeros(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (BetaVAE(LATENTS, LIGHT, beta=1.0), BetaVAE(LATENTS, LIGHT, beta=9.0)),
+        (BioAE(LATENTS, LIGHT, activity=0.0), BioAE(LATENTS, LIGHT, activity=9.0)),
+        (Autoencoder(LATENTS, LIGHT), Autoencoder(LATENTS, LIGHT, reconstruction="squared")),
+        (QLAE(LATENTS, LIGHT, commitment=0.1), QLAE(LATENTS, LIGHT, commitment=0.2)),
+        (MaskedAutoencoder(1, SIDE, ratio=0.5), MaskedAutoencoder(1, SIDE, ratio=0.75)),
+    ],
+    ids=["beta", "activity", "reconstruction", "commitment", "ratio"],
+)
+def test_a_run_of_another_objective_is_not_taken_up(one, other, tmp_path):
+    batch = np.random.default_rng(0).random((8, 1, SIDE, SIDE), np.float32)
+    train(one, lambda rng: (batch,), Training(2), folder=tmp_path)
+    with pytest.raises(InputError, match="another"):
+        train(other, lambda rng: (batch,), Training(2), folder=tmp_path)

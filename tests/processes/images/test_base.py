@@ -5,9 +5,11 @@ import pytest
 
 from nearid.errors import InputError
 from nearid.processes.images.base import hue_colours
-from nearid.processes.images.factors import category, interval
+from nearid.processes.images.factors import Factor, category, circle, interval
+from nearid.processes.images.solids import SolidProcess
 from nearid.processes.images.sprites import DSPRITES, SpriteProcess
 
+HUES = ("floor", "wall", "object")
 PLACE = (DSPRITES[3], DSPRITES[4])
 
 
@@ -51,6 +53,35 @@ def test_images_that_cannot_be_are_told():
         SpriteProcess(32, (category("x", 2),))
     with pytest.raises(InputError, match="larger side than 16"):
         SpriteProcess(16)
+
+
+@pytest.mark.parametrize(
+    ("factor", "message"),
+    [
+        (circle("x", 1.0, 4), r"x is given as a circle, but its ends look different: use interval\(\)"),
+        (Factor("scale", "circle", 0.5, 1.0, 4), "scale is given as a circle, but its ends"),
+        (circle("hue", 0.5, 4), "hue is given as a circle of 0.5, but it comes round after 1"),
+        (circle("rotation", 1.0, 4), "rotation is given as a circle of 1, but it comes round after 6.28319"),
+    ],
+)
+def test_circles_come_round(factor, message):
+    with pytest.raises(InputError, match=message):
+        SpriteProcess(32, (factor,))
+
+
+@pytest.mark.parametrize(
+    ("process", "name"),
+    [(SpriteProcess, "rotation"), (SpriteProcess, "hue"), *((SolidProcess, f"{n}_hue") for n in HUES)],
+)
+def test_factors_look_the_same_after_their_period_and_not_before(process, name):
+    # A heart and a cube: neither has a symmetry of its own.
+    shape = Factor("shape", "category", 2, 2, 1) if process is SpriteProcess else category("shape", 1)
+    turn = process.settings[name].period
+    images = process(32, (shape, circle(name, turn, 4)))
+    draws = np.column_stack([np.full(4, shape.low), [0.1, 0.1 + turn, 0.1 + turn / 2, 0.1 + turn / 3]])
+    start, again, *others = images.observe(draws)
+    np.testing.assert_allclose(start, again, atol=1e-6)
+    assert all(np.abs(start - other).max() > 0.1 for other in others)
 
 
 def test_hues_are_colours_a_third_of_a_turn_apart(rng):

@@ -38,7 +38,21 @@ def test_without_enough_blur_discrete_images_are_no_isometry(rng):
     blurred, sharp = (SquareProcess(64, sigma=pixels * 2 / 64) for pixels in (1.5, 0.2))
     z = np.column_stack([rng.uniform(-0.3, 0.3, 50), np.zeros(50), np.full(50, 0.3)])
     assert distortion(blurred.measured_metric(z)[:, :1, :1]).spread == pytest.approx(1, abs=1e-4)
-    assert distortion(sharp.measured_metric(z)[:, :1, :1]).spread > 1.5
+    assert distortion(sharp.measured_metric(z, any_blur=True)[:, :1, :1]).spread > 1.5
+
+
+@pytest.mark.parametrize("pixels", [0.71, 0.69])
+def test_too_little_blur_is_refused_unless_asked_for(pixels, rng):
+    process = SquareProcess(64, sigma=pixels * 2 / 64)
+    z = process.sample(50, rng)
+    measured, exact = process.measured_metric(z, any_blur=True), process.blurred_metric(z)
+    missed = (np.abs(measured - exact) / exact[:, :1, :1]).max()
+    assert 0.01 < missed < 0.1
+    if pixels > 0.7:
+        np.testing.assert_array_equal(process.measured_metric(z), measured)
+    else:
+        with pytest.raises(InputError, match=r"blur is 0.69 pixels, but below 0.7 .* sigma of at least 0.022"):
+            process.measured_metric(z)
 
 
 def test_the_blurred_metric_tends_to_the_sharp_one(rng):

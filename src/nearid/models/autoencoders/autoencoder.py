@@ -48,6 +48,10 @@ class Autoencoder(nn.Module):
         self.encoder = networks.encoder(per_latent[0] * latents)
         self.decoder = networks.decoder(per_latent[1] * latents)
 
+    def extra_repr(self) -> str:
+        """What tells two objectives apart: all numbers and words that a model keeps."""
+        return settings_of(self)
+
     def encode(self, x: Tensor) -> Tensor:
         """Representations of inputs: one row each, such as `decode` takes."""
         return full_precision(self.encoder(x))
@@ -89,6 +93,12 @@ class Autoencoder(nn.Module):
     def undecayed(self) -> list[nn.Parameter]:
         """Parameters that weight decay is to spare: the biases."""
         return [p for name, p in self.named_parameters() if name.endswith("bias")]
+
+
+def settings_of(model: nn.Module) -> str:
+    """Numbers and words among a module's own attributes."""
+    own = {k: v for k, v in vars(model).items() if k != "training" and not k.startswith("_")}
+    return ", ".join(f"{k}={v}" for k, v in own.items() if isinstance(v, bool | int | float | str))
 
 
 def per_input(total: Tensor, x: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nearid.errors import InputError
+from nearid.models.autoencoders.autoencoder import settings_of
 from nearid.models.autoencoders.networks import check_images
 from nearid.models.autoencoders.transformer import blocks, from_patches, positions, to_patches
 from nearid.models.outputs import full_precision
@@ -72,6 +73,10 @@ class MaskedAutoencoder(nn.Module):
         self.tell = nn.Linear(decoder_width, pixels)
         self.register_buffer("places", positions(grid, width), persistent=False)
         self.register_buffer("decoder_places", positions(grid, decoder_width), persistent=False)
+
+    def extra_repr(self) -> str:
+        """What tells two objectives apart."""
+        return settings_of(self)
 
     def embed(self, x: Tensor, visible: Tensor | None = None) -> Tensor:
         """Embeddings of the patches, shape (rows, patches, width).

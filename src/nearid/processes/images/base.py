@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,10 +11,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from nearid.check import at_least
 from nearid.errors import InputError
 from nearid.moments import Floats
 from nearid.processes.assumptions import Assumption
-from nearid.processes.check import at_least
 from nearid.processes.images.factors import (
     Codes,
     Factor,
@@ -35,11 +36,15 @@ STEP = 1e-4
 
 
 class Setting(NamedTuple):
-    """What a renderer can draw of one factor: its range, and the value it has where the factor does not vary."""
+    """What a renderer can draw of one factor: its range, and the value it has where the factor does not vary.
+
+    A factor with a period looks the same again after it; one without cannot be a circle.
+    """
 
     low: float
     high: float
     default: float
+    period: float | None = None
 
 
 @dataclass(frozen=True)
@@ -78,13 +83,20 @@ class FactorImages(ABC):
         if factor.name not in self.settings:
             known = ", ".join(self.settings)
             raise InputError(f"{factor.name} is no factor of these images, which have {known}.")
-        low, high, _ = self.settings[factor.name]
+        low, high, _, period = self.settings[factor.name]
         if factor.low < low or factor.high > high:
             raise InputError(
                 f"{factor.name} runs from {factor.low:g} to {factor.high:g}, but only {low:g} to {high:g} can be drawn."
             )
         if (factor.name == "shape") != (factor.kind == "category"):
             raise InputError(f"{factor.name} is given as a {factor.kind}, but shape alone is a category.")
+        if factor.kind == "circle" and period is None:
+            raise InputError(f"{factor.name} is given as a circle, but its ends look different: use interval().")
+        if factor.kind == "circle" and not math.isclose(factor.high - factor.low, period or 0.0):
+            raise InputError(
+                f"{factor.name} is given as a circle of {factor.high - factor.low:g}, but it comes round after "
+                f"{period:g}: give that, or use interval() for a part of it."
+            )
 
     @property
     def names(self) -> tuple[str, ...]:

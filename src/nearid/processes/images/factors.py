@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nearid.check import at_least
 from nearid.errors import InputError
 from nearid.moments import Floats
-from nearid.processes.check import at_least
 
 Codes = NDArray[np.int64]
 # Beyond the ends of an interval this share of its length may be drawn, too: finite differences need it.
@@ -88,7 +88,7 @@ def interval(name: str, low: float, high: float, count: int) -> Factor:
 
 
 def circle(name: str, turn: float, count: int) -> Factor:
-    """A factor that comes back to 0 after a turn; the grid has `count` values."""
+    """A factor that comes back to 0 after a turn, which is the renderer's own period; the grid has `count` values."""
     return Factor(name, "circle", 0.0, turn, count)
 
 

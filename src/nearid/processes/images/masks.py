@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from nearid.check import at_least
 from nearid.errors import InputError
 from nearid.moments import Floats
 from nearid.processes.assumptions import Assumption
-from nearid.processes.check import at_least
 from nearid.processes.images.base import SOFT, THICK, empty_images
 from nearid.processes.images.kernels import draw_masks
 from nearid.processes.images.outlines import Outline, draw_walkers

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from nearid.check import at_least, positive
 from nearid.errors import InputError
 from nearid.moments import Floats
-from nearid.processes.check import at_least, positive
 
 # Angles at which outlines are sampled: sums over them are exact integrals of the cube of the radius.
 ANGLES = 512

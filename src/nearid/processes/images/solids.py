@@ -48,9 +48,9 @@ class SolidProcess(FactorImages):
 
     settings: ClassVar[Mapping[str, Setting]] = MappingProxyType(
         {
-            "floor_hue": Setting(0.0, 1.0, 0.6),
-            "wall_hue": Setting(0.0, 1.0, 0.45),
-            "object_hue": Setting(0.0, 1.0, 0.0),
+            "floor_hue": Setting(0.0, 1.0, 0.6, 1.0),
+            "wall_hue": Setting(0.0, 1.0, 0.45, 1.0),
+            "object_hue": Setting(0.0, 1.0, 0.0, 1.0),
             "scale": Setting(0.2, 1.4, 1.0),
             "shape": Setting(0, 3, 0),
             # Beyond an eighth of a turn the cube would show another pair of faces.

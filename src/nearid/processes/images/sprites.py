@@ -56,10 +56,10 @@ class SpriteProcess(FactorImages):
         {
             "shape": Setting(0, 2, 0),
             "scale": Setting(0.1, 1.0, 0.75),
-            "rotation": Setting(-2 * math.pi, 2 * math.pi, 0.0),
+            "rotation": Setting(-2 * math.pi, 2 * math.pi, 0.0, 2 * math.pi),
             "x": Setting(0.0, 1.0, 0.5),
             "y": Setting(0.0, 1.0, 0.5),
-            "hue": Setting(0.0, 1.0, 0.0),
+            "hue": Setting(0.0, 1.0, 0.0, 1.0),
         }
     )
     shapes: ClassVar[tuple[str, ...]] = ("square", "ellipse", "heart")

@@ -1,9 +1,9 @@
-"""Checks of the numbers of a process."""
+"""Checks of numbers that somebody gives."""
 
 import pytest
 
+from nearid.check import at_least, positive
 from nearid.errors import InputError
-from nearid.processes.check import at_least, positive
 
 
 def test_good_numbers_pass():

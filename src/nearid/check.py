@@ -1,4 +1,4 @@
-"""Checks of the numbers that make up a process."""
+"""Checks of numbers that somebody gives."""
 
 from __future__ import annotations
 

@@ -1,0 +1,39 @@
+"""Results in docs/results are of the program as it is: same experiments, parameters and rows, text and JSON alike."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nearid.experiments.registry import HOMES, experiment
+from nearid.experiments.settings import as_dict, settle
+
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
+FILES = sorted(RESULTS.glob("*.json"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
+def test_a_result_is_of_the_present_program(file):
+    told = json.loads(file.read_text())
+    e = experiment(told["experiment"])
+    made = told["provenance"]
+    p = settle(e, made["preset"], made["parameters"])
+    # Results from before experiments told their version have none.
+    assert as_dict(p) == made["parameters"] and made.get("version", e.version) == e.version
+    rows = [row.key for row in e.rows(p)]
+    found = [row["row"] for row in told["table"]]
+    if file.stem in HOMES:
+        # Not changed by the user, and whole.
+        assert p == settle(e, "cpu") and found == rows and not told["failures"]
+        assert len(told["cells"]) == len(rows) * made["seeds"]
+    else:
+        assert set(found) <= set(rows)
+    assert [c["claim"] for c in told["claims"]] == [claim.text for claim in e.claims]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
+def test_the_printed_table_is_that_of_the_json(file):
+    told = json.loads(file.read_text())
+    lines = file.with_suffix(".txt").read_text().splitlines()
+    printed = [line.split(" ", 1)[1].partition(": ")[0] for line in lines if line[:1] in ("✓", "✗", "?")]
+    assert printed == [c["status"] for c in told["claims"]]
