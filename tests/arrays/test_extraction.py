@@ -61,6 +61,8 @@ def test_what_is_missing_or_unclear_is_told(folder):
         ({"layers": {}}, "does not describe extracted layers"),
         ({"layers": {"b": {"file": "../../secret.npy", "shape": [6, 4], "dtype": "float32"}}}, "does not describe"),
         ({"layers": {"b": {"file": "b.pt", "shape": [6, 4], "dtype": "float32"}}}, "does not describe"),
+        ({"layers": {"b": {"file": "b.npy", "shape": [6, 4], "dtype": "object"}}}, "does not describe"),
+        ({"rows": 5}, "does not describe"),
         (
             {"layers": {"b": {"file": "b.npy", "shape": [6, 9], "dtype": "float32"}}},
             r"has shape \(6, 4\), not \[6, 9\]",

@@ -72,6 +72,7 @@ def test_masks_and_ids(tmp_path):
         ("nowhere.npy", {}, "There is no file nowhere.npy"),
         (np.zeros((1, 2)), {}, "at least 2"),
         ({"a": np.zeros(3), "b": np.zeros(4)}, {}, "differ in length"),
+        ({"a": np.zeros(3), "b": np.float32(4)}, {}, "dict:b is a single number"),
         ([[1, 2], [3]], {}, "pad them"),
         (np.zeros((3, 2)), {"ids": [1, 2]}, "ids"),
         ({"a": np.zeros((3, 2))}, {"key": "b"}, "nothing named 'b'"),

@@ -1,10 +1,14 @@
 """Inputs that mean harm or bring trouble: code in files, values that are not finite, disks without room, kills."""
 
+import errno
+import io
+import itertools
 import json
 import os
 import resource
 import signal
 import time
+import zipfile
 
 import numpy as np
 import pytest
@@ -100,6 +104,58 @@ def test_a_full_disk_keeps_what_is_safe_and_the_same_call_goes_on(tmp_path, rng,
     small_files(resource.RLIM_INFINITY)
     extract(model, x, out=tmp_path / "out")
     assert contents(tmp_path / "out") == contents(tmp_path / "whole") and not (tmp_path / "out.partial").exists()
+
+
+def test_nothing_is_written_after_a_batch_that_could_not_be(tmp_path, rng, monkeypatch, contents):
+    """Batches that wait for the disk when one before them fails must not be taken for what comes next."""
+    x = rng.normal(size=(80, 4)).astype(np.float32)
+    model = nn.Linear(4, 3)
+    extract(model, x, out=tmp_path / "whole", batch_size=8)
+    monkeypatch.setattr(store, "SECONDS", 0.0)
+    ready = store.Store.append
+
+    def failing(self, blocks, ids, inputs):
+        if self.inputs == 40 and not failed:
+            failed.append(True)
+            time.sleep(0.1)  # meanwhile the next batches come
+            raise OSError(errno.ENOSPC, "No space left on device")
+        ready(self, blocks, ids, inputs)
+
+    failed = []
+    monkeypatch.setattr(store.Store, "append", failing)
+    with pytest.raises(OSError, match="No space"):
+        extract(model, x, out=tmp_path / "out", batch_size=8)
+    extract(model, x, out=tmp_path / "out", batch_size=8)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_a_disk_that_fills_up_while_progress_is_noted_is_told_too(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(store, "SECONDS", 0.0)
+    ready = store.replacing
+
+    def full(path):
+        if "progress" in str(path) and next(count) > 2:
+            raise InputError(f"Could not write {path}") from OSError(errno.ENOSPC, "No space left on device")
+        return ready(path)
+
+    count = itertools.count()
+    monkeypatch.setattr(store, "replacing", full)
+    with pytest.raises(InputError, match=r"out: No space left .* The rows of 16 inputs are kept in .*out\.partial"):
+        extract(nn.Linear(4, 3), rng.normal(size=(80, 4)), out=tmp_path / "out", batch_size=8)
+
+
+def test_sizes_that_a_file_only_claims_are_told(tmp_path):
+    """An archive of some bytes that promises terabytes, and an array that is shorter than its header says."""
+    header = io.BytesIO()
+    told = {"descr": "<f4", "fortran_order": False, "shape": (10**6, 10**6)}
+    np.lib.format.write_array_header_1_0(header, told)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("x.npy", header.getvalue())
+    (tmp_path / "x.npy").write_bytes(header.getvalue() + bytes(100))
+    with pytest.raises(InputError, match=r"x promises the shape \(1000000, 1000000\) \(4 TB\) but holds 0 bytes"):
+        extract(nn.Linear(2, 3), tmp_path / "x.npz")
+    with pytest.raises(InputError, match=r"x\.npy is not a whole \.npy file"):
+        extract(nn.Linear(2, 3), tmp_path / "x.npy")
 
 
 def test_no_room_is_told_before_anything_is_written(tmp_path, monkeypatch):

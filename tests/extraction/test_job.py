@@ -142,6 +142,50 @@ def test_tokens_of_a_plain_module_and_a_mask(rng):
     assert every.ids[:3].tolist() == [0, 1 << 20, (1 << 20) + 1]
 
 
+class Awkward(nn.Module):
+    """A layer that is called twice, one that is known by two names, and outputs in a tuple and in a dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.twice, self.lstm = nn.Linear(4, 4), nn.LSTM(4, 3, batch_first=True)
+        self.alias = self.twice
+        self.named = Named()
+
+    def forward(self, x):
+        states, _ = self.lstm(torch.tanh(self.twice(torch.tanh(self.twice(x)))))
+        return self.named(states)
+
+
+class Named(nn.Module):
+    def forward(self, x):
+        return {"counts": torch.ones(len(x), dtype=torch.bool), "scores": x.sum(2)}
+
+
+def test_layers_called_twice_tied_modules_and_outputs_that_hold_several(rng):
+    model, x = Awkward(), torch.tensor(rng.normal(size=(5, 6, 4)), dtype=torch.float32)
+    found = extract(model, x, layers="*", batch_size=2)  # the last batch is of one input
+    with torch.no_grad():
+        first = model.twice(x)
+        second = model.twice(torch.tanh(first))
+        states = model.lstm(torch.tanh(second))[0]
+    expected = {"twice": first, "twice#2": second, "lstm": states, "named": states.sum(2)[:, None, :]}
+    assert list(found) == ["twice", "twice#2", "lstm", "named"]
+    for layer, wanted in expected.items():
+        np.testing.assert_allclose(found[layer].read(0, 5), wanted.mean(1), rtol=1e-4, atol=1e-6)
+
+
+def test_whatever_a_model_raises_is_told(rng):
+    class Asks(nn.Module):
+        def forward(self, x):
+            assert x.shape[1] == 3, "three columns"
+            return x
+
+    with pytest.raises(InputError, match=r"cannot take inputs of shape \(2, 2\): .*three columns"):
+        extract(Asks(), rng.normal(size=(4, 2)))
+    with pytest.raises(InputError, match=r"The layer 0 gave shape \(2, 0\), which holds no numbers"):
+        extract(nn.Sequential(nn.Linear(2, 0), nn.Linear(0, 2)), rng.normal(size=(4, 2)))
+
+
 def test_mixed_precision_is_for_other_devices_than_the_cpu(net, pixels):
     found = extract(net, pixels, mixed="float16", device="cpu")
     assert "full precision" in found.notes[0] and found.provenance["options"]["precision"] == "float32"
@@ -151,7 +195,7 @@ def test_mixed_precision_is_for_other_devices_than_the_cpu(net, pixels):
     ("options", "message"),
     [
         ({"layers": "stage.7"}, r"nothing named 'stage.7' .*Did you mean 'stage.0'|'stage.1'"),
-        ({"layers": "sta*.x*"}, "nothing named"),
+        ({"layers": "sta*.x*"}, r"nothing named 'sta\*.x\*' .*(Did you mean|Available:).*'stage"),
         ({"layers": "spare"}, "its forward pass does not call it"),
         ({"layers": "spa*"}, "None of the chosen layers is called"),
         ({"layers": "head:1"}, "has no part '1'"),

@@ -77,6 +77,11 @@ def test_padding_on_either_side_changes_nothing(make, texts):
         rows = every["hidden_states.2"]
         np.testing.assert_allclose(rows.read(0, 16), torch.cat([s[2][0] for s in alone]), rtol=1e-3, atol=1e-5)
         assert rows.ids[4:7].tolist() == [4, 1 << 20, (1 << 20) + 1]
+        # Tokens that come as vectors are moved with their padding, too.
+        vectors = model.get_input_embeddings()(torch.tensor(tokens)).detach()
+        given = extract(model, {"inputs_embeds": vectors, "attention_mask": mask}, layers="hidden_states.2")
+        mean = torch.stack([states[2][0].mean(0) for states in alone])
+        np.testing.assert_allclose(given["hidden_states.2"].read(0, 4), mean, rtol=1e-3, atol=1e-5)
 
 
 def test_modules_of_a_transformers_model_by_name(texts):

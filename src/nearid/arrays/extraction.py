@@ -48,8 +48,8 @@ class Extraction(Mapping[str, Rows]):
         if not is_extraction(place):
             raise InputError(f"{place} is no folder of extracted layers: it has no {MANIFEST}. Make one with extract.")
         told = read_manifest(place)
-        whole = os.path.abspath(place)
-        return cls(place, told, {layer: open_layer(whole, place.name, layer, None) for layer in told["layers"]})
+        whole, ids = Path(os.path.abspath(place)), _read_ids(place, told["rows"])
+        return cls(place, told, {layer: _open(whole, told, layer, ids) for layer in told["layers"]})
 
     def __getitem__(self, layer: str) -> Rows:
         if layer not in self._rows:
@@ -80,23 +80,25 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     match found:
         case {"format": int(version)} if version > FORMAT:
             raise InputError(f"{path} has format {version}, but this nearid knows {FORMAT} at most. Update nearid.")
-        case {"format": 1, "rows": int(), "layers": dict(layers)} if layers and all(map(_sound, layers.values())):
-            return dict(found)
+        case {"format": 1, "rows": int(n), "layers": dict(layers)} if layers:
+            if all(_sound(layer, n) for layer in layers.values()):
+                return dict(found)
     raise InputError(f"{path} does not describe extracted layers: it is damaged or of something else. Extract again.")
 
 
-def _sound(layer: Any) -> bool:
+def _sound(layer: Any, n: int) -> bool:
     match layer:
-        case {"file": str(file), "shape": [int(), int()], "dtype": str()}:
+        case {"file": str(file), "shape": [int(rows), int()], "dtype": "float16" | "float32" | "float64"}:
             # A plain name, so that no file outside the folder is opened.
-            return file == os.path.basename(file) and Path(file).suffix in _OPENERS
+            return rows == n and file == os.path.basename(file) and Path(file).suffix in _OPENERS
     return False
 
 
 def open_layer(path: str, name: str, key: str | None, ids: str | None) -> Rows:
     """Open one layer of a folder, with the ids of its rows."""
     folder = Path(path)
-    layers = read_manifest(folder)["layers"]
+    told = read_manifest(folder)
+    layers = told["layers"]
     if ids not in (None, "ids"):
         raise InputError(f"{name} has ids of its own in {IDS}, and nothing named {ids!r} to take others from.")
     if key is None and len(layers) > 1:
@@ -105,26 +107,31 @@ def open_layer(path: str, name: str, key: str | None, ids: str | None) -> Rows:
             f"Name one with key={list(layers)[-1]!r} (--key), or compare all with compare_layers (--layers all)."
         )
     chosen = choose(name, {k: Entry(tuple(v["shape"]), np.dtype(v["dtype"])) for k, v in layers.items()}, key)
-    file = layers[chosen]["file"]
+    return _open(folder, told, chosen, _read_ids(folder, told["rows"]))
+
+
+def _open(folder: Path, told: dict[str, Any], layer: str, ids: np.ndarray) -> Rows:
+    file, shape = told["layers"][layer]["file"], told["layers"][layer]["shape"]
     if not (folder / file).exists():
-        raise InputError(f"{name} lacks {file}, the rows of its layer {chosen}. Copy it again, or extract again.")
+        raise InputError(f"{folder.name} lacks {file}, the rows of its layer {layer}. Copy it again, or extract again.")
     rows = _OPENERS[Path(file).suffix](str(folder / file), file, None, None)
-    if list(rows.shape) != layers[chosen]["shape"]:
-        raise InputError(f"{folder / file} has shape {rows.shape}, not {layers[chosen]['shape']}. Extract again.")
-    rows.name = f"{name}:{chosen}"
-    _name_rows(rows, folder)
+    if list(rows.shape) != shape:
+        raise InputError(f"{folder / file} has shape {rows.shape}, not {shape}. Extract again.")
+    rows.name = f"{folder.name}:{layer}"
+    rows.ids = ids
     return rows
 
 
 def name_rows(rows: Rows, path: Path) -> None:
     """Give rows that were opened from one file of an extraction the ids that lie beside it."""
     if rows.ids is None and is_extraction(path.parent):
-        files = {layer["file"] for layer in read_manifest(path.parent)["layers"].values()}
-        if path.name in files:
-            _name_rows(rows, path.parent)
+        told = read_manifest(path.parent)
+        if any((layer["file"], layer["shape"]) == (path.name, [*rows.shape]) for layer in told["layers"].values()):
+            rows.ids = _read_ids(path.parent, told["rows"])
 
 
-def _name_rows(rows: Rows, folder: Path) -> None:
+def _read_ids(folder: Path, n: int) -> np.ndarray:
     with damage_told(str(folder / IDS), ".npy file"):
-        ids = np.load(folder / IDS, allow_pickle=False)
-    rows.ids = row_ids(rows.name, ids, rows.shape[0])
+        # Mapped first: a header that promises more than the file holds is refused before memory is taken.
+        found = np.load(folder / IDS, mmap_mode="r", allow_pickle=False)
+        return row_ids(folder.name, found, n)

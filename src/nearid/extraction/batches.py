@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nearid.arrays.archive import load_all
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import is_a
 from nearid.arrays.ids import row_ids
@@ -182,8 +183,7 @@ def _file(path: Path) -> Any:
     suffix = file_suffix(path)
     if suffix in (".npy", ".npz"):
         with damage_told(path.name, f"{suffix} file"):
-            found = np.load(path, mmap_mode="r" if suffix == ".npy" else None, allow_pickle=False)
-            return found if suffix == ".npy" else {k: found[k] for k in found.files}
+            return np.load(path, mmap_mode="r", allow_pickle=False) if suffix == ".npy" else load_all(path)
     if suffix == ".safetensors":
         from safetensors.torch import load_file
 
@@ -212,12 +212,16 @@ def _named(name: str, given: Any) -> dict[str, Any]:
     if isinstance(given, tuple | list) and given:
         given = given[0]
     if isinstance(given, Mapping):
-        return {str(k): x if hasattr(x, "shape") else _array_of(f"{name}:{k}", x) for k, x in given.items()}
-    if not hasattr(given, "shape"):
+        found = {str(k): x if hasattr(x, "shape") else _array_of(f"{name}:{k}", x) for k, x in given.items()}
+    elif hasattr(given, "shape"):
+        found = {SINGLE: given}
+    else:
         raise InputError(f"{name} is a {type(given).__name__}, but an array, a tensor or a dict of them is expected.")
-    if not given.shape:
-        raise InputError(f"{name} is a single number, but one entry for each input is expected.")
-    return {SINGLE: given}
+    for key, x in found.items():
+        if not len(x.shape):
+            where = f"{name}:{key}" if key else name
+            raise InputError(f"{where} is a single number, but one entry for each input is expected.")
+    return found
 
 
 def _array_of(name: str, values: Any) -> np.ndarray:

@@ -10,6 +10,11 @@ import torch
 from nearid.extraction.batches import Batch
 
 
+def byte_view(x: torch.Tensor) -> memoryview:
+    """The bytes of a tensor, of any dtype, also of those that numpy lacks."""
+    return memoryview(x.detach().to("cpu").contiguous().reshape(-1).view(torch.uint8).numpy())
+
+
 class DataHash:
     """SHA-256 of every byte of the inputs, the same however they were cut into batches."""
 
@@ -21,7 +26,7 @@ class DataHash:
         for name, x in batch.arrays.items():
             if name not in self._each:
                 self._each[name] = hashlib.sha256(f"{x.dtype} {tuple(x.shape[1:])}".encode())
-            self._each[name].update(x.detach().to("cpu").contiguous().reshape(-1).view(torch.uint8).numpy())
+            self._each[name].update(byte_view(x))
 
     def hexdigest(self) -> str:
         """The hash up to here."""

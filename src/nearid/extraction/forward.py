@@ -68,7 +68,7 @@ class Forward:
                 f"A batch of {batch.n} inputs does not fit the memory of {self.device}; ask for a smaller "
                 "batch_size (--batch-size)."
             ) from None
-        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        except Exception as error:  # a model may raise anything at inputs that it does not take
             raise self._refusal(inputs, error) from error
         return found, mask
 

@@ -128,6 +128,7 @@ def extract(
         "device": place.type,
         "batch_size": batch_size,
         "preprocess": prepare.to_dict(),
+        "keep_nonfinite": keep_nonfinite,
     }
     with (
         network.evaluating(place),

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from nearid.arrays.held import is_a
 from nearid.arrays.open import file_suffix
 from nearid.errors import InputError
+from nearid.extraction.digest import byte_view
 from nearid.models.weights import SAVED, is_factory, load_module
 
 Inputs = Tensor | dict[str, Tensor]
@@ -110,9 +111,7 @@ class Network:
             if not isinstance(tensor, Tensor):
                 continue
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            flat = tensor.detach().to("cpu").contiguous().reshape(-1)
-            # As bytes, since numpy has no bfloat16.
-            digest.update(flat.view(torch.uint8).numpy())
+            digest.update(byte_view(tensor))
         return digest.hexdigest()
 
 

@@ -60,11 +60,13 @@ def pooled(layer: str, x: Tensor, n: int, pool: str | Pooler, mask: Tensor | Non
             f"The layer {layer} gave shape {tuple(x.shape)} for {n} inputs, but one entry for each input must come "
             "first. Leave the layer out, or turn it in a pool function of your own."
         )
+    if 0 in x.shape:
+        raise InputError(f"The layer {layer} gave shape {tuple(x.shape)}, which holds no numbers; leave it out.")
     if x.dtype.itemsize < 4 or not x.dtype.is_floating_point:
         x = x.float()
     if not isinstance(pool, str):
         found = pool(x, mask)
-        if found.ndim != 2 or len(found) != n:
+        if found.ndim != 2 or len(found) != n or not found.shape[1]:
             raise InputError(
                 f"The pool function made {tuple(found.shape)} of {tuple(x.shape)} at the layer {layer}; "
                 f"({n}, width) is expected."

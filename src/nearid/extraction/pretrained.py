@@ -15,6 +15,8 @@ from nearid.errors import InputError
 
 # A head on top of the hidden states, which checkpoints of other tasks lack.
 SPARE = "pooler."
+# Tokens as vectors instead of numbers.
+EMBEDDED = "inputs_embeds"
 
 
 def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Module, tuple[str, ...]]:
@@ -98,5 +100,11 @@ def unpadded_left(inputs: dict[str, Tensor], mask: Tensor) -> tuple[dict[str, Te
         return inputs, mask
     t = mask.shape[1]
     order = (torch.arange(t, device=mask.device) + first[:, None]) % t
-    moved = {name: value.gather(1, order) if value.shape == mask.shape else value for name, value in inputs.items()}
-    return moved, mask.gather(1, order)
+
+    def move(name: str, value: Tensor) -> Tensor:
+        if value.shape == mask.shape:
+            return value.gather(1, order)
+        # Tokens that come as vectors; other arrays of more axes, such as images, have no tokens.
+        return value[torch.arange(len(value))[:, None], order] if name == EMBEDDED else value
+
+    return {name: move(name, value) for name, value in inputs.items()}, mask.gather(1, order)

@@ -167,6 +167,8 @@ class Run:
         )
 
     def _write(self, store: Store, batch: Batch, blocks: Blocks, ids: np.ndarray) -> None:
+        if batch.start != store.inputs:
+            return  # the batch before could not be written, which is told; nothing may come after it
         self._check(batch, blocks)
         store.append(blocks, ids, batch.n)
         self._hash.update(batch)

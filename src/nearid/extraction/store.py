@@ -127,7 +127,7 @@ class Store:
 
     def check_space(self, rows: int | None) -> None:
         """Refuse to begin what the disk has no room for, where the number of rows is known."""
-        need = (rows or 0) * self.row_bytes
+        need = max((rows or 0) - self.rows, 0) * self.row_bytes
         free = shutil.disk_usage(self.out.parent).free
         if need > free:
             raise InputError(
@@ -153,7 +153,7 @@ class Store:
         with self._told():
             for part in self._parts():
                 part.sync()
-        self._note(self.inputs, self.rows, digest, complete)
+            self._note(self.inputs, self.rows, digest, complete)
         self._synced = time.monotonic()
 
     def finish(self, manifest: dict[str, Any], about: dict[str, str]) -> None:
@@ -223,7 +223,11 @@ class Store:
         """Turn what the system says into a sentence that says what is left."""
         try:
             yield
-        except OSError as error:
+        except (OSError, InputError) as raised:
+            # Files that are replaced as a whole tell of themselves alone.
+            error = raised.__cause__ if isinstance(raised, InputError) else raised
+            if not isinstance(error, OSError):
+                raise
             why = error.strerror or str(error)
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 why += " (the disk is full, or a limit on sizes is reached)"

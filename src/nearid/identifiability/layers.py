@@ -273,7 +273,7 @@ class _Tile:
         if measure in GROUPS:
             errors = self.parts.map_splits(lambda _, train, test: self._errors(GROUPS[measure], train, test))
             error, spread = np.sum(errors, axis=0)
-            return 1 - np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0)
+            return np.asarray(1 - np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0))
         leading = measure == "svcca"
         found = self.parts.map_splits(lambda _, train, test: self._correlations(train, test, leading, k))
         return np.array(

@@ -16,10 +16,11 @@ def render(found: Extraction) -> RenderableType:
     told = found.provenance
     head = f"{told['model']['name']}: {told['rows']:,} rows, pool {told['options']['pool']}"
     table = Table(box=SIMPLE_HEAD)
-    for head in ("layer", "columns", "file", "size"):
-        table.add_column(head, justify="right" if head in ("columns", "size") else "left", overflow="fold")
+    for column in ("layer", "columns", "file", "size"):
+        table.add_column(column, justify="right" if column in ("columns", "size") else "left", overflow="fold")
     width = {"float16": 2, "float32": 4, "float64": 8}
     for layer, facts in told["layers"].items():
         n, d = facts["shape"]
         table.add_row(Text(layer), str(d), Text(facts.get("file", "")), readable(n * d * width[facts["dtype"]]))
+    # Not the title of the table, which would be folded to its width.
     return Group(Text(head, style="italic"), table)
