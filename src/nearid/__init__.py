@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from nearid.extraction.job import extract
     from nearid.geometry.bilipschitz import bilipschitz
     from nearid.groups.estimators import Linear, Rigid, SignedPermutation
+    from nearid.identifiability.head_result import HeadComparison
+    from nearid.identifiability.heads import compare_heads
     from nearid.identifiability.layer_result import LayerComparison
     from nearid.identifiability.layers import compare_layers
     from nearid.identifiability.result import Comparison, Comparisons
@@ -34,6 +36,7 @@ _HOMES = {
     "Comparison": "nearid.identifiability.result",
     "Comparisons": "nearid.identifiability.result",
     "Extraction": "nearid.arrays.extraction",
+    "HeadComparison": "nearid.identifiability.head_result",
     "ICA": "nearid.unmix.estimators",
     "InputError": "nearid.errors",
     "LayerComparison": "nearid.identifiability.layer_result",
@@ -46,6 +49,7 @@ _HOMES = {
     "bilipschitz": "nearid.geometry.bilipschitz",
     "cca": "nearid.measures.similarity",
     "compare": "nearid.identifiability.statistical",
+    "compare_heads": "nearid.identifiability.heads",
     "compare_layers": "nearid.identifiability.layers",
     "dci": "nearid.measures.dci",
     "diameter": "nearid.measures.diameter",
@@ -68,6 +72,7 @@ __all__ = [
     "Comparison",
     "Comparisons",
     "Extraction",
+    "HeadComparison",
     "InputError",
     "LayerComparison",
     "Linear",
@@ -80,6 +85,7 @@ __all__ = [
     "bilipschitz",
     "cca",
     "compare",
+    "compare_heads",
     "compare_layers",
     "dci",
     "diameter",

@@ -114,6 +114,16 @@ def _open_path(path: Path, key: str | None, ids: str | None) -> Rows:
     return rows
 
 
+def split_key(source: str | os.PathLike[str]) -> tuple[Path, str | None]:
+    """A path, and the entry that is named after it as in model.pt:linear.weight or run:layer3."""
+    text = os.fspath(source)
+    path = Path(text).expanduser()
+    before, colon, after = text.rpartition(":")
+    if colon and after and not path.exists() and Path(before).expanduser().exists():
+        return Path(before).expanduser(), after
+    return path, None
+
+
 def file_suffix(path: Path) -> str:
     """The suffix that says what a file is, in lower case; .csv.gz counts as one."""
     suffixes = [suffix.lower() for suffix in path.suffixes]

@@ -14,6 +14,7 @@ from nearid.cli.compare import compare
 from nearid.cli.data import data
 from nearid.cli.demo import demo
 from nearid.cli.extract import extract
+from nearid.cli.heads import heads
 from nearid.cli.interrupt import Interrupted
 from nearid.cli.lipschitz import lipschitz
 from nearid.cli.reproduce import reproduce
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 app.command()(compare)
 app.command()(extract)
+app.command()(heads)
 app.command()(score)
 app.command()(unmix)
 app.command()(apply)
