@@ -181,7 +181,9 @@ def _decide(compared: TransformComparison, width: int) -> HeadVerdict:
     if seen.fitted.value < LEAST_EXPLAINED:
         outcome, said = "disagree", "the features are not linear in each other"
     elif seen.heads.low >= (1 - MARGIN) * seen.fitted.value:
-        outcome, said = "agree", "evidence of linear identifiability" + ("" if whole else " there")
+        # As many equations as unknowns or fewer: there the map restates that the logits are equal.
+        restated = "the features agree there up to that map, which says no more than that the logits agree"
+        outcome, said = "agree", "evidence of linear identifiability" if whole else restated
     elif seen.heads.low > 0:
         outcome, said = "in part", "the likelihoods of the models agree in part"
     else:
