@@ -1,11 +1,12 @@
 """A real transformers Trainer with the callback: what is logged, and that training is not changed by it."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
 
 transformers = pytest.importorskip("transformers", reason="the extra `hf` is not installed")
-pytest.importorskip("accelerate", reason="the Trainer of transformers needs accelerate")
 
 from nearid import InputError, extract  # noqa: E402
 from nearid.callbacks.hf import IdentifiabilityCallback  # noqa: E402
@@ -23,6 +24,7 @@ def gpt2(seed):
 
 
 def trained(tmp_path, tokens, probe=None, **options):
+    pytest.importorskip("accelerate", reason="the Trainer of transformers needs accelerate")
     model = gpt2(0)
     told = {"max_steps": 6, "logging_steps": 2, "per_device_train_batch_size": 4, "use_cpu": True, **options}
     arguments = transformers.TrainingArguments(
@@ -55,6 +57,36 @@ def test_the_log_and_the_training(tmp_path, tokens):
     # The loss is logged in the same steps, also in those that were looked at.
     losses = [[(e["step"], e["loss"]) for e in entries if "loss" in e] for entries in (log, plain)]
     assert losses[0] == losses[1] and [step for step, _ in losses[0]] == [2, 4, 6]
+
+
+def test_the_hooks_one_by_one(tokens):
+    """With the state and control of transformers, for where its Trainer cannot run."""
+
+    class Logged:
+        model = gpt2(0)
+        entries: ClassVar = []
+
+        def log(self, entry):
+            self.entries.append(entry)
+            control.should_log = False  # as the Trainer does
+
+    probe = Probe(extract(gpt2(1), tokens, layers=LAYER), tokens, layer=LAYER)
+    state, control = transformers.TrainerState(), transformers.TrainerControl(should_log=True)
+    callback = IdentifiabilityCallback(Logged(), probe, every=2, prefix="near")
+    callback.on_train_begin(None, state, control)
+    for state.global_step in (1, 2, 3):
+        callback.on_step_end(None, state, control)
+    assert len(Logged.entries) == 2 and control.should_log
+    callback.on_train_end(None, state, control)
+    assert len(Logged.entries) == 3 and "near/rigid_r2" in Logged.entries[0]
+    state.is_world_process_zero = False
+    callback.on_train_begin(None, state, control)
+    state.is_world_process_zero = True
+    Logged.model.transformer.wte.weight.data.fill_(float("inf"))
+    with pytest.warns(UserWarning, match="No near-identifiability"):
+        state.global_step = 4
+        callback.on_step_end(None, state, control)
+    assert len(Logged.entries) == 3
 
 
 def test_a_wrong_probe_is_an_error_before_training(tmp_path, tokens):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from typing import TYPE_CHECKING, Any
 
 from nearid.callbacks.probe import Probe, named
 from nearid.check import at_least
 
+if TYPE_CHECKING:
+    TrainerCallback = object
+else:
+    from transformers import TrainerCallback
 
-class IdentifiabilityCallback(TrainerCallback):  # type: ignore[misc]
+
+class IdentifiabilityCallback(TrainerCallback):
     """Log, every few steps, how near the features are to those of a reference run.
 
     The figures go through `trainer.log`: to the history of its state and to every logger that it reports to.
@@ -29,31 +32,27 @@ class IdentifiabilityCallback(TrainerCallback):  # type: ignore[misc]
     >>> trainer.add_callback(IdentifiabilityCallback(trainer, probe, every=200))  # doctest: +SKIP
     """
 
-    def __init__(self, trainer: Trainer, probe: Probe, *, every: int = 500, prefix: str = "nearid") -> None:
+    def __init__(self, trainer: Any, probe: Probe, *, every: int = 500, prefix: str = "nearid") -> None:
         self._trainer, self._probe, self._prefix = trainer, probe, prefix
         self._every = at_least("every", every, 1)
         self._last = -1
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Look before the first step; what is wrong with the probe is an error here."""
         if state.is_world_process_zero:
             self._log(self._probe.measure(self._trainer.model), state, control)
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Look every few steps."""
         if state.is_world_process_zero and state.global_step % self._every == 0:
             self._log(self._probe.try_measure(self._trainer.model), state, control)
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Look at the end, unless that step was looked at."""
         if state.is_world_process_zero and state.global_step != self._last:
             self._log(self._probe.try_measure(self._trainer.model), state, control)
 
-    def _log(self, values: dict[str, float], state: TrainerState, control: TrainerControl) -> None:
+    def _log(self, values: dict[str, float], state: Any, control: Any) -> None:
         self._last = state.global_step
         if not values:
             return

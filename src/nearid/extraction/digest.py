@@ -12,7 +12,7 @@ from nearid.extraction.batches import Batch
 
 def byte_view(x: torch.Tensor) -> memoryview:
     """The bytes of a tensor, of any dtype, also of those that numpy lacks."""
-    return memoryview(x.detach().to("cpu").contiguous().reshape(-1).view(torch.uint8).numpy())
+    return x.detach().to("cpu").contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 
 class DataHash:

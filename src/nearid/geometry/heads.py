@@ -262,8 +262,8 @@ def _triangle(second: Floats, first: Floats, shift: Floats) -> Floats:
     for start in range(0, len(first), BLOCK):
         part = slice(start, start + BLOCK)
         block = np.hstack([second[part] - means[0], first[part] - means[1], shift[part, None] - means[2]])
-        found = np.linalg.qr(np.vstack([found, block]), mode="r")
-    return np.asarray(found)
+        found = np.asarray(np.linalg.qr(np.vstack([found, block]), mode="r"))
+    return found
 
 
 def _shift(biases: Sequence[ArrayLike | None] | None, classes: int) -> Floats:
