@@ -61,6 +61,13 @@ def test_ids_pair_the_rows(sides):
     found = compare_layers(left, right, measures="r2")
     assert found.n == 390 and found["r2"][0, 0] > 0.99 and "found no partner" in found.alerts[0].message
 
+    def distance(a, b):
+        return np.abs(a[:, :2] - b[:, :2]).max()
+
+    # A function of one's own gets them paired, too.
+    shuffled = {k: nearid.arrays.open_rows(v[order], ids=order) for k, v in x.items()}
+    assert np.diag(compare_layers(left, shuffled, measures=distance)["distance"]).max() == 0
+
 
 def test_a_layer_that_does_not_vary(sides):
     x, y = sides
@@ -77,6 +84,7 @@ def test_a_layer_that_does_not_vary(sides):
     [
         ({"measures": "ckaa"}, r"no measure between layers named 'ckaa'. Did you mean cka"),
         ({"measures": []}, "No measure is named"),
+        ({"measures": [lambda a, b: 0, lambda a, b: 1]}, "Two measures are called <lambda>"),
         ({"folds": 1}, "folds must be"),
         ({"svcca_k": 0}, "svcca_k"),
         ({"layers": "z*"}, "nothing named 'z\\*'"),

@@ -15,6 +15,7 @@ from nearid.arrays.extraction import Extraction
 from nearid.arrays.open import split_key
 from nearid.errors import InputError
 from nearid.extraction.job import extract
+from nearid.extraction.network import Network
 from nearid.groups.ladder import LADDER
 from nearid.identifiability.statistical import compare
 
@@ -52,8 +53,10 @@ class Probe:
 
         The model and torch's random numbers are left as they were, so that training goes on as if nobody had looked.
         """
+        # Nobody asks which weights these were: reading them all for a hash at each look would be slow.
+        network = Network(self._module(model), type(model).__name__, hashed=False)
         with torch.random.fork_rng(devices=_devices(model)):
-            found = extract(self._module(model), self._inputs, layers=[self._layer], **self._options)
+            found = extract(network, self._inputs, layers=[self._layer], **self._options)
         if len(found) != 1:
             raise InputError(f"{self._layer} gives {len(found)} layers, {', '.join(found)}; name one of them.")
         (rows,) = found.values()

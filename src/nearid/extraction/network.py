@@ -34,11 +34,14 @@ class Network:
         What people are shown.
     notes : tuple of str
         Sentences worth telling the user.
+    hashed : bool
+        Whether the provenance tells the hash of the weights, all of which are read for it.
     """
 
     module: nn.Module
     name: str
     notes: tuple[str, ...] = ()
+    hashed: bool = True
 
     @property
     def pretrained(self) -> bool:
@@ -101,7 +104,7 @@ class Network:
             "name": self.name,
             "class": f"{kind.__module__}.{kind.__qualname__}",
             "parameters": sum(p.numel() for p in self.module.parameters()),
-            "sha256": self.fingerprint(),
+            "sha256": self.fingerprint() if self.hashed else None,
         }
 
     def fingerprint(self) -> str:
@@ -119,6 +122,8 @@ def open_network(
     model: Any, *, factory: str | None = None, prefix: str | None = None, revision: str | None = None
 ) -> Network:
     """A model given as a module, a file of weights, a factory, a transformers folder or a name on the hub."""
+    if isinstance(model, Network):
+        return model
     if isinstance(model, nn.Module):
         if factory or prefix or revision:
             raise InputError("A factory, a prefix or a revision belongs to a model that is loaded, not to a module.")

@@ -39,7 +39,7 @@ from nearid.progress import Progress, reporting
 TILE_BYTES = 512 << 20
 
 GROUPS = {"r2": "linear", "r2_rigid": "rigid", "r2_permutation": "permutation"}
-Measure = str | Callable[[Rows, Rows], float]
+Measure = str | Callable[[np.ndarray, np.ndarray], float]
 Layers = dict[str, Rows]
 
 
@@ -66,7 +66,8 @@ def compare_layers(
     measures : names or callables, default="cka"
         "cka": linear CKA, debiased. "cca", "svcca": mean canonical correlation, held out. "r2", "r2_rigid",
         "r2_permutation": share of the target layer's variance that a linear map, a rigid motion, a signed matching of
-        the source layer explains, held out. A callable takes the rows of two layers and gives a number.
+        the source layer explains, held out. A callable takes the rows of two layers, paired, as arrays and
+        gives a number.
     layers : names or patterns, optional
         Layers of both sides to take; all by default.
     folds : int, default=5
@@ -135,7 +136,10 @@ def _measures(given: Iterable[Measure] | Measure) -> dict[str, Measure]:
     for measure in given:
         if isinstance(measure, str) and measure not in MEASURES:
             raise InputError(unknown("measure between layers", measure, MEASURES))
-        wanted[measure if isinstance(measure, str) else getattr(measure, "__name__", type(measure).__name__)] = measure
+        name = measure if isinstance(measure, str) else getattr(measure, "__name__", type(measure).__name__)
+        if wanted.get(name, measure) is not measure:
+            raise InputError(f"Two measures are called {name}: give functions names of their own.")
+        wanted[name] = measure
     if not wanted:
         raise InputError(f"No measure is named; there are {', '.join(MEASURES)}.")
     return wanted
@@ -168,11 +172,18 @@ def _brief(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _own_measure(
-    measure: Callable[[Rows, Rows], float], left: Layers, right: Layers, into: Floats, tick: Callable[..., object]
+    measure: Callable[[np.ndarray, np.ndarray], float],
+    left: Layers,
+    right: Layers,
+    into: Floats,
+    tick: Callable[..., object],
 ) -> None:
     for i, a in enumerate(left.values()):
         for j, b in enumerate(right.values()):
-            into[i, j] = float(measure(a, b))
+            pair = pair_rows(a, b)
+            size = 8 * pair.n * (a.shape[1] + b.shape[1])
+            check_memory(f"A measure of your own between {a.name} and {b.name}", size, "Give fewer rows.")
+            into[i, j] = float(measure(*pair.take(np.arange(pair.n))))
             tick()
 
 
