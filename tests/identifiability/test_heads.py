@@ -105,6 +105,29 @@ def test_modules(twins):
     assert not nearid.compare_heads(embedding, embedding, features[0], features[0]).biased
 
 
+def test_tied_embeddings_of_a_language_model(tmp_path, rng):
+    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    transformers = pytest.importorskip("transformers", reason="the extra `hf` is not installed")
+    torch.manual_seed(0)
+    tokens = rng.integers(0, 30, (40, 6))
+    config = transformers.GPT2Config(
+        n_layer=1, n_head=2, n_embd=8, vocab_size=30, n_positions=6, bos_token_id=0, eos_token_id=0
+    )
+    model = transformers.GPT2LMHeadModel(config).eval()
+    model.save_pretrained(tmp_path / "model")
+    features = nearid.extract(model, tokens, layers="hidden_states.1", pool="last")["hidden_states.1"]
+    # The last hidden state is what the head reads.
+    with torch.no_grad():
+        logits = model(torch.tensor(tokens)).logits[:, -1].numpy()
+        np.testing.assert_allclose(features.read(0, 40) @ model.lm_head.weight.numpy().T, logits, atol=1e-5)
+    turn = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    other = model.lm_head.weight.detach().numpy() @ turn
+    head = f"{tmp_path}/model/model.safetensors:transformer.wte.weight"
+    found = nearid.compare_heads(head, other, features, features.read(0, 40) @ turn)
+    np.testing.assert_allclose(found.compared.heads.matrix, turn, atol=1e-4)
+    assert found.verdict.outcome == "agree" and not found.biased
+
+
 def test_what_cannot_be_compared_is_told(twins):
     (g, h), (f, other), biases = twins
     with pytest.raises(InputError, match=r"\(5, 20\), classes by features, but features 1 has 5 .*give its transpose"):
