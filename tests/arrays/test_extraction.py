@@ -36,6 +36,7 @@ def test_layers_by_key_and_by_file(folder):
     assert open_rows(folder / "b.npy").ids.tolist() == rows.ids.tolist()
     np.save(folder / "other.npy", np.zeros((6, 2)))
     assert open_rows(folder / "other.npy").ids is None
+    assert open_rows(f"{folder}:b").name == "run:b"
     found = Extraction.open(folder)
     assert list(found) == ["a.0", "b"] and found["b"].shape == (6, 4) and "a.0 (3), b (4)" in repr(found)
     with pytest.raises(KeyError, match="nothing named 'c'"):
@@ -43,7 +44,7 @@ def test_layers_by_key_and_by_file(folder):
 
 
 def test_what_is_missing_or_unclear_is_told(folder):
-    with pytest.raises(InputError, match=r"run holds 2 layers: a.0, b. Name one with key='b'"):
+    with pytest.raises(InputError, match=r"run holds 2 layers: a.0, b. Name one as run:b"):
         open_rows(folder)
     with pytest.raises(InputError, match=r"nothing named 'a.1' .*Did you mean 'a.0'"):
         open_rows(folder, key="a.1")

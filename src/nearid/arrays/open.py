@@ -48,8 +48,8 @@ def open_rows(source: Any, *, key: str | None = None, ids: Any = None, name: str
     Parameters
     ----------
     source : array-like, torch.Tensor, pandas.DataFrame, str, os.PathLike or Rows
-        What to open. Files are told apart by their suffix; of a folder that `extract` wrote, a layer is opened. Rows
-        that are open already are returned as they are.
+        What to open. Files are told apart by their suffix; of a folder that `extract` wrote, a layer is opened. A key
+        may also stand behind the path, as in "model.pt:fc.weight". Rows that are open already are returned as they are.
     key : str, optional
         Which array of a file that holds several: the entry of an archive, the path of a dataset,
         the dotted name of a nested entry, the column of lists of a parquet file, or the layer of an extraction.
@@ -92,6 +92,8 @@ def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Ro
 
 
 def _open_path(path: Path, key: str | None, ids: str | None) -> Rows:
+    if key is None:
+        path, key = split_key(path)
     if not path.exists():
         raise _missing(path)
     suffix = file_suffix(path)

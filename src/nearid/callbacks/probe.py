@@ -12,7 +12,6 @@ from torch import nn
 
 from nearid.arrays import Rows, open_rows
 from nearid.arrays.extraction import Extraction
-from nearid.arrays.open import split_key
 from nearid.errors import InputError
 from nearid.extraction.job import extract
 from nearid.extraction.network import Network
@@ -84,10 +83,8 @@ class Probe:
 def _reference(given: Any, layer: str) -> Rows:
     if isinstance(given, Extraction):
         return given[layer] if len(given) > 1 else next(iter(given.values()))
-    if isinstance(given, str | os.PathLike):
-        path, key = split_key(given)
-        return open_rows(path, key=key)
-    return given if isinstance(given, Rows) else open_rows(given, name="reference")
+    own = isinstance(given, str | os.PathLike | Rows)
+    return open_rows(given, name=None if own else "reference")
 
 
 def _devices(model: nn.Module) -> list[torch.device]:

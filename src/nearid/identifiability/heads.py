@@ -117,10 +117,8 @@ def compare_heads(
 
 
 def _open(source: Any, name: str) -> Rows:
-    if isinstance(source, str | os.PathLike):
-        path, key = split_key(source)
-        return open_rows(path, key=key)
-    return source if isinstance(source, Rows) else open_rows(source, name=name)
+    own = isinstance(source, str | os.PathLike | Rows)
+    return open_rows(source, name=None if own else name)
 
 
 def _open_head(head: Any, name: str, with_bias: bool) -> _Head:
