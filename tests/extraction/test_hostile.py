@@ -331,3 +331,8 @@ def test_nothing_is_written_over_unasked(tmp_path, rng):
         with pytest.raises(InputError, match=message):
             extract(model, x, out=tmp_path / name, overwrite=True)
     assert (other / "mine.txt").exists() and (tmp_path / "new.partial" / "mine.txt").exists()
+    # Neither is a folder with a note of somebody's own that has the name of ours.
+    (tmp_path / "new.partial" / "progress.json").write_text('{"epoch": 3}')
+    with pytest.raises(InputError, match=r"new\.partial is in the way"):
+        extract(model, x, out=tmp_path / "new", restart=True)
+    assert (tmp_path / "new.partial" / "mine.txt").exists()

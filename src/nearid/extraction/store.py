@@ -189,7 +189,7 @@ class Store:
 
     def _refuse_strange(self) -> None:
         """Refuse a folder in the place of the part that somebody else made."""
-        if not self.folder.exists() or (self.folder / PROGRESS).is_file():
+        if not self.folder.exists() or _is_progress(self.folder / PROGRESS):
             return
         known = {path.name for part in self._parts() for path in (part.path, part.final)} | {MANIFEST}
         found = self.folder.iterdir() if self.folder.is_dir() else [self.folder]
@@ -234,6 +234,17 @@ class Store:
             left = f"The rows of {self.kept} inputs are kept in {self.folder}; the same call goes on from there."
             said = left if self.kept else "Nothing was left behind."
             raise InputError(f"Could not write {self.out}: {why}. {said}") from error
+
+
+def _is_progress(path: Path) -> bool:
+    """Whether a file is the note of an extraction, be it damaged, rather than somebody's own of the same name."""
+    if not path.is_file():
+        return False
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError):
+        return True
+    return isinstance(told, dict) and "identity" in told
 
 
 def left_behind(out: Path) -> str:
