@@ -13,6 +13,8 @@ from nearid.cli.apply import apply
 from nearid.cli.compare import compare
 from nearid.cli.data import data
 from nearid.cli.demo import demo
+from nearid.cli.extract import extract
+from nearid.cli.heads import heads
 from nearid.cli.interrupt import Interrupted
 from nearid.cli.lipschitz import lipschitz
 from nearid.cli.reproduce import reproduce
@@ -28,6 +30,8 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command()(compare)
+app.command()(extract)
+app.command()(heads)
 app.command()(score)
 app.command()(unmix)
 app.command()(apply)
