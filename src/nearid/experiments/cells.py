@@ -20,7 +20,7 @@ from nearid.errors import InputError, unknown
 from nearid.experiments.base import CellData, Experiment, Row
 from nearid.experiments.settings import as_dict, changed
 from nearid.files import write_text
-from nearid.identifiability.result import finite
+from nearid.jsonable import finite
 
 FORMAT = 1
 

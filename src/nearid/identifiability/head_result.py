@@ -8,7 +8,7 @@ from typing import Any
 from nearid.alerts import Alert
 from nearid.geometry.diversity import Pairs
 from nearid.geometry.heads import TransformComparison
-from nearid.identifiability.result import finite
+from nearid.jsonable import finite
 
 
 @dataclass(frozen=True)

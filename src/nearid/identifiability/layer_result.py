@@ -10,7 +10,7 @@ import numpy as np
 
 from nearid.alerts import Alert
 from nearid.errors import InputError
-from nearid.identifiability.result import finite
+from nearid.jsonable import finite
 from nearid.moments import Floats
 
 # Measures between layers, with titles for people. All are 1 at best and about 0, or below, for unrelated rows.
