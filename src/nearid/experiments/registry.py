@@ -22,6 +22,7 @@ HOMES = {
     "dislib": "nearid.experiments.dislib:DISLIB",
     "masks-contrastive": "nearid.experiments.masks_contrastive:MASKS_CONTRASTIVE",
     "3dident": "nearid.experiments.ident3d:IDENT3D",
+    "imagenet-x": "nearid.experiments.imagenet_x:IMAGENET_X",
 }
 
 
