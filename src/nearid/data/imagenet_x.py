@@ -152,7 +152,7 @@ def _numbers(name: str, line: int, record: Mapping[str, Any]) -> list[int]:
         found = [-1]
     if not 0 <= found[0] < CLASSES or not set(found[1:]) <= {0, 1}:
         raise InputError(
-            f"Line {line} of {name} has a class that is not from 0 to {CLASSES - 1}, or a factor that is neither 0 nor 1."
+            f"Line {line} of {name} has a class that is not from 0 to {CLASSES - 1}, or a factor that is not 0 or 1."
         )
     return found
 

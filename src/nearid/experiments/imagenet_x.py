@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 TARGETS = (*FACTORS, "class")
 # Classes from this one on are the second half.
 HALF = 500
-# Level of each test, by Bonferroni: the paper makes 85 (five networks, 17 targets), and so many are allowed for at least.
+# Level of each test, by Bonferroni: the paper makes 85 (five networks, 17 targets), of which more are allowed for.
 LEVEL, TESTS = 0.05, 85
 EASY = ("darker", "brighter")
 HOW = (
@@ -144,7 +144,7 @@ def paired(p: Parameters, source: Source) -> Paired:
     if rows.ids is None:
         raise InputError(
             f"The rows of {rows.name} have no ids, so nothing says which image each is of. Give the names of the "
-            "images to nearid extract (--ids), keep an array of them in the same file, or name a column (--set ids=...)."
+            "images to nearid extract (--ids), keep an array of them in the same file, or name a column (--set ids=)."
         )
     names = [image_name(i) for i in rows.ids.tolist()]
     if len(set(names)) < len(names):
@@ -218,8 +218,8 @@ def _decided(found: Result, row: str, wanted: Sequence[str], least: int) -> Outc
     yes = [name for name, test in judged.items() if test.decodes(at)]
     published = sum(test.decodes_as_published(at) for test in judged.values())
     sentence = (
-        f"{row}: {len(yes)} of {len(judged)} decode above chance (p < {at:.2g}; {published} by the published test, which "
-        f"takes splits for independent). Accuracies in percent with their standard errors over splits: {told(judged)}."
+        f"{row}: {len(yes)} of {len(judged)} decode above chance (p < {at:.2g}; {published} by the published test, "
+        f"which takes splits for independent). Accuracies in percent, with standard errors over splits: {told(judged)}."
     )
     status = Status.REPRODUCED if len(yes) >= least else Status.NOT_REPRODUCED
     return Outcome(status, sentence, (len(yes) - least) / len(wanted))

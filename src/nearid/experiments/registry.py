@@ -10,6 +10,7 @@ from nearid.experiments.base import Experiment
 
 HOMES = {
     "radial": "nearid.experiments.radial:RADIAL",
+    "cpc": "nearid.experiments.cpc:CPC",
     "diet": "nearid.experiments.diet:DIET",
     "supervised": "nearid.experiments.supervised:SUPERVISED",
     "contrastive-sphere": "nearid.experiments.contrastive_sphere:CONTRASTIVE_SPHERE",
