@@ -60,10 +60,11 @@ class Parameters:
     """Parameters of the experiment on ImageNet-X; rows of the table set the features."""
 
     features: str = parameter("", "files of features, by comma: FILE, FILE#KEY, or NAME=FILE#KEY")
-    baselines: str = parameter("", "names of those that are of untrained networks or pixels, by comma")
+    baselines: str = parameter("", "files of features of untrained networks or of pixels, likewise")
     annotations: str = parameter("", "file of annotations (.jsonl or .csv); those of the package imagenet-x if empty")
     factors: str = parameter("top", "annotations of the package: top (one factor for each image) or multi")
     ids: str = parameter("", "column or entry of the files that names the images, where they do not say so themselves")
+    source: str = parameter("", "the features of a cell; rows set it")
     contents: str = parameter("", "digest of features and annotations; rows set it")
 
     def __post_init__(self) -> None:
@@ -84,16 +85,16 @@ class Source:
         name, equals, rest = text.partition("=")
         if not equals or "/" in name or os.path.exists(text):
             name, rest = "", text
-        path, mark, key = (rest, "", "") if os.path.exists(rest) else rest.rpartition("#")
-        if not mark:
-            path = rest
+        path, key = rest, ""
+        if "#" in rest and not os.path.exists(rest):
+            path, _, key = rest.rpartition("#")
         given = name.strip() or Path(path.strip()).stem + (f"-{key}" if key else "")
         return cls(re.sub(r"[^\w.-]+", "_", given), path.strip(), key.strip() or None)
 
 
 def sources(p: Parameters) -> list[Source]:
-    """All features, each under a name of its own."""
-    found = [Source.of(part.strip()) for part in p.features.split(",") if part.strip()]
+    """All features, each under a name of its own, baselines last."""
+    found = [*named(p.features), *named(p.baselines)]
     names = [source.name for source in found]
     for name in names:
         if names.count(name) > 1:
@@ -101,16 +102,9 @@ def sources(p: Parameters) -> list[Source]:
     return found
 
 
-def baselines(p: Parameters) -> list[str]:
-    """Names of the features that are baselines."""
-    names = [name.strip() for name in p.baselines.split(",") if name.strip()]
-    known = [source.name for source in sources(p)]
-    for name in names:
-        if name not in known:
-            raise InputError(
-                f"The baseline {name!r} is not among the features: {', '.join(known) or 'there are none'}."
-            )
-    return names
+def named(text: str) -> list[Source]:
+    """Features, by comma."""
+    return [Source.of(part.strip()) for part in text.split(",") if part.strip()]
 
 
 @dataclass(frozen=True)
@@ -162,16 +156,16 @@ def paired(p: Parameters, source: Source) -> Paired:
 
 def ready(p: Parameters) -> None:
     """Refuse to begin without features and annotations that belong together."""
-    if not p.features.strip():
+    found = sources(p)
+    if not found:
         raise InputError(HOW)
-    baselines(p)
-    for source in sources(p):
+    for source in found:
         paired(p, source)
 
 
 def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     """Probe one file of features for all targets, on one split for each."""
-    found = paired(p, Source.of(p.features))
+    found = paired(p, Source.of(p.source))
     features = found.features()
     if not np.isfinite(features).all():
         raise InputError(f"{found.rows.name} holds a NaN or an infinity.")
@@ -192,7 +186,9 @@ def rows(p: Parameters) -> list[Row]:
         stamp.update("\n".join(map(str, found.index.tolist())).encode())
         where = os.path.abspath(os.path.expanduser(source.path))
         text = f"{source.name}={where}" + (f"#{source.key}" if source.key else "")
-        made.append(Row(source.name, source.name, {"features": text, "contents": stamp.hexdigest()[:16]}))
+        # The others are no business of a cell, which stays what it is when more are given.
+        changes = {"features": "", "baselines": "", "source": text, "contents": stamp.hexdigest()[:16]}
+        made.append(Row(source.name, source.name, changes))
     return made
 
 
@@ -226,18 +222,18 @@ def _decided(found: Result, row: str, wanted: Sequence[str], least: int) -> Outc
 
 
 def _most(found: Result) -> Outcome:
-    trained = [row.key for row in found.every_row if row.key not in baselines(found.parameters)]
+    trained = named(found.parameters.features)
     if not trained:
-        return Outcome(Status.NOT_TESTABLE, "No features of a trained network are given.")
-    return all_of(*(_decided(found, row, TARGETS, len(TARGETS) // 2 + 1) for row in trained))
+        return Outcome(Status.NOT_TESTABLE, "No features of a trained network are given (--set features=FILE).")
+    return all_of(*(_decided(found, source.name, TARGETS, len(TARGETS) // 2 + 1) for source in trained))
 
 
 def _easy(found: Result) -> Outcome:
-    names = baselines(found.parameters)
-    if not names:
-        told = "No features of untrained networks or pixels are given (--set baselines=NAME)."
+    untrained = named(found.parameters.baselines)
+    if not untrained:
+        told = "No features of untrained networks or pixels are given (--set baselines=FILE)."
         return Outcome(Status.NOT_TESTABLE, told)
-    return all_of(*(_decided(found, row, EASY, len(EASY)) for row in names))
+    return all_of(*(_decided(found, source.name, EASY, len(EASY)) for source in untrained))
 
 
 def figures(found: Result) -> list[Slot]:
