@@ -10,14 +10,18 @@ from nearid.errors import InputError
 from nearid.models.predictive import Predictive
 
 
+@pytest.fixture(autouse=True)
+def no_gradients():
+    with torch.no_grad():
+        yield
+
+
 def linear(matrix):
     made = nn.Linear(matrix.shape[1], matrix.shape[0], bias=False)
-    with torch.no_grad():
-        made.weight.copy_(matrix)
+    made.weight.copy_(matrix)
     return made
 
 
-@torch.no_grad()
 def test_the_loss_by_brute_force():
     torch.manual_seed(0)
     f, g = nn.Linear(3, 2), nn.Linear(4, 2)
