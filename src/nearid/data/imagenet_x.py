@@ -110,13 +110,13 @@ def _annotations(path: Path, without: frozenset[str]) -> Annotations:
         raise InputError(f"There is no file {path} to read the annotations of ImageNet-X from.")
     if path.suffix.lower() not in (".jsonl", ".csv"):
         raise InputError(f"{path.name} must be lines of JSON (.jsonl) or a table (.csv) to be read as annotations.")
-    rows = [(image_name(r["file_name"]), *_numbers(path.name, line, r)) for line, r in _records(path)]
-    kept = {row[0]: row for row in rows if row[0] not in without}
-    if len(kept) < sum(row[0] not in without for row in rows):
+    rows = [(image_name(r["file_name"]), _numbers(path.name, line, r)) for line, r in _records(path)]
+    kept = {name: numbers for name, numbers in rows if name not in without}
+    if len(kept) < sum(name not in without for name, _ in rows):
         raise InputError(f"{path.name} annotates some image more than once: every image must have one line.")
     if len(kept) < 2:
         raise InputError(f"{path.name} annotates {len(kept)} images, but at least 2 are expected.")
-    table = np.array([row[1:] for row in kept.values()], dtype=np.int64)
+    table = np.array(list(kept.values()), dtype=np.int64)
     images = np.array(list(kept))
     factors = {name: table[:, k + 1] == 1 for k, name in enumerate(FACTORS)}
     digest = hashlib.sha256("\n".join(kept).encode() + table.astype("<i8").tobytes()).hexdigest()[:16]
