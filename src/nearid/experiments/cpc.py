@@ -227,7 +227,7 @@ CPC = Experiment(
                 "looks": 2,
             },
         ),
-        "cpu": Preset("about 6 minutes on 2 idle cores (estimated from single cells)", 5),
+        "cpu": Preset("about 5 minutes on 2 idle cores (10 of one core as run here)", 5),
         "paper": Preset(
             "a day on a GPU (estimated), with all 50,000 training images",
             5,
