@@ -50,7 +50,7 @@ def settings(files, features, **more):
 
 
 def test_planted_factors_decode_at_the_best_accuracy_and_noise_at_chance(files):
-    p = settle(E, "cpu", settings(files, "{0}/known.npz#x"))
+    p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
     found = cell(changed(p, rows(p)[0].changes), 0, files)["scores"]
     # One in 4000: the row that is no annotated image is left out.
     assert found["images"] == N and "brighter" not in found
@@ -61,7 +61,7 @@ def test_planted_factors_decode_at_the_best_accuracy_and_noise_at_chance(files):
 
 
 def test_a_run_decides_claims_and_has_a_figure(files, inline):
-    given = settings(files, "good={0}/known.npz#x", baselines="plain={0}/noise.npz#x")
+    given = settings(files, "good={0}/known.npz:x", baselines="plain={0}/noise.npz:x")
     found = reproduce(E, files / "out", seeds=4, changes=given)
     assert not found.failures and [row.key for row in found.rows] == ["good", "plain"]
     most, easy = (o for _, o in found.outcomes)
@@ -83,7 +83,7 @@ def told(p, accuracy, seeds=10):
 
 
 def test_claims_decide(files):
-    p = settle(E, "cpu", settings(files, "a={0}/known.npz#x", baselines="b={0}/noise.npz#x"))
+    p = settle(E, "cpu", settings(files, "a={0}/known.npz:x", baselines="b={0}/noise.npz:x"))
     few, easy = TARGETS[:8], ("darker", "brighter")
     yes, no, open_ = "reproduced", "not reproduced", "not testable here"
     assert told(p, lambda row, name: 60) == [yes, yes]
@@ -97,13 +97,13 @@ def test_claims_decide(files):
 def test_more_files_leave_the_cells_of_the_others(files):
     alone, more = (
         cells_of(E, settle(E, "cpu", settings(files, text)), range(1))[0]
-        for text in ("{0}/known.npz#x", "{0}/known.npz#x,{0}/noise.npz#x")
+        for text in ("{0}/known.npz:x", "{0}/known.npz:x,{0}/noise.npz:x")
     )
     assert alone.identity == more.identity
 
 
 def test_other_contents_are_another_cell(files):
-    p = settle(E, "cpu", settings(files, "{0}/known.npz#x"))
+    p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
     before = rows(p)[0].changes
     held = dict(np.load(files / "known.npz"))
     np.savez(files / "known.npz", x=held["x"] + 1, ids=held["ids"])
@@ -116,12 +116,15 @@ def test_other_contents_are_another_cell(files):
     ("text", "expected"),
     [
         ("a/resnet.npy", ("resnet", "a/resnet.npy", None)),
-        ("a/out#layer4.1", ("out-layer4.1", "a/out", "layer4.1")),
-        ("vit b=/x/f.npz#cls", ("vit_b", "/x/f.npz", "cls")),
+        ("a/out:layer4.1", ("out-layer4.1", "a/out", "layer4.1")),
+        ("vit b=a/f.npz:cls", ("vit_b", "a/f.npz", "cls")),
         ("a/k=3/f.npy", ("f", "a/k=3/f.npy", None)),
     ],
 )
-def test_features_as_they_are_named(text, expected):
+def test_features_as_they_are_named(text, expected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a/out").mkdir(parents=True)
+    (tmp_path / "a/f.npz").touch()
     found = Source.of(text)
     assert (found.name, found.path, found.key) == expected
 
@@ -135,13 +138,13 @@ def test_what_is_missing_is_told_before_anything_begins(files):
 @pytest.mark.parametrize(
     ("features", "more", "words"),
     [
-        ("{0}/known.npz#x,{0}/known.npz#x", {}, "Two files of features are named 'known-x'"),
-        ("{0}/known.npz#x", {"baselines": "known-x={0}/noise.npz#x"}, "Two files of features are named 'known-x'"),
-        ("{0}/known.npz#x", {"ids": ""}, "have no ids, so nothing says which image"),
-        ("{0}/strange.npz#x", {}, r"0 of the 4001 rows of .*strange.* \(such as 'image0'\)"),
-        ("{0}/twice.npz#x", {}, "more than one row in"),
+        ("{0}/known.npz:x,{0}/known.npz:x", {}, "Two files of features are named 'known-x'"),
+        ("{0}/known.npz:x", {"baselines": "known-x={0}/noise.npz:x"}, "Two files of features are named 'known-x'"),
+        ("{0}/known.npz:x", {"ids": ""}, "have no ids, so nothing says which image"),
+        ("{0}/strange.npz:x", {}, r"0 of the 4001 rows of .*strange.* \(such as 'image0'\)"),
+        ("{0}/twice.npz:x", {}, "more than one row in"),
         ("{0}/none.npy", {}, "There is no file named 'none.npy'"),
-        ("{0}/known.npz#x", {"factors": "all"}, "factors must be top or multi"),
+        ("{0}/known.npz:x", {"factors": "all"}, "factors must be top or multi"),
     ],
 )
 def test_what_does_not_belong_together_is_refused(files, features, more, words):
@@ -154,7 +157,7 @@ def test_what_does_not_belong_together_is_refused(files, features, more, words):
 
 
 def test_rows_are_paired_by_name(files):
-    p = settle(E, "cpu", settings(files, "{0}/known.npz#x"))
+    p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
     found = paired(p, sources(p)[0])
     held = np.load(files / "known.npz")
     for k in (0, 17, N - 1):
@@ -167,6 +170,6 @@ def test_infinite_features_are_refused(files):
     held = dict(np.load(files / "known.npz"))
     held["x"][3, 2] = np.inf
     np.savez(files / "known.npz", **held)
-    p = settle(E, "cpu", settings(files, "{0}/known.npz#x"))
+    p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
     with pytest.raises(InputError, match="a NaN or an infinity"):
         cell(changed(p, rows(p)[0].changes), 0, files)

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearid.arrays import Rows, open_rows
+from nearid.arrays.open import split_key
 from nearid.data.imagenet_x import FACTORS, SELECTIONS, Annotations, image_name, load_annotations
 from nearid.errors import InputError
 from nearid.experiments.base import CellData, Column, Experiment, Preset, Row
@@ -50,7 +51,7 @@ EASY = ("darker", "brighter")
 HOW = (
     "The experiment imagenet-x needs features of the validation images of ImageNet, of which neither images nor "
     "networks can be brought along. Make them with nearid extract (rows named after their images: --ids), then: nearid "
-    "reproduce imagenet-x --set features=resnet50=FOLDER#LAYER,vit=FILE.npy. Any file that nearid opens will do whose "
+    "reproduce imagenet-x --set features=resnet50=FOLDER:LAYER,vit=FILE.npy. Any file that nearid opens will do whose "
     "rows have ids such as ILSVRC2012_val_00000293."
 )
 
@@ -59,7 +60,7 @@ HOW = (
 class Parameters:
     """Parameters of the experiment on ImageNet-X; rows of the table set the features."""
 
-    features: str = parameter("", "files of features, by comma: FILE, FILE#KEY, or NAME=FILE#KEY")
+    features: str = parameter("", "files of features, by comma: FILE, FILE:KEY, or NAME=FILE:KEY")
     baselines: str = parameter("", "files of features of untrained networks or of pixels, likewise")
     annotations: str = parameter("", "file of annotations (.jsonl or .csv); those of the package imagenet-x if empty")
     factors: str = parameter("top", "annotations of the package: top (one factor for each image) or multi")
@@ -81,15 +82,13 @@ class Source:
 
     @classmethod
     def of(cls, text: str) -> Source:
-        """From NAME=FILE#KEY, of which name and key may be left out."""
+        """From NAME=FILE:KEY, of which name and key may be left out."""
         name, equals, rest = text.partition("=")
         if not equals or "/" in name or os.path.exists(text):
             name, rest = "", text
-        path, key = rest, ""
-        if "#" in rest and not os.path.exists(rest):
-            path, _, key = rest.rpartition("#")
-        given = name.strip() or Path(path.strip()).stem + (f"-{key}" if key else "")
-        return cls(re.sub(r"[^\w.-]+", "_", given), path.strip(), key.strip() or None)
+        path, key = split_key(rest.strip())
+        given = name.strip() or path.stem + (f"-{key}" if key else "")
+        return cls(re.sub(r"[^\w.-]+", "_", given), str(path), key)
 
 
 def sources(p: Parameters) -> list[Source]:
@@ -185,7 +184,7 @@ def rows(p: Parameters) -> list[Row]:
         stamp = hashlib.sha256(f"{found.rows.fingerprint()} {found.annotations.digest}".encode())
         stamp.update("\n".join(map(str, found.index.tolist())).encode())
         where = os.path.abspath(os.path.expanduser(source.path))
-        text = f"{source.name}={where}" + (f"#{source.key}" if source.key else "")
+        text = f"{source.name}={where}" + (f":{source.key}" if source.key else "")
         # The others are no business of a cell, which stays what it is when more are given.
         changes = {"features": "", "baselines": "", "source": text, "contents": stamp.hexdigest()[:16]}
         made.append(Row(source.name, source.name, changes))
