@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import pickle
 import struct
 
@@ -129,6 +130,32 @@ def write_mnist(folder, rng, train=20, test=8):
         write_idx(folder / f"{stem}-images-idx3-ubyte.gz", images)
         write_idx(folder / f"{stem}-labels-idx1-ubyte.gz", labels)
         held[split] = (images, labels)
+    return held
+
+
+def write_cifar10(folder, rng, n=6):
+    """Binary files; gives images and labels of each."""
+    home = folder / "cifar-10-batches-bin"
+    home.mkdir()
+    held = {}
+    for name in (*(f"data_batch_{k}" for k in range(1, 6)), "test_batch"):
+        images = rng.integers(0, 256, (n, 32, 32, 3), dtype=np.uint8)
+        labels = rng.integers(0, 10, n)
+        rows = [bytes([label, *image.transpose(2, 0, 1).ravel()]) for image, label in zip(images, labels, strict=True)]
+        (home / f"{name}.bin").write_bytes(b"".join(rows))
+        held[name] = (images, labels)
+    return held
+
+
+def write_cifar10_sheets(folder, rng, train=6, test=4):
+    """Sheets of the first batch and of the test images; gives images and labels of each split."""
+    held = {}
+    for name, split, n, labelled in (("data_batch_1", "train", train, 3 * train), ("test_batch", "test", test, test)):
+        images = rng.integers(0, 256, (n, 32, 32, 3), dtype=np.uint8)
+        labels = rng.integers(0, 10, labelled).tolist()
+        (folder / f"{name}.png").write_bytes(picture(images.reshape(n, 1024, 3)))
+        (folder / f"{split}_lables.json").write_text(json.dumps(labels))
+        held[split] = (images, labels[:n])
     return held
 
 

@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from nearid.arrays.extraction import Extraction
     from nearid.deconfounding.result import Deconfounding
     from nearid.deconfounding.run import deconfound
     from nearid.errors import InputError, NearidError
+    from nearid.extraction.job import extract
     from nearid.geometry.bilipschitz import bilipschitz
     from nearid.groups.estimators import Linear, Rigid, SignedPermutation
+    from nearid.identifiability.head_result import HeadComparison
+    from nearid.identifiability.heads import compare_heads
+    from nearid.identifiability.layer_result import LayerComparison
+    from nearid.identifiability.layers import compare_layers
     from nearid.identifiability.result import Comparison, Comparisons
     from nearid.identifiability.score import Score
     from nearid.identifiability.statistical import compare
@@ -32,8 +38,11 @@ _HOMES = {
     "Comparison": "nearid.identifiability.result",
     "Comparisons": "nearid.identifiability.result",
     "Deconfounding": "nearid.deconfounding.result",
+    "Extraction": "nearid.arrays.extraction",
+    "HeadComparison": "nearid.identifiability.head_result",
     "ICA": "nearid.unmix.estimators",
     "InputError": "nearid.errors",
+    "LayerComparison": "nearid.identifiability.layer_result",
     "Linear": "nearid.groups.estimators",
     "NearidError": "nearid.errors",
     "Rigid": "nearid.groups.estimators",
@@ -43,10 +52,13 @@ _HOMES = {
     "bilipschitz": "nearid.geometry.bilipschitz",
     "cca": "nearid.measures.similarity",
     "compare": "nearid.identifiability.statistical",
+    "compare_heads": "nearid.identifiability.heads",
+    "compare_layers": "nearid.identifiability.layers",
     "dci": "nearid.measures.dci",
     "deconfound": "nearid.deconfounding.run",
     "diameter": "nearid.measures.diameter",
     "explicitness": "nearid.measures.modularity",
+    "extract": "nearid.extraction.job",
     "infomec": "nearid.measures.infomec",
     "linear_cka": "nearid.measures.similarity",
     "mcc": "nearid.measures.mcc",
@@ -64,7 +76,10 @@ __all__ = [
     "Comparison",
     "Comparisons",
     "Deconfounding",
+    "Extraction",
+    "HeadComparison",
     "InputError",
+    "LayerComparison",
     "Linear",
     "NearidError",
     "Rigid",
@@ -75,10 +90,13 @@ __all__ = [
     "bilipschitz",
     "cca",
     "compare",
+    "compare_heads",
+    "compare_layers",
     "dci",
     "deconfound",
     "diameter",
     "explicitness",
+    "extract",
     "infomec",
     "linear_cka",
     "mcc",

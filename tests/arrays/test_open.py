@@ -47,3 +47,15 @@ def test_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     np.save(tmp_path / "x.npy", np.zeros((3, 2)))
     assert open_rows("~/x.npy").name == "x.npy"
+
+
+def test_a_key_behind_the_path(tmp_path: Path) -> None:
+    np.savez(tmp_path / "run.npz", a=np.zeros((3, 2)), b=np.ones((3, 4)))
+    assert open_rows(f"{tmp_path}/run.npz:b").shape == (3, 4)
+    with pytest.raises(InputError, match="nothing named 'c'"):
+        open_rows(f"{tmp_path}/run.npz:c")
+    # A file that has a colon in its name is meant before an entry of another one.
+    np.save(tmp_path / "run.npz:x.npy", np.zeros((5, 2)))
+    assert open_rows(tmp_path / "run.npz:x.npy").shape == (5, 2)
+    with pytest.raises(InputError, match=r"no file named 'no\.npz:b'"):
+        open_rows(tmp_path / "no.npz:b")

@@ -271,6 +271,20 @@ def test_a_missing_data_set_is_asked_for_before_any_cell(toy, tmp_path, home):
     check_machine(asked)
 
 
+def test_what_the_user_must_give_is_asked_for_before_any_cell(toy, tmp_path):
+    experiment, ran = toy
+
+    def ready(p):
+        raise InputError(f"a file of {p.kind} numbers is needed")
+
+    asking = replace(experiment, ready=ready)
+    with pytest.raises(InputError, match="a file of plain numbers is needed"):
+        reproduce(asking, tmp_path / "out", preset="smoke")
+    assert ran() == [] and not (tmp_path / "out").exists()
+    # Workers elsewhere may have it.
+    check_machine(plan(asking, tmp_path / "out"), engine="tcp://127.0.0.1:8786")
+
+
 def test_a_missing_module_is_named_with_its_extra(toy, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(InputError, match=r"toy needs torch, which is not installed: pip install 'nearid\[train\]'\."):

@@ -1,14 +1,16 @@
 """Parameters: presets over defaults, what is typed over both, and a sentence for what is wrong."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 
 from nearid.errors import InputError
 from nearid.experiments.base import Row
+from nearid.experiments.registry import experiment
 from nearid.experiments.settings import (
     as_dict,
     assignments,
+    check,
     described,
     overruled,
     parsed,
@@ -104,3 +106,20 @@ def test_assignments():
     for wrong in ("a", "=1"):
         with pytest.raises(InputError, match="--set takes key=value"):
             assignments([wrong])
+
+
+@pytest.mark.parametrize("side", [0, -16, 50])
+def test_multiples_are_checked(side):
+    @dataclass(frozen=True)
+    class Sided:
+        side: int
+
+    check(Sided(48), multiples={"side": 16})
+    with pytest.raises(InputError, match=f"side must be a multiple of 16, not {side}"):
+        check(Sided(side), multiples={"side": 16})
+
+
+@pytest.mark.parametrize("name", ["disentanglement", "dislib", "masks-contrastive", "3dident"])
+def test_sides_are_checked_before_the_first_cell(name):
+    with pytest.raises(InputError, match="side must be a multiple of"):
+        settle(experiment(name), "cpu", {"side": "50"})

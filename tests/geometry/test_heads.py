@@ -129,3 +129,82 @@ def test_inputs_that_cannot_be_are_told(rng):
         compare_transforms(heads, (f[:9], other[:9]))
     with pytest.raises(InputError, match="constant"):
         compare_transforms(heads, (f, np.ones_like(f)))
+
+
+def test_biases_make_the_map_affine(rng):
+    (g, h), (f, other), matrix = twins(rng, n=400)
+    biases, offset = rng.normal(size=(2, 12)), rng.normal(size=4)
+    # Logits h . (f' + offset) + b' = g . f + b for all classes but for a constant of each row: b' = b - h . offset.
+    biases[1] = biases[0] - h @ offset + 3.0
+    found = head_transform(g, h, biases=biases)
+    np.testing.assert_allclose(found.matrix, matrix, atol=1e-9)
+    np.testing.assert_allclose(found.offset, offset, atol=1e-9)
+    pairs = head_transform(g, h, biases=biases, pairs=choose_pairs(g, h).pairs)
+    np.testing.assert_allclose(pairs.offset, offset, atol=1e-9)
+    compared = compare_transforms((g, h), (f, other + offset), biases=biases)
+    assert compared.r2_heads == pytest.approx(1) and compared.seen.logits.value == pytest.approx(1)
+    assert compared.r2_fitted == pytest.approx(1) and compared.seen.distance < 1e-9
+    without = compare_transforms((g, h), (f, other + offset))
+    assert without.seen.logits.value < 0.99
+    with pytest.raises(InputError, match=r"shape \(11,\); 12 finite numbers"):
+        head_transform(g, h, biases=(biases[0][:-1], None))
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4])
+def test_too_few_classes_determine_a_part_of_the_map(rng, classes):
+    heads, (f, other), matrix = twins(rng, classes=classes, n=600)
+    found = compare_transforms(heads, (f, other))
+    basis = found.heads.basis
+    assert basis.shape == (4, classes - 1) and found.seen.dimensions == classes - 1
+    np.testing.assert_allclose(basis.T @ basis, np.eye(classes - 1), atol=1e-12)
+    np.testing.assert_allclose(found.heads.seen_matrix, matrix @ basis, atol=1e-9)
+    assert found.seen.heads.value == pytest.approx(1) and found.seen.logits.value == pytest.approx(1)
+    inside = np.sum((other @ basis - (other @ basis).mean(0)) ** 2) / np.sum((other - other.mean(0)) ** 2)
+    assert found.seen.variance == pytest.approx(inside, abs=0.1) and found.seen.variance < 1
+    # What is outside of the basis may be anything: the logits do not see it.
+    hidden = np.eye(4) - basis @ basis.T
+    changed = other + 5 * rng.normal(size=other.shape) @ hidden
+    again = compare_transforms(heads, (f, changed))
+    assert again.seen.heads.value == pytest.approx(1) and again.r2_fitted < 0.9
+
+
+def test_differences_of_logits_as_they_are_written(rng):
+    heads, (f, other), _ = twins(rng)
+    noisy, biases = other + 0.3 * rng.normal(size=other.shape), rng.normal(size=(2, 12))
+    found = compare_transforms(heads, (f, noisy), biases=biases).seen.logits
+    test = np.random.default_rng(0).permutation(200)[100:]
+    first, second = (x[test] @ g.T + b for x, g, b in zip((f, noisy), heads, biases, strict=True))
+    first, second = (z - z.mean(axis=1, keepdims=True) for z in (first, second))
+    expected = 1 - np.sum((second - first) ** 2) / np.sum((second - second.mean(axis=0)) ** 2)
+    assert found.value == pytest.approx(expected) and found.low < expected < found.high
+
+
+def test_blocks_of_classes_change_nothing(rng, monkeypatch):
+    heads, _, _ = twins(rng, classes=50)
+    noisy = heads[0], heads[1] + 0.1 * rng.normal(size=heads[1].shape)
+    whole = head_transform(*noisy)
+    monkeypatch.setattr("nearid.geometry.heads.BLOCK", 7)
+    parts = head_transform(*noisy)
+    np.testing.assert_allclose(parts.matrix, whole.matrix, atol=1e-11)
+    assert parts.misfit == pytest.approx(whole.misfit)
+    i, j = np.triu_indices(50, 1)
+    g, h = (v[i] - v[j] for v in noisy)
+    assert whole.misfit == pytest.approx(np.linalg.norm(h @ whole.matrix.T - g) / np.linalg.norm(g))
+
+
+def test_the_interval_covers(rng):
+    """Of many draws of rows, about 95% of the intervals hold the R2 of the population."""
+    heads, _, matrix = twins(rng)
+    inside = []
+    for seed in range(200):
+        f = np.random.default_rng(seed).normal(size=(400, 4))
+        noise = 0.5 * np.random.default_rng([seed, 1]).normal(size=f.shape)
+        share = compare_transforms(heads, (f, f @ matrix + noise)).seen.heads
+        spread = np.sum(matrix**2) + 4 * 0.25
+        inside.append(share.low < 1 - 4 * 0.25 / spread < share.high)
+    assert 0.89 < np.mean(inside) <= 1
+
+
+def test_heads_of_one_vector_say_nothing(rng):
+    (g, _), features, _ = twins(rng)
+    assert compare_transforms((g, np.ones_like(g)), features).seen is None

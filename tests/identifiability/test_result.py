@@ -1,16 +1,9 @@
 """Results as data."""
 
-import math
-
 import numpy as np
 import pytest
 
 from nearid import InputError, compare
-from nearid.identifiability.result import finite
-
-
-def test_finite_replaces_what_json_cannot_say():
-    assert finite({"a": [1.0, math.nan, (math.inf, "x")], "b": None}) == {"a": [1.0, None, [None, "x"]], "b": None}
 
 
 def test_results_are_immutable(rng):

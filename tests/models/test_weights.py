@@ -10,7 +10,7 @@ from torch import nn
 
 from nearid.errors import InputError
 from nearid.models.burgess import BurgessDecoder
-from nearid.models.weights import latent_width, load_decoder, load_weights
+from nearid.models.weights import latent_width, load_decoder, load_module, load_weights
 
 FACTORY = """
 import torch
@@ -56,6 +56,28 @@ def test_wrappers_are_taken_off(module):
     load_decoder("wrapped.pt", factory="my_decoders:decoder")
 
 
+@pytest.mark.parametrize("wrapper", ["", "module.", "_orig_mod."])
+def test_a_module_of_weights_saved_under_a_wrapper_for_training(module, wrapper):
+    torch.save({wrapper + name: w for name, w in module.state_dict().items()}, "wrapped.pt")
+    z = torch.randn(4, 3)
+    torch.testing.assert_close(load_module("wrapped.pt", factory="my_decoders:decoder")(z), module(z))
+    assert isinstance(load_module("my_decoders:decoder"), nn.Sequential)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": "good.pt"}, "Name what makes their module"),
+        ({"model": "my_decoders:ready"}, "a torch module is expected"),
+        ({"model": "my_decoders:decoder", "factory": "my_decoders:decoder"}, "a factory itself"),
+    ],
+)
+def test_what_makes_no_module_is_told(module, arguments, message):
+    torch.save(module.state_dict(), "good.pt")
+    with pytest.raises(InputError, match=message):
+        load_module(**arguments)
+
+
 @pytest.mark.parametrize("prefix", ["", "decoder.", "module.decoder."])
 def test_a_known_decoder_needs_no_factory(prefix):
     known = BurgessDecoder(4)
@@ -80,7 +102,7 @@ def test_a_factory_alone():
         ({"model": "my_decoders:nothing"}, "cannot be imported: .*nothing"),
         ({"model": "no_such_package:decoder"}, "cannot be imported"),
         ({"model": "good.pt", "factory": "my_decoders"}, "package.module:function, not 'my_decoders'"),
-        ({"model": "good.pt", "factory": "my_decoders:ready"}, "for a torch module"),
+        ({"model": "good.pt", "factory": "my_decoders:ready"}, "a torch module is expected"),
         ({"model": "good.pt", "factory": "my_decoders:constant"}, "a function that makes a module"),
         ({"model": "good.pt", "factory": "my_decoders:decoder", "prefix": "enc."}, "nothing named 'enc.'"),
         ({"model": "other.pt", "factory": "my_decoders:decoder"}, "do not fit the module: .*weight"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nearid import compare
-from nearid.identifiability.result import finite
+from nearid.jsonable import finite
 from nearid.report import plots
 
 

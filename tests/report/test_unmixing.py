@@ -8,7 +8,7 @@ import pytest
 
 from nearid import ICA, InputError
 from nearid.arrays import open_rows
-from nearid.identifiability.result import finite
+from nearid.jsonable import finite
 from nearid.report import unmixing
 
 NASTY = '</script><script>document.title="owned"</script><img src=x onerror="document.title=1">'

@@ -1,6 +1,7 @@
 """The .npz format: a zip archive of .npy files."""
 
 import math
+import os
 import zipfile
 from typing import IO
 
@@ -35,6 +36,12 @@ def read_columns(path: str, name: str) -> dict[str, np.ndarray] | None:
         if not members or any(len(_declared(archive, info).shape) != 1 for info in members.values()):
             return None
         return {member: load_member(archive, info, f"{name}:{member}") for member, info in members.items()}
+
+
+def load_all(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Every array of an archive by name."""
+    with zipfile.ZipFile(path) as archive:
+        return {member: load_member(archive, info, member) for member, info in members_of(archive).items()}
 
 
 def members_of(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:

@@ -24,7 +24,7 @@ def open_checkpoint(path: str, name: str, key: str | None, ids: str | None) -> T
     saved = load_saved(path, name)
     if isinstance(saved, torch.Tensor) and key is None and ids is None:
         return TensorRows(name, saved)
-    values = dict(_flattened(saved, ""))
+    values = dict(flattened(saved, ""))
     entries = {
         entry: Entry(tuple(value.shape), tensor_dtype(value))
         for entry, value in values.items()
@@ -83,7 +83,7 @@ def _damaged(name: str) -> InputError:
     return InputError(f"{name} is not a whole file of torch.save: it is truncated or damaged. Write or copy it again.")
 
 
-def _flattened(value: Any, prefix: str) -> list[tuple[str, Any]]:
+def flattened(value: Any, prefix: str) -> list[tuple[str, Any]]:
     """Values of nested dicts and lists under dotted names; a list of plain values stays whole."""
     if isinstance(value, dict):
         parts = [(str(name), part) for name, part in value.items()]
@@ -91,4 +91,4 @@ def _flattened(value: Any, prefix: str) -> list[tuple[str, Any]]:
         parts = [(str(index), part) for index, part in enumerate(value)]
     else:
         return [(prefix, value)]
-    return [leaf for name, part in parts for leaf in _flattened(part, f"{prefix}.{name}" if prefix else name)]
+    return [leaf for name, part in parts for leaf in flattened(part, f"{prefix}.{name}" if prefix else name)]

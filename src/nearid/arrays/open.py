@@ -10,6 +10,7 @@ from nearid.arrays.archive import open_npz
 from nearid.arrays.checkpoint import open_checkpoint
 from nearid.arrays.choose import refuse_names
 from nearid.arrays.delimited import open_csv
+from nearid.arrays.extraction import is_extraction, name_rows, open_layer
 from nearid.arrays.frame import open_frame
 from nearid.arrays.hdf5 import open_hdf5
 from nearid.arrays.held import TensorRows, is_a, open_array
@@ -47,10 +48,11 @@ def open_rows(source: Any, *, key: str | None = None, ids: Any = None, name: str
     Parameters
     ----------
     source : array-like, torch.Tensor, pandas.DataFrame, str, os.PathLike or Rows
-        What to open. Files are told apart by their suffix; rows that are open already are returned as they are.
+        What to open. Files are told apart by their suffix; of a folder that `extract` wrote, a layer is opened. A key
+        may also stand behind the path, as in "model.pt:fc.weight". Rows that are open already are returned as they are.
     key : str, optional
         Which array of a file that holds several: the entry of an archive, the path of a dataset,
-        the dotted name of a nested entry, or the column of lists of a parquet file.
+        the dotted name of a nested entry, the column of lists of a parquet file, or the layer of an extraction.
     ids : str or array-like of shape (n,), optional
         What names the rows: a column, another entry of the same file, or the ids themselves.
     name : str, optional
@@ -90,6 +92,8 @@ def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Ro
 
 
 def _open_path(path: Path, key: str | None, ids: str | None) -> Rows:
+    if key is None:
+        path, key = split_key(path)
     if not path.exists():
         raise _missing(path)
     suffix = file_suffix(path)
@@ -98,6 +102,8 @@ def _open_path(path: Path, key: str | None, ids: str | None) -> Rows:
             f"{path.name} is a pickle, which could run code when loaded; nearid never unpickles. "
             "Save the numbers instead, for example with np.save('rows.npy', x) or DataFrame.to_parquet(path)."
         )
+    if is_extraction(path):
+        return open_layer(os.path.abspath(path), path.name, key, ids)
     if path.is_dir() and suffix != ".zarr":
         raise InputError(f"{path} is a directory, but a file (or a directory named *.zarr) is expected.")
     if suffix not in _OPENERS:
@@ -105,7 +111,19 @@ def _open_path(path: Path, key: str | None, ids: str | None) -> Rows:
     if not path.is_dir() and (suffix == ".zarr" or not path.is_file()):
         raise InputError(f"{path} is not a {'zarr directory' if suffix == '.zarr' else 'regular file'}.")
     # Whole, because the rows may be read by a worker process that was started elsewhere.
-    return _OPENERS[suffix](os.path.abspath(path), path.name, key, ids)
+    rows = _OPENERS[suffix](os.path.abspath(path), path.name, key, ids)
+    name_rows(rows, path)
+    return rows
+
+
+def split_key(source: str | os.PathLike[str]) -> tuple[Path, str | None]:
+    """A path, and the entry that is named after it as in model.pt:linear.weight or run:layer3."""
+    text = os.fspath(source)
+    path = Path(text).expanduser()
+    before, colon, after = text.rpartition(":")
+    if colon and after and not path.exists() and Path(before).expanduser().exists():
+        return Path(before).expanduser(), after
+    return path, None
 
 
 def file_suffix(path: Path) -> str:

@@ -49,6 +49,19 @@ def open_safetensors(path: str, name: str, key: str | None, ids: str | None) -> 
     )
 
 
+def find_vector(path: str, name: str, tensor: str) -> np.ndarray | None:
+    """A one-dimensional tensor of a .safetensors file; None where there is none of that name."""
+    header, base = _read_header(path, name)
+    if tensor not in header:
+        return None
+    shape = _declared(name, tensor, header[tensor]).shape
+    if len(shape) != 1:
+        raise InputError(f"{name}:{tensor} has shape {shape}, but one dimension is expected.")
+    stored, offset = _located(path, name, base, tensor, header[tensor])
+    label, brief = f"{name}:{tensor}", header[tensor]["dtype"] == "BF16"
+    return RawRows(path, offset, stored, (*shape, 1), name=label, bfloat16=brief).read(0, shape[0])[:, 0]
+
+
 def _read_header(path: str, name: str) -> tuple[dict[str, Any], int]:
     size = os.path.getsize(path)
     with open(path, "rb") as file:

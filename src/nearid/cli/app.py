@@ -14,6 +14,8 @@ from nearid.cli.compare import compare
 from nearid.cli.data import data
 from nearid.cli.deconfound import deconfound
 from nearid.cli.demo import demo
+from nearid.cli.extract import extract
+from nearid.cli.heads import heads
 from nearid.cli.interrupt import Interrupted
 from nearid.cli.lipschitz import lipschitz
 from nearid.cli.reproduce import reproduce
@@ -29,6 +31,8 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command()(compare)
+app.command()(extract)
+app.command()(heads)
 app.command()(score)
 app.command()(unmix)
 app.command()(apply)

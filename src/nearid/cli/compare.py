@@ -32,6 +32,16 @@ def compare(
     ] = True,
     ridge: Annotated[float, typer.Option(help="Ridge penalty of the linear map.")] = 0.0,
     svcca_k: Annotated[int | None, typer.Option(help="Principal components for SVCCA [99% of variance].")] = None,
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERNS",
+            help="Compare layers of two extractions (nearid extract), all or those that match, each with each.",
+        ),
+    ] = None,
+    measures: Annotated[
+        str, typer.Option(help="Between layers, separated by commas: cka, cca, svcca, r2, r2_rigid, r2_permutation.")
+    ] = "cka",
     seed: Annotated[int, typer.Option(help="Seed of folds, bootstrap, permutations and ICA.")] = 0,
     engine: EngineOption = EngineName.local,
     scheduler: SchedulerOption = None,
@@ -40,13 +50,16 @@ def compare(
 ) -> None:
     """Are these runs the same representation? Up to which group, and how nearly?
 
-    Files: .npy .npz .safetensors .parquet .csv .tsv .h5 .zarr .pt. The first run is the source, the second the
-    target: errors are measured in the target's space, over its diameter, on held-out rows.
+    Files: .npy .npz .safetensors .parquet .csv .tsv .h5 .zarr .pt, and folders of nearid extract. The first run is the
+    source, the second the target: errors are measured in the target's space, over its diameter, on held-out rows.
     """
     from nearid.errors import InputError
     from nearid.identifiability.statistical import compare as run
     from nearid.report.html import check_report
 
+    if layers is not None:
+        _compare_layers(runs, layers, measures, folds, svcca_k, seed, as_json, report)
+        return
     if len(runs) < 2:
         raise InputError(f"Two runs or more are needed to compare; only {runs[0]} was given.")
     if report is not None:
@@ -71,4 +84,30 @@ def compare(
     from nearid.cli.show import deliver
     from nearid.report.tables import render
 
+    deliver(found, render, as_json, report)
+
+
+def _compare_layers(
+    runs: list[str],
+    layers: str,
+    measures: str,
+    folds: int,
+    svcca_k: int | None,
+    seed: int,
+    as_json: bool,
+    report: Path | None,
+) -> None:
+    from nearid.cli.show import deliver
+    from nearid.errors import InputError
+    from nearid.identifiability.layers import compare_layers
+    from nearid.report.html import check_report
+    from nearid.report.layers_table import render
+
+    if len(runs) > 2:
+        raise InputError(f"Layers are compared between two extractions, or within one; {len(runs)} were given.")
+    if report is not None:
+        check_report(report)
+    found = compare_layers(
+        *runs, measures=measures, layers=layers, folds=folds, svcca_k=svcca_k, random_state=seed, progress=True
+    )
     deliver(found, render, as_json, report)

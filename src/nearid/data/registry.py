@@ -21,6 +21,7 @@ HOMES = {
     "kitti-masks": "nearid.data.kitti_masks:KITTI_MASKS",
     "3dident": "nearid.data.ident3d:IDENT3D",
     "mnist": "nearid.data.mnist:MNIST",
+    "cifar10": "nearid.data.cifar10:CIFAR10",
     "digits": "nearid.data.digits:DIGITS",
     "faces": "nearid.data.faces:FACES",
     "coil20": "nearid.data.coil20:COIL20",

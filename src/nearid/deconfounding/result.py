@@ -16,7 +16,7 @@ from nearid.deconfounding.conditions import Condition, View
 from nearid.deconfounding.neighbours import Mixing, Replicates
 from nearid.deconfounding.paired import ALL, Mean, Paired
 from nearid.errors import InputError, unknown
-from nearid.identifiability.result import finite
+from nearid.jsonable import finite
 from nearid.moments import Floats
 
 

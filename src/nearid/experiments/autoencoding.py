@@ -76,6 +76,7 @@ class Parameters:
             self,
             least=least,
             positive=("rate",),
+            multiples={"side": 16},
             choices={"model": MODELS, "networks": NETWORKS, "schedule": ("cosine", "constant")},
         )
         source_names(self.data)

@@ -173,6 +173,8 @@ class Experiment(Generic[P]):
         Modules that the cells import, and the extra of nearid that brings them.
     datasets : callable
         Names of the data sets that a cell with given parameters reads.
+    ready : callable
+        Raises an InputError where something that the user must give, such as a file, is missing or cannot be used.
     version : int
         Raised whenever a cell would return something else than before, so that older cells are not taken up again.
     """
@@ -191,4 +193,5 @@ class Experiment(Generic[P]):
     figures: Callable[[Result], Sequence[Slot]] | None = None
     requires: Mapping[str, str] = field(default_factory=lambda: {"torch": "train"})
     datasets: Callable[[P], Sequence[str]] = lambda parameters: ()
+    ready: Callable[[P], None] = lambda parameters: None
     version: int = 1

@@ -20,7 +20,7 @@ from nearid.errors import InputError, unknown
 from nearid.experiments.base import CellData, Experiment, Row
 from nearid.experiments.settings import as_dict, changed
 from nearid.files import write_text
-from nearid.identifiability.result import finite
+from nearid.jsonable import finite
 
 FORMAT = 1
 
@@ -133,7 +133,7 @@ def machine() -> dict[str, str]:
     """What the work was done with."""
     told = {"system": platform.platform(), "processor": _processor(), "cores": str(os.cpu_count())}
     told["python"] = platform.python_version()
-    for package in ("numpy", "scipy", "torch"):
+    for package in ("numpy", "scipy", "scikit-learn", "torch", "transformers", "lightgbm"):
         try:
             told[package] = version(package)
         except PackageNotFoundError:

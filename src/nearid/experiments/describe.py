@@ -8,7 +8,7 @@ from nearid.experiments.base import Experiment
 from nearid.experiments.cells import rows_of
 from nearid.experiments.plan import Plan
 from nearid.experiments.settings import as_dict, described
-from nearid.identifiability.result import finite
+from nearid.jsonable import finite
 
 
 def summary(e: Experiment[Any]) -> dict[str, Any]:

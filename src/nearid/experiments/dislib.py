@@ -103,6 +103,7 @@ class Parameters:
             self,
             least={"width": 1, "steps": 1, "batch": 2, "fitted": 10, "judged": 10, "looks": 1, "ridge": 0},
             positive=("rate",),
+            multiples={"side": 8},
             choices={"model": tuple(MODELS), "networks": NETWORKS, "schedule": ("cosine", "constant")},
         )
         for name in self.sources:

@@ -82,8 +82,9 @@ class Parameters:
     def __post_init__(self) -> None:
         check(
             self,
-            least={"exponent": 1, "side": 1, "steps": 1, "batch": 2, "held_out": 50, "looks": 1},
+            least={"exponent": 1, "steps": 1, "batch": 2, "held_out": 50, "looks": 1},
             positive=("scale", "unit", "rate"),
+            multiples={"side": 2 ** len(WIDTHS)},
             choices={
                 "conditional": tuple(NOISES),
                 "objective": ("contrastive", "supervised"),

@@ -75,6 +75,7 @@ class Parameters:
             self,
             least=least,
             positive=("step", "unit", "rate"),
+            multiples={"side": 2 ** len(WIDTHS)},
             choices={"data": DATA, "output": ("box", "unbounded"), "schedule": ("cosine", "constant")},
         )
 
@@ -118,11 +119,16 @@ class StoredFilms:
         last = np.searchsorted(self.held.sequence, self.held.sequence, side="right") - 1
         return np.asarray(last - np.arange(len(last)))
 
-    def pairs(self, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        followed = np.flatnonzero(self._left > 0)
-        if not len(followed):
+    @cached_property
+    def _followed(self) -> np.ndarray:
+        """Frames that have a later one in their film."""
+        found = np.flatnonzero(self._left > 0)
+        if not len(found):
             raise InputError(f"All films of {self.held.name} have one frame: there are no pairs.")
-        first = followed[rng.integers(0, len(followed), size)]
+        return found
+
+    def pairs(self, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        first = self._followed[rng.integers(0, len(self._followed), size)]
         later = first + np.minimum(rng.integers(1, self.gap + 1, size), self._left[first])
         return self._at(first), self._at(later)
 
@@ -246,7 +252,7 @@ MASKS_CONTRASTIVE = Experiment(
     defaults=Parameters(),
     presets={
         "smoke": Preset("seconds", 2, {"steps": 4, "batch": 8, "held_out": 100, "looks": 2}),
-        "cpu": Preset("about 12 minutes on 2 idle cores (estimated from single cells)", 3),
+        "cpu": Preset("about 10 minutes on 2 idle cores", 3),
         "paper": Preset(
             "days on a GPU (estimated)",
             3,

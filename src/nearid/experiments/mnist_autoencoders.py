@@ -28,7 +28,7 @@ from nearid.experiments.base import Axes, CellData, Column, Curve, Experiment, P
 from nearid.experiments.mnist_agreement import CLAIMS, GROUPS, ONE, figures
 from nearid.experiments.papers import NELSON
 from nearid.experiments.settings import check, parameter
-from nearid.experiments.training import curves
+from nearid.experiments.training import trained
 from nearid.moments import Floats
 
 
@@ -102,25 +102,20 @@ def run(p: Parameters, seen: np.ndarray, held: np.ndarray, seed: int, folder: Pa
     from nearid.geometry.bilipschitz import bilipschitz
     from nearid.models.autoencoders.autoencoder import Autoencoder
     from nearid.models.autoencoders.orthogonal import Orthogonal
-    from nearid.models.options import Training
-    from nearid.models.trainer import seeded, train
+    from nearid.models.trainer import seeded
 
     with seeded(seed):
         model = Autoencoder(p.latents, Orthogonal(seen.shape[1], p.widths, p.leak), reconstruction="squared")
-    done = train(
+    looks = trained(
         model,
         lambda rng: (scaled(seen[rng.integers(0, len(seen), p.batch)]),),
-        Training(
-            p.steps,
-            p.rate,
-            schedule=p.schedule,
-            seed=seed,
-            device=p.device,
-            log_every=p.record,
-            score_every=p.record,
-            patience=p.patience or None,
-        ),
-        folder=folder,
+        p,
+        seed,
+        folder,
+        looks=max(1, p.steps // p.record),
+        schedule=p.schedule,
+        device=p.device,
+        patience=p.patience or None,
     )
     model.to("cpu")
     with torch.no_grad():
@@ -137,7 +132,7 @@ def run(p: Parameters, seen: np.ndarray, held: np.ndarray, seed: int, folder: Pa
         constants.exact.local.mean,
         [q.value for q in local.quantiles],
         error,
-        curves(done.records),
+        looks,
     )
 
 

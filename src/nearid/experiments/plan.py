@@ -128,7 +128,7 @@ def _heard(experiment: Experiment[Any], parameters: Any, name: str, chosen: Sequ
 
 
 def check_machine(plan: Plan, engine: str | None = None) -> None:
-    """Refuse to begin without what the cells need: modules and, where they run here, a device and data sets."""
+    """Refuse to begin without what the cells need: modules and, where they run here, files, a device and data sets."""
     for module, extra in plan.experiment.requires.items():
         if find_spec(module) is None:
             raise InputError(
@@ -142,6 +142,7 @@ def check_machine(plan: Plan, engine: str | None = None) -> None:
         from nearid.models.options import torch_device
 
         torch_device(device)
+    plan.experiment.ready(plan.parameters)
     # Each once, in the order of the table.
     for name in dict.fromkeys(name for c in plan.cells for name in plan.experiment.datasets(c.parameters)):
         wanted = dataset(name)

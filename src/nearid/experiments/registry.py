@@ -10,6 +10,7 @@ from nearid.experiments.base import Experiment
 
 HOMES = {
     "radial": "nearid.experiments.radial:RADIAL",
+    "cpc": "nearid.experiments.cpc:CPC",
     "diet": "nearid.experiments.diet:DIET",
     "supervised": "nearid.experiments.supervised:SUPERVISED",
     "contrastive-sphere": "nearid.experiments.contrastive_sphere:CONTRASTIVE_SPHERE",
@@ -23,6 +24,7 @@ HOMES = {
     "deconfounding": "nearid.experiments.deconfounding:DECONFOUNDING",
     "masks-contrastive": "nearid.experiments.masks_contrastive:MASKS_CONTRASTIVE",
     "3dident": "nearid.experiments.ident3d:IDENT3D",
+    "imagenet-x": "nearid.experiments.imagenet_x:IMAGENET_X",
 }
 
 

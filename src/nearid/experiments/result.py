@@ -16,7 +16,7 @@ from nearid.experiments.claims import Claim, Outcome, Status
 from nearid.experiments.estimate import Estimate
 from nearid.experiments.settings import SMOKE, as_dict, set_by_user
 from nearid.files import write_text
-from nearid.identifiability.result import finite
+from nearid.jsonable import finite
 
 RESULT, REPORT = "result.json", "report.html"
 # Why claims are left open in a preset that only tries whether everything runs.

@@ -109,15 +109,33 @@ def check(
     *,
     least: Mapping[str, float] | None = None,
     positive: Iterable[str] = (),
+    multiples: Mapping[str, int] | None = None,
     choices: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-    """Refuse parameters that cannot be, in a sentence: at least so much, positive and finite, one of some words."""
+    """Refuse parameters that cannot be, in a sentence.
+
+    Parameters
+    ----------
+    parameters : dataclass
+    least : mapping, optional
+        Parameters that must be at least so much.
+    positive : iterable of str
+        Those that must be positive and finite.
+    multiples : mapping, optional
+        Those that must be so much, or twice, three times ...
+    choices : mapping, optional
+        Those that must be one of some words.
+    """
     for name, bound in (least or {}).items():
         if not getattr(parameters, name) >= bound:
             raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(parameters, name)}.")
     for name in positive:
         if not 0 < getattr(parameters, name) < math.inf:
             raise InputError(f"The parameter {name} must be positive, not {getattr(parameters, name)}.")
+    for name, unit in (multiples or {}).items():
+        given = getattr(parameters, name)
+        if given < unit or given % unit:
+            raise InputError(f"The parameter {name} must be a multiple of {unit}, not {given}.")
     for name, known in (choices or {}).items():
         given = getattr(parameters, name)
         if given not in known:

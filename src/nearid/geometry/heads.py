@@ -2,10 +2,12 @@
 
 Models p(y | x) = softmax(f(x) . g(y)) with equal likelihoods have equal differences of logits: with the matrices L of
 columns g(A) - g(B), L'^T f' = L^T f, so that f' = (L L'^-1)^T f. Features in rows are multiplied by L L'^-1 itself.
+Logits with biases b(y) differ by b(A) - b(B) as well, and the map gets an offset.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +25,9 @@ from nearid.geometry.diversity import (
 )
 from nearid.moments import Floats
 
+# Classes that are reduced at once, so that memory does not grow with a vocabulary.
+BLOCK = 8192
+
 
 @dataclass(frozen=True, eq=False)
 class HeadTransform:
@@ -31,20 +36,70 @@ class HeadTransform:
     Attributes
     ----------
     matrix : ndarray of shape (M, M), or None
-        Features of the second model are features of the first @ matrix; None where the condition fails.
+        Features of the second model are features of the first @ matrix + offset; None where the condition fails.
+    offset : ndarray of shape (M,), or None
+        0 without biases.
     misfit : float or None
-        |G' matrix^T - G| / |G| over all differences of the heads: 0 where one linear map explains them all, as it
+        |G' matrix^T - G| / |G| over all differences of the heads and biases: 0 where one map explains them all, as it
         always does with M + 1 classes.
     diversity : tuple of Diversity
         Roeder's condition for the first and the second head.
     note : str
         Why there is no matrix; empty where there is one.
+    basis : ndarray of shape (M, r)
+        Orthonormal directions of the second model's features that the differences of its head see: all M of them, or
+        fewer where the condition fails.
+    seen_matrix, seen_offset : ndarrays of shape (M, r) and (r,)
+        Features of the second model @ basis are features of the first @ seen_matrix + seen_offset.
+    triangle : ndarray of shape (2M + 1, 2M + 1)
+        Triangular factor of the centred heads and biases side by side, [second, first, first - second]: it has their
+        norms and inner products, and is small however many classes there are.
     """
 
     matrix: Floats | None
+    offset: Floats | None
     misfit: float | None
     diversity: tuple[Diversity, Diversity]
     note: str
+    basis: Floats
+    seen_matrix: Floats
+    seen_offset: Floats
+    triangle: Floats
+
+
+@dataclass(frozen=True)
+class Share:
+    """An R2 on held-out rows with its 95% interval over rows."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How two maps do on held-out rows in the directions of the second model's features that its head sees.
+
+    Attributes
+    ----------
+    dimensions : int
+        Number of these directions.
+    variance : float
+        Share of the variance of the second model's features in them.
+    heads, fitted : Share
+        R2 in them of the map from heads, and of the fitted one.
+    logits : Share
+        R2 of the second model's differences of logits, guessed to be those of the first: nothing is fitted.
+    distance : float
+        Root-mean-square distance between what both maps predict, over the spread of what the fitted one predicts.
+    """
+
+    dimensions: int
+    variance: float
+    heads: Share
+    fitted: Share
+    logits: Share
+    distance: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +110,7 @@ class TransformComparison:
     ----------
     heads : HeadTransform
     fitted : ndarray of shape (M, M)
-        Least squares without an intercept on the training half.
+        Least squares on the training half, with an intercept where the heads have biases.
     disagreement : float or None
         |heads - fitted| / |fitted| of the matrices; None without a map from heads.
     r2_heads : float or None
@@ -63,6 +118,8 @@ class TransformComparison:
         than their mean.
     r2_fitted : float
         The same under the fitted map.
+    seen : Agreement or None
+        Where the heads say something, also without a map from heads; None where all classes have one vector.
     """
 
     heads: HeadTransform
@@ -70,15 +127,24 @@ class TransformComparison:
     disagreement: float | None
     r2_heads: float | None
     r2_fitted: float
+    seen: Agreement | None
 
 
-def head_transform(first: ArrayLike, second: ArrayLike, *, pairs: ArrayLike | None = None) -> HeadTransform:
+def head_transform(
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    biases: Sequence[ArrayLike | None] | None = None,
+    pairs: ArrayLike | None = None,
+) -> HeadTransform:
     """Build the map between the features of two models from their heads.
 
     Parameters
     ----------
     first, second : array of shape (K, M)
         Vectors g of the K classes in either model, in the same order.
+    biases : pair of arrays of shape (K,), optional
+        Of the logits; None stands for 0.
     pairs : array of int, shape (P, 2), optional
         Pairs of classes to take differences of, as `choose_pairs` finds them. By default all differences count, in
         the sense of least squares.
@@ -89,28 +155,38 @@ def head_transform(first: ArrayLike, second: ArrayLike, *, pairs: ArrayLike | No
         Without a matrix where a head fails Roeder's condition.
     """
     g, h = matching_heads([first, second])
+    width = g.shape[1]
+    shift = _shift(biases, len(g))
+    triangle = _triangle(h, g, shift)
     if pairs is None:
-        known, wanted = centred(h), centred(g)
+        known, wanted = triangle[:, :width], triangle[:, width:]
     else:
         chosen = _check_pairs(pairs, len(g))
-        known, wanted = differences(h, chosen), differences(g, chosen)
+        known = differences(h, chosen)
+        wanted = np.hstack([differences(g, chosen), differences(shift[:, None], chosen)])
     diversity = affine_generator(g), affine_generator(h)
     note = "; ".join(f"{d.note} (head {i})" for i, d in enumerate(diversity, start=1) if not d.holds)
-    ranks = np.linalg.matrix_rank(known, rounding(second)), np.linalg.matrix_rank(wanted, rounding(first))
-    if not note and min(ranks) < g.shape[1]:
+    u, values, vt = np.linalg.svd(known, full_matrices=False)
+    rank = int(np.sum(values > rounding(second)))
+    if not note and min(rank, np.linalg.matrix_rank(wanted[:, :width], rounding(first))) < width:
         note = "the differences of these pairs do not span the features: choose others"
+    # known f' = wanted [f, 1] for every pair of feature vectors, hence V^T f' = (S^-1 U^T wanted) [f, 1].
+    basis = vt[:rank].T
+    seen = (u[:, :rank].T @ wanted / values[:rank, None]).T
+    parts = diversity, note, basis, seen[:width], seen[width], triangle
     if note:
-        return HeadTransform(None, None, diversity, note)
-    # known f' = wanted f for every feature vector f, hence f' = (known^+ wanted) f
-    matrix = np.linalg.lstsq(known, wanted, rcond=None)[0].T
-    misfit = np.linalg.norm(centred(h) @ matrix.T - centred(g)) / np.linalg.norm(centred(g))
-    return HeadTransform(matrix, float(misfit), diversity, "")
+        return HeadTransform(None, None, None, *parts)
+    whole = seen @ basis.T
+    left, right = triangle[:, :width] @ whole.T, triangle[:, width:]
+    misfit = float(np.linalg.norm(left - right) / np.linalg.norm(right))
+    return HeadTransform(whole[:width], whole[width], misfit, *parts)
 
 
 def compare_transforms(
     heads: tuple[ArrayLike, ArrayLike],
     features: tuple[ArrayLike, ArrayLike],
     *,
+    biases: Sequence[ArrayLike | None] | None = None,
     pairs: ArrayLike | None = None,
     random_state: int = 0,
 ) -> TransformComparison:
@@ -123,12 +199,12 @@ def compare_transforms(
     heads : pair of arrays of shape (K, M)
     features : pair of arrays of shape (n, M)
         Row i of both belongs to one input.
-    pairs : array of int, shape (P, 2), optional
+    biases, pairs
         See `head_transform`.
     random_state : int
         Seed of the halves: one to fit, one to judge both maps.
     """
-    built = head_transform(*heads, pairs=pairs)
+    built = head_transform(*heads, biases=biases, pairs=pairs)
     width = np.shape(heads[0])[1]
     x, y = (finite_rows("The features", f) for f in features)
     if x.shape != y.shape or x.shape[1] != width:
@@ -140,20 +216,65 @@ def compare_transforms(
         raise InputError(f"{len(x)} rows of {width} features are too few: give at least {2 * (width + 1)}.")
     order = np.random.default_rng(random_state).permutation(len(x))
     train, test = order[: len(x) // 2], order[len(x) // 2 :]
-    fitted = np.linalg.lstsq(x[train], y[train], rcond=None)[0]
-    r2_fitted = _r2(x[test] @ fitted, y[test])
-    if built.matrix is None:
-        return TransformComparison(built, fitted, None, None, r2_fitted)
+    centres = (x[train].mean(axis=0), y[train].mean(axis=0)) if biases is not None else (0.0, 0.0)
+    fitted = np.linalg.lstsq(x[train] - centres[0], y[train] - centres[1], rcond=None)[0]
+    guess = (x[test] - centres[0]) @ fitted + centres[1]
+    r2_fitted = _explained(guess, y[test]).value
+    seen = _agreement(built, guess, x[test], y[test]) if built.basis.size else None
+    if built.matrix is None or built.offset is None:
+        return TransformComparison(built, fitted, None, None, r2_fitted, seen)
     disagreement = float(np.linalg.norm(built.matrix - fitted) / np.linalg.norm(fitted))
-    return TransformComparison(built, fitted, disagreement, _r2(x[test] @ built.matrix, y[test]), r2_fitted)
+    r2_heads = _explained(x[test] @ built.matrix + built.offset, y[test]).value
+    return TransformComparison(built, fitted, disagreement, r2_heads, r2_fitted, seen)
 
 
-def _r2(made: Floats, true: Floats) -> float:
-    """Share of the summed variance of all columns that is explained."""
-    spread = float(np.sum(centred(true) ** 2))
+def _agreement(built: HeadTransform, guess: Floats, x: Floats, y: Floats) -> Agreement:
+    basis, m = built.basis, x.shape[1]
+    mine, theirs, true = x @ built.seen_matrix + built.seen_offset, guess @ basis, y @ basis
+    # Differences of logits, less their mean over classes, up to a rotation of the classes.
+    logits = x @ built.triangle[:, m:-1].T + built.triangle[:, -1], y @ built.triangle[:, :m].T
+    distance = np.linalg.norm(mine - theirs) / max(np.linalg.norm(centred(theirs)), np.finfo(np.float64).tiny)
+    return Agreement(
+        dimensions=basis.shape[1],
+        variance=float(np.sum(centred(true) ** 2) / np.sum(centred(y) ** 2)),
+        heads=_explained(mine, true),
+        fitted=_explained(theirs, true),
+        logits=_explained(*logits),
+        distance=float(distance),
+    )
+
+
+def _explained(made: Floats, true: Floats) -> Share:
+    """Share of the summed variance of all columns that is explained, with the interval of a ratio of means of rows."""
+    errors, spreads = (np.sum(z**2, axis=1) for z in (true - made, centred(true)))
+    spread = float(spreads.sum())
     if spread == 0:
         raise InputError("The features of the second model are constant: there is nothing to explain.")
-    return 1 - float(np.sum((true - made) ** 2)) / spread
+    missed = float(errors.sum()) / spread
+    half = 1.96 * float(np.linalg.norm(errors - missed * spreads)) / spread
+    return Share(1 - missed, 1 - missed - half, 1 - missed + half)
+
+
+def _triangle(second: Floats, first: Floats, shift: Floats) -> Floats:
+    """Triangular factor of [second, first, shift], each centred over classes, some classes at a time."""
+    means = second.mean(axis=0), first.mean(axis=0), shift.mean()
+    found = np.zeros((0, 2 * first.shape[1] + 1))
+    for start in range(0, len(first), BLOCK):
+        part = slice(start, start + BLOCK)
+        block = np.hstack([second[part] - means[0], first[part] - means[1], shift[part, None] - means[2]])
+        found = np.asarray(np.linalg.qr(np.vstack([found, block]), mode="r"))
+    return found
+
+
+def _shift(biases: Sequence[ArrayLike | None] | None, classes: int) -> Floats:
+    """Biases of the first model less those of the second."""
+    if biases is None:
+        return np.zeros(classes)
+    found = [np.zeros(classes) if b is None else np.asarray(b, dtype=np.float64) for b in biases]
+    for b in found:
+        if b.shape != (classes,) or not np.isfinite(b).all():
+            raise InputError(f"The biases have shape {b.shape}; {classes} finite numbers, one per class, are expected.")
+    return np.asarray(found[0] - found[1])
 
 
 def _check_pairs(pairs: ArrayLike, classes: int) -> NDArray[np.intp]:

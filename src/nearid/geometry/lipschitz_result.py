@@ -12,7 +12,7 @@ from nearid.alerts import Alert
 from nearid.geometry.bounds import RigidBound
 from nearid.geometry.constants import Constants
 from nearid.geometry.isometry import Isometry, Pairwise
-from nearid.identifiability.result import finite
+from nearid.jsonable import finite
 
 
 @dataclass(frozen=True, repr=False, eq=False)

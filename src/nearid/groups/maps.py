@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearid.moments import Floats
+from nearid.moments import Floats, PairMoments
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,18 @@ class MatchMap(Map):
         """The same map in other units and precision."""
         weights = (self.weights * (source[self.columns] / target)).astype(dtype)
         return MatchMap(self.source_centre, self.target_centre, self.columns, weights, self.width)
+
+
+def squared_errors(fitted: Map, moments: PairMoments) -> Floats:
+    """Sum over rows of the squared error of each target column, shape (q,), from the moments of the rows."""
+    matrix = fitted.matrix
+    miss = (moments.mean_y - fitted.target_centre) - (moments.mean_x - fitted.source_centre) @ matrix
+    about_mean = (
+        np.diag(moments.yy) - 2 * np.sum(matrix * moments.xy, axis=0) + np.sum(matrix * (moments.xx @ matrix), axis=0)
+    )
+    # Rounding may leave an error of nothing below zero.
+    found: Floats = np.clip(about_mean, 0, None) + moments.n * miss**2
+    return found
 
 
 def apply(fitted: Map, x: Floats) -> Floats:

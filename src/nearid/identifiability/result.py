@@ -15,6 +15,7 @@ from nearid.errors import InputError
 from nearid.identifiability.efficiency import Efficiency
 from nearid.identifiability.evaluate import Similarities
 from nearid.identifiability.verdict import Verdict
+from nearid.jsonable import finite
 from nearid.measures.diameter import Diameter
 from nearid.moments import Floats
 
@@ -272,12 +273,3 @@ def _similarity_dict(found: Similarities, chance: Similarities | None = None) ->
     if chance is not None:
         plain["similarity_chance"] = {"cca": float(np.mean(chance.cca)), "svcca": chance.svcca, "cka": chance.cka}
     return plain
-
-
-def finite(value: Any) -> Any:
-    """Replace what JSON cannot say (NaN, infinities) by None, all the way down."""
-    if isinstance(value, dict):
-        return {k: finite(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

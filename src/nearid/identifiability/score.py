@@ -10,8 +10,9 @@ import numpy as np
 
 from nearid.alerts import Alert
 from nearid.identifiability.resampling import Estimate
-from nearid.identifiability.result import Comparison, finite
+from nearid.identifiability.result import Comparison
 from nearid.identifiability.verdict import Verdict
+from nearid.jsonable import finite
 from nearid.measures.declarations import Declaration
 from nearid.moments import Floats
 

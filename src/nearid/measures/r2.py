@@ -10,6 +10,7 @@ from nearid.alerts import Alert
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL
 from nearid.groups.fits import fit_linear
+from nearid.groups.maps import squared_errors
 from nearid.measures.recovery import FactorRecovery
 from nearid.measures.targets import Targets, gather
 from nearid.moments import Floats, PairMoments
@@ -104,12 +105,8 @@ def r2(
 
 def _errors(train: PairMoments, test: PairMoments) -> tuple[Floats, Floats]:
     """Squared error of each factor column in `test`: of the map fitted on `train`, and of the mean of `train`."""
-    matrix = fit_linear(train).coefficients
     shift = test.mean_y - train.mean_y
-    miss = shift - (test.mean_x - train.mean_x) @ matrix
-    about_mean = np.diag(test.yy) - 2 * np.sum(matrix * test.xy, axis=0) + np.sum(matrix * (test.xx @ matrix), axis=0)
-    # Rounding may leave an error of nothing below zero.
-    return np.clip(about_mean, 0, None) + test.n * miss**2, np.diag(test.yy) + test.n * shift**2
+    return squared_errors(fit_linear(train), test), np.diag(test.yy) + test.n * shift**2
 
 
 def _coefficients(matrix: Floats, moments: PairMoments, targets: Targets) -> Floats:

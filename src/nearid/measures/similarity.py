@@ -98,12 +98,20 @@ def mean_over_folds(found: Sequence[Floats]) -> Floats:
 
 def canonical_directions(moments: PairMoments, *, leading: bool = False, k: int | None = None) -> tuple[Floats, Floats]:
     """Directions of shape (p, r) and (q, r) whose projections correlate most, strongest first."""
-    whiteners = (
-        _leading_whitener(s, moments.n, k) if leading else _whitener(s, moments.n) for s in (moments.xx, moments.yy)
-    )
+    wx, wy = (side_whitener(s, moments.n, leading=leading, k=k) for s in (moments.xx, moments.yy))
+    return directions_between(wx, moments.xy, wy)
+
+
+def side_whitener(scatter: Floats, n: int, *, leading: bool = False, k: int | None = None) -> Floats:
+    """A map of shape (p, r) that makes the columns of one side, or its leading components, uncorrelated and unit."""
+    found = _leading_whitener(scatter, n, k) if leading else _whitener(scatter, n)
     # A side that does not vary in these rows correlates with nothing: one direction, of length 0.
-    wx, wy = (w if w.shape[1] else np.zeros((len(w), 1)) for w in whiteners)
-    u, _, vt = np.linalg.svd(wx.T @ moments.xy @ wy, full_matrices=False)
+    return found if found.shape[1] else np.zeros((len(found), 1))
+
+
+def directions_between(wx: Floats, xy: Floats, wy: Floats) -> tuple[Floats, Floats]:
+    """Canonical directions of two sides whose whiteners are known."""
+    u, _, vt = np.linalg.svd(wx.T @ xy @ wy, full_matrices=False)
     return wx @ u, wy @ vt.T
 
 

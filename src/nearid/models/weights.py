@@ -20,6 +20,8 @@ SAVED = (".safetensors", ".pt", ".pth", ".th")
 # Wrappers that training scripts put around weights, and prefixes that a decoder has among them.
 WRAPPERS = ("state_dict", "model_state_dict", "model")
 PREFIXES = ("", "decoder.", "module.", "module.decoder.")
+# What data parallel and compiled modules put before the names of all their weights.
+WRAPPED = ("module.", "_orig_mod.")
 
 
 def load_decoder(model: str, *, factory: str | None = None, prefix: str | None = None) -> Callable[[Tensor], Any]:
@@ -35,20 +37,61 @@ def load_decoder(model: str, *, factory: str | None = None, prefix: str | None =
     prefix : str, optional
         Part of the weights to use, such as "decoder."; the prefix is taken off their names.
     """
-    if not os.path.exists(model) and ":" in model and file_suffix(Path(model)) not in SAVED:
+    if is_factory(model):
         if factory is not None or prefix is not None:
             raise InputError(f"{model} is a factory itself; a factory or a prefix belongs to a file of weights.")
         made = _made(model)
         if not callable(made):
             raise InputError(f"{model} returned a {type(made).__name__}, but a decoder that can be called is expected.")
         return made  # type: ignore[no-any-return]
-    weights = _chosen(model, load_weights(model), prefix)
     if factory is not None:
-        module = _made(factory)
-        if not isinstance(module, nn.Module):
-            raise InputError(f"{factory} returned a {type(module).__name__}, but weights are for a torch module.")
-    else:
-        weights, module = _known(model, weights)
+        return load_module(model, factory=factory, prefix=prefix)
+    weights, module = _known(model, _chosen(model, load_weights(model), prefix))
+    return _filled(model, module, weights)
+
+
+def load_module(model: str, *, factory: str | None = None, prefix: str | None = None) -> nn.Module:
+    """A torch module from a file of weights and the factory that makes it, or from a factory alone.
+
+    Parameters
+    ----------
+    model : str
+        A file of weights (.safetensors, .pt), or package.module:function, a factory whose result has its weights.
+    factory : str, optional
+        package.module:function that makes the module for the weights.
+    prefix : str, optional
+        Part of the weights to use; the prefix is taken off their names. What wrappers for training put before every
+        name ("module.", "_orig_mod.") is taken off without being asked.
+    """
+    if is_factory(model):
+        if factory is not None or prefix is not None:
+            raise InputError(f"{model} is a factory itself; a factory or a prefix belongs to a file of weights.")
+        return _module(model)
+    weights = _chosen(model, load_weights(model), prefix)
+    if factory is None:
+        raise InputError(
+            f"{model} holds weights alone. Name what makes their module: factory (--factory) package.module:function."
+        )
+    module = _module(factory)
+    for wrapper in WRAPPED:
+        if all(name.startswith(wrapper) for name in weights) and not _under(module.state_dict(), wrapper):
+            weights = _under(weights, wrapper)
+    return _filled(model, module, weights)
+
+
+def is_factory(model: str) -> bool:
+    """Whether a text names a function to import, as package.module:function, rather than a file."""
+    return ":" in model and not os.path.exists(model) and file_suffix(Path(model)) not in SAVED
+
+
+def _module(factory: str) -> nn.Module:
+    module = _made(factory)
+    if not isinstance(module, nn.Module):
+        raise InputError(f"{factory} returned a {type(module).__name__}, but a torch module is expected.")
+    return module
+
+
+def _filled(model: str, module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
     try:
         module.load_state_dict(weights)
     except RuntimeError as error:

@@ -13,7 +13,7 @@ import numpy as np
 from nearid import __version__
 from nearid.errors import InputError
 from nearid.files import check_target
-from nearid.identifiability.result import finite
+from nearid.jsonable import finite
 from nearid.report.plots import Figure
 from nearid.report.tables import headline, number, span
 

@@ -1,0 +1,48 @@
+"""Columns of several sources side by side, read together."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from nearid.arrays.rows import Rows
+from nearid.errors import InputError
+
+
+class JoinedRows(Rows):
+    """Rows made of the rows of several sources with the same samples.
+
+    Parameters
+    ----------
+    name : str
+    parts : sequence of Rows
+        Of equal length and, where they have ids, with equal ones; their ids are kept.
+
+    Attributes
+    ----------
+    columns_of : list of slice
+        Columns of each part.
+    """
+
+    def __init__(self, name: str, parts: Sequence[Rows]) -> None:
+        first = parts[0]
+        for other in parts[1:]:
+            if other.shape[0] != first.shape[0]:
+                raise InputError(
+                    f"{other.name} has {other.shape[0]} rows and {first.name} has {first.shape[0]}: layers of one "
+                    "model must be of the same inputs."
+                )
+            if (other.ids is None) != (first.ids is None) or not np.array_equal(other.ids, first.ids):  # type: ignore[arg-type]
+                raise InputError(f"{other.name} and {first.name} have different ids, or in another order.")
+        ends = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
+        dtype = np.result_type(*(part.dtype for part in parts))
+        super().__init__(name, (first.shape[0], ends[-1]), dtype, first.ids)
+        self.window = max(part.window for part in parts)
+        self.columns_of = [slice(a, b) for a, b in pairwise(ends)]
+        self._parts = list(parts)
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        return np.hstack([part.read(start, stop) for part in self._parts])
+
+    def _take(self, indices: np.ndarray) -> np.ndarray:
+        return np.hstack([part.take(indices) for part in self._parts])

@@ -1,0 +1,96 @@
+"""What the callbacks share: probe inputs through the model in training, its features against those of another run."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from nearid.arrays import Rows, open_rows
+from nearid.arrays.extraction import Extraction
+from nearid.errors import InputError
+from nearid.extraction.job import extract
+from nearid.extraction.network import Network
+from nearid.groups.ladder import LADDER
+from nearid.identifiability.statistical import compare
+
+
+class Probe:
+    """Fixed inputs, and the features that a reference run has for them.
+
+    Parameters
+    ----------
+    reference : Extraction, array, tensor, file, FILE:ENTRY or FOLDER:LAYER
+        Features of the reference run. Rows are paired by id where both sides have ids, by position otherwise. Of an
+        extraction the same layer is taken, or the only one.
+    inputs : anything `extract` takes as data
+        The probe: the same inputs, in the same order or with the same ids.
+    layer : str
+        Layer of the model whose features are compared, as of `extract`.
+    part : str, optional
+        Module inside the model that is run on the inputs, where that is not the whole.
+    folds : int, default=5
+    options
+        Of `extract`, such as pool, batch_size, mean and std.
+    """
+
+    def __init__(
+        self, reference: Any, inputs: Any, *, layer: str, part: str | None = None, folds: int = 5, **options: Any
+    ) -> None:
+        if isinstance(inputs, Iterator):
+            raise InputError("The probe is gone through at every look; give arrays, a file or a loader, no iterator.")
+        self._reference = _reference(reference, layer)
+        self._inputs, self._layer, self._part, self._folds = inputs, layer, part, folds
+        self._options = options
+
+    def measure(self, model: nn.Module) -> dict[str, float]:
+        """Held-out errors over the reference's diameter, and R2, of each group of the ladder; lower errors are nearer.
+
+        The model and torch's random numbers are left as they were, so that training goes on as if nobody had looked.
+        """
+        # Nobody asks which weights these were: reading them all for a hash at each look would be slow.
+        network = Network(self._module(model), type(model).__name__, hashed=False)
+        with torch.random.fork_rng(devices=_devices(model)):
+            found = extract(network, self._inputs, layers=[self._layer], **self._options)
+        if len(found) != 1:
+            raise InputError(f"{self._layer} gives {len(found)} layers, {', '.join(found)}; name one of them.")
+        (rows,) = found.values()
+        compared = compare(rows, self._reference, folds=self._folds, permutations=1)
+        errors = {f"{name}_error": compared.groups[name].epsilon.mean for name in LADDER}
+        return {**errors, **{f"{name}_r2": compared.groups[name].r2 for name in LADDER}}
+
+    def try_measure(self, model: nn.Module) -> dict[str, float]:
+        """The measure; a warning and nothing where it fails, as with a run that diverges: training is not ended."""
+        try:
+            return self.measure(model)
+        except InputError as error:
+            warnings.warn(f"No near-identifiability at this step: {error}", stacklevel=2)
+            return {}
+
+    def _module(self, model: nn.Module) -> nn.Module:
+        if self._part is None:
+            return model
+        try:
+            return model.get_submodule(self._part)
+        except AttributeError:
+            raise InputError(f"{type(model).__name__} has no module {self._part} to run the probe through.") from None
+
+
+def _reference(given: Any, layer: str) -> Rows:
+    if isinstance(given, Extraction):
+        return given[layer] if len(given) > 1 else next(iter(given.values()))
+    own = isinstance(given, str | os.PathLike | Rows)
+    return open_rows(given, name=None if own else "reference")
+
+
+def _devices(model: nn.Module) -> list[torch.device]:
+    return [d for d in {p.device for p in model.parameters()} if d.type == "cuda"]
+
+
+def named(values: dict[str, float], prefix: str) -> dict[str, float]:
+    """Figures under the names that loggers show."""
+    return {f"{prefix}/{name}": value for name, value in values.items()}

@@ -1,0 +1,34 @@
+"""The hash of inputs as they were given, taken while they go by."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import torch
+
+from nearid.extraction.batches import Batch
+
+
+def byte_view(x: torch.Tensor) -> memoryview:
+    """The bytes of a tensor, of any dtype, also of those that numpy lacks."""
+    return x.detach().to("cpu").contiguous().reshape(-1).view(torch.uint8).numpy().data
+
+
+class DataHash:
+    """SHA-256 of every byte of the inputs, the same however they were cut into batches."""
+
+    def __init__(self) -> None:
+        self._each: dict[str, Any] = {}
+
+    def update(self, batch: Batch) -> None:
+        """Take in a batch."""
+        for name, x in batch.arrays.items():
+            if name not in self._each:
+                self._each[name] = hashlib.sha256(f"{x.dtype} {tuple(x.shape[1:])}".encode())
+            self._each[name].update(byte_view(x))
+
+    def hexdigest(self) -> str:
+        """The hash up to here."""
+        parts = [f"{name} {digest.hexdigest()}" for name, digest in sorted(self._each.items())]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()

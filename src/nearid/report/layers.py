@@ -1,0 +1,61 @@
+"""The page for layers against layers: a heat map for each measure."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nearid.files import write_text
+from nearid.report.html import check_report, environment, render
+from nearid.report.layers_table import title
+from nearid.report.plots import Figure, figure
+
+if TYPE_CHECKING:
+    from nearid.identifiability.layer_result import LayerComparison
+
+TITLE = "Which layers agree?"
+# Up to so many columns the values are written into the cells.
+WRITTEN = 16
+
+
+def write_report(found: LayerComparison, path: str | os.PathLike[str]) -> None:
+    """Write the page, atomically."""
+    write_text(check_report(path), page(found))
+
+
+def page(found: LayerComparison) -> str:
+    """The whole page as text."""
+    drawn = [{"title": title(name), "figure": heat_map(found, name)} for name in found.values]
+    figures: dict[str, Any] = {f"f{at}": each["figure"] for at, each in enumerate(drawn)}
+    return render("layers.html", TITLE, figures, found=found, drawn=drawn)
+
+
+def fragment(found: LayerComparison) -> str:
+    """The tables alone, for a notebook."""
+    titles = {name: title(name) for name in found.values}
+    return environment().get_template("layers_fragment.html").render(found=found, titles=titles)
+
+
+def heat_map(found: LayerComparison, measure: str) -> Figure:
+    """Source layers by target layers, the first at the top left."""
+    values = np.round(found.values[measure], 4)
+    shown = len(found.layers[1]) <= WRITTEN
+    heat = {
+        "type": "heatmap",
+        "z": values.tolist(),
+        # Names that look like numbers would otherwise be drawn on a scale.
+        "x": [f"{layer} " for layer in found.layers[1]],
+        "y": [f"{layer} " for layer in found.layers[0]],
+        "zmin": min(0.0, float(np.nanmin(values))) if np.isfinite(values).any() else 0.0,
+        "zmax": 1.0,
+        "colorscale": "Viridis",
+        "hovertemplate": "%{y} → %{x}: %{z:.3f}<extra></extra>",
+        "colorbar": {"thickness": 12},
+        **({"texttemplate": "%{z:.2f}"} if shown else {}),
+    }
+    across, down = ({"title": {"text": name}, "automargin": True, "type": "category"} for name in found.names[::-1])
+    down["autorange"] = "reversed"
+    height = 180 + max(22 * len(found.layers[0]), 160)
+    return figure([heat], xaxis=across, yaxis=down, height=height)

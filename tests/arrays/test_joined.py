@@ -1,0 +1,25 @@
+import numpy as np
+import pytest
+
+from nearid.arrays import open_rows
+from nearid.arrays.joined import JoinedRows
+from nearid.errors import InputError
+
+
+def test_columns_side_by_side(rng):
+    a, b = rng.normal(size=(9, 2)).astype(np.float32), rng.normal(size=(9, 3))
+    joined = JoinedRows("both", [open_rows(a, ids=range(9)), open_rows(b, ids=range(9))])
+    whole = np.hstack([a, b])
+    assert joined.dtype == np.float64 and joined.columns_of == [slice(0, 2), slice(2, 5)]
+    np.testing.assert_array_equal(joined.read(2, 7), whole[2:7])
+    np.testing.assert_array_equal(joined.take(np.array([8, 0, 3])), whole[[8, 0, 3]])
+    assert joined.ids.tolist() == list(range(9))
+
+
+def test_what_does_not_belong_together_is_told(rng):
+    a = open_rows(rng.normal(size=(9, 2)), name="a", ids=range(9))
+    with pytest.raises(InputError, match="b has 8 rows and a has 9"):
+        JoinedRows("both", [a, open_rows(rng.normal(size=(8, 2)), name="b")])
+    for ids in (None, range(1, 10)):
+        with pytest.raises(InputError, match="different ids"):
+            JoinedRows("both", [a, open_rows(rng.normal(size=(9, 2)), name="b", ids=ids)])

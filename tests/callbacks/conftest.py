@@ -1,0 +1,36 @@
+"""A small network to train, inputs to look at, and the features of another run for them."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+# A conftest cannot skip, and without torch the files cannot even be imported.
+collect_ignore_glob = [] if find_spec("torch") else ["test_*.py"]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def network():
+    """Makes a network from a seed: features at the layer "1", scores after it."""
+    from torch import manual_seed, nn
+
+    def make(seed):
+        manual_seed(seed)
+        return nn.Sequential(nn.Linear(6, 4), nn.Tanh(), nn.Dropout(0.5), nn.Linear(4, 3))
+
+    return make
+
+
+@pytest.fixture
+def probe_inputs(rng):
+    return rng.normal(size=(120, 6)).astype(np.float32)

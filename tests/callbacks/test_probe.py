@@ -1,0 +1,61 @@
+"""Looks at a model in training: right figures, nothing disturbed, trouble told."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from nearid import InputError, compare, extract
+from nearid.callbacks.probe import Probe
+
+
+def test_figures_are_those_of_compare(network, probe_inputs, tmp_path):
+    other = extract(network(1), probe_inputs, layers="1", out=tmp_path / "run")
+    model = network(2).train()
+    weights = {k: v.clone() for k, v in model.state_dict().items()}
+    state = torch.get_rng_state()
+    found = Probe(other, probe_inputs, layer="1").measure(model)
+    expected = compare(extract(model, probe_inputs, layers="1")["1"], other["1"])
+    assert list(found) == [f"{g}_{what}" for what in ("error", "r2") for g in ("permutation", "rigid", "linear")]
+    for group in ("permutation", "rigid", "linear"):
+        assert found[f"{group}_error"] == pytest.approx(expected.groups[group].epsilon.mean)
+        assert found[f"{group}_r2"] == pytest.approx(expected.groups[group].r2)
+    for reference in (f"{tmp_path}/run:1", tmp_path / "run" / "1.npy", other["1"]):
+        assert Probe(reference, probe_inputs, layer="1").measure(model) == found
+    # Training goes on as if nobody had looked.
+    assert model.training and torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(v, weights[k]) for k, v in model.state_dict().items())
+    dataset = torch.utils.data.TensorDataset(torch.tensor(probe_inputs))
+    assert Probe(other, dataset, layer="1").measure(model) == found and torch.equal(torch.get_rng_state(), state)
+
+
+def test_the_same_features_are_near(network, probe_inputs):
+    model = network(1)
+    same = Probe(extract(model, probe_inputs, layers="1"), probe_inputs, layer="1").measure(model)
+    assert max(same[f"{g}_error"] for g in ("permutation", "rigid", "linear")) < 1e-6
+    whole = torch.nn.ModuleDict({"net": model})
+    part = Probe(extract(model, probe_inputs), probe_inputs, layer="1", part="net").measure(whole)
+    assert part == pytest.approx(same)
+
+
+def test_trouble_is_told(network, probe_inputs):
+    reference = np.random.default_rng(0).normal(size=(120, 4))
+    with pytest.raises(InputError, match=r"nothing named '7'"):
+        Probe(reference, probe_inputs, layer="7").measure(network(1))
+    with pytest.raises(InputError, match="has no module body"):
+        Probe(reference, probe_inputs, layer="1", part="body").measure(network(1))
+    with pytest.raises(InputError, match="give arrays, a file or a loader"):
+        Probe(reference, iter([probe_inputs]), layer="1")
+    with pytest.raises(InputError, match=r"\* gives 4 layers, 0, 1, 2, 3; name one"):
+        Probe(reference, probe_inputs, layer="*").measure(network(1))
+    with pytest.raises(InputError, match="120 rows and reference has 100"):
+        Probe(reference[:100], probe_inputs, layer="1").measure(network(1))
+    broken = network(1)
+    broken[0].weight.data.fill_(float("nan"))
+    probe = Probe(reference, probe_inputs, layer="1")
+    with pytest.warns(UserWarning, match="No near-identifiability at this step: The layer 1 gave nan"):
+        assert probe.try_measure(broken) == {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert probe.try_measure(network(1))

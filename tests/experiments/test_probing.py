@@ -1,0 +1,73 @@
+"""Probes: splits, accuracies that a closed form gives, and tests that noise does not pass."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from scipy.stats import ttest_1samp
+
+from nearid.experiments.probing import FEWEST, AboveChance, probe, split, told
+
+
+def test_splits_are_disjoint_balanced_and_stratified(rng):
+    answers = rng.random(1000) < 0.1
+    rare = int(answers.sum())
+    fitted, judged = split(answers, rng)
+    assert not set(fitted) & set(judged) and len(set(fitted)) == len(fitted) and len(set(judged)) == len(judged)
+    assert answers[fitted].mean() == answers[judged].mean() == 0.5
+    assert len(fitted) == 2 * round(0.7 * rare) and len(judged) == 2 * (rare - round(0.7 * rare))
+    # Of the frequent answer others are taken next time, of the rare one all are.
+    again = np.concatenate(split(answers, rng))
+    assert set(np.flatnonzero(answers)) <= set(again) and set(again) != {*fitted, *judged}
+
+
+@pytest.mark.parametrize("strength", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_planted_answers_decode_as_well_as_can_be(rng, strength, dtype):
+    # Normal classes whose means are `strength` apart: the best accuracy is Phi(strength / 2), whatever the units.
+    n, d = 12_000, 6
+    answers = rng.random(n) < 0.3
+    x = rng.normal(size=(n, d))
+    x[:, 2] += strength * answers
+    mixed = (x @ rng.normal(size=(d, d)) * 100 + 7).astype(dtype)
+    best = ndtr(strength / 2)
+    # The rows to judge on are some 2 * 0.3 * 0.3 n.
+    assert probe(mixed, answers, rng) == pytest.approx(best, abs=4 * 0.5 / np.sqrt(0.18 * n))
+
+
+def test_constant_features_tell_nothing_and_do_no_harm(rng):
+    answers = np.arange(400) % 2 == 0
+    x = np.column_stack([np.full(400, 5.0), rng.normal(size=400) + 4 * answers])
+    assert probe(x, answers, rng) > 0.93
+
+
+def test_an_answer_that_is_too_rare_is_left_out(rng):
+    x = rng.normal(size=(200, 2))
+    assert probe(x, np.arange(200) < FEWEST - 1, rng) is None and probe(x, np.arange(200) >= FEWEST - 1, rng) is None
+    assert probe(x, np.arange(200) < FEWEST, rng) is not None
+
+
+def test_the_published_test_is_students():
+    x = [0.52, 0.55, 0.51, 0.53, 0.50]
+    found = AboveChance.over(x)
+    assert found.p_splits == pytest.approx(ttest_1samp(x, 0.5).pvalue)
+    assert found.error == pytest.approx(np.std(x, ddof=1) / np.sqrt(5)) and found.mean == pytest.approx(0.522)
+    assert found.p_value > found.p_splits
+    assert told({"pose": found}) == "pose 52.2 ± 0.9"
+
+
+def test_what_never_varies():
+    assert AboveChance.over([1.0, 1.0]).decodes(1e-9) and not AboveChance.over([0.5, 0.5]).decodes(0.5)
+    assert AboveChance.over([0.7]) is None and not AboveChance.over([0.1, 0.1]).decodes(0.5)
+
+
+def test_noise_passes_the_published_test_too_often_and_not_the_one_that_allows_for_shared_rows():
+    level, passed, as_published = 0.05, 0, 0
+    sets = 60
+    for k in range(sets):
+        x = np.random.default_rng([k, 0]).normal(size=(120, 3))
+        answers = np.arange(120) < 60
+        found = AboveChance.over(probe(x, answers, np.random.default_rng([k, s])) for s in range(1, 7))
+        passed += found.decodes(level)
+        as_published += found.decodes_as_published(level)
+    # Of noise a share of level / 2 may pass above chance: 1.5 of 60, and 5 or more hardly ever do.
+    assert passed <= 4 and as_published > 6

@@ -1,0 +1,91 @@
+"""Inputs in every form give the same batches and the same hash; what is no input is told."""
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+from torch.utils.data import DataLoader, TensorDataset
+
+from nearid.errors import InputError
+from nearid.extraction.batches import open_source, peeked
+from nearid.extraction.digest import DataHash
+
+
+def taken(source, size=4):
+    digest = DataHash()
+    found, ids = [], []
+    for batch in source.batches(size):
+        digest.update(batch)
+        found.append(next(iter(batch.arrays.values())).numpy())
+        ids.append(batch.ids)
+    return np.concatenate(found), np.concatenate(ids), digest.hexdigest()
+
+
+def test_every_form_gives_the_same(tmp_path, rng):
+    x = rng.normal(size=(11, 3)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    np.savez(tmp_path / "x.npz", x=x, other=x[:, :1])
+    save_file({"x": x}, tmp_path / "x.safetensors")
+    torch.save(torch.tensor(x), tmp_path / "x.pt")
+    forms = [
+        (x, {}),
+        (torch.tensor(x), {}),
+        (x.tolist(), {}),
+        (tmp_path / "x.npy", {}),
+        (tmp_path / "x.npz", {"key": "x"}),
+        (tmp_path / "x.safetensors", {"key": "x"}),
+        (tmp_path / "x.pt", {}),
+        ([x[:5], x[5:]], {}),
+        (((part, None) for part in (x[:2], x[2:])), {}),
+        (TensorDataset(torch.tensor(x), torch.zeros(11)), {"size": 3}),
+        (DataLoader(TensorDataset(torch.tensor(x)), batch_size=6), {}),
+    ]
+    hashes = set()
+    for data, options in forms:
+        found, ids, digest = taken(open_source(data, **options))
+        np.testing.assert_allclose(found, x, rtol=1e-6)
+        np.testing.assert_array_equal(ids, np.arange(11))
+        if found.dtype == np.float32:
+            hashes.add(digest)
+    assert len(hashes) == 1
+    assert taken(open_source(x[::-1]))[2] not in hashes
+
+
+def test_masks_and_ids(tmp_path):
+    tokens, mask = np.arange(12).reshape(4, 3), np.ones((4, 3), int)
+    names = np.array(["a", "b", "c", "d"])
+    np.savez(tmp_path / "t.npz", input_ids=tokens, attention_mask=mask, names=names)
+    source = open_source(tmp_path / "t.npz", ids="names")
+    batch = next(source.batches(3))
+    assert sorted(batch.arrays) == ["attention_mask", "input_ids"] and batch.ids.tolist() == ["a", "b", "c"]
+    np.save(tmp_path / "mask.npy", mask)
+    alone = next(open_source(tokens, mask=tmp_path / "mask.npy", ids=[5, 6, 7, 8]).batches(4))
+    assert sorted(alone.arrays) == ["", "attention_mask"] and alone.ids.tolist() == [5, 6, 7, 8]
+    given = next(open_source([{"input_ids": torch.tensor(tokens), "ids": [4, 3, 2, 1]}]).batches(1))
+    assert given.ids.tolist() == [4, 3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (3, {}, "The data is a int"),
+        ("nowhere.npy", {}, "There is no file nowhere.npy"),
+        (np.zeros((1, 2)), {}, "at least 2"),
+        ({"a": np.zeros(3), "b": np.zeros(4)}, {}, "differ in length"),
+        ({"a": np.zeros(3), "b": np.float32(4)}, {}, "dict:b is a single number"),
+        ([[1, 2], [3]], {}, "pad them"),
+        (np.zeros((3, 2)), {"ids": [1, 2]}, "ids"),
+        ({"a": np.zeros((3, 2))}, {"key": "b"}, "nothing named 'b'"),
+        ({"attention_mask": np.zeros((3, 2))}, {}, "no inputs beside masks"),
+        (DataLoader(TensorDataset(torch.zeros(4)), shuffle=True), {}, "shuffles"),
+        (DataLoader(TensorDataset(torch.zeros(4))), {"ids": [1, 2, 3, 4]}, "Batches bring their own"),
+    ],
+)
+def test_what_is_no_input_is_told(data, options, message):
+    with pytest.raises(InputError, match=message):
+        open_source(data, **options)
+
+
+def test_no_batches():
+    with pytest.raises(InputError, match="the data is empty"):
+        peeked(open_source([]).batches(2))
