@@ -21,7 +21,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A data set, a
 
 @data.command("list")
 def list_all(as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False) -> None:
-    """List the data sets: images or words, factors, licence, and which are here."""
+    """List the data sets: images, words or networks, factors, licence, and which are here."""
     from nearid.cli.show import show
     from nearid.data.registry import datasets
 
@@ -105,11 +105,13 @@ def _table(datasets: list[FileSet]) -> RenderableType:
 
 
 def _holds(dataset: FileSet) -> tuple[str, str]:
-    """How many images of what size, or words, and the factors."""
-    from nearid.data.base import Corpus, Dataset
+    """How many images of what size, words or networks, and the factors."""
+    from nearid.data.base import Corpus, Dataset, Weights
 
     if isinstance(dataset, Corpus):
         return f"{dataset.words:,}\nwords", ""
+    if isinstance(dataset, Weights):
+        return f"{len(dataset.networks)}\nnetworks", ""
     assert isinstance(dataset, Dataset)
     count = "" if dataset.images is None else f"{dataset.images:,}\n"
     factors = ", ".join(f"{f.name} {f.size}" if f.size else f.name for f in dataset.factors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -172,6 +172,19 @@ class Corpus(FileSet):
 
     words: int
     read: Callable[[Path, tuple[str, ...]], Sentences]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights(FileSet):
+    """Weights of trained networks.
+
+    Attributes
+    ----------
+    networks : mapping
+        The file of each network, by the name of the network.
+    """
+
+    networks: Mapping[str, str]
 
 
 @dataclass(frozen=True)

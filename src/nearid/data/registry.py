@@ -27,6 +27,7 @@ HOMES = {
     "coil20": "nearid.data.coil20:COIL20",
     "wikitext2": "nearid.data.wikitext:WIKITEXT2",
     "treebank": "nearid.data.treebank:TREEBANK",
+    "cifar10-resnets": "nearid.data.cifar10_resnets:CIFAR10_RESNETS",
 }
 
 

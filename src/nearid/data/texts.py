@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nearid.arrays.damage import damage_told
 from nearid.arrays.memory import readable
-from nearid.data.base import AGAIN, Corpus, Sentences
+from nearid.data.base import AGAIN, Corpus, Dataset, Sentences
 from nearid.data.places import locate
 from nearid.data.registry import dataset
 from nearid.errors import InputError
@@ -42,8 +42,10 @@ def load_sentences(name: str, *, split: str | None = None) -> Sentences:
         If the corpus is not here (the message says how to get it), or its files are not what they should be.
     """
     described = dataset(name)
-    if not isinstance(described, Corpus):
+    if isinstance(described, Dataset):
         raise InputError(f"{described.title} has images and no text: nearid.data.load.load reads it.")
+    if not isinstance(described, Corpus):
+        raise InputError(f"{described.title} has no text: {described.about}.")
     parts = described.parts(split)
     return described.read(locate(described), parts)
 
