@@ -65,6 +65,27 @@ class Scatter:
 
 
 @dataclass(frozen=True)
+class Dots:
+    """A line for each row and on it a dot for each group, with an interval where there is one.
+
+    Attributes
+    ----------
+    x : str
+        Name of the axis.
+    rows : sequence of str
+        Names of the lines, from the top.
+    groups : mapping
+        By the name of the group, for every row: value and lower and upper end of its interval. NaN where there is none.
+    """
+
+    title: str
+    caption: str
+    x: str
+    rows: Sequence[str]
+    groups: Mapping[str, Sequence[tuple[float, float, float]]]
+
+
+@dataclass(frozen=True)
 class ImageGrid:
     """Images side by side in one picture, such as reconstructions below their originals.
 
@@ -83,4 +104,4 @@ class ImageGrid:
     columns: Sequence[str]
 
 
-Slot = ScatterMatrix | HeatMaps | Scatter | ImageGrid
+Slot = ScatterMatrix | HeatMaps | Scatter | Dots | ImageGrid

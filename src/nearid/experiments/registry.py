@@ -21,6 +21,7 @@ HOMES = {
     "faces": "nearid.experiments.faces:FACES",
     "dislib": "nearid.experiments.dislib:DISLIB",
     "masks-contrastive": "nearid.experiments.masks_contrastive:MASKS_CONTRASTIVE",
+    "pretrained-pairs": "nearid.experiments.pretrained_pairs:PRETRAINED_PAIRS",
     "3dident": "nearid.experiments.ident3d:IDENT3D",
 }
 

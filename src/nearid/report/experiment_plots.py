@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.experiments.figures import HeatMaps, ImageGrid, Scatter, ScatterMatrix, Slot
+from nearid.experiments.figures import Dots, HeatMaps, ImageGrid, Scatter, ScatterMatrix, Slot
 from nearid.report.plots import CHANCE, TARGET, Figure, figure
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def drawn(slot: Slot) -> Figure:
         return _scatter_matrix(slot)
     if isinstance(slot, Scatter):
         return _scatter(slot)
+    if isinstance(slot, Dots):
+        return _dots(slot)
     return _heat_maps(slot) if isinstance(slot, HeatMaps) else _image_grid(slot)
 
 
@@ -116,6 +118,31 @@ def _scatter(slot: Scatter) -> Figure:
         for k, (name, (x, y)) in enumerate(slot.curves.items())
     ]
     return figure(data, slot.x, slot.y, **_legend_below([*slot.points, *slot.curves], 340))
+
+
+def _dots(slot: Dots) -> Figure:
+    """Rows from the top, a colour for each group."""
+    data: list[dict[str, Any]] = []
+    for k, (name, found) in enumerate(slot.groups.items()):
+        there = [(row, *values) for row, values in zip(slot.rows, found, strict=True) if np.isfinite(values[0])]
+        # An interval that is not known has no length.
+        above = [round(high - x, 5) if np.isfinite(high) else 0.0 for _, x, _, high in there]
+        below = [round(x - low, 5) if np.isfinite(low) else 0.0 for _, x, low, _ in there]
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": name,
+                "y": [row for row, *_ in there],
+                "x": [round(x, 5) for _, x, _, _ in there],
+                "error_x": {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "width": 3},
+                "marker": {"size": 8, "color": COLOURS[k % len(COLOURS)], "symbol": SYMBOLS[k % len(SYMBOLS)]},
+            }
+        )
+    below_it = _legend_below(list(slot.groups), 40 + LINE * len(slot.rows))
+    below_it["margin"]["l"] = 60 + CHARACTER * max(map(len, slot.rows), default=0)
+    lines = {"type": "category", "categoryarray": list(slot.rows), "autorange": "reversed", "automargin": True}
+    return figure(data, slot.x, **below_it, yaxis={**lines, "dtick": 1})
 
 
 def _legend_below(names: Sequence[str], plot: int) -> dict[str, Any]:

@@ -1,0 +1,157 @@
+"""What Table 1 of Nelson et al. 2026 claims of pairs of networks, and the figures of such pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from nearid.experiments.claims import Claim, Outcome, Status, all_of, at_least, exceeds
+from nearid.experiments.figures import Dots, HeatMaps, Slot
+
+if TYPE_CHECKING:
+    from nearid.experiments.result import Result
+
+# Pairs that are trained to the end: of one architecture, across depths, and by the experiment itself.
+ALIKE = (
+    "akamaster-20-dansun18-20",
+    "akamaster-20-qiyuehub-20",
+    "akamaster-20-zhengjiakun-20",
+    "dansun18-20-qiyuehub-20",
+    "dansun18-20-zhengjiakun-20",
+    "qiyuehub-20-zhengjiakun-20",
+    "akamaster-56-zhengjiakun-56",
+)
+DEPTHS = (
+    "akamaster-20-akamaster-32",
+    "akamaster-20-akamaster-44",
+    "akamaster-20-akamaster-56",
+    "zhengjiakun-20-akamaster-56",
+)
+HERE = ("mae", "gpt")
+# The half-trained network as the source, by its target.
+HALF = "chelcacs-20"
+# The published order of errors, the largest first.
+ORDER = ("permutation", "ica", "rigid", "linear")
+# A difference of errors that counts: several standard errors of a bootstrap over 10,000 images, as seeds do not draw
+# these.
+CLEARLY = 0.003
+# Rows of which correlations are drawn.
+DRAWN = (ALIKE[0], ALIKE[-1], f"{HALF}-dansun18-20", *HERE)
+
+
+def _ordered(found: Result, rows: Sequence[str], columns: Sequence[str]) -> Outcome:
+    """Whether each error is larger than the next, in each row."""
+    return all_of(
+        *(exceeds(found, (row, more), (row, less), by=CLEARLY) for row in rows for more, less in pairwise(columns))
+    )
+
+
+def _in_sample(found: Result, rows: Sequence[str]) -> Outcome:
+    return _ordered(found, rows, [f"{name}_in" for name in ORDER])
+
+
+def _held_out(found: Result) -> Outcome:
+    return _ordered(found, (*ALIKE, *DEPTHS, *HERE), [name for name in ORDER if name != "ica"])
+
+
+def _efficient(found: Result, rows: Sequence[str]) -> Outcome:
+    return all_of(*(_gains(found, row) for row in rows))
+
+
+def _gains(found: Result, row: str) -> Outcome:
+    """Whether ICA gains, by the lower end of each bootstrap; where a rigid motion gains nothing there is no answer."""
+    known, ran = found.scores(row, "efficiency_low"), len(found.of_row(row))
+    if len(known) < ran:
+        label = found.label(row, "efficiency")
+        return Outcome(Status.NOT_TESTABLE, f"{label} has no value at {ran - len(known)} of {ran} seeds.")
+    return at_least(found, row, "efficiency_low", 0.0)
+
+
+def _half_trained(found: Result) -> Outcome:
+    """Errors in the space of one target: with another target, another diameter divides them."""
+    pairs = [(row, f"{HALF}-{_target(row)}") for row in ALIKE[:-1]]
+    return all_of(*(exceeds(found, (half, "linear"), (row, "linear"), by=CLEARLY) for row, half in pairs))
+
+
+def _target(row: str) -> str:
+    return "-".join(row.split("-")[-2:])
+
+
+CLAIMS = (
+    Claim(
+        "In sample, the errors of fully trained ResNets of one architecture are in the published order: permutation > "
+        "ICA > rigid > linear.",
+        lambda found: _in_sample(found, ALIKE),
+    ),
+    Claim("So are those of ResNets of different depth.", lambda found: _in_sample(found, DEPTHS)),
+    Claim(
+        "So are those of masked autoencoders and of GPTs that are trained here.",
+        lambda found: _in_sample(found, HERE),
+    ),
+    Claim("Held out, permutation > rigid > linear holds of all these pairs.", _held_out),
+    Claim(
+        "ICA gains over a signed permutation of the columns as they are, held out: fully trained ResNets of one "
+        "architecture (the lower end of the interval of its efficiency is above 0).",
+        lambda found: _efficient(found, ALIKE),
+    ),
+    Claim(
+        "So it does for masked autoencoders and GPTs that are trained here.",
+        lambda found: _efficient(found, HERE),
+    ),
+    Claim(
+        "A half-trained ResNet-20 agrees less: to each target its linear error is larger than a fully trained one's.",
+        _half_trained,
+    ),
+)
+
+
+def figures(found: Result) -> list[Slot]:
+    """The four errors of each pair, in sample and held out, and correlations before and after ICA."""
+    titles = {row.key: row.title for row in found.rows}
+    measured = {
+        key: [f.data["views"] for f in found.of_row(key) if "held_out" in f.data.get("views", {})] for key in titles
+    }
+    there = [key for key in titles if measured[key]]
+    slots: list[Slot] = []
+    if there:
+        names = [titles[key] for key in there]
+        apart = {name: [_mean(measured[key], name) for key in there] for name in ORDER}
+        within = {
+            name: [(found.estimate(key, f"{name}_in").mean, math.nan, math.nan) for key in there] for name in ORDER
+        }
+        axis = "mean error / diameter of the target"
+        slots = [
+            Dots(
+                "Errors held out",
+                "Bars: 95% interval of a bootstrap over examples, of which ends and dots are means over seeds.",
+                axis,
+                names,
+                apart,
+            ),
+            Dots("Errors in sample", "As the paper has them; means over seeds.", axis, names, within),
+        ]
+    for key in DRAWN:
+        for v in measured.get(key, [])[:1]:
+            if "before" in v:
+                numbers = [str(k + 1) for k in range(len(v["before"]))]
+                panels = {"columns as they are": v["before"], "components after ICA": v["after"]}
+                slots.append(
+                    HeatMaps(
+                        f"{titles[key]}: correlations of matched columns",
+                        "Absolute correlations of the source (rows) with the target (columns), on all examples; those "
+                        "that match best, in the order of their matches. ICA saw each side alone.",
+                        panels,
+                        numbers,
+                        numbers,
+                    )
+                )
+    return slots
+
+
+def _mean(views: Sequence[dict[str, Any]], name: str) -> tuple[float, float, float]:
+    """Value and ends of an interval, as means over seeds."""
+    values = [v["held_out"][name] for v in views]
+    value, low, high = (sum(each) / len(values) for each in zip(*values, strict=True))
+    return value, low, high
