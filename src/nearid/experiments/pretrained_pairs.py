@@ -21,7 +21,6 @@ ICA needs many rows. Of the first pair its efficiency is 36% with all 10,000 tes
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.experiments.base import Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
-from nearid.experiments.pair_claims import CLAIMS, figures
+from nearid.experiments.pair_claims import ALIKE, CLAIMS, DEPTHS, HALF, HALVES, figures, keys
 from nearid.experiments.pair_features import Course, MaskedImages, Text, files_of, held_out_pixels, resnet_features
 from nearid.experiments.papers import NELSON
 from nearid.experiments.settings import check, parameter
@@ -40,14 +39,6 @@ if TYPE_CHECKING:
     from nearid.identifiability.result import Comparison
 
 KINDS = ("resnet", "mae", "gpt", "given")
-# Networks of ResNet-20 that are trained to the end, and one that is not (61% of test images).
-TRAINED, HALF = ("akamaster-20", "dansun18-20", "qiyuehub-20", "zhengjiakun-20"), "chelcacs-20"
-DEPTHS = (
-    ("akamaster-20", "akamaster-32"),
-    ("akamaster-20", "akamaster-44"),
-    ("akamaster-20", "akamaster-56"),
-    ("zhengjiakun-20", "akamaster-56"),
-)
 # Published errors: permutation, rigid, linear, ICA, and its efficiency (%).
 PUBLISHED: Mapping[str, tuple[str, tuple[float, ...], str]] = {
     "pythia": (
@@ -196,11 +187,10 @@ def _strongest(found: Comparison) -> list[list[float]]:
 
 def rows(p: Parameters) -> list[Row]:
     """Downloaded networks (one depth, across depths, the half-trained one), pairs trained here, the published pairs."""
-    alike = [*itertools.combinations(TRAINED, 2), ("akamaster-56", "zhengjiakun-56")]
-    half = [*((HALF, target) for target in TRAINED[1:]), (TRAINED[0], HALF)]
-    made = [_downloaded(*pair) for pair in (alike if p.every else alike[:1])]
-    made += [_downloaded(*pair, kind="depths") for pair in (DEPTHS if p.every else ())]
-    made += [_downloaded(*pair, kind="half") for pair in (half if p.every else half[:1])]
+    some = slice(None if p.every else 1)
+    made = [_downloaded(*pair) for pair in ALIKE[some]]
+    made += [_downloaded(*pair, across=True) for pair in DEPTHS if p.every]
+    made += [_downloaded(*pair) for pair in HALVES[some]]
     made += [
         Row("mae", "MAE of CIFAR-10, trained here", {"kind": "mae", "pair": ""}),
         Row("gpt", "GPT of WikiText-2, trained here", {"kind": "gpt", "pair": ""}),
@@ -208,17 +198,17 @@ def rows(p: Parameters) -> list[Row]:
     return made + [_published(p, key) for key in PUBLISHED]
 
 
-def _downloaded(source: str, target: str, kind: str = "alike") -> Row:
-    names = [network.partition("-") for network in (source, target)]
-    title = f"ResNet-{names[0][2]}, {names[0][0]} to {names[1][0]}"
-    note = ""
-    if kind == "depths":
+def _downloaded(source: str, target: str, *, across: bool = False) -> Row:
+    (one, _, depth), (other, _, _) = (network.partition("-") for network in (source, target))
+    title, note = f"ResNet-{depth}, {one} to {other}", ""
+    if across:
         title = f"across depths, {source} to {target}"
-        if names[0][0] == names[1][0]:
+        if one == other:
             note = "one person's networks of different depth: trained by one recipe, with no weights in common."
-    if kind == "half":
+    if HALF in (source, target):
         title += " (half-trained: chelcacs)"
-    return Row(f"{source}-{target}", title, {"kind": "resnet", "pair": f"{source},{target}"}, note=note)
+    [key] = keys([(source, target)])
+    return Row(key, title, {"kind": "resnet", "pair": f"{source},{target}"}, note=note)
 
 
 def _published(p: Parameters, key: str) -> Row:
