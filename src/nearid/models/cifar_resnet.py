@@ -52,24 +52,26 @@ class CifarResNet(nn.Module):
             raise InputError(f"A CIFAR ResNet has depth 6n + 2, such as 20, 32, 44 or 56, not {depth}.")
         self.depth = depth
         self.conv1, self.bn1 = nn.Conv2d(3, WIDTHS[0], 3, 1, 1, bias=False), nn.BatchNorm2d(WIDTHS[0])
-        before = WIDTHS[0]
-        for stage, after in enumerate(WIDTHS, start=1):
-            first = Block(before, after, 1 if stage == 1 else 2)
-            self.add_module(f"layer{stage}", nn.Sequential(first, *(Block(after, after, 1) for _ in range(blocks - 1))))
-            before = after
-        self.linear = nn.Linear(before, CLASSES)
+        first, second, third = WIDTHS
+        self.layer1 = _stage(first, first, blocks, 1)
+        self.layer2 = _stage(first, second, blocks, 2)
+        self.layer3 = _stage(second, third, blocks, 2)
+        self.linear = nn.Linear(third, CLASSES)
 
     def features(self, x: Tensor) -> Tensor:
         """What the classifier reads, shape (rows, 64)."""
         x = functional.relu(self.bn1(self.conv1(x)))
-        for stage in (self.layer1, self.layer2, self.layer3):
-            x = stage(x)
-        return x.mean(dim=(2, 3))
+        maps: Tensor = self.layer3(self.layer2(self.layer1(x)))
+        return maps.mean(dim=(2, 3))
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores of the classes."""
         found: Tensor = self.linear(self.features(x))
         return found
+
+
+def _stage(before: int, after: int, blocks: int, stride: int) -> nn.Sequential:
+    return nn.Sequential(Block(before, after, stride), *(Block(after, after, 1) for _ in range(blocks - 1)))
 
 
 def load_cifar_resnet(path: str | os.PathLike[str]) -> CifarResNet:
