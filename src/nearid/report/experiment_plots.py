@@ -139,10 +139,10 @@ def _dots(slot: Dots) -> Figure:
                 "marker": {"size": 8, "color": COLOURS[k % len(COLOURS)], "symbol": SYMBOLS[k % len(SYMBOLS)]},
             }
         )
-    below_it = _legend_below(list(slot.groups), 40 + LINE * len(slot.rows))
-    below_it["margin"]["l"] = 60 + CHARACTER * max(map(len, slot.rows), default=0)
     lines = {"type": "category", "categoryarray": list(slot.rows), "autorange": "reversed", "automargin": True}
-    return figure(data, slot.x, **below_it, yaxis={**lines, "dtick": 1})
+    return figure(
+        data, slot.x, yaxis={**lines, "dtick": 1}, **_legend_below(list(slot.groups), 40 + LINE * len(slot.rows))
+    )
 
 
 def _legend_below(names: Sequence[str], plot: int) -> dict[str, Any]:
