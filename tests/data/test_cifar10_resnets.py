@@ -24,6 +24,13 @@ def test_what_is_not_here_is_told(home):
         weights_file("akamaster20")
 
 
+def test_one_that_is_missing_among_others_is_told(home):
+    (home("cifar10_resnets") / "Chelcacs_resnet20.th").touch()
+    assert weights_file("chelcacs-20").exists() and find(CIFAR10_RESNETS) == home("cifar10_resnets")
+    with pytest.raises(InputError, match=r"dansun18-20 are not here: get https://.* as DanSun18_resnet20\.th"):
+        weights_file("dansun18-20")
+
+
 def test_weights_are_neither_images_nor_text():
     with pytest.raises(InputError, match="has no images: weights of ResNets"):
         load("cifar10-resnets")
@@ -35,4 +42,5 @@ def test_the_real_ones(real_data):
     if find(CIFAR10_RESNETS) is None:
         pytest.skip(f"the CIFAR-10 ResNets are not in {real_data}")
     for network, file in zip(CIFAR10_RESNETS.networks, CIFAR10_RESNETS.files, strict=True):
+        assert weights_file(network).name == file.name
         assert file.checksum == f"sha256:{hashlib.sha256(weights_file(network).read_bytes()).hexdigest()}"

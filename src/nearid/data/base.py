@@ -186,6 +186,11 @@ class Weights(FileSet):
 
     networks: Mapping[str, str]
 
+    def held(self, folder: Path) -> tuple[str, ...] | None:
+        """The files that a folder holds, if there is one: a network needs no weights but its own."""
+        there = tuple(file.name for file in self.files if (folder / file.name).is_file())
+        return there or None
+
 
 @dataclass(frozen=True)
 class LabelledImages:

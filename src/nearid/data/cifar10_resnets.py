@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nearid.data.base import RemoteFile, Weights
-from nearid.data.places import locate
+from nearid.data.places import candidates, locate
 from nearid.errors import InputError, unknown
 
 HOST = "https://github.com"
@@ -41,13 +41,6 @@ FILES = (
         "raw/master/pretrained_models/resnet56-4bfd9763.th",
     ),
     (
-        "dansun18-20",
-        "DanSun18_resnet20.th",
-        "037d3256b4e936ef62428c37521389fe4a7f7e414d3c8587481c3ca94e143457",
-        "DanSun18/pytorch_resnet_cifar10",
-        "tree/master/experiments",
-    ),
-    (
         "qiyuehub-20",
         "qiyuehub_resnet20.th",
         "217b799c5047dfa6188a9cfb4e5f0b74b29566e05d070380bf2e9a2ababa4e4a",
@@ -75,27 +68,42 @@ FILES = (
         "Chelcacs/ProjectML",
         "raw/75f1c8acb161ad7d879c83265c5dac3674686abb/save_resnet20/model.th",
     ),
+    # The last to be fetched, as its address is a guess.
+    (
+        "dansun18-20",
+        "DanSun18_resnet20.th",
+        "037d3256b4e936ef62428c37521389fe4a7f7e414d3c8587481c3ca94e143457",
+        "DanSun18/pytorch_resnet_cifar10",
+        "raw/f9cd464a12a3229b55833c86347a5e24cf946266/save_resnet20/model.th",
+    ),
 )
 
 
 def weights_file(network: str) -> Path:
-    """The file of a network by name; if the weights are not here, the error says how to get them."""
+    """The file of a network by name; if it is not here, the error says how to get it."""
     if network not in CIFAR10_RESNETS.networks:
         raise InputError(unknown("CIFAR ResNet", network, CIFAR10_RESNETS.networks))
-    return locate(CIFAR10_RESNETS) / CIFAR10_RESNETS.networks[network]
+    name = CIFAR10_RESNETS.networks[network]
+    for folder in candidates(CIFAR10_RESNETS):
+        if (folder / name).is_file():
+            return folder / name
+    # Told at length where there are no weights at all.
+    folder = locate(CIFAR10_RESNETS)
+    [url] = [file.url for file in CIFAR10_RESNETS.files if file.name == name]
+    raise InputError(f"The weights of {network} are not here: get {url} and put it into {folder} as {name}.")
 
 
 def _file(name: str, checksum: str, repository: str, path: str) -> RemoteFile:
-    by_hand = path.startswith("tree")
-    note = "The address is that of a file of this name in its repository's history; the checksum is of a copy at hand."
-    if by_hand:
-        note = "One of the runs of ResNet-20 in this folder of its repository; the checksum tells which."
+    note = "The address is that of a file of this kind in its repository's history; the checksum is of a copy at hand."
+    if repository.startswith("DanSun18"):
+        note = (
+            "The repository of DanSun18 has many runs of ResNet-20: the address may be another's; the checksum tells."
+        )
     return RemoteFile(
         name,
         f"{HOST}/{repository}/{path}",
         checksum=f"sha256:{checksum}",
-        checked_by="a copy at hand; akamaster's names begin with their checksum",
-        by_hand=by_hand,
+        checked_by="a copy at hand; akamaster's names end with the beginning of theirs",
         note=note,
     )
 
