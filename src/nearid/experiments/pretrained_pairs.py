@@ -16,7 +16,7 @@ column with the lower end of the efficiency, and the bars of the figure; it does
 that are trained here a seed is a new pair, and the interval one over pairs. Tokens of one text are not independent,
 though the bootstrap takes them as if they were.
 
-ICA needs many rows. Of the first pair its efficiency is 36% with all 10,000 test images and 27% with half of them.
+ICA needs many rows: of the first pair its efficiency is a third with all 10,000 test images, and 27% with half of them.
 """
 
 from __future__ import annotations
