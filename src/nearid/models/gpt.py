@@ -45,17 +45,18 @@ class GPT(nn.Module):
                 "be: all must be at least 1, and the width a multiple of the heads."
             )
         self.tokens, self.places = nn.Embedding(tokens, width), nn.Embedding(context, width)
-        self.blocks = nn.ModuleList(Block(width, heads, causal=True) for _ in range(depth))
+        made = [Block(width, heads, causal=True) for _ in range(depth)]
+        self.blocks = nn.ModuleList(made)
         self.norm = nn.LayerNorm(width)
         for layer in self.modules():
             if isinstance(layer, nn.Linear | nn.Embedding):
                 nn.init.normal_(layer.weight, std=SPREAD)
             if isinstance(layer, nn.Linear):
                 nn.init.zeros_(layer.bias)
-        for block in self.blocks:
-            # What every block adds twice sums up to the same size at any depth.
-            for layer in (block.merge, block.perceptron[-1]):
-                nn.init.normal_(layer.weight, std=SPREAD / math.sqrt(2 * depth))
+        # What every block adds twice sums up to the same size at any depth.
+        for block in made:
+            for last in (block.merge.weight, block.perceptron[-1].weight):
+                nn.init.normal_(last, std=SPREAD / math.sqrt(2 * depth))
 
     @property
     def head(self) -> Tensor:
