@@ -7,13 +7,17 @@ more tokens than components, so that fitting adds little, as the column with shu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nearid.data.base import Sentences
+from nearid.data.texts import load_sentences
 from nearid.errors import InputError
 from nearid.measures.similarity import canonical_correlations
 from nearid.moments import PairMoments
@@ -37,6 +41,19 @@ def agreement(first: States, second: States, ks: Sequence[int]) -> list[float]:
         raise InputError("A feature is the same for all tokens: there is nothing to compare in it.")
     scaled = moments.through(*(np.diag(1 / size) for size in sizes))
     return [float(np.mean(canonical_correlations(scaled, scaled, leading=True, k=k))) for k in ks]
+
+
+def mean_agreement(states: Sequence[States], ks: Sequence[int]) -> list[float]:
+    """Agreement at each k, averaged over all pairs of models; one layer of each."""
+    found = [agreement(first, second, ks) for first, second in combinations(states, 2)]
+    return [float(value) for value in np.mean(found, axis=0)]
+
+
+# Cells of one process read the same sentences.
+@lru_cache(maxsize=1)
+def treebank() -> Sentences:
+    """All sentences of the sample."""
+    return load_sentences("treebank")
 
 
 def padded(sentences: Sequence[NDArray[np.int32]], first: int, context: int) -> tuple[NDArray[np.int64], np.ndarray]:
@@ -68,8 +85,8 @@ def states_of(model: GPT, vocabulary: Vocabulary, sentences: Sequence[Sequence[s
 
 def pretrained_states(
     models: Sequence[str], sentences: Sequence[Sequence[str]], before_last: Sequence[int], folder: Path
-) -> Iterator[dict[str, States]]:
-    """Hidden states of pretrained models, for each of some layers counted back from the last: states by model.
+) -> Iterator[list[States]]:
+    """Hidden states of pretrained models, for each of some layers counted back from the last: one of each model.
 
     Parameters
     ----------
@@ -84,7 +101,7 @@ def pretrained_states(
     """
     opened = {name: _extraction(name, sentences, before_last, folder / f"model{k}") for k, name in enumerate(models)}
     for back in before_last:
-        yield {name: _layer(name, held, back) for name, held in opened.items()}
+        yield [_layer(name, held, back) for name, held in opened.items()]
 
 
 def _extraction(name: str, sentences: Sequence[Sequence[str]], before_last: Sequence[int], folder: Path) -> Extraction:
@@ -138,10 +155,3 @@ def _tokens(name: str, sentences: Sequence[Sequence[str]]) -> tuple[np.ndarray, 
     for k, row in enumerate(rows):
         ids[k, : len(row)], mask[k, : len(row)] = row, 1
     return ids, mask, depth
-
-
-def mean_agreement(states: Mapping[str, States], ks: Sequence[int]) -> list[float]:
-    """Agreement at each k, averaged over all pairs of models of one layer."""
-    held = list(states.values())
-    pairs = [(a, b) for k, a in enumerate(held) for b in held[k + 1 :]]
-    return [float(v) for v in np.mean([agreement(a, b, ks) for a, b in pairs], axis=0)]

@@ -21,6 +21,7 @@ HOMES = {
     "faces": "nearid.experiments.faces:FACES",
     "dislib": "nearid.experiments.dislib:DISLIB",
     "masks-contrastive": "nearid.experiments.masks_contrastive:MASKS_CONTRASTIVE",
+    "words": "nearid.experiments.words:WORDS",
     "gpt2-svcca": "nearid.experiments.gpt2_svcca:GPT2_SVCCA",
     "3dident": "nearid.experiments.ident3d:IDENT3D",
 }
