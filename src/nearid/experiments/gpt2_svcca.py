@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 PUBLISHED_KS, READ_OFF = (16, 64, 256, 768), (0.92, 0.81, 0.73, 0.57)
 # Coordinates of a head of attention.
 HEAD = 16
-# Words of held-out text for the cross-entropy, in rows of the context.
-HELD_OUT = 20_000
 
 
 @dataclass(frozen=True)
@@ -68,6 +66,7 @@ class Parameters:
     context: int = parameter(48, "words that a model reads at a time")
     text: str = parameter("train", "split of WikiText-2 to learn from: train or valid")
     sentences: int = parameter(2000, "sentences of the Penn Treebank sample, the first ones, of 3914")
+    held_out: int = parameter(20_000, "words of held-out text for the cross-entropy")
     components: tuple[int, ...] = parameter((2, 4, 8, 16, 24, 31), "numbers k of leading components; 16 among them")
     steps: int = parameter(300, "steps of Muon")
     batch: int = parameter(21, "rows of text in each step, each of the length of the context")
@@ -80,6 +79,7 @@ class Parameters:
             "vocabulary": 100,
             "context": 2,
             "sentences": 20,
+            "held_out": self.context + 1,
             "steps": 1,
             "batch": 1,
             "looks": 1,
@@ -150,7 +150,7 @@ def _loss(model: GPT, p: Parameters, text: Text) -> float:
     """Cross-entropy of held-out words, in nats."""
     import torch
 
-    rows = min(HELD_OUT, len(text.unseen)) // (p.context + 1)
+    rows = min(p.held_out, len(text.unseen)) // (p.context + 1)
     ids = torch.as_tensor(text.unseen[: rows * (p.context + 1)].reshape(rows, -1)).long()
     with torch.no_grad():
         return float(model(ids))
@@ -228,6 +228,7 @@ GPT2_SVCCA = Experiment(
                 "context": 12,
                 "text": "valid",
                 "sentences": 40,
+                "held_out": 500,
                 "steps": 2,
                 "batch": 4,
                 "looks": 1,
