@@ -63,3 +63,11 @@ def test_a_scatter_has_points_and_curves():
     assert len({(d["marker"]["color"], d["marker"]["symbol"]) for d in points}) == 9
     assert (curve["mode"], curve["name"], curve["x"], curve["y"]) == ("lines", "fitted", [1.0, 2.0], [0.0, 1.0])
     assert made["layout"]["xaxis"]["title"]["text"] == "L" and made["layout"]["yaxis"]["title"]["text"] == "error"
+
+
+def test_points_with_names_tell_them():
+    points = {"one": ([0.0, 1.0, 2.0], [0.0, 1.0, 2.0]), "two": ([0.0], [1.0])}
+    one, two = drawn(Scatter("t", "c", "x", "y", points, {}, {"one": ["a", "b", "c"]}, 2))["data"]
+    assert one["customdata"] == ["a", "b", "c"] and one["text"] == ["a", "b"] and one["mode"] == "markers+text"
+    assert "customdata" not in two and two["mode"] == "markers"
+    assert "text" not in drawn(Scatter("t", "c", "x", "y", points, {}, {"one": ["a", "b", "c"]}))["data"][0]

@@ -113,6 +113,7 @@ def _extraction(name: str, sentences: Sequence[Sequence[str]], before_last: Sequ
         return Extraction.open(place)
     if is_extraction(folder):
         return Extraction.open(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     ids, mask, depth = _tokens(name, sentences)
     layers = [f"hidden_states.{depth - back}" for back in before_last if back <= depth]
     return extract(
@@ -129,7 +130,7 @@ def _layer(name: str, held: Extraction, back: int) -> States:
             f"{name} has no hidden state {back} before its last; it has {', '.join(held)}. Extract with "
             "layers='hidden_states.*' and pool='tokens'."
         )
-    return held[wanted].read()
+    return held[wanted].read(0, held[wanted].shape[0])
 
 
 def _tokens(name: str, sentences: Sequence[Sequence[str]]) -> tuple[np.ndarray, np.ndarray, int]:

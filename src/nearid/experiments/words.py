@@ -151,7 +151,8 @@ def _r2(first: Floats, second: Floats, seed: int) -> float:
     """Share of the second run's variance that a linear map of the first explains, held out."""
     from nearid.identifiability.statistical import compare
 
-    return compare(first, second, groups=("linear",), permutations=1, random_state=seed).groups["linear"].r2
+    found = compare(first, second, groups=("linear",), permutations=1, random_state=seed)
+    return float(found.groups["linear"].r2)
 
 
 def _normalisation(model: LogBilinear, around: Ids, inside: Ids) -> dict[str, float]:
@@ -176,7 +177,8 @@ def _views(found: Mapping[str, tuple[Floats, Floats]], words: Sequence[str], aro
         with_one = np.column_stack([first, np.ones(len(first))])
         mapped = with_one @ np.linalg.lstsq(with_one, second, rcond=None)[0]
         points = {"first": first, "second": second, "mapped": mapped}
-        told[name] = {key: x[:SHOWN, :PLANE].round(4).tolist() for key, x in points.items()} | {"names": names[name]}
+        told[name] = {key: x[:SHOWN, :PLANE].round(4).tolist() for key, x in points.items()}
+        told[name]["names"] = names[name][: len(first)]
     return told
 
 

@@ -45,8 +45,7 @@ class GPT(nn.Module):
                 "be: all must be at least 1, and the width a multiple of the heads."
             )
         self.tokens, self.places = nn.Embedding(tokens, width), nn.Embedding(context, width)
-        made = [Block(width, heads, causal=True) for _ in range(depth)]
-        self.blocks = nn.ModuleList(made)
+        self.blocks = nn.ModuleList(Block(width, heads, causal=True) for _ in range(depth))
         self.norm = nn.LayerNorm(width)
         for layer in self.modules():
             if isinstance(layer, nn.Linear | nn.Embedding):
@@ -54,9 +53,9 @@ class GPT(nn.Module):
             if isinstance(layer, nn.Linear):
                 nn.init.zeros_(layer.bias)
         # What every block adds twice sums up to the same size at any depth.
-        for block in made:
-            for last in (block.merge.weight, block.perceptron[-1].weight):
-                nn.init.normal_(last, std=SPREAD / math.sqrt(2 * depth))
+        for name, p in self.named_parameters():
+            if name.endswith(("merge.weight", "perceptron.2.weight")):
+                nn.init.normal_(p, std=SPREAD / math.sqrt(2 * depth))
 
     @property
     def head(self) -> Tensor:

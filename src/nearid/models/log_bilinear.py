@@ -55,7 +55,8 @@ class LogBilinear(nn.Module):
 
     def encode(self, contexts: Tensor) -> Tensor:
         """The vector f that the words around a gap predict, of shape (rows, width)."""
-        return (self.context(contexts) * self.weights).sum(dim=1)
+        found: Tensor = (self.context(contexts) * self.weights).sum(dim=1)
+        return found
 
     def log_scores(self, contexts: Tensor) -> Tensor:
         """Scores of all words, shape (rows, words): their log p, as far as it is normalised."""
