@@ -96,5 +96,7 @@ def test_the_smoke_preset_runs_with_figures(corpora, tmp_path, inline):
     found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1, changes=SMALL)
     assert len(found.cells) == 5 and not found.failures
     slots = E.figures(found)
-    assert [len(s.points) for s in slots] == [2] * 4 and slots[0].points["k = 16"][0] == [-k for k in range(13)]
+    assert [len(s.points) for s in slots] == [4] + [2] * 4
+    title = found.rows[0].title
+    assert slots[0].points[title] == slots[1].points["k = 16"] and slots[0].points[title][0] == [-k for k in range(13)]
     assert "0.920" in str(found)

@@ -9,7 +9,7 @@ import numpy as np
 
 from nearid.experiments.base import Column
 from nearid.experiments.claims import Claim, Outcome, Status, all_of, at_least, exceeds
-from nearid.experiments.figures import Scatter, Slot
+from nearid.experiments.figures import Coordinates, Scatter, Slot
 
 if TYPE_CHECKING:
     from nearid.experiments.result import Result
@@ -20,6 +20,8 @@ BACK = (0, 4, 8, 12)
 MODERATE = 16
 # The paper's models, as the hub names them.
 PRETRAINED = "gpt2,gpt2-medium,gpt2-large,gpt2-xl"
+# Names of the axes of the pictures.
+AXES = ("layers before the last", "SVCCA")
 # What training must add to the agreement of the last layer to be seen at once, and the share of its variance that a
 # linear map must carry over: all but a fifth.
 CLEARLY, CARRIED = 0.1, 0.8
@@ -62,29 +64,19 @@ def _published_models(found: Result) -> Outcome:
 
 
 def figures(found: Result) -> Sequence[Slot]:
-    """Agreement over layers, a curve for each k, for every row: the mean over seeds."""
-    slots: list[Slot] = []
+    """Agreement over layers, the mean over seeds: of every row at the usual k, then of each row at every k."""
+    told = "Mean canonical correlation of the k leading components, averaged over pairs and seeds; 0 is the last."
+    usual, single = dict[str, Coordinates](), list[Slot]()
     for row in found.rows:
         held = [f.data["views"] for f in found.of_row(row.key) if "views" in f.data]
-        if not held:
-            continue
-        table = np.mean([v["layers"] for v in held], axis=0)
-        back = [-k for k in (BACK if table.shape[1] == len(BACK) else range(table.shape[1]))]
-        slots.append(
-            Scatter(
-                f"{row.title}: agreement of the layers",
-                "Mean canonical correlation of the k leading components, averaged over pairs of models and seeds; 0 is "
-                "the last hidden state.",
-                "layers before the last",
-                "SVCCA",
-                {
-                    f"k = {k}": (back, values.round(4).tolist())
-                    for k, values in zip(held[0]["components"], table, strict=True)
-                },
-                {},
-            )
-        )
-    return slots
+        if held:
+            table = np.mean([v["layers"] for v in held], axis=0).round(4)
+            back = [-k for k in (BACK if table.shape[1] == len(BACK) else range(table.shape[1]))]
+            curves = {k: (back, row.tolist()) for k, row in zip(held[0]["components"], table, strict=True)}
+            usual[row.title] = curves[MODERATE]
+            by_k = {f"k = {k}": curve for k, curve in curves.items()}
+            single.append(Scatter(f"{row.title}: agreement of the layers", told, *AXES, by_k, {}))
+    return [Scatter(f"Agreement of the layers at k = {MODERATE}", told, *AXES, usual, {}), *single] if usual else []
 
 
 def _columns() -> list[Column]:

@@ -246,8 +246,8 @@ GPT2_SVCCA = Experiment(
     cell=cell,
     claims=CLAIMS,
     curves=(
-        Axes("held_out", "Cross-entropy during training, narrowest model", "steps", "nats for a word, held out"),
-        Axes("loss", "Loss during training, narrowest model", "steps", "nats for a word"),
+        Axes("held_out", "Cross-entropy during training, first model of a cell", "steps", "nats for a word, held out"),
+        Axes("loss", "Loss during training, first model of a cell", "steps", "nats for a word"),
     ),
     figures=figures,
     datasets=_datasets,
