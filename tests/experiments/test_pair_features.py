@@ -13,15 +13,30 @@ from nearid.data.places import cache_folder  # noqa: E402
 from nearid.errors import InputError  # noqa: E402
 from nearid.experiments.pair_features import (  # noqa: E402
     Course,
-    MaskedImages,
-    Text,
+    ImageModels,
+    TextModels,
     files_of,
     held_out_pixels,
     resnet_features,
 )
+from nearid.experiments.wikitext import wikitext  # noqa: E402
 from nearid.models.cifar_resnet import MEAN, STD, CifarResNet  # noqa: E402
 
 COURSE = Course(steps=2, rate=1e-3, batch=3, device="cpu")
+
+
+@pytest.fixture
+def write_text(home):
+    """Write words in the place of all splits of WikiText-2."""
+
+    def write(words):
+        with zipfile.ZipFile(home("wikitext2") / "wikitext-2-v1.zip", "w") as archive:
+            for part in ("train", "valid", "test"):
+                archive.writestr(f"wikitext-2/wiki.{part}.tokens", " ".join(words))
+
+    wikitext.cache_clear()
+    yield write
+    wikitext.cache_clear()
 
 
 @pytest.fixture
@@ -78,28 +93,25 @@ def test_other_weights_of_a_name_get_features_of_their_own(networks, home, rng):
 
 def test_autoencoders_follow_their_seeds(home, rng, tmp_path):
     write_cifar10_sheets(home("cifar10"), rng)
-    learner = MaskedImages(held_out_pixels(4, 0), 8, 1, COURSE)
+    learner = ImageModels(held_out_pixels(4, 0), 8, 1, COURSE)
     first, again, other = (learner.learn(seed, tmp_path / str(k)) for k, seed in enumerate((0, 0, 1)))
     np.testing.assert_array_equal(first.features, again.features)
     assert first.features.shape == (4, 8) and (first.features != other.features).any()
     assert first.curves["loss"]["x"][-1] == 2 and first.curves["loss"]["y"] != other.curves["loss"]["y"]
 
 
-def test_gpts_give_penultimate_states_of_the_same_tokens(home, rng, tmp_path):
-    words = [f"w{k}" for k in rng.integers(0, 30, 400)]
-    with zipfile.ZipFile(home("wikitext2") / "wikitext-2-v1.zip", "w") as archive:
-        for part in ("train", "valid", "test"):
-            archive.writestr(f"wikitext-2/wiki.{part}.tokens", " ".join(words))
-    learner = Text(40, 0, vocabulary=20, context=8, width=8, depth=2, course=COURSE)
+def test_gpts_give_penultimate_states_of_the_same_tokens(write_text, rng, tmp_path):
+    write_text([f"w{k}" for k in rng.integers(0, 30, 400)])
+    learner = TextModels(40, 0, vocabulary=20, context=8, width=8, depth=2, course=COURSE)
     stream, rows, size = learner.tokens
     assert size == 20 and rows.shape == (10, 8) and len(stream) == 401
-    assert (Text(40, 1, 20, 8, 8, 2, COURSE).tokens[1] != rows).any()
+    assert (TextModels(40, 1, 20, 8, 8, 2, COURSE).tokens[1] != rows).any()
     first, again, other = (learner.learn(seed, tmp_path / str(k)) for k, seed in enumerate((0, 0, 1)))
     np.testing.assert_array_equal(first.features, again.features)
     assert first.features.shape == (40, 8) and (first.features != other.features).any()
 
 
-def test_the_state_before_the_last_block_is_taken(home, monkeypatch, tmp_path):
+def test_the_state_before_the_last_block_is_taken(write_text, monkeypatch, tmp_path):
     """With a model whose states tell their layer, row and place."""
 
     class Told(torch.nn.Module):
@@ -115,11 +127,8 @@ def test_the_state_before_the_last_block_is_taken(home, monkeypatch, tmp_path):
             return [torch.stack([torch.full(ids.shape, layer), ids, places], dim=2).double() for layer in range(4)]
 
     monkeypatch.setattr("nearid.models.gpt.GPT", Told)
-    text = " ".join(f"w{k % 7}" for k in range(200))
-    with zipfile.ZipFile(home("wikitext2") / "wikitext-2-v1.zip", "w") as archive:
-        for part in ("train", "valid", "test"):
-            archive.writestr(f"wikitext-2/wiki.{part}.tokens", text)
-    learner = Text(20, 0, vocabulary=20, context=8, width=8, depth=3, course=COURSE)
+    write_text([f"w{k % 7}" for k in range(200)])
+    learner = TextModels(20, 0, vocabulary=20, context=8, width=8, depth=3, course=COURSE)
     layer, ids, places = learner.learn(0, tmp_path).features.T
     assert (layer == 2).all() and places.tolist() == [1, 3, 5, 7] * 5
     np.testing.assert_array_equal(ids, learner.tokens[1][:, [1, 3, 5, 7]].ravel())

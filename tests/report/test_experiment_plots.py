@@ -76,3 +76,11 @@ def test_dots_stand_on_the_line_of_their_row():
     assert linear["y"] == ["first pair", "second pair"] and linear["error_x"]["array"] == [0.0, 0.05]
     layout = made["layout"]
     assert layout["xaxis"]["title"]["text"] == "error" and layout["yaxis"]["autorange"] == "reversed"
+
+
+def test_points_with_names_tell_them():
+    points = {"one": ([0.0, 1.0, 2.0], [0.0, 1.0, 2.0]), "two": ([0.0], [1.0])}
+    one, two = drawn(Scatter("t", "c", "x", "y", points, {}, {"one": ["a", "b", "c"]}, 2))["data"]
+    assert one["customdata"] == ["a", "b", "c"] and one["text"] == ["a", "b"] and one["mode"] == "markers+text"
+    assert "customdata" not in two and two["mode"] == "markers"
+    assert "text" not in drawn(Scatter("t", "c", "x", "y", points, {}, {"one": ["a", "b", "c"]}))["data"][0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Matrix = Sequence[Sequence[float]]
 Coordinates = tuple[Sequence[float], Sequence[float]]
@@ -54,6 +54,10 @@ class Scatter:
         Names of the axes.
     points, curves : mapping
         Horizontal and vertical coordinates by the name of their group.
+    names : mapping
+        What the points of a group are called, for whoever points at one.
+    labels : int
+        Points of each group with a name that have it beside them in any case, from the first on.
     """
 
     title: str
@@ -62,6 +66,8 @@ class Scatter:
     y: str
     points: Mapping[str, Coordinates]
     curves: Mapping[str, Coordinates]
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    labels: int = 0
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from nearid.errors import InputError
 from nearid.experiments.base import Curve
 from nearid.experiments.images import as_planes, encoded
 from nearid.experiments.training import trained
+from nearid.experiments.wikitext import wikitext
 from nearid.files import replacing
 from nearid.moments import Floats
 
@@ -82,7 +83,7 @@ def resnet_features(network: str, pixels: np.ndarray) -> Floats:
 
 
 @dataclass(frozen=True)
-class MaskedImages:
+class ImageModels:
     """Masked autoencoders of CIFAR-10; a representation is the mean of the patches' embeddings.
 
     Attributes
@@ -126,7 +127,7 @@ class MaskedImages:
 
 
 @dataclass(frozen=True)
-class Text:
+class TextModels:
     """Small GPTs of WikiText-2; a representation is the penultimate hidden state at a token.
 
     Attributes
@@ -150,14 +151,10 @@ class Text:
     @cached_property
     def tokens(self) -> tuple[np.ndarray, np.ndarray, int]:
         """Numbers of the words to train on, held-out rows of such numbers, and the size of the vocabulary."""
-        from nearid.data.texts import Vocabulary, load_sentences
-
-        seen = load_sentences("wikitext2", split="train")
-        words = Vocabulary.of(seen, self.vocabulary)
-        test = words.stream(load_sentences("wikitext2", split="test")).astype(np.int64)
-        rows = test[: len(test) // self.context * self.context].reshape(-1, self.context)
-        held = rows[_drawn(len(rows), self.held_out // PLACES, self.seed)]
-        return words.stream(seen).astype(np.int64), held, len(words)
+        text = wikitext("train", self.vocabulary)
+        seen, unseen = text.learnt.astype(np.int64), text.unseen.astype(np.int64)
+        rows = unseen[: len(unseen) // self.context * self.context].reshape(-1, self.context)
+        return seen, rows[_drawn(len(rows), self.held_out // PLACES, self.seed)], len(text.vocabulary)
 
     def learn(self, seed: int, folder: Path) -> Learnt:
         """Train a network from a seed, which draws its start and its batches."""

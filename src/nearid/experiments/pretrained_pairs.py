@@ -30,7 +30,7 @@ import numpy as np
 
 from nearid.experiments.base import Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
 from nearid.experiments.pair_claims import ALIKE, CLAIMS, DEPTHS, HALF, HALVES, figures, keys
-from nearid.experiments.pair_features import Course, MaskedImages, Text, files_of, held_out_pixels, resnet_features
+from nearid.experiments.pair_features import Course, ImageModels, TextModels, files_of, held_out_pixels, resnet_features
 from nearid.experiments.papers import NELSON
 from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats
@@ -159,13 +159,13 @@ def representations(p: Parameters, seed: int, folder: Path) -> tuple[Any, Any, d
         pixels = held_out_pixels(p.held_out, chosen)
         first, second = (resnet_features(network, pixels) for network in p.pair.split(","))
         return first, second, {}
-    learner: MaskedImages | Text
+    learner: ImageModels | TextModels
     if p.kind == "mae":
         course = Course(p.mae_steps, p.mae_rate, p.mae_batch, p.device)
-        learner = MaskedImages(held_out_pixels(p.held_out, chosen), p.mae_width, p.mae_depth, course)
+        learner = ImageModels(held_out_pixels(p.held_out, chosen), p.mae_width, p.mae_depth, course)
     else:
         course = Course(p.gpt_steps, p.gpt_rate, p.gpt_batch, p.device)
-        learner = Text(p.held_out, chosen, p.vocabulary, p.context, p.gpt_width, p.gpt_depth, course)
+        learner = TextModels(p.held_out, chosen, p.vocabulary, p.context, p.gpt_width, p.gpt_depth, course)
     one, other = (learner.learn(start, folder / name) for name, start in zip(("first", "second"), starts, strict=True))
     return one.features, other.features, {f"{p.kind}_{key}": curve for key, curve in one.curves.items()}
 

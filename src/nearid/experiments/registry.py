@@ -22,6 +22,8 @@ HOMES = {
     "dislib": "nearid.experiments.dislib:DISLIB",
     "masks-contrastive": "nearid.experiments.masks_contrastive:MASKS_CONTRASTIVE",
     "pretrained-pairs": "nearid.experiments.pretrained_pairs:PRETRAINED_PAIRS",
+    "words": "nearid.experiments.words:WORDS",
+    "gpt2-svcca": "nearid.experiments.gpt2_svcca:GPT2_SVCCA",
     "3dident": "nearid.experiments.ident3d:IDENT3D",
 }
 

@@ -52,10 +52,10 @@ class GPT(nn.Module):
                 nn.init.normal_(layer.weight, std=SPREAD)
             if isinstance(layer, nn.Linear):
                 nn.init.zeros_(layer.bias)
-        for block in self.blocks:
-            # What every block adds twice sums up to the same size at any depth.
-            for layer in (block.merge, block.perceptron[-1]):
-                nn.init.normal_(layer.weight, std=SPREAD / math.sqrt(2 * depth))
+        # What every block adds twice sums up to the same size at any depth.
+        for name, p in self.named_parameters():
+            if name.endswith(("merge.weight", "perceptron.2.weight")):
+                nn.init.normal_(p, std=SPREAD / math.sqrt(2 * depth))
 
     @property
     def head(self) -> Tensor:

@@ -21,6 +21,8 @@ SYMBOLS = ("circle", "diamond", "cross")
 # Pixels: what a legend has from left to right, a character of it, the sign before its text, and a line of text; what
 # an axis below a plot takes, and what is free above it.
 LEGEND, CHARACTER, SIGN, LINE, AXIS, TOP = 940, 7, 50, 20, 60, 20
+# Points that are drawn large.
+MANY = 100
 
 
 def training(found: Result, axes: Axes) -> Figure:
@@ -99,10 +101,11 @@ def _scatter(slot: Scatter) -> Figure:
             "x": list(x),
             "y": list(y),
             "marker": {
-                "size": 8,
+                "size": 8 if len(x) <= MANY else 4,
                 "color": COLOURS[k % len(COLOURS)],
                 "symbol": SYMBOLS[k // len(COLOURS) % len(SYMBOLS)],
             },
+            **_named(slot, name, COLOURS[k % len(COLOURS)]),
         }
         for k, (name, (x, y)) in enumerate(slot.points.items())
     ]
@@ -143,6 +146,16 @@ def _dots(slot: Dots) -> Figure:
     return figure(
         data, slot.x, yaxis={**lines, "dtick": 1}, **_legend_below(list(slot.groups), 40 + LINE * len(slot.rows))
     )
+
+
+def _named(slot: Scatter, group: str, colour: str) -> dict[str, Any]:
+    """What the points of a group are called: beside the first of them, and wherever one is pointed at."""
+    names = slot.names.get(group)
+    if names is None:
+        return {}
+    beside = {"mode": "markers+text", "text": list(names[: slot.labels]), "textposition": "top center"}
+    hover = {"customdata": list(names), "hovertemplate": f"%{{customdata}}<extra>{group}</extra>"}
+    return hover | (beside | {"textfont": {"size": 10, "color": colour}} if slot.labels else {})
 
 
 def _legend_below(names: Sequence[str], plot: int) -> dict[str, Any]:
