@@ -10,7 +10,6 @@ time, which a busy machine disturbs less. Reads cifar10 and cifar10_resnets belo
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import tempfile
 import time
@@ -19,16 +18,11 @@ from pathlib import Path
 import numpy as np
 import torch
 from measure import PeakMemory
-from resnet_features import MEAN, STD, ResNet, images, load
 
 from nearid import extract
-
-
-class Classifier(ResNet):
-    """The network with the forward pass from images to scores."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.linear(self.features(x))
+from nearid.data.cifar10_resnets import weights_file
+from nearid.data.load import load
+from nearid.models.cifar_resnet import MEAN, STD, load_cifar_resnet
 
 
 def bare(model: torch.nn.Module, pixels: np.ndarray, batch: int) -> None:
@@ -56,12 +50,8 @@ def main() -> None:
     parser.add_argument("--flat", type=int, default=500, help="images of which whole maps are written, too; 0 for none")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
-    data = Path(os.environ["NEARID_DATA"])
-    (path,) = (data / "cifar10_resnets").glob("akamaster_resnet20*.th")
-    loaded = load(path)
-    model = Classifier(3).eval()
-    model.load_state_dict(loaded.state_dict())
-    pixels, _ = images(data / "cifar10", asked.images)
+    model = load_cifar_resnet(weights_file("akamaster-20"))
+    pixels = load("cifar10", split="test").images.read(0, asked.images)
     kinds: dict[str, dict[str, str]] = {"the default, blocks, pooled": {}, "every module, pooled": {"layers": "**"}}
     bare(model, pixels[: asked.batch], asked.batch)  # memory and kernels are made ready before the clock starts
     print(

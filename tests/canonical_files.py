@@ -5,6 +5,7 @@ import io
 import json
 import pickle
 import struct
+import zipfile
 
 import h5py
 import numpy as np
@@ -201,3 +202,30 @@ def compress(data, widest=16, clear_every=None):
     if group:
         flush(False)
     return bytes(out)
+
+
+def write_corpora(root, lines=400):
+    """WikiText-2 and the treebank below a folder: each word makes one of two others likely after it."""
+    words = [f"w{k}" for k in range(120)]
+    rng = np.random.default_rng(0)
+
+    def text(count):
+        found = []
+        for _ in range(count):
+            at, line = int(rng.integers(120)), []
+            for _ in range(int(rng.integers(5, 15))):
+                line.append(words[at])
+                at = int((3 * at + rng.choice([1, 2, 7, int(rng.integers(120))])) % 120)
+            found.append(line)
+        return found
+
+    for name in ("wikitext2", "treebank"):
+        (root / name).mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(root / "wikitext2" / "wikitext-2-v1.zip", "w") as archive:
+        for part in ("train", "valid", "test"):
+            told = "".join(f" {' '.join(line)} \n" for line in text(lines))
+            archive.writestr(f"wikitext-2/wiki.{part}.tokens", told)
+    with zipfile.ZipFile(root / "treebank" / "treebank.zip", "w") as archive:
+        for article in range(1, 200):
+            trees = "".join(f"( (S {' '.join(f'(NN {word})' for word in line)} ))\n" for line in text(1))
+            archive.writestr(f"treebank/combined/wsj_{article:04d}.mrg", trees)

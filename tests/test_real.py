@@ -1,32 +1,37 @@
 """Real networks on real images: two ResNet-20 that others trained, and a half-trained control."""
 
-import importlib.util
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
-from nearid import compare, diameter
+from nearid import compare, diameter, extract
+from nearid.data.cifar10_resnets import weights_file
+from nearid.data.load import load
+from nearid.data.places import find
+from nearid.data.registry import dataset
 
-TRAINED = ("akamaster_resnet20", "DanSun18_resnet20")
-CONTROL = "Chelcacs_resnet20"
+TRAINED = ("akamaster-20", "dansun18-20")
+CONTROL = "chelcacs-20"
 
 
 @pytest.fixture(scope="module")
 def features(real_data):
     """Penultimate features of 2,000 CIFAR-10 test images."""
-    script = Path(__file__).resolve().parents[1] / "benchmarks" / "resnet_features.py"
-    spec = importlib.util.spec_from_file_location("resnet_features", script)
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    pixels, labels = tool.images(real_data / "cifar10", 2000)
+    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    from nearid.models.cifar_resnet import MEAN, STD, load_cifar_resnet
+
+    for wanted in ("cifar10", "cifar10-resnets"):
+        if find(dataset(wanted)) is None:
+            pytest.skip(f"{wanted} is not in {real_data}")
+    images = load("cifar10", split="test")
+    pixels, labels = images.images.read(0, 2000), images.codes[:2000, 0]
     found = {}
     for name in (*TRAINED, CONTROL):
-        (path,) = (real_data / "cifar10_resnets").glob(f"{name}*.th")
-        found[name], guesses = tool.extract(tool.load(path), pixels)
-        assert np.mean(guesses == labels) > (0.55 if name == CONTROL else 0.9)
+        held = extract(load_cifar_resnet(weights_file(name)), pixels, layers=["layer3", "output"], mean=MEAN, std=STD)
+        found[name], scores = (held[layer].read(0, 2000) for layer in ("layer3", "output"))
+        assert np.mean(scores.argmax(axis=1) == labels) > (0.55 if name == CONTROL else 0.9)
     return found
 
 

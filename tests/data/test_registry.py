@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nearid.data.base import Corpus, Weights
 from nearid.data.registry import HOMES, dataset, datasets
 from nearid.errors import InputError
 from nearid.measures.kinds import KINDS
@@ -16,8 +17,15 @@ DOCS = Path(__file__).resolve().parents[2] / "docs" / "data.md"
 @pytest.mark.parametrize("name", HOMES)
 def test_descriptions(name):
     described = dataset(name)
-    assert described.name == name and described.factors
+    assert described.name == name
     assert described.licence and described.citation and described.homepage.startswith("http")
+    if isinstance(described, Corpus):
+        assert described.words > 0
+        return
+    if isinstance(described, Weights):
+        assert sorted(described.networks.values()) == sorted(file.name for file in described.files)
+        return
+    assert described.factors
     for factor in described.factors:
         assert factor.kind in KINDS
         assert (factor.period is not None) == (factor.kind == "circular")
@@ -41,7 +49,16 @@ def test_files(file):
 
 def test_only_addresses_that_their_source_names_are_confirmed():
     doubtful = {described.name for described in datasets() for file in described.files if not file.confirmed}
-    assert doubtful == {"mpi3d-complex", "cars3d", "3dident", "mnist", "faces", "coil20"}
+    assert doubtful == {
+        "mpi3d-complex",
+        "cars3d",
+        "3dident",
+        "mnist",
+        "faces",
+        "coil20",
+        "wikitext2",
+        "cifar10-resnets",
+    }
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from canonical_files import write_corpora
 from nearid.engines.processes import attempt
 from toy_experiments import TOY
 
@@ -37,3 +38,18 @@ class Inline:
 def inline(monkeypatch):
     """Cells run in this process: quicker, where the processes are not what is tested."""
     monkeypatch.setattr("nearid.experiments.run.open_engine", lambda engine: nullcontext(Inline()))
+
+
+@pytest.fixture
+def corpora(tmp_path, monkeypatch):
+    """Small texts in the place of WikiText-2 and the treebank."""
+    from nearid.experiments.gpt2_states import treebank
+    from nearid.experiments.wikitext import wikitext
+
+    write_corpora(tmp_path / "corpora")
+    monkeypatch.setenv("NEARID_DATA", str(tmp_path / "corpora"))
+    for cached in (treebank, wikitext):
+        cached.cache_clear()
+    yield
+    for cached in (treebank, wikitext):
+        cached.cache_clear()

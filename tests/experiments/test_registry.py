@@ -47,6 +47,8 @@ def reads(e, preset):
 
 def test_experiments_name_the_data_sets_that_they_read():
     cpu = {"cpc": {"cifar10"}, "mnist-autoencoders": {"mnist"}, "faces": {"faces"}, "3dident": {"3dident"}}
+    cpu["pretrained-pairs"] = {"cifar10", "cifar10-resnets", "wikitext2"}
+    cpu |= {"words": {"wikitext2"}, "gpt2-svcca": {"wikitext2", "treebank"}}
     assert {e.name: found for e in experiments() if (found := reads(e, "cpu"))} == cpu
     more = {
         "disentanglement": {"shapes3d", "mpi3d-complex", "falcor3d", "isaac3d"},

@@ -1,6 +1,6 @@
 """Figures of experiments: a line for each cell, a panel for each pair, matrices side by side, points with curves."""
 
-from nearid.experiments.figures import HeatMaps, ImageGrid, Scatter, ScatterMatrix
+from nearid.experiments.figures import Dots, HeatMaps, ImageGrid, Scatter, ScatterMatrix
 from nearid.report.experiment_plots import drawn, training
 
 
@@ -63,3 +63,24 @@ def test_a_scatter_has_points_and_curves():
     assert len({(d["marker"]["color"], d["marker"]["symbol"]) for d in points}) == 9
     assert (curve["mode"], curve["name"], curve["x"], curve["y"]) == ("lines", "fitted", [1.0, 2.0], [0.0, 1.0])
     assert made["layout"]["xaxis"]["title"]["text"] == "L" and made["layout"]["yaxis"]["title"]["text"] == "error"
+
+
+def test_dots_stand_on_the_line_of_their_row():
+    nan = float("nan")
+    groups = {"rigid": [(0.2, 0.1, 0.4), (nan, nan, nan)], "linear": [(0.1, nan, nan), (0.3, 0.25, 0.35)]}
+    made = drawn(Dots("t", "c", "error", ["first pair", "second pair"], groups))
+    rigid, linear = made["data"]
+    assert (rigid["y"], rigid["x"]) == (["first pair"], [0.2])
+    assert rigid["error_x"]["array"] == [0.2] and rigid["error_x"]["arrayminus"] == [0.1]
+    # What has no interval has bars of no length.
+    assert linear["y"] == ["first pair", "second pair"] and linear["error_x"]["array"] == [0.0, 0.05]
+    layout = made["layout"]
+    assert layout["xaxis"]["title"]["text"] == "error" and layout["yaxis"]["autorange"] == "reversed"
+
+
+def test_points_with_names_tell_them():
+    points = {"one": ([0.0, 1.0, 2.0], [0.0, 1.0, 2.0]), "two": ([0.0], [1.0])}
+    one, two = drawn(Scatter("t", "c", "x", "y", points, {}, {"one": ["a", "b", "c"]}, 2))["data"]
+    assert one["customdata"] == ["a", "b", "c"] and one["text"] == ["a", "b"] and one["mode"] == "markers+text"
+    assert "customdata" not in two and two["mode"] == "markers"
+    assert "text" not in drawn(Scatter("t", "c", "x", "y", points, {}, {"one": ["a", "b", "c"]}))["data"][0]

@@ -55,6 +55,13 @@ def test_no_interval_is_broken_beside_long_names(result, width):
     assert text.count(shown[shown.index("[") :]) == 5 and max(map(len, text.splitlines())) <= width
 
 
+def test_notes_of_rows_stand_below_the_table(result):
+    rows = [replace(row, note="only a toy." if row.key == "high" else "") for row in result.every_row]
+    noted = replace(result, experiment=replace(result.experiment, rows=lambda p: rows))
+    assert as_text(noted).count("only a toy.") == 1 and "high: only a toy." in as_text(noted)
+    assert "high: only a toy." in page(noted)
+
+
 def test_what_was_changed_is_named_and_said_of_the_claims(result):
     changed = replace(result, parameters=replace(result.parameters, noise=0.5, high=True, sizes=(3,)), only=("high",))
     words = " ".join(as_text(changed).split())

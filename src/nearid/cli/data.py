@@ -13,7 +13,7 @@ from nearid.cli.interrupt import Interrupted
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from nearid.data.base import Dataset
+    from nearid.data.base import FileSet
 
 data = typer.Typer(name="data", help="Data sets: what there is, where it is, and getting it.", no_args_is_help=True)
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A data set, as `nearid data list` tells.")]
@@ -21,7 +21,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A data set, a
 
 @data.command("list")
 def list_all(as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False) -> None:
-    """List the data sets: images, factors, licence, and which are here."""
+    """List the data sets: images, words or networks, factors, licence, and which are here."""
     from nearid.cli.show import show
     from nearid.data.registry import datasets
 
@@ -72,19 +72,21 @@ def fetch(
     typer.echo(folder)
 
 
-def _told(dataset: Dataset) -> dict[str, Any]:
+def _told(dataset: FileSet) -> dict[str, Any]:
     from dataclasses import asdict
 
+    from nearid.data.base import Dataset
     from nearid.data.places import find
 
     told = {key: value for key, value in vars(dataset).items() if key not in ("read", "layouts", "folders")}
     here = find(dataset)
-    told["factors"] = [asdict(factor) for factor in dataset.factors]
+    if isinstance(dataset, Dataset):
+        told["factors"] = [asdict(factor) for factor in dataset.factors]
     told["files"] = [asdict(file) for file in dataset.files]
     return told | {"path": None if here is None else str(here)}
 
 
-def _table(datasets: list[Dataset]) -> RenderableType:
+def _table(datasets: list[FileSet]) -> RenderableType:
     from rich.box import SIMPLE_HEAD
     from rich.console import Group
     from rich.markup import escape
@@ -94,12 +96,23 @@ def _table(datasets: list[Dataset]) -> RenderableType:
     from nearid.data.places import find
 
     table = Table(box=SIMPLE_HEAD)
-    for head in ("name", "images", "factors", "licence", "here"):
-        table.add_column(head, overflow="fold", no_wrap=head == "name", justify="right" if head == "images" else "left")
+    for head in ("name", "holds", "factors", "licence", "here"):
+        table.add_column(head, overflow="fold", no_wrap=head == "name", justify="right" if head == "holds" else "left")
     for dataset in datasets:
-        size = " x ".join(map(str, dataset.shape))
-        count = "" if dataset.images is None else f"{dataset.images:,}\n"
-        factors = ", ".join(f"{f.name} {f.size}" if f.size else f.name for f in dataset.factors)
         here = "with scikit-learn" if not dataset.files else str(find(dataset) or "no")
-        table.add_row(dataset.name, f"{count}{size}", escape(factors), escape(dataset.licence), escape(here))
+        table.add_row(dataset.name, *map(escape, (*_holds(dataset), dataset.licence, here)))
     return Group(table, Text("A number after a factor counts its levels. nearid data fetch NAME gets a data set."))
+
+
+def _holds(dataset: FileSet) -> tuple[str, str]:
+    """How many images of what size, words or networks, and the factors."""
+    from nearid.data.base import Corpus, Dataset, Weights
+
+    if isinstance(dataset, Corpus):
+        return f"{dataset.words:,}\nwords", ""
+    if isinstance(dataset, Weights):
+        return f"{len(dataset.networks)}\nnetworks", ""
+    assert isinstance(dataset, Dataset)
+    count = "" if dataset.images is None else f"{dataset.images:,}\n"
+    factors = ", ".join(f"{f.name} {f.size}" if f.size else f.name for f in dataset.factors)
+    return f"{count}{' x '.join(map(str, dataset.shape))}", factors

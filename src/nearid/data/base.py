@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,9 @@ import numpy as np
 
 from nearid.data.images import Images
 from nearid.errors import InputError
+
+# Words of each sentence, or of each line where a source has lines.
+Sentences = list[list[str]]
 
 # What to do about a damaged file.
 AGAIN = "Get it again: nearid data fetch NAME --again"
@@ -85,25 +88,18 @@ class RemoteFile:
         return self.holds or (self.name,)
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """A data set as data.
+@dataclass(frozen=True, kw_only=True)
+class FileSet:
+    """What data sets of any kind have: a name, files, and where they come from.
 
     Attributes
     ----------
     name : str
         As the user types it; also its folder.
     title, about : str
-    images : int or None
-        How many there are, where that is known beforehand.
-    shape : tuple of int
-        Height, width and channels of an image.
-    factors : tuple of FactorInfo
     files : tuple of RemoteFile
         Empty for what comes with a library.
     licence, citation, homepage : str
-    read : callable
-        read(folder, parts) gives the `LabelledImages` of these splits, from a folder that holds the files.
     splits : tuple of str
         Parts that the source keeps apart; all together by default.
     folders : tuple of str
@@ -115,14 +111,10 @@ class Dataset:
     name: str
     title: str
     about: str
-    images: int | None
-    shape: tuple[int, int, int]
-    factors: tuple[FactorInfo, ...]
     files: tuple[RemoteFile, ...]
     licence: str
     citation: str
     homepage: str
-    read: Callable[[Path, tuple[str, ...]], LabelledImages]
     splits: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     layouts: tuple[tuple[str, ...], ...] = ()
@@ -141,8 +133,63 @@ class Dataset:
             return self.splits
         if split not in self.splits:
             said = f"has the splits {', '.join(self.splits)}" if self.splits else "has no splits"
-            raise InputError(f"{self.title} {said}, but split={split!r} was asked for. Leave split out for all images.")
+            raise InputError(f"{self.title} {said}, but split={split!r} was asked for. Leave split out for all of it.")
         return (split,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset(FileSet):
+    """A data set of images with factors.
+
+    Attributes
+    ----------
+    images : int or None
+        How many there are, where that is known beforehand.
+    shape : tuple of int
+        Height, width and channels of an image.
+    factors : tuple of FactorInfo
+    read : callable
+        read(folder, parts) gives the `LabelledImages` of these splits, from a folder that holds the files.
+    """
+
+    images: int | None
+    shape: tuple[int, int, int]
+    factors: tuple[FactorInfo, ...]
+    read: Callable[[Path, tuple[str, ...]], LabelledImages]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus(FileSet):
+    """A data set of text.
+
+    Attributes
+    ----------
+    words : int
+        How many there are in all splits, punctuation included.
+    read : callable
+        read(folder, parts) gives the `Sentences` of these splits, from a folder that holds the files.
+    """
+
+    words: int
+    read: Callable[[Path, tuple[str, ...]], Sentences]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights(FileSet):
+    """Weights of trained networks.
+
+    Attributes
+    ----------
+    networks : mapping
+        The file of each network, by the name of the network.
+    """
+
+    networks: Mapping[str, str]
+
+    def held(self, folder: Path) -> tuple[str, ...] | None:
+        """The files that a folder holds, if there is one: a network needs no weights but its own."""
+        there = tuple(file.name for file in self.files if (folder / file.name).is_file())
+        return there or None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nearid.arrays.memory import readable
-from nearid.data.base import Dataset, RemoteFile
+from nearid.data.base import FileSet, RemoteFile
 from nearid.data.download import Unreachable, download, part_of, verify
 from nearid.data.extract import extract
 from nearid.data.places import VARIABLE, cache_folder, find, how_to_get, missing
@@ -21,7 +21,7 @@ UNPACKING = ".unpacking-"
 
 
 def fetch(
-    dataset: Dataset,
+    dataset: FileSet,
     *,
     given: tuple[Path, ...] = (),
     again: bool = False,
@@ -32,7 +32,7 @@ def fetch(
 
     Parameters
     ----------
-    dataset : Dataset
+    dataset : FileSet
     given : tuple of Path
         Files that were downloaded before, to be used instead of their addresses and of what is here.
     again : bool
@@ -75,7 +75,7 @@ def fetch(
     return folder
 
 
-def _without_network(dataset: Dataset, folder: Path) -> str:
+def _without_network(dataset: FileSet, folder: Path) -> str:
     """What to do with the files that are not here yet."""
     lacking = [file for file in dataset.files if not _is_in(file, folder)]
     given = " ".join(f"--from {file.name}" for file in lacking)
@@ -85,7 +85,7 @@ def _without_network(dataset: Dataset, folder: Path) -> str:
     )
 
 
-def left_behind(dataset: Dataset) -> str:
+def left_behind(dataset: FileSet) -> str:
     """What an interrupted fetch has left, as part of a sentence."""
     parts = [part_of(cache_folder() / dataset.name / file.name) for file in dataset.files]
     size = sum(part.stat().st_size for part in parts if part.exists())
@@ -148,7 +148,7 @@ def _copy(source: Path, target: Path) -> None:
         copy.unlink(missing_ok=True)
 
 
-def _matched(dataset: Dataset, given: tuple[Path, ...]) -> dict[str, Path]:
+def _matched(dataset: FileSet, given: tuple[Path, ...]) -> dict[str, Path]:
     """Which given file stands for which of the data set: by name, or the only one for the only one."""
     for path in given:
         if not path.is_file():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nearid.data.base import LabelledImages
+from nearid.data.base import Corpus, Dataset, LabelledImages
 from nearid.data.images import ResizedImages
 from nearid.data.places import cache_folder, locate
 from nearid.data.registry import dataset
 from nearid.data.unpack import unpacked
+from nearid.errors import InputError
 from nearid.progress import Progress, silent
 
 
@@ -46,6 +47,10 @@ def load(
         If the data set is not here (the message says how to get it), or its files are not what they should be.
     """
     described = dataset(name)
+    if isinstance(described, Corpus):
+        raise InputError(f"{described.title} is text and has no images: nearid.data.texts.load_sentences reads it.")
+    if not isinstance(described, Dataset):
+        raise InputError(f"{described.title} has no images: {described.about}.")
     parts = described.parts(split)
     folder = locate(described) if described.files else Path()
     found = described.read(folder, parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nearid.data.base import Dataset
+from nearid.data.base import FileSet
 from nearid.errors import InputError
 
 VARIABLE = "NEARID_DATA"
@@ -18,21 +18,21 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("nearid")) / "data"
 
 
-def candidates(dataset: Dataset) -> list[Path]:
+def candidates(dataset: FileSet) -> list[Path]:
     """Folders in which a data set is looked for, in order."""
     roots = [Path(os.environ[VARIABLE]).expanduser()] if os.environ.get(VARIABLE) else []
     names = (dataset.name, *dataset.folders)
     return [root / name for root in roots for name in names] + [cache_folder() / dataset.name]
 
 
-def find(dataset: Dataset) -> Path | None:
+def find(dataset: FileSet) -> Path | None:
     """The first folder that holds all of a data set, or None."""
     if not dataset.files:
         return None
     return next((folder for folder in candidates(dataset) if dataset.held(folder) is not None), None)
 
 
-def locate(dataset: Dataset) -> Path:
+def locate(dataset: FileSet) -> Path:
     """The folder of a data set; if there is none, the error says how to get it."""
     if not dataset.files:
         raise InputError(f"{dataset.title} comes with scikit-learn and has no folder of its own: just load it.")
@@ -42,7 +42,7 @@ def locate(dataset: Dataset) -> Path:
     return folder
 
 
-def missing(dataset: Dataset) -> InputError:
+def missing(dataset: FileSet) -> InputError:
     """The error for a data set that is not here, with the command and addresses that get it."""
     how = how_to_get(dataset)
     return InputError(
@@ -52,7 +52,7 @@ def missing(dataset: Dataset) -> InputError:
     )
 
 
-def how_to_get(dataset: Dataset) -> str:
+def how_to_get(dataset: FileSet) -> str:
     """The command and addresses that get a data set, as part of a sentence."""
     if any(file.by_hand for file in dataset.files):
         return (
@@ -62,9 +62,9 @@ def how_to_get(dataset: Dataset) -> str:
     return f"get it from {_addresses(dataset)} with: nearid data fetch {dataset.name}"
 
 
-def _addresses(dataset: Dataset) -> str:
+def _addresses(dataset: FileSet) -> str:
     return ", ".join(file.url for file in dataset.files)
 
 
-def _wanted(dataset: Dataset) -> str:
+def _wanted(dataset: FileSet) -> str:
     return ", ".join(path for file in dataset.files for path in file.paths)

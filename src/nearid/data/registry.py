@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pkgutil import resolve_name
 
-from nearid.data.base import Dataset
+from nearid.data.base import FileSet
 from nearid.errors import InputError, unknown
 
 HOMES = {
@@ -25,17 +25,20 @@ HOMES = {
     "digits": "nearid.data.digits:DIGITS",
     "faces": "nearid.data.faces:FACES",
     "coil20": "nearid.data.coil20:COIL20",
+    "wikitext2": "nearid.data.wikitext:WIKITEXT2",
+    "treebank": "nearid.data.treebank:TREEBANK",
+    "cifar10-resnets": "nearid.data.cifar10_resnets:CIFAR10_RESNETS",
 }
 
 
-def dataset(name: str) -> Dataset:
+def dataset(name: str) -> FileSet:
     """A data set by name."""
     if name not in HOMES:
         raise InputError(unknown("data set", name, HOMES))
-    found: Dataset = resolve_name(HOMES[name])
+    found: FileSet = resolve_name(HOMES[name])
     return found
 
 
-def datasets() -> list[Dataset]:
+def datasets() -> list[FileSet]:
     """All data sets."""
     return [dataset(name) for name in HOMES]

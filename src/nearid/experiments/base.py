@@ -83,6 +83,8 @@ class Row:
         Published values by the key of their column.
     violated : sequence of str
         Names of the theorem's assumptions that the row does not meet.
+    note : str
+        What a reader of the row should know; told below the table.
     """
 
     key: str
@@ -90,6 +92,7 @@ class Row:
     changes: Mapping[str, Any] = field(default_factory=dict)
     published: Mapping[str, Published] = field(default_factory=dict)
     violated: Sequence[str] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def details(plan: Plan) -> dict[str, Any]:
         "seeds": plan.seeds,
         "parameters": {name: {"value": values[name], "about": about} for name, _, about in described(plan.parameters)},
         "rows": [
-            {"row": r.key, "title": r.title, "changes": dict(r.changes), "violated": list(r.violated)}
+            {"row": r.key, "title": r.title, "changes": dict(r.changes), "violated": list(r.violated), "note": r.note}
             for r in rows_of(e, plan.parameters, plan.only)
         ],
         "claims": [claim.text for claim in e.claims],

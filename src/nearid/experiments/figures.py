@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Matrix = Sequence[Sequence[float]]
 Coordinates = tuple[Sequence[float], Sequence[float]]
@@ -54,6 +54,10 @@ class Scatter:
         Names of the axes.
     points, curves : mapping
         Horizontal and vertical coordinates by the name of their group.
+    names : mapping
+        What the points of a group are called, for whoever points at one.
+    labels : int
+        Points of each group with a name that have it beside them in any case, from the first on.
     """
 
     title: str
@@ -62,6 +66,29 @@ class Scatter:
     y: str
     points: Mapping[str, Coordinates]
     curves: Mapping[str, Coordinates]
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    labels: int = 0
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A line for each row and on it a dot for each group, with an interval where there is one.
+
+    Attributes
+    ----------
+    x : str
+        Name of the axis.
+    rows : sequence of str
+        Names of the lines, from the top.
+    groups : mapping
+        By the name of the group, for every row: value and lower and upper end of its interval. NaN where there is none.
+    """
+
+    title: str
+    caption: str
+    x: str
+    rows: Sequence[str]
+    groups: Mapping[str, Sequence[tuple[float, float, float]]]
 
 
 @dataclass(frozen=True)
@@ -92,4 +119,4 @@ class Listing:
     text: str
 
 
-Slot = ScatterMatrix | HeatMaps | Scatter | ImageGrid | Listing
+Slot = ScatterMatrix | HeatMaps | Scatter | Dots | ImageGrid | Listing

@@ -23,6 +23,9 @@ HOMES = {
     "dislib": "nearid.experiments.dislib:DISLIB",
     "deconfounding": "nearid.experiments.deconfounding:DECONFOUNDING",
     "masks-contrastive": "nearid.experiments.masks_contrastive:MASKS_CONTRASTIVE",
+    "pretrained-pairs": "nearid.experiments.pretrained_pairs:PRETRAINED_PAIRS",
+    "words": "nearid.experiments.words:WORDS",
+    "gpt2-svcca": "nearid.experiments.gpt2_svcca:GPT2_SVCCA",
     "3dident": "nearid.experiments.ident3d:IDENT3D",
     "imagenet-x": "nearid.experiments.imagenet_x:IMAGENET_X",
 }

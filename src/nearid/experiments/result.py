@@ -167,6 +167,7 @@ class Result:
             "title": row.title,
             "changes": dict(row.changes),
             "violated": list(row.violated),
+            "note": row.note,
             "scores": scores,
         }
 

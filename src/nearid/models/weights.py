@@ -47,7 +47,7 @@ def load_decoder(model: str, *, factory: str | None = None, prefix: str | None =
     if factory is not None:
         return load_module(model, factory=factory, prefix=prefix)
     weights, module = _known(model, _chosen(model, load_weights(model), prefix))
-    return _filled(model, module, weights)
+    return fill(model, module, weights)
 
 
 def load_module(model: str, *, factory: str | None = None, prefix: str | None = None) -> nn.Module:
@@ -72,11 +72,7 @@ def load_module(model: str, *, factory: str | None = None, prefix: str | None = 
         raise InputError(
             f"{model} holds weights alone. Name what makes their module: factory (--factory) package.module:function."
         )
-    module = _module(factory)
-    for wrapper in WRAPPED:
-        if all(name.startswith(wrapper) for name in weights) and not _under(module.state_dict(), wrapper):
-            weights = _under(weights, wrapper)
-    return _filled(model, module, weights)
+    return fill(model, _module(factory), weights)
 
 
 def is_factory(model: str) -> bool:
@@ -91,7 +87,11 @@ def _module(factory: str) -> nn.Module:
     return module
 
 
-def _filled(model: str, module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
+def fill(model: str, module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
+    """Put weights, all of them and no others, into a module; what wrappers for training put before names comes off."""
+    for wrapper in WRAPPED:
+        if all(name.startswith(wrapper) for name in weights) and not _under(module.state_dict(), wrapper):
+            weights = _under(weights, wrapper)
     try:
         module.load_state_dict(weights)
     except RuntimeError as error:

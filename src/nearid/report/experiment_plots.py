@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.experiments.figures import HeatMaps, ImageGrid, Scatter, ScatterMatrix
+from nearid.experiments.figures import Dots, HeatMaps, ImageGrid, Scatter, ScatterMatrix
 from nearid.report.plots import CHANCE, TARGET, Figure, figure
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ SYMBOLS = ("circle", "diamond", "cross")
 # Pixels: what a legend has from left to right, a character of it, the sign before its text, and a line of text; what
 # an axis below a plot takes, and what is free above it.
 LEGEND, CHARACTER, SIGN, LINE, AXIS, TOP = 940, 7, 50, 20, 60, 20
+# Points that are drawn large.
+MANY = 100
 
 
 def training(found: Result, axes: Axes) -> Figure:
@@ -50,12 +52,14 @@ def training(found: Result, axes: Axes) -> Figure:
     return figure(data, axes.x, axes.y, **_legend_below(named, 320))
 
 
-def drawn(slot: ScatterMatrix | HeatMaps | Scatter | ImageGrid) -> Figure:
+def drawn(slot: ScatterMatrix | HeatMaps | Scatter | Dots | ImageGrid) -> Figure:
     """The figure of a slot."""
     if isinstance(slot, ScatterMatrix):
         return _scatter_matrix(slot)
     if isinstance(slot, Scatter):
         return _scatter(slot)
+    if isinstance(slot, Dots):
+        return _dots(slot)
     return _heat_maps(slot) if isinstance(slot, HeatMaps) else _image_grid(slot)
 
 
@@ -97,10 +101,11 @@ def _scatter(slot: Scatter) -> Figure:
             "x": list(x),
             "y": list(y),
             "marker": {
-                "size": 8,
+                "size": 8 if len(x) <= MANY else 4,
                 "color": COLOURS[k % len(COLOURS)],
                 "symbol": SYMBOLS[k // len(COLOURS) % len(SYMBOLS)],
             },
+            **_named(slot, name, COLOURS[k % len(COLOURS)]),
         }
         for k, (name, (x, y)) in enumerate(slot.points.items())
     ]
@@ -116,6 +121,41 @@ def _scatter(slot: Scatter) -> Figure:
         for k, (name, (x, y)) in enumerate(slot.curves.items())
     ]
     return figure(data, slot.x, slot.y, **_legend_below([*slot.points, *slot.curves], 340))
+
+
+def _dots(slot: Dots) -> Figure:
+    """Rows from the top, a colour for each group."""
+    data: list[dict[str, Any]] = []
+    for k, (name, found) in enumerate(slot.groups.items()):
+        there = [(row, *values) for row, values in zip(slot.rows, found, strict=True) if np.isfinite(values[0])]
+        # An interval that is not known has no length.
+        above = [round(high - x, 5) if np.isfinite(high) else 0.0 for _, x, _, high in there]
+        below = [round(x - low, 5) if np.isfinite(low) else 0.0 for _, x, low, _ in there]
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": name,
+                "y": [row for row, *_ in there],
+                "x": [round(x, 5) for _, x, _, _ in there],
+                "error_x": {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "width": 3},
+                "marker": {"size": 8, "color": COLOURS[k % len(COLOURS)], "symbol": SYMBOLS[k % len(SYMBOLS)]},
+            }
+        )
+    lines = {"type": "category", "categoryarray": list(slot.rows), "autorange": "reversed", "automargin": True}
+    return figure(
+        data, slot.x, yaxis={**lines, "dtick": 1}, **_legend_below(list(slot.groups), 40 + LINE * len(slot.rows))
+    )
+
+
+def _named(slot: Scatter, group: str, colour: str) -> dict[str, Any]:
+    """What the points of a group are called: beside the first of them, and wherever one is pointed at."""
+    names = slot.names.get(group)
+    if names is None:
+        return {}
+    beside = {"mode": "markers+text", "text": list(names[: slot.labels]), "textposition": "top center"}
+    hover = {"customdata": list(names), "hovertemplate": f"%{{customdata}}<extra>{group}</extra>"}
+    return hover | (beside | {"textfont": {"size": 10, "color": colour}} if slot.labels else {})
 
 
 def _legend_below(names: Sequence[str], plot: int) -> dict[str, Any]:

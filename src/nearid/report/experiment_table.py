@@ -148,6 +148,7 @@ def footnotes(found: Result) -> list[str]:
     notes.append(f"time: {_minutes(found)}")
     if any(not value.verified for value in published):
         notes.append(f"{UNVERIFIED} not verified in the paper itself")
+    notes += [f"{row.title}: {row.note}" for row in found.rows if row.note]
     return notes + sorted({value.note for value in published if value.note})
 
 

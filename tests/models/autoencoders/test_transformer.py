@@ -45,3 +45,11 @@ def test_positions_tell_places_apart():
         down, across = divmod(place, 3)
         expected = np.concatenate([f(at * frequencies) for at in (down, across) for f in (np.sin, np.cos)])
         np.testing.assert_allclose(found[place], expected, atol=1e-7)
+
+
+def test_causal_attention_by_hand(rng):
+    block, x = Block(8, 2, causal=True).double(), torch.tensor(rng.normal(size=(1, 5, 8)))
+    alone = Block(8, 2).double()
+    alone.load_state_dict(block.state_dict())
+    for last in range(5):
+        torch.testing.assert_close(block.attend(x)[:, last], alone.attend(x[:, : last + 1])[:, last])

@@ -1,4 +1,4 @@
-"""A small vision transformer's parts: blocks with attention, positions of patches, images as rows of patches."""
+"""Parts of small transformers: blocks with attention, positions of patches, images as rows of patches."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ class Block(nn.Module):
         Coordinates of a token.
     heads : int
         A divisor of the width.
+    causal : bool
+        Whether a token sees itself and those before it alone.
     """
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, *, causal: bool = False) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.causal = heads, causal
         self.before_attention, self.before_perceptron = nn.LayerNorm(width), nn.LayerNorm(width)
         self.project, self.merge = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.perceptron = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
@@ -31,11 +33,11 @@ class Block(nn.Module):
         return found
 
     def attend(self, tokens: Tensor) -> Tensor:
-        """Every token as a weighted mean of all tokens of its row, head by head."""
+        """Every token as a weighted mean of the tokens of its row that it sees, head by head."""
         # (rows, tokens, 3 width) to three of (rows, heads, tokens, width / heads).
         split = self.project(tokens).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         query, key, value = split.unbind()
-        mixed = functional.scaled_dot_product_attention(query, key, value)
+        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=self.causal)
         found: Tensor = self.merge(mixed.transpose(1, 2).flatten(2))
         return found
 

@@ -1,0 +1,110 @@
+"""What the layers of language models are asked: scores from agreement layer by layer, claims and pictures of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nearid.experiments.base import Column
+from nearid.experiments.claims import Claim, Outcome, Status, all_of, at_least, exceeds
+from nearid.experiments.figures import Coordinates, Scatter, Slot
+
+if TYPE_CHECKING:
+    from nearid.experiments.result import Result
+
+# Layers of the paper, counted back from the last.
+BACK = (0, 4, 8, 12)
+# The k of the table.
+MODERATE = 16
+# The paper's models, as the hub names them.
+PRETRAINED = "gpt2,gpt2-medium,gpt2-large,gpt2-xl"
+# Names of the axes of the pictures.
+AXES = ("layers before the last", "SVCCA")
+# What training must add to the agreement of the last layer to be seen at once, and the share of its variance that a
+# linear map must carry over: all but a fifth.
+CLEARLY, CARRIED = 0.1, 0.8
+
+
+def scores(table: np.ndarray, ks: Sequence[int]) -> dict[str, float]:
+    """Scores from the agreement at each k (rows) and layer, counted back from the last (columns).
+
+    The columns are all layers, or those of BACK alone.
+    """
+    places = BACK if table.shape[1] > len(BACK) else range(len(BACK))
+    usual = table[ks.index(MODERATE)]
+    found = {f"back{back}": float(usual[at]) for back, at in zip(BACK, places, strict=True)}
+    found |= {"most0": float(table[-1, places[0]]), "most4": float(table[-1, places[1]])}
+    leads = [k for k, row in zip(ks, table, strict=True) if all(row[0] > row[at] for at in places[1:])]
+    return found | {"leads": float(max(leads, default=0))}
+
+
+def _last_leads(found: Result, row: str) -> Outcome:
+    return all_of(*(exceeds(found, (row, "back0"), (row, f"back{back}")) for back in BACK[1:]))
+
+
+def _training_adds(found: Result) -> Outcome:
+    pairs = (("widths", "widths-untrained"), ("same", "same-untrained"))
+    return all_of(*(exceeds(found, (a, "back0"), (b, "back0"), by=CLEARLY) for a, b in pairs))
+
+
+def _linear(found: Result) -> Outcome:
+    return at_least(found, "same", "r2", CARRIED)
+
+
+def _published_models(found: Result) -> Outcome:
+    if not found.parameters.models:
+        how = (
+            f"Needs the pretrained models: --row pretrained --set models={PRETRAINED} gets them from the hub (9 GB; "
+            "pip install 'nearid[hf]'), or names folders that hold them."
+        )
+        return Outcome(Status.NOT_TESTABLE, how)
+    return _last_leads(found, "pretrained")
+
+
+def figures(found: Result) -> Sequence[Slot]:
+    """Agreement over layers, the mean over seeds: of every row at the usual k, then of each row at every k."""
+    told = "Mean canonical correlation of the k leading components, averaged over pairs and seeds; 0 is the last."
+    usual, single = dict[str, Coordinates](), list[Slot]()
+    for row in found.rows:
+        held = [f.data["views"] for f in found.of_row(row.key) if "views" in f.data]
+        if held:
+            table = np.mean([v["layers"] for v in held], axis=0).round(4)
+            back = [-k for k in (BACK if table.shape[1] == len(BACK) else range(table.shape[1]))]
+            curves = {k: (back, row.tolist()) for k, row in zip(held[0]["components"], table, strict=True)}
+            usual[row.title] = curves[MODERATE]
+            by_k = {f"k = {k}": curve for k, curve in curves.items()}
+            single.append(Scatter(f"{row.title}: agreement of the layers", told, *AXES, by_k, {}))
+    return [Scatter(f"Agreement of the layers at k = {MODERATE}", told, *AXES, usual, {}), *single] if usual else []
+
+
+def _columns() -> list[Column]:
+    names = {back: f"-{back}" if back else "last" for back in BACK}
+    usual = [Column(f"back{back}", f"{name}, k = {MODERATE}", least=0, most=1) for back, name in names.items()]
+    return [*usual, *(Column(f"most{back}", f"{names[back]}, largest k", least=0, most=1) for back in BACK[:2])]
+
+
+COLUMNS = (
+    *_columns(),
+    Column("leads", "largest k at which the last leads", 0, least=0),
+    Column("shuffled", f"last, k = {MODERATE}, words shuffled", least=0, most=1),
+    Column("r2", "R2 of a linear map, last", most=1),
+    Column("r2_heads", "R2 of the map from heads", most=1),
+    Column("loss", "cross-entropy, held out", least=0),
+)
+EARLIER = f"those 4, 8 and 12 layers before (k = {MODERATE})"
+CLAIMS = (
+    Claim(
+        f"Models of several widths: the last hidden state agrees more than {EARLIER}.",
+        lambda found: _last_leads(found, "widths"),
+    ),
+    Claim("So it does in models of one width.", lambda found: _last_leads(found, "same")),
+    Claim(f"Training makes the last hidden state agree more than it does untrained (by {CLEARLY}).", _training_adds),
+    Claim(
+        "A linear map carries the last hidden state of one run to that of another of the same width (held out, R2 at "
+        f"least {CARRIED}).",
+        _linear,
+    ),
+    Claim(f"The pretrained GPT-2: the last hidden state agrees more than {EARLIER}.", _published_models),
+)

@@ -1,0 +1,49 @@
+"""Scores from agreement layer by layer, and what claims make of them."""
+
+import numpy as np
+
+from nearid.experiments.cells import Finished, cells_of
+from nearid.experiments.gpt2_layers import scores
+from nearid.experiments.gpt2_svcca import GPT2_SVCCA
+from nearid.experiments.result import Result
+from nearid.experiments.settings import settle
+
+E = GPT2_SVCCA
+
+
+def test_layers_are_counted_back_from_the_last():
+    table = np.array([np.linspace(0.9, 0.3, 13), np.linspace(0.8, 0.2, 13), np.linspace(0.1, 0.7, 13)])
+    found = scores(table, [4, 16, 31])
+    expected = {"back0": 0.8, "back4": 0.6, "back8": 0.4, "back12": 0.2, "most0": 0.1, "most4": 0.3, "leads": 16.0}
+    assert {k: round(v, 12) for k, v in found.items()} == expected
+    # Only the layers of the paper, as pretrained models have them.
+    assert scores(table[:, [0, 4, 8, 12]], [4, 16, 31]) == found
+    assert scores(table[2:], [16])["leads"] == 0
+
+
+def statuses(models="", **changes):
+    p = settle(E, "cpu", {"models": models} if models else None)
+    usual = {"back0": 0.8, "back4": 0.7, "back8": 0.6, "back12": 0.5, "r2": 0.9}
+    like = {"widths-untrained": {"back0": 0.5}, "same-untrained": {"back0": 0.5}}
+    like["pretrained"] = {} if models else dict.fromkeys(usual)
+    told = [
+        Finished(c, {"scores": usual | like.get(c.row.key, {}) | changes.get(c.row.key, {})}, 1.0, 1.0, {})
+        for c in cells_of(E, p, range(3))
+    ]
+    return [str(o.status) for _, o in Result(E, "cpu", p, range(3), told, (), {}).outcomes]
+
+
+def test_claims_decide():
+    yes, no, open_ = "reproduced", "not reproduced", "not testable here"
+    assert statuses() == [yes, yes, yes, yes, open_]
+    assert statuses(widths={"back4": 0.81}) == [no, yes, yes, yes, open_]
+    assert statuses(same={"back12": 0.9, "r2": 0.7}) == [yes, no, yes, no, open_]
+    assert statuses(**{"same-untrained": {"back0": 0.75}}) == [yes, yes, no, yes, open_]
+    assert statuses("a,b") == [yes] * 5
+    assert statuses("a,b", pretrained={"back8": 0.85})[-1] == no
+
+
+def test_the_missing_models_are_named():
+    p = settle(E, "cpu")
+    [*_, (_, outcome)] = Result(E, "cpu", p, (0, 1), (), (), {}).outcomes
+    assert "--set models=gpt2,gpt2-medium" in outcome.sentence

@@ -1,0 +1,139 @@
+"""Pairs of trained networks: published values that agree with each other, scores of known pairs, claims that decide."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nearid.data.cifar10_resnets import CIFAR10_RESNETS
+from nearid.errors import InputError
+from nearid.experiments.cells import Finished, cells_of
+from nearid.experiments.pair_claims import ALIKE, DEPTHS, HALF, HALVES, HERE, TRAINED, keys
+from nearid.experiments.pretrained_pairs import PRETRAINED_PAIRS, Parameters, cell, rows
+from nearid.experiments.result import Result
+from nearid.experiments.run import reproduce
+from nearid.experiments.settings import settle
+
+E = PRETRAINED_PAIRS
+
+
+def test_every_pair_has_a_row():
+    made = {row.key: row for row in rows(Parameters())}
+    assert set(keys((*ALIKE, *DEPTHS, *HALVES))) | set(HERE) <= set(made)
+    assert len(ALIKE) == 7 and all(pair.count(HALF) == 1 for pair in HALVES)
+    named = {
+        name for row in made.values() if row.changes["kind"] == "resnet" for name in row.changes["pair"].split(",")
+    }
+    assert named == set(CIFAR10_RESNETS.networks)
+    # That networks of one person share a recipe is told, of others it is not so.
+    assert "one recipe" in made["akamaster-20-akamaster-56"].note and not made["zhengjiakun-20-akamaster-56"].note
+    assert len(rows(Parameters(every=False))) < len(made)
+
+
+@pytest.mark.parametrize("key", ["pythia", "mae-vit", "chexpert", "resnet18"])
+def test_published_efficiencies_follow_from_published_errors(key):
+    [row] = [row for row in rows(Parameters()) if row.key == key]
+    error = {name: row.published[f"{name}_in"].value for name in ("permutation", "ica", "rigid", "linear")}
+    assert error["permutation"] > error["ica"] > error["rigid"] > error["linear"]
+    share = (error["permutation"] - error["ica"]) / (error["permutation"] - error["rigid"])
+    assert 100 * share == pytest.approx(row.published["efficiency_in"].value, abs=0.6)
+
+
+def test_published_pairs_are_measured_where_features_are_given(tmp_path, rng):
+    """Independent components, rotated: a rigid motion leaves nothing, and ICA of each side alone nearly nothing."""
+    sources = rng.laplace(size=(1500, 3)) * [1.0, 2.0, 3.0]
+    turned = [sources @ np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(2)]
+    for name, z in zip(("a", "b"), turned, strict=True):
+        np.save(tmp_path / f"{name}.npy", z)
+    p = Parameters(mae_vit=f"{tmp_path}/a.npy,{tmp_path}/b.npy")
+    [row] = [row for row in rows(p) if row.key == "mae-vit"]
+    assert not row.note
+    found = cell(replace(p, **row.changes), 0, tmp_path)
+    json.dumps(found, allow_nan=False)
+    s = found["scores"]
+    assert set(s) == {c.key for c in E.columns}
+    assert max(s["rigid"], s["linear"], s["rigid_in"]) < 1e-6 and s["r2"] > 0.999
+    assert s["permutation"] > 0.02 and s["efficiency"] > 80 and s["efficiency_low"] < s["efficiency"]
+    share = (s["permutation_in"] - s["ica_in"]) / (s["permutation_in"] - s["rigid_in"])
+    assert s["efficiency_in"] == pytest.approx(100 * share)
+    value, low, high = found["views"]["held_out"]["permutation"]
+    assert low < value < high and value == s["permutation"]
+
+
+def test_without_features_a_published_pair_says_what_it_needs(tmp_path):
+    [row] = [row for row in rows(Parameters()) if row.key == "pythia"]
+    assert "--row pythia --set pythia=FIRST.npy,SECOND.npy" in row.note and "EleutherAI/pythia-160m-seed1" in row.note
+    assert cell(Parameters(**row.changes), 0, tmp_path) == {"scores": {}}
+
+
+@pytest.mark.parametrize("wrong", [{"kind": "vit"}, {"held_out": 10}, {"mae_rate": 0.0}, {"chexpert": "one.npy"}])
+def test_impossible_parameters_get_a_sentence(wrong):
+    with pytest.raises(InputError, match=r"must be .*, not|Two files"):
+        Parameters(**wrong)
+
+
+GOOD = {
+    "permutation": 0.24,
+    "ica": 0.21,
+    "rigid": 0.16,
+    "linear": 0.14,
+    "efficiency": 35.0,
+    "efficiency_low": 33.0,
+}
+GOOD |= {f"{name}_in": value for name, value in GOOD.items()}
+
+
+def result(**changes):
+    """Outcomes where all is as published but for some scores of some rows (dashes of whose keys are underscores)."""
+    p = settle(E, "cpu")
+    told = []
+    for c in cells_of(E, p, range(3)):
+        scores = GOOD | ({"linear": 0.2} if c.row.key.startswith(HALF) else {})
+        scores |= changes.get(c.row.key.replace("-", "_"), {})
+        told.append(Finished(c, {"scores": scores}, 1.0, 1.0, {}))
+    return [str(o.status) for _, o in Result(E, "cpu", p, range(3), told, (), {}).outcomes]
+
+
+def test_claims_decide():
+    yes, no = "reproduced", "not reproduced"
+    assert result() == [yes] * 7
+    one, deep = "_".join(keys([ALIKE[3]])).replace("-", "_"), "akamaster_20_akamaster_56"
+    assert result(**{one: {"ica_in": 0.25}}) == [no] + [yes] * 6
+    # Not by enough.
+    assert result(**{one: {"linear_in": 0.159}}) == [no] + [yes] * 6
+    assert result(**{deep: {"rigid_in": 0.3}}) == [yes, no] + [yes] * 5
+    assert result(gpt={"linear_in": 0.3}) == [yes, yes, no] + [yes] * 4
+    assert result(mae={"linear": 0.3}) == [yes] * 3 + [no] + [yes] * 3
+    assert result(**{one: {"efficiency_low": -1.0}}) == [yes] * 4 + [no] + [yes] * 2
+    assert result(mae={"efficiency_low": -1.0}) == [yes] * 5 + [no, yes]
+    # Where a rigid motion gains nothing, there is no efficiency to speak of.
+    assert result(mae={"efficiency_low": None}) == [yes] * 5 + ["not testable here", yes]
+    assert result(chelcacs_20_dansun18_20={"linear": 0.14}) == [yes] * 6 + [no]
+
+
+def test_the_control_is_compared_with_every_pair_of_one_target():
+    [outcome] = [c.test(Result(E, "cpu", settle(E, "cpu"), (0,), (), (), {})) for c in E.claims[-1:]]
+    assert len(outcome.parts or (outcome,)) == len(TRAINED) * (len(TRAINED) - 1) // 2
+
+
+def test_the_smoke_preset_runs_with_figures(home, rng, tmp_path, inline, monkeypatch):
+    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    sources = rng.laplace(size=(400, 6))
+
+    def representations(p, seed, folder):
+        made = np.random.default_rng(seed)
+        both = [sources @ made.normal(size=(6, 6)) + 0.1 * made.normal(size=(400, 6)) for _ in range(2)]
+        return *both, {f"{p.kind}_loss": {"x": [1.0], "y": [2.0]}}
+
+    monkeypatch.setattr("nearid.experiments.pretrained_pairs.representations", representations)
+    monkeypatch.setattr("nearid.experiments.run.check_machine", lambda plan, engine: None)
+    found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1)
+    assert len(found.cells) == 8 and not found.failures
+    slots = E.figures(found)
+    # Errors held out and in sample; correlations of the first pair, the half-trained one, both trained here.
+    assert [type(s).__name__ for s in slots] == ["Dots"] * 2 + ["HeatMaps"] * 4
+    assert len(slots[0].rows) == 4 and {len(v) for v in slots[0].groups.values()} == {4}
+    # What ICA finds matches better than columns as they are.
+    before, after = (np.diag(m).mean() for m in slots[2].panels.values())
+    assert after > before and after > 0.9
