@@ -24,7 +24,8 @@ def test_layers_are_counted_back_from_the_last():
 def statuses(models="", **changes):
     p = settle(E, "cpu", {"models": models} if models else None)
     usual = {"back0": 0.8, "back4": 0.7, "back8": 0.6, "back12": 0.5, "r2": 0.9}
-    like = {"widths-untrained": {"back0": 0.5}, "same-untrained": {"back0": 0.5}}
+    flat = dict.fromkeys(("back0", "back4", "back8", "back12"), 0.5)
+    like = {"widths-untrained": flat, "same-untrained": flat}
     like["pretrained"] = {} if models else dict.fromkeys(usual)
     told = [
         Finished(c, {"scores": usual | like.get(c.row.key, {}) | changes.get(c.row.key, {})}, 1.0, 1.0, {})
@@ -34,12 +35,13 @@ def statuses(models="", **changes):
 
 
 def test_claims_decide():
-    yes, no, open_ = "reproduced", "not reproduced", "not testable here"
-    assert statuses() == [yes, yes, yes, yes, open_]
-    assert statuses(widths={"back4": 0.81}) == [no, yes, yes, yes, open_]
-    assert statuses(same={"back12": 0.9, "r2": 0.7}) == [yes, no, yes, no, open_]
-    assert statuses(**{"same-untrained": {"back0": 0.75}}) == [yes, yes, no, yes, open_]
-    assert statuses("a,b") == [yes] * 5
+    yes, no, left = "reproduced", "not reproduced", "not testable here"
+    assert statuses() == [yes] * 6 + [left]
+    assert statuses(widths={"back4": 0.81}) == [no, yes, yes, no, yes, yes, left]
+    assert statuses(same={"back12": 0.95, "r2": 0.7}) == [yes, no, no, no, yes, no, left]
+    # Untrained models that agree as much leave nothing to training.
+    assert statuses(**{"same-untrained": {"back0": 0.75}}) == [yes, yes, yes, no, no, yes, left]
+    assert statuses("a,b") == [yes] * 7
     assert statuses("a,b", pretrained={"back8": 0.85})[-1] == no
 
 

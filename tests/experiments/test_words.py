@@ -35,13 +35,13 @@ def test_a_cell_depends_on_its_parameters_and_seed_alone(corpora, tmp_path):
 
 def test_training_brings_runs_nearer(corpora, tmp_path):
     small = SMALL | {"dimensions": 4, "held_out": 1000}
-    p = settle(E, "smoke", small | {"steps": 100, "batch": 512, "rate": 0.02})
+    p = settle(E, "smoke", small | {"steps": 100, "batch": 512})
     trained = cell(p, 0, tmp_path / "a")["scores"]
     untrained = cell(settle(E, "smoke", small | {"trained": False}), 0, tmp_path / "b")
     assert trained["cca_f"] > untrained["scores"]["cca_f"] + 0.1 and trained["r2_f"] > untrained["scores"]["r2_f"] + 0.1
     assert trained["cca_q"] > untrained["scores"]["cca_q"] + 0.15
     assert not untrained["curves"] and "early_f" not in untrained["scores"]
-    assert trained["loss"] < untrained["scores"]["loss"] - 0.3 and abs(trained["log_sum"]) < 0.3
+    assert trained["loss"] < untrained["scores"]["loss"] - 0.2 and abs(trained["log_sum"]) < 0.3
 
 
 def test_the_picture_maps_the_first_run_to_the_second(rng):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nearid.experiments.base import Column
-from nearid.experiments.claims import Claim, Outcome, Status, all_of, at_least, exceeds
+from nearid.experiments.claims import Claim, Outcome, Status, all_of, at_least, decide, exceeds
+from nearid.experiments.estimate import Estimate
 from nearid.experiments.figures import Coordinates, Scatter, Slot
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ BACK = (0, 4, 8, 12)
 MODERATE = 16
 # The paper's models, as the hub names them.
 PRETRAINED = "gpt2,gpt2-medium,gpt2-large,gpt2-xl"
+# Rows of trained models, each with one of the same models untrained.
+TRAINED = ("widths", "same")
 # Names of the axes of the pictures.
 AXES = ("layers before the last", "SVCCA")
 # What training must add to the agreement of the last layer to be seen at once, and the share of its variance that a
@@ -44,9 +47,33 @@ def _last_leads(found: Result, row: str) -> Outcome:
     return all_of(*(exceeds(found, (row, "back0"), (row, f"back{back}")) for back in BACK[1:]))
 
 
+def _later_lead(found: Result) -> Outcome:
+    """The mean of the last and 4 before against that of 8 and 12 before."""
+    return all_of(*(_signed(found, row, {0: 0.5, 4: 0.5, 8: -0.5, 12: -0.5}) for row in TRAINED))
+
+
+def _gain_grows(found: Result) -> Outcome:
+    """What training adds to the last against what it adds to earlier ones."""
+    return all_of(*(_signed(found, row, {0: 1.0, back: -1.0}, gain=True) for row in TRAINED for back in BACK[1:]))
+
+
+def _signed(found: Result, row: str, weights: Mapping[int, float], *, gain: bool = False) -> Outcome:
+    """Whether a weighted sum over layers is above 0, of their agreement or of what training adds to it."""
+    untrained = f"{row}-untrained"
+    rows = [row, untrained] if gain else [row]
+    sums: dict[int, float] = {}
+    for seed in found.scores(row, "back0"):
+        for back, weight in weights.items():
+            held = [found.scores(key, f"back{back}").get(seed, np.nan) for key in rows]
+            sums[seed] = sums.get(seed, 0.0) + weight * (held[0] - held[1] if gain else held[0])
+    names = [["last", *(f"-{back}" for back in BACK[1:])][BACK.index(back)] for back in weights]
+    half = len(names) // 2
+    label = f"{'gain of ' if gain else ''}{' and '.join(names[:half])} minus {' and '.join(names[half:])}, row {row}"
+    return decide(found, rows, Estimate.over([v for v in sums.values() if np.isfinite(v)]), 0.0, label, above=True)
+
+
 def _training_adds(found: Result) -> Outcome:
-    pairs = (("widths", "widths-untrained"), ("same", "same-untrained"))
-    return all_of(*(exceeds(found, (a, "back0"), (b, "back0"), by=CLEARLY) for a, b in pairs))
+    return all_of(*(exceeds(found, (r, "back0"), (f"{r}-untrained", "back0"), by=CLEARLY) for r in TRAINED))
 
 
 def _linear(found: Result) -> Outcome:
@@ -100,6 +127,11 @@ CLAIMS = (
         lambda found: _last_leads(found, "widths"),
     ),
     Claim("So it does in models of one width.", lambda found: _last_leads(found, "same")),
+    Claim(
+        f"Later layers agree more than earlier ones: the last and 4 before than 8 and 12 before, k = {MODERATE}.",
+        _later_lead,
+    ),
+    Claim(f"Training adds more to the agreement of the last hidden state than to {EARLIER}.", _gain_grows),
     Claim(f"Training makes the last hidden state agree more than it does untrained (by {CLEARLY}).", _training_adds),
     Claim(
         "A linear map carries the last hidden state of one run to that of another of the same width (held out, R2 at "
