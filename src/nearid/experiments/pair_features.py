@@ -68,7 +68,7 @@ def resnet_features(network: str, pixels: np.ndarray) -> Floats:
 
     path = weights_file(network)
     mark = hashlib.sha256(path.read_bytes())
-    mark.update(np.ascontiguousarray(pixels))
+    mark.update(pixels.tobytes())
     kept = cache_folder() / CIFAR10_RESNETS.name / f"features-{network}-{len(pixels)}-{mark.hexdigest()[:16]}.npy"
     if kept.exists():
         return np.asarray(np.load(kept, allow_pickle=False))

@@ -187,7 +187,8 @@ def _of_components(first: Floats, second: Floats) -> Comparison:
 
 def _strongest(found: Comparison) -> list[list[float]]:
     """Absolute correlations of the columns that match best."""
-    return np.asarray(found.views.correlation)[:SHOWN, :SHOWN].round(3).tolist()
+    strongest: list[list[float]] = np.asarray(found.views.correlation)[:SHOWN, :SHOWN].round(3).tolist()
+    return strongest
 
 
 def rows(p: Parameters) -> list[Row]:
