@@ -245,3 +245,32 @@ def test_a_model_that_is_none_is_told(tmp_path, monkeypatch):
     ):
         with pytest.raises(InputError, match=message):
             extract(model, x)
+
+
+class Shifted(nn.Module):
+    """A convolution with an argument beside the images."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, images, shift=None):
+        return self.conv(images) + (0 if shift is None else shift[:, None, None, None])
+
+
+def test_inputs_by_name_are_preprocessed_like_a_single_one(pixels):
+    model, options = Shifted(), {"mean": MEAN, "std": STD, "layers": "output"}
+    single = extract(model, pixels, **options)["output"].read(0, 37)
+    named = extract(model, {"images": pixels}, **options)["output"].read(0, 37)
+    np.testing.assert_array_equal(named, single)
+    shift = np.ones(37, np.float32)
+    beside = extract(model, {"shift": shift, "images": pixels}, **options)["output"].read(0, 37)
+    np.testing.assert_allclose(beside, single + 1, rtol=1e-5, atol=1e-5)
+    with pytest.raises(InputError, match="Which of a, b scale, mean, std and channels are for cannot be told"):
+        extract(model, {"a": pixels, "b": pixels}, mean=MEAN)
+
+
+def test_floats_with_channels_last_are_told(net, pixels):
+    with pytest.raises(InputError, match="say channels='last'"):
+        extract(net, pixels / 255)
+    assert extract(net, pixels / 255, channels="last", layers="head")["head"].shape == (37, 7)

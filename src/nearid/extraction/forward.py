@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from nearid.errors import InputError
 from nearid.extraction.batches import MASK, SINGLE, Batch
 from nearid.extraction.network import Inputs, Network
-from nearid.extraction.preprocess import Preprocess
+from nearid.extraction.preprocess import Preprocess, looks_last
 from nearid.extraction.pretrained import unpadded_left
 from nearid.extraction.taps import Taps
 
@@ -72,6 +73,19 @@ class Forward:
             raise self._refusal(inputs, error) from error
         return found, mask
 
+    def main_of(self, arrays: Mapping[str, Tensor]) -> str | None:
+        """Name of the array that is preprocessed: the single one, the model's main argument, or the only input."""
+        inputs = [name for name in arrays if name != MASK]
+        main = next((name for name in (SINGLE, self.network.main_input()) if name in arrays), None)
+        if main is None and len(inputs) == 1:
+            main = inputs[0]
+        if main is None and self.preprocess != Preprocess():
+            raise InputError(
+                f"Which of {', '.join(inputs)} scale, mean, std and channels are for cannot be told: normalise it "
+                "before, or name it as the first argument of the model's forward."
+            )
+        return main
+
     def _cast(self) -> AbstractContextManager[Any]:
         return nullcontext() if self.mixed is None else torch.autocast(self.device.type, self.mixed)
 
@@ -86,10 +100,8 @@ class Forward:
             if bool(empty.any()):
                 row = batch.start + int(empty.int().argmax())
                 raise InputError(f"The mask of input {row} leaves no token; leave that input out.")
-        ready = {
-            name: self._main(x) if name in (SINGLE, self.network.main_input()) else self._plain(x)
-            for name, x in arrays.items()
-        }
+        main = self.main_of(arrays)
+        ready = {name: self._main(x) if name == main else self._plain(x) for name, x in arrays.items()}
         if SINGLE in ready:
             single = ready.pop(SINGLE)
             if not self.network.pretrained:
@@ -112,7 +124,9 @@ class Forward:
         layer, shapes = _where(self.network, inputs)
         at = f" at the layer {layer or type(self.network.module).__name__}, which got {shapes}" if shapes else ""
         told = " ".join(str(error).split())[:300].rstrip(" .")
-        return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {told}.")
+        last = not isinstance(inputs, dict) and inputs.is_floating_point() and looks_last(tuple(inputs.shape))
+        advice = " If their channels are last, say channels='last' (--channels last)." if last else ""
+        return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {told}.{advice}")
 
 
 def _where(network: Network, inputs: Inputs) -> tuple[str, str]:

@@ -95,7 +95,7 @@ def extract(
         The entry of a file (or dict) that is the input, where it holds other things.
     scale, mean, std, channels : optional
         Divide the inputs by `scale`, subtract `mean`, divide by `std` (one number, or one per channel); "first" or
-        "last" where it cannot be told which axis holds the channels.
+        "last" where it cannot be told which axis holds the channels; floats are taken as they are without it.
     factory, prefix, revision : str, optional
         What makes the module for a file of weights, which part of the weights it gets, and the version on the hub.
     keep_nonfinite : bool, default=False
