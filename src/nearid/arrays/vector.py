@@ -11,6 +11,7 @@ from nearid.arrays.archive import load_member, members_of
 from nearid.arrays.checkpoint import flattened, load_saved
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import is_a
+from nearid.arrays.npy import map_npy
 from nearid.arrays.open import file_suffix, split_key
 from nearid.arrays.tensors import find_vector
 from nearid.errors import InputError
@@ -37,7 +38,7 @@ def vector_in(path: Path, key: str | None) -> np.ndarray | None:
     suffix = file_suffix(path)
     if suffix == ".npy" and key is None:
         with damage_told(path.name, ".npy file"):
-            return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+            return np.array(map_npy(path))
     if key is None:
         return None
     if suffix == ".safetensors":

@@ -71,7 +71,7 @@ def extract(
         "ids" name the rows. Files: .npy, .npz, .safetensors, .pt. Of batches that are tuples, the first is the input.
     layers : names or patterns, optional
         Dotted names of modules; * stays within a part, ** spans any number of them ("layer*.*", "encoder.**"); a part
-        of an output as "lstm:1.0". For transformers models also "hidden_states.*", which is their default; for other
+        of an output as "lstm:0". For transformers models also "hidden_states.*", which is their default; for other
         modules the default are the blocks: children, with containers opened. "output" is what the model returns.
     pool : {"mean", "cls", "last", "patches", "tokens", "flatten"} or callable, default="mean"
         mean: over positions of maps and over tokens that are no padding. cls, last: the first and the last such token.

@@ -27,8 +27,8 @@ from nearid.progress import Progress
 
 # Batches that may wait for the disk while the next is computed.
 AHEAD = 2
-# Inputs that show what the layers give, before anything is written.
-PROBE = 2
+# Inputs that show what the layers give, before anything is written: at most so many.
+PROBE = 3
 
 Blocks = dict[str, np.ndarray]
 
@@ -70,7 +70,9 @@ class Run:
             name or "input": {"dtype": str(x.dtype).removeprefix("torch."), "shape": list(x.shape[1:])}
             for name, x in first.arrays.items()
         }
-        self._forward, found = forward.settled(first.first(PROBE))
+        # Not as many as in the batches: a layer whose first axis is something else cannot fit both.
+        count = PROBE if first.n > PROBE else max(first.n - 1, 1)
+        self._forward, found = forward.settled(first.first(count))
         forward.taps.refuse_silent(found)
         self._probed = found
         self._widths = {layer: int(rows.shape[1]) for layer, rows in found.items()}
@@ -96,8 +98,11 @@ class Run:
             layer: open_rows(np.concatenate([blocks[layer] for blocks in held]), ids=every, name=layer)
             for layer in self._widths
         }
+        digest = self._hash.hexdigest()
+        for each in rows.values():
+            each.inputs_sha256 = digest
         layers = {layer: {"shape": list(r.shape), "dtype": self._dtype.name} for layer, r in rows.items()}
-        told = self._provenance(self._hash.hexdigest(), inputs)
+        told = self._provenance(digest, inputs)
         return Extraction(None, {**told, "rows": len(every), "layers": layers}, rows)
 
     def into_folder(self, out: Path, form: str, *, restart: bool) -> Extraction:
@@ -145,8 +150,11 @@ class Run:
                     self._tick()
                 for each in pending:
                     each.result()
-        except InputError:
-            raise
+        except InputError as error:
+            # Where rows are kept, it says so; unless the refusal is about them.
+            if not store.kept or str(store.folder) in str(error):
+                raise
+            raise InputError(f"{error} {store.left}") from error
         except BaseException:
             # An interruption: what has been written counts.
             if store.inputs:

@@ -111,10 +111,6 @@ def compare_layers(
     alerts = [Alert("pairing", note) for note in notes]
     if dead:
         alerts.append(Alert("constant_layer", f"Every column of {', '.join(sorted(dead))} is constant: no measure."))
-    hashes = [facts.get("data", {}).get("sha256") for facts in (facts_x, facts_y)]
-    if all(hashes) and hashes[0] != hashes[1]:
-        said = f"The data of {called[0]} and {called[1]} have different hashes; rows are paired by id all the same."
-        alerts.append(Alert("different_data", said))
     options = {"folds": folds, "svcca_k": svcca_k, "seed": random_state}
     return LayerComparison(
         names=(called[0], called[1]),
