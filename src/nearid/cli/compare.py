@@ -48,7 +48,11 @@ def compare(
         ),
     ] = None,
     measures: Annotated[
-        str, typer.Option(help="Between layers, separated by commas: cka, cca, svcca, r2, r2_rigid, r2_permutation.")
+        str,
+        typer.Option(
+            help="Between layers, separated by commas: cka, cca, svcca, r2, r2_rigid, r2_permutation, mcc, epsilon, "
+            "epsilon_rigid, epsilon_permutation."
+        ),
     ] = "cka",
     seed: Annotated[int, typer.Option(help="Seed of folds, bootstrap, permutations and ICA.")] = 0,
     engine: EngineOption = EngineName.local,
