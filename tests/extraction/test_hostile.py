@@ -245,6 +245,7 @@ def test_rows_that_become_zarr_are_taken_up_too(tmp_path, contents):
 def test_an_interruption_is_taken_up(tmp_path, interrupted):
     model, x = interrupted
     found = extract(model, x, out=tmp_path / "out", batch_size=10)
+    assert found.notes == ("Went on from an earlier run: the rows of the first 30 inputs were there.",)
     # The probe and the seven batches that were left.
     assert model.left == 92 and found["output"].shape == (100, 3)
 

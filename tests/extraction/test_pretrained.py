@@ -98,6 +98,19 @@ def test_modules_of_a_transformers_model_by_name(texts):
         extract(gpt2(), tokens, mask=mask * (np.arange(4) != 2)[:, None])
 
 
+def test_ids_and_lengths_that_a_model_does_not_know_are_told(texts):
+    tokens, _ = padded(texts, "right")
+    with pytest.raises(InputError, match=r"at the layer wte, which got .* of 0 to 99: it has entries 0 to 19 only"):
+        extract(gpt2(), np.where(tokens == tokens.max(), 99, tokens))
+    with pytest.raises(InputError, match=r"at the layer wpe, which got .* of 0 to 27: it has entries 0 to 15 only"):
+        extract(gpt2(), np.tile(tokens, 4))
+    with pytest.raises(InputError, match="This model takes input_ids, of at most 16 tokens"):
+        extract(bert(), np.tile(tokens, 4))
+    vit = transformers.ViTModel(transformers.ViTConfig(num_hidden_layers=1, **IMAGE))
+    with pytest.raises(InputError, match="This model takes pixel_values"):
+        extract(vit, tokens)
+
+
 def test_images(rng):
     pixels = rng.integers(0, 256, (5, 16, 16, 3), dtype=np.uint8)
     x = torch.tensor(pixels).permute(0, 3, 1, 2) / 255
@@ -134,6 +147,7 @@ def test_a_folder_of_a_model(tmp_path, texts):
     direct = extract(model, tokens, mask=mask)
     np.testing.assert_array_equal(found["hidden_states.1"].read(0, 4), direct["hidden_states.1"].read(0, 4))
     assert found.provenance["model"]["sha256"] == direct.provenance["model"]["sha256"]
+    assert found.provenance["model"]["name"] == "model"
     # Weights that are missing would be drawn at random.
     (tmp_path / "model" / "config.json").write_text(json.dumps({**model.config.to_dict(), "n_layer": 3}))
     with pytest.raises(InputError, match=r"lack h\.2\."):

@@ -162,3 +162,16 @@ def test_biases_of_one_side_and_those_beside_the_weights_of_the_other(twins, tmp
     assert nearid.compare_heads(*files, *features, biases=(biases[0], True)).to_dict() == whole
     left_out = nearid.compare_heads(*files, *features, biases=(biases[0], None))
     assert left_out.compared.r2_heads < whole["r2_heads"]
+
+
+def test_heads_of_checkpoints_as_training_scripts_save_them(twins, tmp_path):
+    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    heads, features, biases = twins
+    for i in range(2):
+        entries = {"module.fc.weight": torch.tensor(heads[i]), "module.fc.bias": torch.tensor(biases[i])}
+        torch.save({"state_dict": {"module.conv.weight": torch.ones(3, 3), **entries}}, tmp_path / f"{i}.th")
+    files = [f"{tmp_path}/{i}.th:fc.weight" for i in range(2)]
+    found = nearid.compare_heads(*files, *features)
+    assert found.biased and found.verdict.outcome == "agree"
+    named = [f"{tmp_path}/{i}.th:fc.bias" for i in range(2)]
+    assert nearid.compare_heads(*files, *features, biases=named).to_dict() == found.to_dict()

@@ -46,3 +46,9 @@ def test_errors_are_drawn_the_other_way_round(rng):
     assert error["reversescale"] and error["zmax"] == pytest.approx(found["epsilon"].max(), abs=1e-4)
     assert not share["reversescale"] and share["zmax"] == 1
     assert "0 is full agreement" in page(found)
+
+
+def test_the_page_names_the_nearest_layers(rng):
+    z = rng.normal(size=(60, 3))
+    found = compare_layers({"a": z, "b": z**2}, {"c": z**2, "d": z}, measures="cka")
+    assert "Nearest: a → d (1.000), b → c (1.000)." in page(found)

@@ -9,6 +9,7 @@ import numpy as np
 
 from nearid.arrays.archive import load_member, members_of
 from nearid.arrays.checkpoint import flattened, load_saved
+from nearid.arrays.choose import whole_name
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import is_a
 from nearid.arrays.npy import map_npy
@@ -44,7 +45,8 @@ def vector_in(path: Path, key: str | None) -> np.ndarray | None:
     if suffix == ".safetensors":
         return find_vector(str(path), path.name, key)
     if suffix in (".pt", ".pth", ".th"):
-        held = dict(flattened(load_saved(str(path), path.name), "")).get(key)
+        entries = dict(flattened(load_saved(str(path), path.name), ""))
+        held = entries.get(whole_name(key, entries))
         return None if held is None else _plain(held)
     if suffix == ".npz":
         with damage_told(path.name, ".npz archive"), zipfile.ZipFile(path) as archive:

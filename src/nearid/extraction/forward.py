@@ -14,7 +14,7 @@ from nearid.errors import InputError
 from nearid.extraction.batches import MASK, SINGLE, Batch
 from nearid.extraction.network import Inputs, Network
 from nearid.extraction.preprocess import Preprocess, looks_last
-from nearid.extraction.pretrained import unpadded_left
+from nearid.extraction.pretrained import positions, unpadded_left
 from nearid.extraction.taps import Taps
 
 
@@ -123,9 +123,15 @@ class Forward:
         given = {k: tuple(x.shape) for k, x in inputs.items()} if isinstance(inputs, dict) else tuple(inputs.shape)
         layer, shapes = _where(self.network, inputs)
         at = f" at the layer {layer or type(self.network.module).__name__}, which got {shapes}" if shapes else ""
+        stopped = self.network.module.get_submodule(layer) if shapes else None
+        if isinstance(stopped, nn.Embedding):
+            raised = f"it has entries 0 to {stopped.num_embeddings - 1} only. Look at the ids, or give fewer tokens"
+            return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {raised}.")
         told = " ".join(str(error).split())[:300].rstrip(" .")
         last = not isinstance(inputs, dict) and inputs.is_floating_point() and looks_last(tuple(inputs.shape))
         advice = " If their channels are last, say channels='last' (--channels last)." if last else ""
+        if self.network.pretrained:
+            advice += f" This model takes {self.network.main_input()}{positions(self.network.module)}."
         return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {told}.{advice}")
 
 
@@ -136,7 +142,7 @@ def _where(network: Network, inputs: Inputs) -> tuple[str, str]:
 
     def enter(name: str) -> Any:
         def note(module: nn.Module, arguments: Any) -> None:
-            shapes = ", ".join(str(tuple(a.shape)) for a in arguments if isinstance(a, Tensor))
+            shapes = ", ".join(_described(a) for a in arguments if isinstance(a, Tensor))
             entered.append((name, shapes or "named arguments"))
 
         return note
@@ -152,3 +158,9 @@ def _where(network: Network, inputs: Inputs) -> tuple[str, str]:
         for handle in handles:
             handle.remove()
     return "", ""
+
+
+def _described(x: Tensor) -> str:
+    """Shape, and of whole numbers the range."""
+    range_ = f" of {int(x.min())} to {int(x.max())}" if x.dtype == torch.int64 and x.numel() else ""
+    return f"{tuple(x.shape)}{range_}"

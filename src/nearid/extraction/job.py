@@ -138,7 +138,7 @@ def extract(
         forward = Forward(network, taps, prepare, place, cast)
         run = Run(forward, source, options, tokens=pool == "tokens", keep_nonfinite=keep_nonfinite, progress=report)
         found = run.into_memory() if target is None else run.into_folder(target, format, restart=restart)
-    found.notes = (*network.notes, *notes)
+    found.notes = (*network.notes, *notes, *found.notes)
     return found
 
 

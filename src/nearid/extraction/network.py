@@ -148,7 +148,7 @@ def open_network(
         if revision:
             raise InputError("A revision belongs to a transformers model, not to a file of weights.")
         found = load_module(text if is_factory(text) else str(place), factory=factory, prefix=prefix)
-        return Network(found, text)
+        return Network(found, text if is_factory(text) else place.name)
     if factory or prefix:
         raise InputError(f"A factory or a prefix belongs to a file of weights ({', '.join(SAVED)}), not to {text}.")
     if place.is_file():
@@ -156,4 +156,5 @@ def open_network(
     from nearid.extraction.pretrained import load_pretrained
 
     module, notes = load_pretrained(text, place, revision)
-    return Network(module, text, notes)
+    # Of a folder the name alone, wherever it lies.
+    return Network(module, place.resolve().name if place.is_dir() else text, notes)

@@ -71,6 +71,12 @@ def configuration(module: nn.Module) -> str:
     return json.dumps(told, sort_keys=True, default=str)
 
 
+def positions(module: nn.Module) -> str:
+    """How many tokens a model can take, where it tells, to go on a sentence."""
+    most = getattr(module.config, "max_position_embeddings", None)
+    return f", of at most {most} tokens" if isinstance(most, int) else ""
+
+
 def options(module: nn.Module, inputs: dict[str, Tensor]) -> dict[str, Any]:
     """What the forward pass is asked for beside the inputs: hidden states, and every patch in its place."""
     config: Any = module.config

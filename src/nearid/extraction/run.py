@@ -123,6 +123,7 @@ class Run:
         store = Store(out, form, layers, id_type, identity, about, restart=restart)
         with store.open():
             store.check_space(None if self._tokens else self._source.rows)
+            before = store.inputs
             store.refuse_others({layer: rows.numpy(force=True) for layer, rows in self._probed.items()})
             if store.complete:
                 # Only the end is missing; but the data may be others by now.
@@ -135,7 +136,10 @@ class Run:
                 store.keep(self._hash.with_ids(), complete=True)
             digest = self._hash.hexdigest()
             store.finish(self._provenance(digest, store.inputs, model), {"data": digest})
-        return Extraction.open(out)
+        found = Extraction.open(out)
+        if before:
+            found.notes = (f"Went on from an earlier run: the rows of the first {before:,} inputs were there.",)
+        return found
 
     def _fill(self, store: Store) -> None:
         done = store.inputs

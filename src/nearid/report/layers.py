@@ -31,7 +31,12 @@ def write_report(found: LayerComparison, path: str | os.PathLike[str]) -> None:
 def page(found: LayerComparison) -> str:
     """The whole page as text."""
     drawn = [
-        {"title": title(name), "figure": heat_map(found, name), "said": ERROR if name in EPSILONS else AGREEMENT}
+        {
+            "title": title(name),
+            "figure": heat_map(found, name),
+            "said": ERROR if name in EPSILONS else AGREEMENT,
+            "nearest": found.nearest(name),
+        }
         for name in found.values
     ]
     figures: dict[str, Any] = {f"f{at}": each["figure"] for at, each in enumerate(drawn)}
@@ -67,5 +72,6 @@ def heat_map(found: LayerComparison, measure: str) -> Figure:
     }
     across, down = ({"title": {"text": name}, "automargin": True, "type": "category"} for name in found.names[::-1])
     down["autorange"] = "reversed"
+    down["title"] = {"text": found.names[0], "standoff": 16}
     height = 180 + max(22 * len(found.layers[0]), 160)
     return figure([heat], xaxis=across, yaxis=down, height=height)
