@@ -115,3 +115,15 @@ def test_torch_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(InputError, match="pip install torch"):
         open_rows(tmp_path / "x.pt")
+
+
+def test_what_is_put_around_weights_need_not_be_named(tmp_path: Path) -> None:
+    path, weight = tmp_path / "x.th", torch.randn(3, 2)
+    many = {f"module.layer{k}.weight": torch.zeros(2, 2) for k in range(30)}
+    torch.save({"state_dict": {**many, "module.linear.weight": weight}}, path)
+    rows = open_rows(path, key="linear.weight")
+    assert rows.name == "x.th:state_dict.module.linear.weight"
+    np.testing.assert_array_equal(rows.read(0, 3), weight.numpy())
+    # An ending that several have is no name, but they are shown.
+    with pytest.raises(InputError, match=r"Did you mean 'state_dict.module.layer0.weight' or"):
+        open_rows(path, key="weight")

@@ -64,6 +64,8 @@ def test_what_is_missing_or_unclear_is_told(folder):
         ({"layers": {"b": {"file": "b.pt", "shape": [6, 4], "dtype": "float32"}}}, "does not describe"),
         ({"layers": {"b": {"file": "b.npy", "shape": [6, 4], "dtype": "object"}}}, "does not describe"),
         ({"rows": 5}, "does not describe"),
+        ({"data": []}, "does not describe"),
+        ({"model": None}, "does not describe"),
         (
             {"layers": {"b": {"file": "b.npy", "shape": [6, 9], "dtype": "float32"}}},
             r"has shape \(6, 4\), not \[6, 9\]",
@@ -78,7 +80,7 @@ def test_manifests_that_cannot_be_trusted_are_told(folder, changes, message):
 
 def test_damaged_manifests_and_ids(folder):
     np.save(folder / "ids.npy", np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match=r"ids\.npy is not a whole"):
+    with pytest.raises(InputError, match=r"ids\.npy holds Python objects"):
         open_rows(folder, key="b")
     (folder / "extraction.json").write_text("{")
     with pytest.raises(InputError, match=r"not a whole extraction\.json"):

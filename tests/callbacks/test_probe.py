@@ -43,6 +43,8 @@ def test_trouble_is_told(network, probe_inputs):
     reference = np.random.default_rng(0).normal(size=(120, 4))
     with pytest.raises(InputError, match=r"nothing named '7'"):
         Probe(reference, probe_inputs, layer="7").measure(network(1))
+    with pytest.raises(InputError, match=r"The reference has nothing named '7'"):
+        Probe(extract(network(1), probe_inputs), probe_inputs, layer="7")
     with pytest.raises(InputError, match="has no module body"):
         Probe(reference, probe_inputs, layer="1", part="body").measure(network(1))
     with pytest.raises(InputError, match="give arrays, a file or a loader"):

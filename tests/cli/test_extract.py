@@ -72,6 +72,10 @@ def test_extract_then_compare_layers(run, files, tmp_path):
         (("extract", "net1.pt", "x.npz", "-o", "one", *OPTIONS, "--pool", "most"), "most"),
         (("compare", "here", "here"), "holds 2 layers: 0, 2"),
         (("compare", "here", "here", "here", "--layers", "all"), "3 were given"),
+        (("compare", "here", "--layers", "all", "--groups", "rigid"), "--groups has no effect with --layers"),
+        (("compare", "here", "--layers", "all", "--drop-nonfinite"), "--drop-nonfinite has no effect with --layers"),
+        (("compare", "here", "--layers", "all", "--engine", "dask"), "--engine has no effect with --layers"),
+        (("compare", "x.npz", "x.npz", "--measures", "cka"), "--measures has no effect without --layers"),
         (("compare", "x.npz", "here", "--layers", "all"), "no folder of extracted layers"),
     ],
 )

@@ -8,9 +8,11 @@ import numpy as np
 def test_heads(nearid, refused, tmp_path, rng):
     f, g, matrix = rng.normal(size=(200, 3)), rng.normal(size=(9, 3)), rng.normal(size=(3, 3))
     np.savez(tmp_path / "one.npz", **{"fc.weight": g, "fc.bias": np.arange(9.0), "f": f})
-    np.savez(tmp_path / "two.npz", **{"w": g @ np.linalg.inv(matrix).T, "b": np.arange(9.0), "f": f @ matrix})
-    given = ("one.npz:fc.weight", "two.npz:w", "one.npz:f", "two.npz:f")
-    done = nearid("heads", *given, "--bias1", "one.npz:fc.bias", "--bias2", "two.npz:b", "--json")
+    np.savez(
+        tmp_path / "two.npz", **{"fc.weight": g @ np.linalg.inv(matrix).T, "fc.bias": np.arange(9.0), "f": f @ matrix}
+    )
+    given = ("one.npz:fc.weight", "two.npz:fc.weight", "one.npz:f", "two.npz:f")
+    done = nearid("heads", *given, "--bias1", "one.npz:fc.bias", "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["verdict"]["outcome"] == "agree" and told["biased"] and told["r2_heads"] > 0.999999

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import save_file
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 from nearid.errors import InputError
 from nearid.extraction.batches import open_source, peeked
@@ -77,13 +86,38 @@ def test_masks_and_ids(tmp_path):
         (np.zeros((3, 2)), {"ids": [1, 2]}, "ids"),
         ({"a": np.zeros((3, 2))}, {"key": "b"}, "nothing named 'b'"),
         ({"attention_mask": np.zeros((3, 2))}, {}, "no inputs beside masks"),
-        (DataLoader(TensorDataset(torch.zeros(4)), shuffle=True), {}, "shuffles"),
         (DataLoader(TensorDataset(torch.zeros(4))), {"ids": [1, 2, 3, 4]}, "Batches bring their own"),
     ],
 )
 def test_what_is_no_input_is_told(data, options, message):
     with pytest.raises(InputError, match=message):
         open_source(data, **options)
+
+
+def test_loaders_that_shuffle_must_bring_ids():
+    data = TensorDataset(torch.arange(20.0)[:, None])
+    for loader in (
+        DataLoader(data, shuffle=True),
+        DataLoader(data, batch_sampler=BatchSampler(RandomSampler(data), 5, False)),
+        DataLoader(data, batch_size=5, sampler=SubsetRandomSampler(range(20))),
+        DataLoader(data, batch_size=5, sampler=WeightedRandomSampler(torch.ones(20), 20)),
+    ):
+        with pytest.raises(InputError, match="shuffles or samples"):
+            taken(open_source(loader))
+    named = [{"x": torch.tensor([float(i)]), "ids": i} for i in range(20)]
+    found, ids, _ = taken(open_source(DataLoader(named, batch_size=5, shuffle=True)))
+    np.testing.assert_array_equal(found[:, 0], ids)
+    for loader in (
+        DataLoader(data, batch_sampler=BatchSampler(SequentialSampler(data), 5, False)),
+        DataLoader(data, batch_size=None),
+        DataLoader(Stream(), batch_size=5),
+    ):
+        np.testing.assert_array_equal(taken(open_source(loader))[0].ravel(), np.arange(20))
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(torch.arange(20.0)[:, None])
 
 
 def test_no_batches():

@@ -180,9 +180,9 @@ def test_whatever_a_model_raises_is_told(rng):
             assert x.shape[1] == 3, "three columns"
             return x
 
-    with pytest.raises(InputError, match=r"cannot take inputs of shape \(2, 2\): .*three columns"):
+    with pytest.raises(InputError, match=r"cannot take inputs of shape \(3, 2\): .*three columns"):
         extract(Asks(), rng.normal(size=(4, 2)))
-    with pytest.raises(InputError, match=r"The layer 0 gave shape \(2, 0\), which holds no numbers"):
+    with pytest.raises(InputError, match=r"The layer 0 gave shape \(3, 0\), which holds no numbers"):
         extract(nn.Sequential(nn.Linear(2, 0), nn.Linear(0, 2)), rng.normal(size=(4, 2)))
 
 
@@ -194,12 +194,12 @@ def test_mixed_precision_is_for_other_devices_than_the_cpu(net, pixels):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"layers": "stage.7"}, r"nothing named 'stage.7' .*Did you mean 'stage.0'|'stage.1'"),
+        ({"layers": "stage.7"}, r"nothing named 'stage.7' .*Did you mean 'stage.1' or 'stage.0'"),
         ({"layers": "sta*.x*"}, r"nothing named 'sta\*.x\*' .*(Did you mean|Available:).*'stage"),
         ({"layers": "spare"}, "its forward pass does not call it"),
         ({"layers": "spa*"}, "None of the chosen layers is called"),
         ({"layers": "head:1"}, "has no part '1'"),
-        ({"pool": "cls"}, r"The layer conv gives shape \(2, 4, 8, 8\), which has no tokens"),
+        ({"pool": "cls"}, r"The layer conv gives shape \(3, 4, 8, 8\), which has no tokens"),
         ({"pool": "meen"}, "no pooling named"),
         ({"format": "csv"}, "no format named"),
         ({"dtype": "int8"}, "no dtype named"),
@@ -219,11 +219,11 @@ def test_what_cannot_be_done_is_told_and_leaves_nothing(net, pixels, tmp_path, o
 
 def test_wrong_shapes_name_the_layer(net, rng, tmp_path):
     with pytest.raises(
-        InputError, match=r"cannot take inputs of shape \(2, 5, 8, 8\): it stopped at the layer conv, which got \(2, 5,"
+        InputError, match=r"cannot take inputs of shape \(3, 5, 8, 8\): it stopped at the layer conv, which got \(3, 5,"
     ):
         extract(net, rng.normal(size=(5, 5, 8, 8)), out=tmp_path / "out")
     model = nn.Sequential(nn.Flatten(), nn.Linear(10, 3))
-    with pytest.raises(InputError, match=r"at the layer 1, which got \(2, 12\): .*shapes cannot be multiplied"):
+    with pytest.raises(InputError, match=r"at the layer 1, which got \(3, 12\): .*shapes cannot be multiplied"):
         extract(model, rng.normal(size=(5, 12)))
     ragged = [rng.normal(size=(4, 3, 8, 8)), rng.normal(size=(4, 3, 9, 9))]
     with pytest.raises(InputError, match=r"layer conv gave 324 columns for the inputs from 4 on, but 256"):
@@ -245,3 +245,94 @@ def test_a_model_that_is_none_is_told(tmp_path, monkeypatch):
     ):
         with pytest.raises(InputError, match=message):
             extract(model, x)
+
+
+class Shifted(nn.Module):
+    """A convolution with an argument beside the images."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, images, shift=None):
+        return self.conv(images) + (0 if shift is None else shift[:, None, None, None])
+
+
+def test_inputs_by_name_are_preprocessed_like_a_single_one(pixels):
+    model, options = Shifted(), {"mean": MEAN, "std": STD, "layers": "output"}
+    single = extract(model, pixels, **options)["output"].read(0, 37)
+    named = extract(model, {"images": pixels}, **options)["output"].read(0, 37)
+    np.testing.assert_array_equal(named, single)
+    shift = np.ones(37, np.float32)
+    beside = extract(model, {"shift": shift, "images": pixels}, **options)["output"].read(0, 37)
+    np.testing.assert_allclose(beside, single + 1, rtol=1e-5, atol=1e-5)
+    with pytest.raises(InputError, match="Which of a, b scale, mean, std and channels are for cannot be told"):
+        extract(model, {"a": pixels, "b": pixels}, mean=MEAN)
+
+
+def test_floats_with_channels_last_are_told(net, pixels):
+    with pytest.raises(InputError, match="say channels='last'"):
+        extract(net, pixels / 255)
+    assert extract(net, pixels / 255, channels="last", layers="head")["head"].shape == (37, 7)
+
+
+@pytest.mark.parametrize("size", [2, 3, 9])
+def test_layers_whose_first_axis_is_not_that_of_the_inputs(rng, size):
+    """The last states of a recurrent network come as (its layers, inputs, width), whatever the size of the batches."""
+    x = rng.normal(size=(9, 5, 3)).astype(np.float32)
+    for depth in (1, 2, 3):
+        model = nn.Sequential(nn.LSTM(3, 4, depth, batch_first=True))
+        with pytest.raises(InputError, match="one entry for each input must come first"):
+            extract(model, x, layers="0:1.0", batch_size=size)
+        turned = extract(model, x, layers="0:1.0", batch_size=size, pool=lambda s, mask: s.transpose(0, 1).flatten(1))
+        with torch.no_grad():
+            states = model[0](torch.tensor(x))[1][0]
+        expected = states.transpose(0, 1).flatten(1)
+        np.testing.assert_allclose(turned["0:1.0"].read(0, 9), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_channels_of_sequences_come_first_until_something_turns_them(rng):
+    class Turning(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.act, self.block = nn.Conv1d(2, 5, 1), nn.ReLU(), Residual()
+            self.turn, self.out = Turn(), nn.Linear(5, 7)
+            self.act2 = nn.ReLU()
+
+        def forward(self, x):
+            return self.act2(self.out(self.turn(self.block(self.act(self.conv(x))))))
+
+    class Residual(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv1d(5, 5, 3, padding=1)
+
+        def forward(self, x):
+            return x + self.conv(x)
+
+    class Turn(nn.Module):
+        def forward(self, x):
+            return x.transpose(1, 2)
+
+    x = rng.normal(size=(10, 2, 11)).astype(np.float32)
+    model = Turning()
+    # Positions are averaged, be they last or first; alone or with others.
+    expected = {"conv": 5, "act": 5, "block": 5, "turn": 5, "out": 7, "act2": 7}
+    assert {layer: rows.shape[1] for layer, rows in extract(model, x).items()} == expected
+    assert extract(model, x, layers="act")["act"].shape == (10, 5)
+    with torch.no_grad():
+        wanted = model.conv(torch.tensor(x)).relu().mean(2)
+    np.testing.assert_allclose(extract(model, x)["act"].read(0, 10), wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_rows_of_different_inputs_are_told(net, pixels, tmp_path):
+    """By number they pair up all the same."""
+    extract(net, pixels, layers="head", out=tmp_path / "a")
+    extract(net, pixels[::-1], layers="head", out=tmp_path / "b")
+    held = extract(net, pixels, layers="head")["head"]
+    for one, other in ((tmp_path / "a", tmp_path / "b"), (held, tmp_path / "b" / "head.npy")):
+        told = [a.message for a in nearid.compare(one, other, permutations=1).alerts]
+        assert any("are of different inputs" in message for message in told)
+    told = nearid.compare_layers(tmp_path / "a", tmp_path / "b").alerts
+    assert [a.code for a in told] == ["pairing"] and "a and b are of different inputs" in told[0].message
+    assert nearid.compare_layers(tmp_path / "a", {"head": held}).alerts == []

@@ -25,6 +25,7 @@ def test_tokens_by_hand(tokens):
         "cls": torch.stack([r[0] for r in real]),
         "last": torch.stack([r[-1] for r in real]),
         "tokens": torch.cat(real),
+        "patches": torch.stack([r[1:].mean(0) for r in real]),
     }
     for pool, rows in expected.items():
         torch.testing.assert_close(pooled("l", x, 4, pool, mask), rows)

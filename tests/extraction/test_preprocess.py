@@ -48,3 +48,17 @@ def test_what_cannot_be_told_apart_is_asked():
     Preprocess.of(255, None, None, None).check("x", (5, 784), "uint8")
     with pytest.raises(InputError, match="mean has 2 numbers, but the inputs have 3 channels"):
         Preprocess.of(None, [1, 2], None, None)(torch.zeros(1, 3, 8, 8), torch.float32)
+
+
+def test_floats_are_taken_as_they_are():
+    """A feature map of four columns is no image with channels last."""
+    maps = torch.randn(2, 16, 5, 4)
+    assert Preprocess.of(None, None, None, None)(maps, torch.float32).equal(maps)
+    assert Preprocess.of(None, None, None, "last")(maps, torch.float32).equal(maps.permute(0, 3, 1, 2))
+
+
+def test_tokens_are_not_normalised():
+    with pytest.raises(InputError, match="mean, std and channels are for images"):
+        Preprocess.of(None, 3.0, None, None).check("x", (5, 3), "int64")
+    Preprocess.of(None, None, None, None).check("x", (5, 3), "int64")
+    Preprocess.of(255.0, 3.0, None, None).check("x", (5, 3), "int64")

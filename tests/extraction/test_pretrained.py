@@ -1,5 +1,6 @@
 """transformers models, small and untrained: every hidden state, padding on either side, masks, loading."""
 
+import copy
 import json
 import os
 
@@ -9,6 +10,7 @@ import torch
 from torch import nn
 
 from nearid import InputError, extract
+from nearid.extraction.network import Network
 
 transformers = pytest.importorskip("transformers", reason="the extra `hf` is not installed")
 
@@ -16,9 +18,9 @@ LENGTHS = (5, 2, 6, 3)
 IMAGE = {"image_size": 16, "patch_size": 8, "num_attention_heads": 2, "intermediate_size": 12, "hidden_size": 8}
 
 
-def gpt2():
+def gpt2(heads=2):
     config = transformers.GPT2Config(
-        n_layer=2, n_embd=8, n_head=2, vocab_size=20, n_positions=16, bos_token_id=0, eos_token_id=0
+        n_layer=2, n_embd=8, n_head=heads, vocab_size=20, n_positions=16, bos_token_id=0, eos_token_id=0
     )
     return transformers.GPT2Model(config)
 
@@ -96,6 +98,19 @@ def test_modules_of_a_transformers_model_by_name(texts):
         extract(gpt2(), tokens, mask=mask * (np.arange(4) != 2)[:, None])
 
 
+def test_ids_and_lengths_that_a_model_does_not_know_are_told(texts):
+    tokens, _ = padded(texts, "right")
+    with pytest.raises(InputError, match=r"at the layer wte, which got .* of 0 to 99: it has entries 0 to 19 only"):
+        extract(gpt2(), np.where(tokens == tokens.max(), 99, tokens))
+    with pytest.raises(InputError, match=r"at the layer wpe, which got .* of 0 to 27: it has entries 0 to 15 only"):
+        extract(gpt2(), np.tile(tokens, 4))
+    with pytest.raises(InputError, match="This model takes input_ids, of at most 16 tokens"):
+        extract(bert(), np.tile(tokens, 4))
+    vit = transformers.ViTModel(transformers.ViTConfig(num_hidden_layers=1, **IMAGE))
+    with pytest.raises(InputError, match="This model takes pixel_values"):
+        extract(vit, tokens)
+
+
 def test_images(rng):
     pixels = rng.integers(0, 256, (5, 16, 16, 3), dtype=np.uint8)
     x = torch.tensor(pixels).permute(0, 3, 1, 2) / 255
@@ -132,10 +147,34 @@ def test_a_folder_of_a_model(tmp_path, texts):
     direct = extract(model, tokens, mask=mask)
     np.testing.assert_array_equal(found["hidden_states.1"].read(0, 4), direct["hidden_states.1"].read(0, 4))
     assert found.provenance["model"]["sha256"] == direct.provenance["model"]["sha256"]
+    assert found.provenance["model"]["name"] == "model"
     # Weights that are missing would be drawn at random.
     (tmp_path / "model" / "config.json").write_text(json.dumps({**model.config.to_dict(), "n_layer": 3}))
     with pytest.raises(InputError, match=r"lack h\.2\."):
         extract(str(tmp_path / "model"), tokens)
+
+
+def test_the_hash_knows_what_weights_do_not_tell():
+    one, two = (gpt2(heads) for heads in (2, 4))
+    two.load_state_dict(one.state_dict())
+    assert Network(one, "").fingerprint() != Network(two, "").fingerprint()
+    assert Network(one, "").fingerprint() == Network(copy.deepcopy(one), "").fingerprint()
+
+
+def test_a_pooler_without_weights_is_left_out(tmp_path, texts):
+    tokens, mask = padded(texts, "right")
+    transformers.BertForMaskedLM(bert().config).save_pretrained(tmp_path / "model")
+    name = str(tmp_path / "model")
+    one, two = (extract(name, tokens, mask=mask) for _ in range(2))
+    assert "pooler, which is left out" in one.notes[0]
+    assert one.provenance["model"]["sha256"] == two.provenance["model"]["sha256"]
+    for layer in ("output:pooler_output", "pooler"):
+        with pytest.raises(InputError, match=r"no part 'pooler_output'|nothing named 'pooler'"):
+            extract(name, tokens, mask=mask, layers=layer)
+    # A pooler that has weights is as good as any layer.
+    bert().save_pretrained(tmp_path / "whole")
+    found = extract(str(tmp_path / "whole"), tokens, layers="output:pooler_output")
+    assert found["output:pooler_output"].shape == (4, 8)
 
 
 class Payload:

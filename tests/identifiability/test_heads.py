@@ -140,3 +140,38 @@ def test_what_cannot_be_compared_is_told(twins):
         nearid.compare_heads(g, h, f, other, names=["a"])
     with pytest.raises(InputError, match="a vector of numbers is expected"):
         nearid.compare_heads(g, h, f, other, biases=[np.full(20, np.nan), None])
+
+
+def test_a_fit_to_few_rows_does_not_outvote_the_heads():
+    rng = np.random.default_rng(0)
+    f, g, matrix = rng.normal(size=(132, 64)), rng.normal(size=(200, 64)), rng.normal(size=(64, 64))
+    other = f @ matrix
+    other += 0.25 * other.std() * rng.normal(size=other.shape)
+    found = nearid.compare_heads(g, g @ np.linalg.inv(matrix).T, f, other)
+    assert found.compared.r2_fitted < 0 and found.compared.r2_heads > 0.9
+    assert found.verdict.outcome == "agree" and "not linear" not in found.verdict.reason
+    assert found.alerts[0].code == "few_rows" and "66 rows" in found.alerts[0].message
+
+
+def test_biases_of_one_side_and_those_beside_the_weights_of_the_other(twins, tmp_path):
+    heads, features, biases = twins
+    for i in range(2):
+        np.savez(tmp_path / f"{i}.npz", **{"fc.weight": heads[i], "fc.bias": biases[i]})
+    files = [f"{tmp_path}/{i}.npz:fc.weight" for i in range(2)]
+    whole = nearid.compare_heads(*files, *features).to_dict()
+    assert nearid.compare_heads(*files, *features, biases=(biases[0], True)).to_dict() == whole
+    left_out = nearid.compare_heads(*files, *features, biases=(biases[0], None))
+    assert left_out.compared.r2_heads < whole["r2_heads"]
+
+
+def test_heads_of_checkpoints_as_training_scripts_save_them(twins, tmp_path):
+    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    heads, features, biases = twins
+    for i in range(2):
+        entries = {"module.fc.weight": torch.tensor(heads[i]), "module.fc.bias": torch.tensor(biases[i])}
+        torch.save({"state_dict": {"module.conv.weight": torch.ones(3, 3), **entries}}, tmp_path / f"{i}.th")
+    files = [f"{tmp_path}/{i}.th:fc.weight" for i in range(2)]
+    found = nearid.compare_heads(*files, *features)
+    assert found.biased and found.verdict.outcome == "agree"
+    named = [f"{tmp_path}/{i}.th:fc.bias" for i in range(2)]
+    assert nearid.compare_heads(*files, *features, biases=named).to_dict() == found.to_dict()

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import nearid
-from nearid import InputError, cca, compare, compare_layers, linear_cka, svcca
+from nearid import InputError, cca, compare, compare_layers, linear_cka, mcc, svcca
 from nearid.identifiability import layers
+from nearid.identifiability.layer_result import EPSILONS
+from nearid.identifiability.layer_tiles import GROUPS
 
 
 @pytest.fixture
@@ -20,7 +22,7 @@ def sides(rng):
     return x, y
 
 
-ALL = "cka,cca,svcca,r2,r2_rigid,r2_permutation"
+ALL = "cka,cca,svcca,r2,r2_rigid,r2_permutation,mcc,epsilon,epsilon_rigid,epsilon_permutation"
 
 
 @pytest.mark.parametrize("tile", [layers.TILE_BYTES, 1])
@@ -35,8 +37,11 @@ def test_every_pair_as_alone(sides, monkeypatch, tile):
             assert found["cca"][i, j] == pytest.approx(np.mean(cca(a, b, random_state=3)), abs=1e-8)
             assert found["svcca"][i, j] == pytest.approx(svcca(a, b, random_state=3), abs=1e-8)
             groups = compare(a, b, random_state=3, permutations=1).groups
-            for measure, group in layers.GROUPS.items():
+            for measure, group in GROUPS.items():
                 assert found[measure][i, j] == pytest.approx(groups[group].r2, abs=1e-5)
+            for measure, group in EPSILONS.items():
+                assert found[measure][i, j] == pytest.approx(groups[group].epsilon.mean, rel=1e-5, abs=1e-12)
+            assert found["mcc"][i, j] == pytest.approx(mcc(a, b, random_state=3).value, abs=1e-8)
     assert found["r2"][0, 0] > 0.99 > 0.8 > found["r2_permutation"][0, 0]
     assert np.abs(found["cka"][2]).max() < 0.05
 
@@ -77,6 +82,10 @@ def test_a_layer_that_does_not_vary(sides):
     assert found.alerts[-1].code == "constant_layer" and "dead" in found.alerts[-1].message
     json.dumps(found.to_dict(), allow_nan=False)
     assert found.nearest("cka")["a"][0] == "p" and "dead" not in found.nearest("cka")
+    # Of errors the least is nearest.
+    assert found.nearest("epsilon")["a"][0] == "p" and "dead" not in found.nearest("epsilon")
+    only = compare_layers({**x, "dead": np.ones((400, 3))}, y, measures="epsilon")
+    assert only.alerts[-1].code == "constant_layer" and "dead is constant" in only.alerts[-1].message
 
 
 @pytest.mark.parametrize(

@@ -122,3 +122,15 @@ def test_what_cannot_be_loaded_is_told(module, arguments, message):
         file.write(b"\x00" * 20)
     with pytest.raises(InputError, match=message):
         load_decoder(**arguments)
+
+
+def test_weights_that_do_not_fit_are_told_by_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_fits.py").write_text("from torch import nn\ndef make():\n    return nn.Linear(2, 3)\n")
+    torch.save({"a.weight": torch.zeros(3, 2), "a.bias": torch.zeros(3)}, "prefixed.pt")
+    torch.save({"weight": torch.zeros(4, 2), "bias": torch.zeros(3)}, "wide.pt")
+    told = "2 not in the module, such as a.weight, a.bias; 2 missing, such as weight, bias. A prefix may be missing."
+    with pytest.raises(InputError, match=f"do not fit the module: {told}$"):
+        load_module("prefixed.pt", factory="my_fits:make")
+    with pytest.raises(InputError, match=r"1 of another size, such as weight \(4, 2\), not \(3, 2\)\.$"):
+        load_module("wide.pt", factory="my_fits:make")

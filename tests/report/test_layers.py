@@ -37,3 +37,18 @@ def test_tables_for_wide_and_narrow_terminals(found):
     assert "11 layer11" in wide and wide.count("1.000") >= 24
     assert "nearest" in narrow and max(map(len, narrow.splitlines())) <= 60
     assert str(found) == wide and "3 x 12 layers" in repr(found)
+
+
+def test_errors_are_drawn_the_other_way_round(rng):
+    z = rng.normal(size=(60, 3))
+    found = compare_layers({"a": z}, {"b": z + 0.1 * rng.normal(size=(60, 3)), "c": z}, measures="epsilon,r2")
+    error, share = (heat_map(found, name)["data"][0] for name in ("epsilon", "r2"))
+    assert error["reversescale"] and error["zmax"] == pytest.approx(found["epsilon"].max(), abs=1e-4)
+    assert not share["reversescale"] and share["zmax"] == 1
+    assert "0 is full agreement" in page(found)
+
+
+def test_the_page_names_the_nearest_layers(rng):
+    z = rng.normal(size=(60, 3))
+    found = compare_layers({"a": z, "b": z**2}, {"c": z**2, "d": z}, measures="cka")
+    assert "Nearest: a → d (1.000), b → c (1.000)." in page(found)

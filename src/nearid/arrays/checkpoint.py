@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.choose import Entry, choose, not_found
+from nearid.arrays.choose import Entry, choose, not_found, whole_name
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import TensorRows, tensor_dtype
 from nearid.errors import InputError
@@ -30,7 +30,8 @@ def open_checkpoint(path: str, name: str, key: str | None, ids: str | None) -> T
         for entry, value in values.items()
         if isinstance(value, torch.Tensor)
     }
-    chosen = choose(name, entries, key)
+    # What training scripts put around weights need not be named.
+    chosen = choose(name, entries, None if key is None else whole_name(key, entries))
     if ids is not None and ids not in values:
         raise not_found(name, "ids", ids, values)
     row_ids = None if ids is None else np.asarray(values[ids])

@@ -44,10 +44,17 @@ def choose(name: str, entries: Mapping[str, Entry], key: str | None) -> str:
     raise InputError(f"{name} holds no two-dimensional array of numbers. {held}")
 
 
+def whole_name(key: str, names: Iterable[str]) -> str:
+    """The only name that ends in a key, as linear.weight of state_dict.module.linear.weight; else the key itself."""
+    names = list(names)
+    ends = [name for name in names if name.endswith(f".{key}")]
+    return ends[0] if key not in names and len(ends) == 1 else key
+
+
 def not_found(name: str, option: str, wanted: str, available: Iterable[str]) -> InputError:
     """Error for a name that the source lacks, with the nearest names it has."""
     names = list(available)
-    near = difflib.get_close_matches(wanted, names, n=3)
+    near = [n for n in names if n.endswith(f".{wanted}")][:3] or difflib.get_close_matches(wanted, names, n=3)
     if near:
         hint = f"Did you mean {' or '.join(map(repr, near))}?"
     elif names:

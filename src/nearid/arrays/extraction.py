@@ -11,7 +11,7 @@ import numpy as np
 from nearid.arrays.choose import Entry, choose, not_found
 from nearid.arrays.damage import damage_told
 from nearid.arrays.ids import row_ids
-from nearid.arrays.npy import open_npy
+from nearid.arrays.npy import map_npy, open_npy
 from nearid.arrays.rows import Rows
 from nearid.arrays.tensors import open_safetensors
 from nearid.arrays.zarr_store import open_zarr
@@ -80,8 +80,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     match found:
         case {"format": int(version)} if version > FORMAT:
             raise InputError(f"{path} has format {version}, but this nearid knows {FORMAT} at most. Update nearid.")
-        case {"format": 1, "rows": int(n), "layers": dict(layers)} if layers:
-            if all(_sound(layer, n) for layer in layers.values()):
+        case {"format": 1, "rows": int(n), "layers": dict(layers), "model": {"name": str()}} if layers:
+            if isinstance(found.get("data", {}), dict) and all(_sound(layer, n) for layer in layers.values()):
                 return dict(found)
     raise InputError(f"{path} does not describe extracted layers: it is damaged or of something else. Extract again.")
 
@@ -119,6 +119,7 @@ def _open(folder: Path, told: dict[str, Any], layer: str, ids: np.ndarray) -> Ro
         raise InputError(f"{folder / file} has shape {rows.shape}, not {shape}. Extract again.")
     rows.name = f"{folder.name}:{layer}"
     rows.ids = ids
+    rows.inputs_sha256 = told.get("data", {}).get("sha256")
     return rows
 
 
@@ -128,10 +129,10 @@ def name_rows(rows: Rows, path: Path) -> None:
         told = read_manifest(path.parent)
         if any((layer["file"], layer["shape"]) == (path.name, [*rows.shape]) for layer in told["layers"].values()):
             rows.ids = _read_ids(path.parent, told["rows"])
+            rows.inputs_sha256 = told.get("data", {}).get("sha256")
 
 
 def _read_ids(folder: Path, n: int) -> np.ndarray:
     with damage_told(str(folder / IDS), ".npy file"):
         # Mapped first: a header that promises more than the file holds is refused before memory is taken.
-        found = np.load(folder / IDS, mmap_mode="r", allow_pickle=False)
-        return row_ids(folder.name, found, n)
+        return row_ids(folder.name, map_npy(folder / IDS), n)

@@ -37,6 +37,7 @@ class JoinedRows(Rows):
         ends = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
         dtype = np.result_type(*(part.dtype for part in parts))
         super().__init__(name, (first.shape[0], ends[-1]), dtype, first.ids)
+        self.inputs_sha256 = first.inputs_sha256
         self.window = max(part.window for part in parts)
         self.columns_of = [slice(a, b) for a, b in pairwise(ends)]
         self._parts = list(parts)

@@ -1,6 +1,7 @@
 """The .npy format."""
 
-from typing import IO, Any, NamedTuple
+import os
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,16 @@ def refuse_objects(header: NpyHeader, name: str) -> None:
             f"{name} holds Python objects, which could run code when loaded; nearid never unpickles. "
             "Save numbers instead, for example np.save(path, np.stack(list(x)).astype(np.float32))."
         )
+
+
+def map_npy(path: str | os.PathLike[str]) -> np.ndarray:
+    """An array of any shape as a read-only map of its file, which must hold what the header promises."""
+    with open(path, "rb") as file:
+        header = read_header(file)
+        refuse_objects(header, os.path.basename(path))
+        order: Literal["C", "F"] = "F" if header.fortran else "C"
+        # numpy.load would take a file of this name for the archive or the pickle that it may be.
+        return np.memmap(file, header.dtype, "r", file.tell(), header.shape, order)
 
 
 def open_npy(path: str, name: str, key: str | None, ids: str | None) -> RawRows:

@@ -82,9 +82,10 @@ def pair_rows(x: Rows, y: Rows) -> Pair:
 
     The pairs keep the order of x.
     """
-    if x.ids is None or y.ids is None:
-        return _by_position(x, y)
-    return _by_id(x, y, x.ids, y.ids)
+    pair = _by_position(x, y) if x.ids is None or y.ids is None else _by_id(x, y, x.ids, y.ids)
+    if x.inputs_sha256 and y.inputs_sha256 and x.inputs_sha256 != y.inputs_sha256:
+        pair.notes += (f"{x.name} and {y.name} are of different inputs, by their hashes, or in another order or form.",)
+    return pair
 
 
 def _by_position(x: Rows, y: Rows) -> Pair:

@@ -35,6 +35,8 @@ class Rows(ABC):
     ----------
     columns : tuple of str or None
         Names of the columns, where the source has them.
+    inputs_sha256 : str or None
+        Hash of what a model was given for these rows, where an extraction tells.
     dtype : numpy.dtype
         What `read` and `take` deliver: float32 for floats of up to 32 bits, float64 for everything else.
     """
@@ -42,6 +44,7 @@ class Rows(ABC):
     # Rows that `take` may read at once: a subclass sets the number its storage decodes together.
     window = 1024
     columns: tuple[str, ...] | None = None
+    inputs_sha256: str | None = None
 
     def __init__(
         self,

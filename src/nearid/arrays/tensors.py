@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.choose import Entry, choose, not_found
+from nearid.arrays.choose import Entry, choose, not_found, whole_name
 from nearid.arrays.memory import readable
 from nearid.arrays.raw import RawRows
 from nearid.errors import InputError
@@ -35,7 +35,7 @@ def open_safetensors(path: str, name: str, key: str | None, ids: str | None) -> 
     """Open one tensor of a .safetensors file, which is read block by block."""
     header, base = _read_header(path, name)
     entries = {tensor: _declared(name, tensor, fields) for tensor, fields in header.items()}
-    tensor = choose(name, entries, key)
+    tensor = choose(name, entries, None if key is None else whole_name(key, entries))
     stored, offset = _located(path, name, base, tensor, header[tensor])
     row_ids = None if ids is None else _read_ids(path, name, base, ids, header)
     return RawRows(
@@ -52,6 +52,7 @@ def open_safetensors(path: str, name: str, key: str | None, ids: str | None) -> 
 def find_vector(path: str, name: str, tensor: str) -> np.ndarray | None:
     """A one-dimensional tensor of a .safetensors file; None where there is none of that name."""
     header, base = _read_header(path, name)
+    tensor = whole_name(tensor, header)
     if tensor not in header:
         return None
     shape = _declared(name, tensor, header[tensor]).shape

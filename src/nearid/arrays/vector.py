@@ -9,8 +9,10 @@ import numpy as np
 
 from nearid.arrays.archive import load_member, members_of
 from nearid.arrays.checkpoint import flattened, load_saved
+from nearid.arrays.choose import whole_name
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import is_a
+from nearid.arrays.npy import map_npy
 from nearid.arrays.open import file_suffix, split_key
 from nearid.arrays.tensors import find_vector
 from nearid.errors import InputError
@@ -37,13 +39,14 @@ def vector_in(path: Path, key: str | None) -> np.ndarray | None:
     suffix = file_suffix(path)
     if suffix == ".npy" and key is None:
         with damage_told(path.name, ".npy file"):
-            return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+            return np.array(map_npy(path))
     if key is None:
         return None
     if suffix == ".safetensors":
         return find_vector(str(path), path.name, key)
     if suffix in (".pt", ".pth", ".th"):
-        held = dict(flattened(load_saved(str(path), path.name), "")).get(key)
+        entries = dict(flattened(load_saved(str(path), path.name), ""))
+        held = entries.get(whole_name(key, entries))
         return None if held is None else _plain(held)
     if suffix == ".npz":
         with damage_told(path.name, ".npz archive"), zipfile.ZipFile(path) as archive:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from nearid.arrays import Rows, open_rows
+from nearid.arrays.choose import not_found
 from nearid.arrays.extraction import Extraction
 from nearid.errors import InputError
 from nearid.extraction.job import extract
@@ -82,7 +83,11 @@ class Probe:
 
 def _reference(given: Any, layer: str) -> Rows:
     if isinstance(given, Extraction):
-        return given[layer] if len(given) > 1 else next(iter(given.values()))
+        if len(given) == 1:
+            return next(iter(given.values()))
+        if layer not in given:
+            raise not_found("The reference", "layer", layer, given)
+        return given[layer]
     own = isinstance(given, str | os.PathLike | Rows)
     return open_rows(given, name=None if own else "reference")
 

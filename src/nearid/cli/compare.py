@@ -9,8 +9,16 @@ import typer
 
 from nearid.cli.engine import EngineName, EngineOption, SchedulerOption, engine_of
 
+# Options that only the ladder, or only a comparison of layers, knows.
+OF_RUNS = (
+    "groups", "ids", "key", "in_sample", "symmetric", "drop_nonfinite", "translation", "scale", "ridge", "engine",
+    "scheduler",
+)  # fmt: skip
+OF_LAYERS = ("measures",)
+
 
 def compare(
+    context: typer.Context,
     runs: Annotated[list[str], typer.Argument(metavar="A B [C ...]", help="Files with one row per example.")],
     groups: Annotated[
         str | None,
@@ -40,7 +48,11 @@ def compare(
         ),
     ] = None,
     measures: Annotated[
-        str, typer.Option(help="Between layers, separated by commas: cka, cca, svcca, r2, r2_rigid, r2_permutation.")
+        str,
+        typer.Option(
+            help="Between layers, separated by commas: cka, cca, svcca, r2, r2_rigid, r2_permutation, mcc, epsilon, "
+            "epsilon_rigid, epsilon_permutation."
+        ),
     ] = "cka",
     seed: Annotated[int, typer.Option(help="Seed of folds, bootstrap, permutations and ICA.")] = 0,
     engine: EngineOption = EngineName.local,
@@ -57,6 +69,7 @@ def compare(
     from nearid.identifiability.statistical import compare as run
     from nearid.report.html import check_report
 
+    _refuse(context, OF_LAYERS if layers is None else OF_RUNS, "without" if layers is None else "with")
     if layers is not None:
         _compare_layers(runs, layers, measures, folds, svcca_k, seed, as_json, report)
         return
@@ -85,6 +98,16 @@ def compare(
     from nearid.report.tables import render
 
     deliver(found, render, as_json, report)
+
+
+def _refuse(context: typer.Context, options: tuple[str, ...], when: str) -> None:
+    """Refuse options that were given and would have no effect."""
+    from nearid.errors import InputError
+
+    for name in options:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            raise InputError(f"--{name.replace('_', '-')} has no effect {when} --layers: leave it out.")
 
 
 def _compare_layers(

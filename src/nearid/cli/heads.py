@@ -40,7 +40,7 @@ def heads(
     given = (bias1, bias2)
     if no_bias and any(given):
         raise InputError("Biases were given, and --no-bias as well; leave one of the two out.")
-    biases = not no_bias if not any(given) else given
+    biases = False if no_bias else [bias or True for bias in given]
     found = compare_heads(
         head1, head2, features1, features2, biases=biases, pairs=pairs, draws=draws, random_state=seed
     )

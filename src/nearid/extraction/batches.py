@@ -18,6 +18,7 @@ from nearid.arrays.archive import load_all
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import is_a
 from nearid.arrays.ids import row_ids
+from nearid.arrays.npy import map_npy
 from nearid.arrays.open import file_suffix
 from nearid.errors import InputError
 
@@ -94,10 +95,18 @@ class ArraySource:
 
 
 class BatchSource:
-    """Inputs that come in batches of their own: a loader, a list of arrays, a generator."""
+    """Inputs that come in batches of their own: a loader, a list of arrays, a generator.
 
-    def __init__(self, name: str, batches: Iterable[Any]) -> None:
-        self.name, self._batches = name, batches
+    Parameters
+    ----------
+    name : str
+    batches : iterable
+    ordered : bool
+        Whether they come in the order of the data; otherwise each must bring ids.
+    """
+
+    def __init__(self, name: str, batches: Iterable[Any], *, ordered: bool = True) -> None:
+        self.name, self._batches, self._ordered = name, batches, ordered
         self.rows: int | None = None
         self.id_type: np.dtype[Any] = np.dtype(np.int64)
 
@@ -115,6 +124,11 @@ class BatchSource:
             if len(sizes) != 1:
                 raise InputError(f"The arrays in batch {at} of {self.name} differ in length: {sorted(sizes)}.")
             n = sizes.pop()
+            if ids is None and not self._ordered:
+                raise InputError(
+                    "The loader shuffles or samples, so that rows could not be paired with another run: shuffle=False, "
+                    f"or make each batch a dict with {IDS!r}."
+                )
             found = np.arange(start, start + n) if ids is None else row_ids(self.name, np.asarray(ids), n)
             if found.dtype != self.id_type:
                 raise InputError(f"The ids in batch {at} of {self.name} are {found.dtype}, but int64 is expected here.")
@@ -172,9 +186,17 @@ def _batched(name: str, data: Any, mask: Any, ids: Any, key: str | None) -> Batc
         )
     if mask is not None or ids is not None or key is not None:
         raise InputError(f"Batches bring their own masks and ids: make each a dict with {MASK!r} and {IDS!r}.")
-    if is_a(getattr(data, "sampler", None), "torch", "RandomSampler"):
-        raise InputError("The loader shuffles, so that rows could not be paired with another run: shuffle=False.")
-    return BatchSource(name, data)
+    return BatchSource(name, data, ordered=_in_order(data))
+
+
+def _in_order(data: Any) -> bool:
+    """Whether a loader goes through its dataset from first to last; of other iterables the caller knows."""
+    if not is_a(data, "torch", "DataLoader"):
+        return True
+    batches = data.batch_sampler
+    sampler = data.sampler if batches is None else getattr(batches, "sampler", None)
+    # The last is that of datasets that are streams.
+    return any(is_a(sampler, "torch", kind) for kind in ("SequentialSampler", "_InfiniteConstantSampler"))
 
 
 def _file(path: Path) -> Any:
@@ -183,7 +205,7 @@ def _file(path: Path) -> Any:
     suffix = file_suffix(path)
     if suffix in (".npy", ".npz"):
         with damage_told(path.name, f"{suffix} file"):
-            return np.load(path, mmap_mode="r", allow_pickle=False) if suffix == ".npy" else load_all(path)
+            return map_npy(path) if suffix == ".npy" else load_all(path)
     if suffix == ".safetensors":
         from safetensors.torch import load_file
 

@@ -81,6 +81,15 @@ class Part:
                 raise InputError(f"{self.path} is shorter than it was: begin anew with restart=True (--restart).")
             file.truncate(size)
 
+    def first(self, rows: int) -> np.ndarray:
+        """The first rows that were written."""
+        if self.final.is_dir():
+            import zarr
+
+            return np.asarray(zarr.open_array(self.final, mode="r")[:rows])
+        width = self.width or 1
+        return np.fromfile(self.path, self.dtype, rows * width, offset=self._offset).reshape(rows, width)
+
     def append(self, block: np.ndarray) -> None:
         """Add rows."""
         with open(self.path, "ab", buffering=0) as file:

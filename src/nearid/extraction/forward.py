@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,8 +13,8 @@ from torch import Tensor, nn
 from nearid.errors import InputError
 from nearid.extraction.batches import MASK, SINGLE, Batch
 from nearid.extraction.network import Inputs, Network
-from nearid.extraction.preprocess import Preprocess
-from nearid.extraction.pretrained import unpadded_left
+from nearid.extraction.preprocess import Preprocess, looks_last
+from nearid.extraction.pretrained import positions, unpadded_left
 from nearid.extraction.taps import Taps
 
 
@@ -72,6 +73,19 @@ class Forward:
             raise self._refusal(inputs, error) from error
         return found, mask
 
+    def main_of(self, arrays: Mapping[str, Tensor]) -> str | None:
+        """Name of the array that is preprocessed: the single one, the model's main argument, or the only input."""
+        inputs = [name for name in arrays if name != MASK]
+        main = next((name for name in (SINGLE, self.network.main_input()) if name in arrays), None)
+        if main is None and len(inputs) == 1:
+            main = inputs[0]
+        if main is None and self.preprocess != Preprocess():
+            raise InputError(
+                f"Which of {', '.join(inputs)} scale, mean, std and channels are for cannot be told: normalise it "
+                "before, or name it as the first argument of the model's forward."
+            )
+        return main
+
     def _cast(self) -> AbstractContextManager[Any]:
         return nullcontext() if self.mixed is None else torch.autocast(self.device.type, self.mixed)
 
@@ -86,10 +100,8 @@ class Forward:
             if bool(empty.any()):
                 row = batch.start + int(empty.int().argmax())
                 raise InputError(f"The mask of input {row} leaves no token; leave that input out.")
-        ready = {
-            name: self._main(x) if name in (SINGLE, self.network.main_input()) else self._plain(x)
-            for name, x in arrays.items()
-        }
+        main = self.main_of(arrays)
+        ready = {name: self._main(x) if name == main else self._plain(x) for name, x in arrays.items()}
         if SINGLE in ready:
             single = ready.pop(SINGLE)
             if not self.network.pretrained:
@@ -111,8 +123,16 @@ class Forward:
         given = {k: tuple(x.shape) for k, x in inputs.items()} if isinstance(inputs, dict) else tuple(inputs.shape)
         layer, shapes = _where(self.network, inputs)
         at = f" at the layer {layer or type(self.network.module).__name__}, which got {shapes}" if shapes else ""
+        stopped = self.network.module.get_submodule(layer) if shapes else None
+        if isinstance(stopped, nn.Embedding):
+            raised = f"it has entries 0 to {stopped.num_embeddings - 1} only. Look at the ids, or give fewer tokens"
+            return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {raised}.")
         told = " ".join(str(error).split())[:300].rstrip(" .")
-        return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {told}.")
+        last = not isinstance(inputs, dict) and inputs.is_floating_point() and looks_last(tuple(inputs.shape))
+        advice = " If their channels are last, say channels='last' (--channels last)." if last else ""
+        if self.network.pretrained:
+            advice += f" This model takes {self.network.main_input()}{positions(self.network.module)}."
+        return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {told}.{advice}")
 
 
 def _where(network: Network, inputs: Inputs) -> tuple[str, str]:
@@ -122,7 +142,7 @@ def _where(network: Network, inputs: Inputs) -> tuple[str, str]:
 
     def enter(name: str) -> Any:
         def note(module: nn.Module, arguments: Any) -> None:
-            shapes = ", ".join(str(tuple(a.shape)) for a in arguments if isinstance(a, Tensor))
+            shapes = ", ".join(_described(a) for a in arguments if isinstance(a, Tensor))
             entered.append((name, shapes or "named arguments"))
 
         return note
@@ -138,3 +158,9 @@ def _where(network: Network, inputs: Inputs) -> tuple[str, str]:
         for handle in handles:
             handle.remove()
     return "", ""
+
+
+def _described(x: Tensor) -> str:
+    """Shape, and of whole numbers the range."""
+    range_ = f" of {int(x.min())} to {int(x.max())}" if x.dtype == torch.int64 and x.numel() else ""
+    return f"{tuple(x.shape)}{range_}"

@@ -71,7 +71,7 @@ def extract(
         "ids" name the rows. Files: .npy, .npz, .safetensors, .pt. Of batches that are tuples, the first is the input.
     layers : names or patterns, optional
         Dotted names of modules; * stays within a part, ** spans any number of them ("layer*.*", "encoder.**"); a part
-        of an output as "lstm:1.0". For transformers models also "hidden_states.*", which is their default; for other
+        of an output as "lstm:0". For transformers models also "hidden_states.*", which is their default; for other
         modules the default are the blocks: children, with containers opened. "output" is what the model returns.
     pool : {"mean", "cls", "last", "patches", "tokens", "flatten"} or callable, default="mean"
         mean: over positions of maps and over tokens that are no padding. cls, last: the first and the last such token.
@@ -95,7 +95,7 @@ def extract(
         The entry of a file (or dict) that is the input, where it holds other things.
     scale, mean, std, channels : optional
         Divide the inputs by `scale`, subtract `mean`, divide by `std` (one number, or one per channel); "first" or
-        "last" where it cannot be told which axis holds the channels.
+        "last" where it cannot be told which axis holds the channels; floats are taken as they are without it.
     factory, prefix, revision : str, optional
         What makes the module for a file of weights, which part of the weights it gets, and the version on the hub.
     keep_nonfinite : bool, default=False
@@ -138,7 +138,7 @@ def extract(
         forward = Forward(network, taps, prepare, place, cast)
         run = Run(forward, source, options, tokens=pool == "tokens", keep_nonfinite=keep_nonfinite, progress=report)
         found = run.into_memory() if target is None else run.into_folder(target, format, restart=restart)
-    found.notes = (*network.notes, *notes)
+    found.notes = (*network.notes, *notes, *found.notes)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import re
 from collections.abc import Iterator
@@ -60,8 +61,13 @@ class Network:
         return next((p.device for p in self.module.parameters()), torch.device("cpu"))
 
     def main_input(self) -> str | None:
-        """Name of the argument that a single array is for; None where it is simply the first."""
-        return str(self.module.main_input_name) if self.pretrained else None
+        """Name of the argument that a single array is for; None where a plain module does not tell."""
+        if self.pretrained:
+            return str(self.module.main_input_name)
+        try:
+            return next(iter(inspect.signature(self.module.forward).parameters), None)
+        except (TypeError, ValueError):  # compiled code has no signature
+            return None
 
     def call(self, inputs: Inputs) -> Any:
         """One forward pass."""
@@ -108,8 +114,12 @@ class Network:
         }
 
     def fingerprint(self) -> str:
-        """SHA-256 of the architecture as it prints itself and of every weight and buffer."""
+        """SHA-256 of the architecture as it prints itself, of its configuration, and of every weight and buffer."""
         digest = hashlib.sha256(re.sub(r"0x[0-9a-f]+", "", repr(self.module)).encode())
+        if self.pretrained:
+            from nearid.extraction.pretrained import configuration
+
+            digest.update(configuration(self.module).encode())
         for name, tensor in sorted(self.module.state_dict().items()):
             if not isinstance(tensor, Tensor):
                 continue
@@ -138,7 +148,7 @@ def open_network(
         if revision:
             raise InputError("A revision belongs to a transformers model, not to a file of weights.")
         found = load_module(text if is_factory(text) else str(place), factory=factory, prefix=prefix)
-        return Network(found, text)
+        return Network(found, text if is_factory(text) else place.name)
     if factory or prefix:
         raise InputError(f"A factory or a prefix belongs to a file of weights ({', '.join(SAVED)}), not to {text}.")
     if place.is_file():
@@ -146,4 +156,5 @@ def open_network(
     from nearid.extraction.pretrained import load_pretrained
 
     module, notes = load_pretrained(text, place, revision)
-    return Network(module, text, notes)
+    # Of a folder the name alone, wherever it lies.
+    return Network(module, place.resolve().name if place.is_dir() else text, notes)

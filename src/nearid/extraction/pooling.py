@@ -13,7 +13,7 @@ Pooler = Callable[[Tensor, Tensor | None], Tensor]
 
 POOLS = ("mean", "cls", "last", "patches", "tokens", "flatten")
 
-# Modules whose output has channels before positions also where it has three axes; elsewhere those are tokens.
+# Modules whose output has channels before positions also where it has three axes.
 CHANNELS_FIRST = (
     nn.Conv1d,
     nn.ConvTranspose1d,
@@ -24,6 +24,8 @@ CHANNELS_FIRST = (
     nn.AdaptiveAvgPool1d,
     nn.AdaptiveMaxPool1d,
 )
+# Modules that give tokens where it has three. All others follow whichever of both kinds came last.
+TOKENS_FIRST = (nn.Linear, nn.LayerNorm, nn.Embedding, nn.MultiheadAttention, nn.RNNBase)
 
 
 def check_pool(pool: str | Pooler) -> str | Pooler:
@@ -55,11 +57,6 @@ def pooled(layer: str, x: Tensor, n: int, pool: str | Pooler, mask: Tensor | Non
     maps : bool
         Whether three axes are a map (n, c, positions) rather than tokens.
     """
-    if x.ndim == 0 or x.shape[0] != n:
-        raise InputError(
-            f"The layer {layer} gave shape {tuple(x.shape)} for {n} inputs, but one entry for each input must come "
-            "first. Leave the layer out, or turn it in a pool function of your own."
-        )
     if 0 in x.shape:
         raise InputError(f"The layer {layer} gave shape {tuple(x.shape)}, which holds no numbers; leave it out.")
     if x.dtype.itemsize < 4 or not x.dtype.is_floating_point:
@@ -72,6 +69,11 @@ def pooled(layer: str, x: Tensor, n: int, pool: str | Pooler, mask: Tensor | Non
                 f"({n}, width) is expected."
             )
         return found
+    if x.ndim == 0 or x.shape[0] != n:
+        raise InputError(
+            f"The layer {layer} gave shape {tuple(x.shape)} for {n} inputs, but one entry for each input must come "
+            "first. Leave the layer out, or turn it in a pool function of your own."
+        )
     if x.ndim == 1:
         x = x[:, None]
     if pool == "flatten":
@@ -93,7 +95,11 @@ def _tokens(layer: str, x: Tensor, pool: str, mask: Tensor | None) -> Tensor:
     if pool == "patches":
         if t < 2:
             raise InputError(f"The layer {layer} gives {t} token, but patches are those after the class token.")
-        x, mask, t = x[:, 1:], None if mask is None else mask[:, 1:], t - 1
+        if mask is None:
+            x, t = x[:, 1:], t - 1
+        else:
+            # The class token is the first that is no padding.
+            mask = mask & (mask.cumsum(1) > 1)
     if mask is not None and mask.shape != (n, t):
         raise InputError(
             f"The layer {layer} gives {t} positions, but the mask is for {mask.shape[1]} tokens. Leave the layer out, "

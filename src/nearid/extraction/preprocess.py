@@ -28,7 +28,8 @@ class Preprocess:
     mean, std : tuple of float or None
         Subtract and divide by these afterwards, one number or one for each channel.
     channels : {"first", "last"} or None
-        Where the channels of images are; found out where it is None: last, if only the last axis can be one.
+        Where the channels of images are. Where it is None, floats are taken as they are; of whole numbers it is found
+        out: last, if only the last axis can be one.
     """
 
     scale: float | None = None
@@ -53,11 +54,16 @@ class Preprocess:
         return {"scale": self.scale, "mean": self.mean, "std": self.std, "channels": self.channels}
 
     def check(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
-        """Refuse bytes of which it cannot be told whether they are pixels or tokens."""
+        """Refuse bytes of which it cannot be told whether they are pixels or tokens, and tokens to be normalised."""
         if dtype == "uint8" and len(shape) != 4 and self.scale is None:
             raise InputError(
                 f"{name} holds bytes of shape {shape}: for pixels say scale=255 (--scale 255), for token ids make it "
                 "int64."
+            )
+        if "int" in dtype and dtype != "uint8" and self.scale is None and self != Preprocess():
+            raise InputError(
+                f"{name} holds whole numbers ({dtype}), which are taken for token ids: mean, std and channels are for "
+                "images. For pixels say scale=255 (--scale 255)."
             )
 
     def __call__(self, x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -78,8 +84,14 @@ class Preprocess:
         return x
 
     def _channels_first(self, x: Tensor) -> Tensor:
-        last = x.shape[3] in CHANNELS and x.shape[1] not in CHANNELS if self.channels is None else None
-        return x.permute(0, 3, 1, 2) if last or self.channels == "last" else x
+        # Floats may be feature maps of any widths, of which nothing can be told.
+        guess = self.channels is None and not x.dtype.is_floating_point and looks_last(tuple(x.shape))
+        return x.permute(0, 3, 1, 2) if guess or self.channels == "last" else x
+
+
+def looks_last(shape: tuple[int, ...]) -> bool:
+    """Whether inputs look like images with channels last: only that axis can hold colours."""
+    return len(shape) == 4 and shape[3] in CHANNELS and shape[1] not in CHANNELS
 
 
 def _along_channels(name: str, values: tuple[float, ...], x: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ from nearid.errors import InputError
 
 # A head on top of the hidden states, which checkpoints of other tasks lack.
 SPARE = "pooler."
+# Entries of a configuration that change when a model is saved and loaded.
+ORIGIN = ("architectures", "transformers_version", "dtype", "torch_dtype", "name_or_path")
 # Tokens as vectors instead of numbers.
 EMBEDDED = "inputs_embeds"
 
@@ -54,8 +57,24 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
             f"The weights of {name} lack {listed(missing)}, which would be drawn at random: the checkpoint is of "
             "another architecture, or not whole."
         )
-    note = f"{name} has no weights for its pooler, which were drawn at random; the hidden states do not depend on it."
-    return module, (note,) if missing else ()
+    if not missing:
+        return module, ()
+    # Drawn at random, it would differ each time.
+    module.pooler = None
+    return module, (f"{name} has no weights for its pooler, which is left out; the hidden states do not depend on it.",)
+
+
+def configuration(module: nn.Module) -> str:
+    """What the weights do not tell, such as the number of heads; without where the model comes from."""
+    config: Any = module.config
+    told = {key: value for key, value in config.to_dict().items() if key not in ORIGIN and not key.startswith("_")}
+    return json.dumps(told, sort_keys=True, default=str)
+
+
+def positions(module: nn.Module) -> str:
+    """How many tokens a model can take, where it tells, to go on a sentence."""
+    most = getattr(module.config, "max_position_embeddings", None)
+    return f", of at most {most} tokens" if isinstance(most, int) else ""
 
 
 def options(module: nn.Module, inputs: dict[str, Tensor]) -> dict[str, Any]:

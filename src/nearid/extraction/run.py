@@ -17,7 +17,7 @@ from nearid import __version__
 from nearid.arrays import first_nonfinite, open_rows
 from nearid.arrays.extraction import FORMAT, Extraction
 from nearid.errors import InputError
-from nearid.extraction.batches import MASK, SINGLE, Batch, Source, peeked
+from nearid.extraction.batches import MASK, Batch, Source, peeked
 from nearid.extraction.digest import DataHash
 from nearid.extraction.forward import Forward
 from nearid.extraction.network import Network
@@ -27,8 +27,8 @@ from nearid.progress import Progress
 
 # Batches that may wait for the disk while the next is computed.
 AHEAD = 2
-# Inputs that show what the layers give, before anything is written.
-PROBE = 2
+# Inputs that show what the layers give, before anything is written: at most so many.
+PROBE = 3
 
 Blocks = dict[str, np.ndarray]
 
@@ -62,16 +62,19 @@ class Run:
         self._tokens, self._keep_nonfinite = tokens, keep_nonfinite
         self._dtype = np.dtype(options["dtype"])
         first, self._batches = peeked(source.batches(options["batch_size"]))
-        main = (SINGLE, forward.network.main_input())
-        for name, x in first.arrays.items():
-            if name in main:
-                forward.preprocess.check(name or source.name, tuple(x.shape), str(x.dtype).removeprefix("torch."))
+        main = forward.main_of(first.arrays)
+        if main is not None:
+            x = first.arrays[main]
+            forward.preprocess.check(main or source.name, tuple(x.shape), str(x.dtype).removeprefix("torch."))
         self._arrays = {
             name or "input": {"dtype": str(x.dtype).removeprefix("torch."), "shape": list(x.shape[1:])}
             for name, x in first.arrays.items()
         }
-        self._forward, found = forward.settled(first.first(PROBE))
+        # Not as many as in the batches: a layer whose first axis is something else cannot fit both.
+        count = PROBE if first.n > PROBE else max(first.n - 1, 1)
+        self._forward, found = forward.settled(first.first(count))
         forward.taps.refuse_silent(found)
+        self._probed = found
         self._widths = {layer: int(rows.shape[1]) for layer, rows in found.items()}
         size = options["batch_size"]
         self._tick = progress("batches", -(-source.rows // size) if source.rows else 0)
@@ -95,8 +98,11 @@ class Run:
             layer: open_rows(np.concatenate([blocks[layer] for blocks in held]), ids=every, name=layer)
             for layer in self._widths
         }
+        digest = self._hash.hexdigest()
+        for each in rows.values():
+            each.inputs_sha256 = digest
         layers = {layer: {"shape": list(r.shape), "dtype": self._dtype.name} for layer, r in rows.items()}
-        told = self._provenance(self._hash.hexdigest(), inputs)
+        told = self._provenance(digest, inputs)
         return Extraction(None, {**told, "rows": len(every), "layers": layers}, rows)
 
     def into_folder(self, out: Path, form: str, *, restart: bool) -> Extraction:
@@ -117,13 +123,23 @@ class Run:
         store = Store(out, form, layers, id_type, identity, about, restart=restart)
         with store.open():
             store.check_space(None if self._tokens else self._source.rows)
-            if not store.complete:
+            before = store.inputs
+            store.refuse_others({layer: rows.numpy(force=True) for layer, rows in self._probed.items()})
+            if store.complete:
+                # Only the end is missing; but the data may be others by now.
+                if next(self._remaining(store, store.inputs), None) is not None:
+                    raise _changed(store, "there are more inputs than before")
+            else:
                 self._fill(store)
                 if store.rows < 2:
                     raise InputError(f"The data gave {store.rows} row, but at least 2 are needed.")
-                store.keep(self._hash.hexdigest(), complete=True)
-            store.finish(self._provenance(store.digest, store.inputs, model), {"data": store.digest})
-        return Extraction.open(out)
+                store.keep(self._hash.with_ids(), complete=True)
+            digest = self._hash.hexdigest()
+            store.finish(self._provenance(digest, store.inputs, model), {"data": digest})
+        found = Extraction.open(out)
+        if before:
+            found.notes = (f"Went on from an earlier run: the rows of the first {before:,} inputs were there.",)
+        return found
 
     def _fill(self, store: Store) -> None:
         done = store.inputs
@@ -138,12 +154,15 @@ class Run:
                     self._tick()
                 for each in pending:
                     each.result()
-        except InputError:
-            raise
+        except InputError as error:
+            # Where rows are kept, it says so; unless the refusal is about them.
+            if not store.kept or str(store.folder) in str(error):
+                raise
+            raise InputError(f"{error} {store.left}") from error
         except BaseException:
             # An interruption: what has been written counts.
             if store.inputs:
-                store.keep(self._hash.hexdigest())
+                store.keep(self._hash.with_ids())
             raise
 
     def _remaining(self, store: Store, done: int) -> Iterator[Batch]:
@@ -156,15 +175,12 @@ class Run:
             self._hash.update(batch)
             seen += batch.n
             self._tick()
-            if seen >= done and (seen > done or self._hash.hexdigest() != store.digest):
+            if seen >= done and (seen > done or self._hash.with_ids() != store.digest):
                 break
         else:
             if seen >= done:
                 return
-        raise InputError(
-            f"{store.folder} holds a part of other data: the first {done} inputs have changed. Begin anew with "
-            "restart=True (--restart), or write elsewhere."
-        )
+        raise _changed(store, f"the first {done} inputs, or their ids, have changed")
 
     def _write(self, store: Store, batch: Batch, blocks: Blocks, ids: np.ndarray) -> None:
         if batch.start != store.inputs:
@@ -173,7 +189,7 @@ class Run:
         store.append(blocks, ids, batch.n)
         self._hash.update(batch)
         if store.due():
-            store.keep(self._hash.hexdigest())
+            store.keep(self._hash.with_ids())
 
     def _rows(self, batch: Batch) -> tuple[Blocks, np.ndarray]:
         """Rows of every layer in memory, in the precision they are kept in, and their ids."""
@@ -229,6 +245,13 @@ class Run:
             "options": self._options,
             "versions": _versions(self._forward.network),
         }
+
+
+def _changed(store: Store, how: str) -> InputError:
+    return InputError(
+        f"{store.folder} holds a part of other data: {how}. Begin anew with restart=True (--restart), or "
+        "write elsewhere."
+    )
 
 
 def _versions(network: Network) -> dict[str, str]:

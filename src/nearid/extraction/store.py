@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.extraction import IDS, MANIFEST, is_extraction
+from nearid.arrays.extraction import IDS, MANIFEST, is_extraction, read_manifest
 from nearid.arrays.memory import readable
 from nearid.errors import InputError
 from nearid.extraction.formats import Part
@@ -24,6 +24,8 @@ from nearid.files import alone_in, check_parent, replacing
 PROGRESS = "progress.json"
 # What was written is synced, and counts as done, so often.
 SECONDS = 10.0
+# Rows of the same inputs differ by less than this share of the largest.
+CLOSE = 1e-2
 
 
 def partial_folder(out: Path) -> Path:
@@ -39,11 +41,27 @@ def check_out(out: str | os.PathLike[str], *, overwrite: bool) -> Path:
         raise InputError(f"Layers are written to a folder, a file for each: name it {target.stem}, not {target.name}.")
     check_parent(target)
     if target.exists():
-        if not target.is_dir() or (any(target.iterdir()) and not is_extraction(target)):
-            raise InputError(f"{target} exists and is no folder of extracted layers; give another name.")
+        refuse_foreign(target)
         if is_extraction(target) and not overwrite:
             raise InputError(f"{target} holds extracted layers; give another name, or replace them (--overwrite).")
     return target
+
+
+def refuse_foreign(target: Path) -> None:
+    """Refuse a folder to be replaced that is no extraction, or holds files that are no part of one."""
+    held = {path.name for path in target.iterdir()} if target.is_dir() else {target.name}
+    if not held:
+        return
+    try:
+        layers = read_manifest(target)["layers"].values() if is_extraction(target) else ()
+    except InputError:
+        layers = ()
+    if not layers:
+        raise InputError(f"{target} exists and is no folder of extracted layers; give another name.")
+    # The note of progress is left where a run was killed in its last moment.
+    strange = held - {MANIFEST, IDS, PROGRESS} - {layer["file"] for layer in layers}
+    if strange:
+        raise InputError(f"{target} also holds {min(strange)}, which extract did not write; give another name.")
 
 
 class Store:
@@ -135,6 +153,24 @@ class Store:
                 "choose fewer layers, pool them, or write elsewhere."
             )
 
+    def refuse_others(self, probed: dict[str, np.ndarray]) -> None:
+        """Refuse to go on where the first inputs now give other rows than those that are there.
+
+        Hashes see neither what a pool function does nor what a module holds beside weights.
+        """
+        for layer, part in self._layers.items():
+            now = probed[layer]
+            held = part.first(min(len(now), self.rows)).astype(np.float64)
+            with np.errstate(over="ignore"):
+                now = now[: len(held)].astype(part.dtype).astype(np.float64)
+            # Batches of another size round otherwise.
+            near = CLOSE * np.abs(held, where=np.isfinite(held), out=np.zeros_like(held)).max(initial=0.0)
+            if not np.allclose(now, held, rtol=CLOSE, atol=near, equal_nan=True):
+                raise InputError(
+                    f"{self.folder} holds other rows of the layer {layer} than the first inputs give now: inputs, "
+                    "model or pool function have changed. Begin anew with restart=True (--restart), or write elsewhere."
+                )
+
     def append(self, blocks: dict[str, np.ndarray], ids: np.ndarray, inputs: int) -> None:
         """Add the rows of a batch of inputs."""
         with self._told():
@@ -143,6 +179,11 @@ class Store:
             self._ids.append(ids)
         self.inputs += inputs
         self.rows += len(ids)
+
+    @property
+    def left(self) -> str:
+        """What stays after a failure, in a sentence."""
+        return f"The rows of {self.kept} inputs are kept in {self.folder}; the same call goes on from there."
 
     def due(self) -> bool:
         """Whether what was added should be made safe by now."""
@@ -175,6 +216,7 @@ class Store:
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         old = self.out.with_name(f".{self.out.name}.old")
         if self.out.exists():
+            refuse_foreign(self.out)
             shutil.rmtree(old, ignore_errors=True)
             os.rename(self.out, old)
         os.rename(self.folder, self.out)
@@ -205,7 +247,8 @@ class Store:
         try:
             told = json.loads(path.read_text(encoding="utf-8"))
             theirs = told["identity"]
-            for name, kind in (("inputs", int), ("rows", int), ("digest", str), ("complete", bool)):
+            kinds = {"identity": dict, "inputs": int, "rows": int, "digest": str, "complete": bool}
+            for name, kind in kinds.items():
                 if not isinstance(told[name], kind):
                     raise TypeError(name)
         except (ValueError, KeyError, TypeError):
@@ -231,8 +274,7 @@ class Store:
             why = error.strerror or str(error)
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 why += " (the disk is full, or a limit on sizes is reached)"
-            left = f"The rows of {self.kept} inputs are kept in {self.folder}; the same call goes on from there."
-            said = left if self.kept else "Nothing was left behind."
+            said = self.left if self.kept else "Nothing was left behind."
             raise InputError(f"Could not write {self.out}: {why}. {said}") from error
 
 

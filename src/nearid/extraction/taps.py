@@ -14,7 +14,7 @@ from nearid.arrays.patterns import chosen, is_exact
 from nearid.errors import InputError
 from nearid.extraction.names import HIDDEN, WHOLE, blocks, split_part
 from nearid.extraction.outputs import tensor_of
-from nearid.extraction.pooling import CHANNELS_FIRST, Pooler, pooled
+from nearid.extraction.pooling import CHANNELS_FIRST, TOKENS_FIRST, Pooler, pooled
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,18 @@ class Taps:
         self._found: dict[str, Tensor] = {}
         self._calls: Counter[str] = Counter()
         self._n = 0
+        # Of the last module that tells, where it gave a map (n, channels, positions).
+        self._channels: int | None = None
         self._mask: Tensor | None = None
 
     def __enter__(self) -> Taps:
         with ExitStack() as stack:
+            modules = list(self._model.modules())
+            if any(isinstance(module, CHANNELS_FIRST) for module in modules):
+                # Before the taps, as they look at what these note.
+                for module in modules:
+                    if isinstance(module, CHANNELS_FIRST + TOKENS_FIRST):
+                        stack.callback(module.register_forward_hook(self._note_kind).remove)
             for tap in self._taps:
                 stack.callback(tap.module.register_forward_hook(self._hook(tap)).remove)
             self._stack = stack.pop_all()
@@ -73,16 +81,26 @@ class Taps:
         self._stack.close()
 
     def _hook(self, tap: Tap) -> Callable[..., None]:
-        maps = isinstance(tap.module, CHANNELS_FIRST)
-
         def take(module: nn.Module, inputs: Any, output: Any) -> None:
             self._calls[tap.name] += 1
             calls = self._calls[tap.name]
             # A module that is called again (shared weights, one ReLU for all) is another layer each time.
             label = tap.name if calls == 1 else f"{tap.name}#{calls}"
-            self._keep(label, tensor_of(tap.name, output, tap.part), maps)
+            x = tensor_of(tap.name, output, tap.part)
+            self._keep(label, x, self._is_map(x))
 
         return take
+
+    def _note_kind(self, module: nn.Module, inputs: Any, output: Any) -> None:
+        x = output[0] if isinstance(output, tuple) else output
+        if isinstance(x, Tensor) and x.ndim == 3:
+            self._channels = x.shape[1] if isinstance(module, CHANNELS_FIRST) else None
+
+    def _is_map(self, x: Tensor) -> bool:
+        """Whether three axes are (n, channels, positions), as the last module that tells gave them."""
+        # What is as wide as the channels at its end was turned since.
+        turned = x.ndim == 3 and x.shape[2] == self._channels != x.shape[1]
+        return self._channels is not None and not turned
 
     def _keep(self, label: str, x: Tensor, maps: bool) -> None:
         found = pooled(label, x, self._n, self._pool, self._mask, maps=maps)
@@ -94,7 +112,7 @@ class Taps:
     def run(self, call: Callable[[], Any], n: int, mask: Tensor | None) -> dict[str, Tensor]:
         """Pooled outputs by layer, in the order in which the layers were done, of one forward pass of n inputs."""
         self._n, self._mask = n, mask
-        self._found, self._calls = {}, Counter()
+        self._found, self._calls, self._channels = {}, Counter(), None
         output = call()
         if self._states:
             self._hidden_states(output)

@@ -22,6 +22,9 @@ from nearid.identifiability.head_result import HeadComparison, HeadVerdict
 from nearid.identifiability.verdict import LEAST_EXPLAINED, MARGIN
 from nearid.moments import Floats
 
+# Rows for each feature below which a fitted map is much worse than the best one.
+FEW = 5
+
 
 @dataclass(frozen=True)
 class _Head:
@@ -59,9 +62,9 @@ def compare_heads(
         embeddings of a language model, g(y) of a contrastive model at some y.
     features1, features2 : array of shape (n, M), file, FILE:ENTRY or FOLDER:LAYER
         What the heads read, for the same inputs; rows are paired by id where both have ids, by position otherwise.
-    biases : pair of vectors or files, True or False, default=True
+    biases : True, False, or a pair of vectors, files, True or None, default=True
         Biases of the logits. True takes those that belong to the weights, of a module or of a checkpoint (the entry
-        x.bias beside x.weight); False leaves them out.
+        x.bias beside x.weight); False and None leave them out.
     pairs : bool, default=False
         Build the map from M pairs of classes, as published, the best conditioned of `draws` random choices, rather
         than from all differences in the sense of least squares, which is more exact.
@@ -76,12 +79,14 @@ def compare_heads(
     HeadComparison
     """
     given = (head1, head2)
-    heads = [_open_head(head, f"head {i}", biases is True) for i, head in enumerate(given, start=1)]
-    found = [h.bias for h in heads]
-    if not isinstance(biases, bool):
-        if len(biases) != 2:
-            raise InputError(f"{len(biases)} biases were given; one for each of the 2 heads is expected, or None.")
-        found = [None if b is None else read_vector(b, f"bias {i}") for i, b in enumerate(biases, start=1)]
+    each = [biases, biases] if isinstance(biases, bool) else list(biases)
+    if len(each) != 2:
+        raise InputError(f"{len(each)} biases were given; one for each of the 2 heads is expected, or None.")
+    heads = [_open_head(head, f"head {i}", each[i - 1] is True) for i, head in enumerate(given, start=1)]
+    found = [
+        h.bias if b is None or isinstance(b, bool) else read_vector(b, f"bias {i}")
+        for i, (h, b) in enumerate(zip(heads, each, strict=True), start=1)
+    ]
     rows = pair_rows(*(_open(f, f"features {i}") for i, f in enumerate((features1, features2), start=1)))
     for head, side in zip(heads, (rows.x, rows.y), strict=True):
         _check_width(head.rows, side)
@@ -111,7 +116,7 @@ def compare_heads(
         pairs=chosen,
         compared=compared,
         verdict=_decide(compared, m),
-        alerts=[Alert("pairing", note) for note in rows.notes] + _cautions(compared, chosen),
+        alerts=[Alert("pairing", note) for note in rows.notes] + _cautions(compared, chosen, rows.n, m),
         provenance={"nearid": __version__, "options": options, "inputs": inputs},
     )
 
@@ -145,9 +150,14 @@ def _check_width(head: Rows, features: Rows) -> None:
     )
 
 
-def _cautions(compared: TransformComparison, pairs: Pairs | None) -> list[Alert]:
+def _cautions(compared: TransformComparison, pairs: Pairs | None, n: int, width: int) -> list[Alert]:
     built = compared.heads
     found = []
+    if n // 2 < FEW * width:
+        said = (
+            f"{n // 2} rows, half of all, are few to fit a map of {width} features: it may explain less than it could."
+        )
+        found.append(Alert("few_rows", said))
     if pairs is not None and pairs.pairs is not None and not pairs.holds:
         found.append(Alert("ill_conditioned", f"The best of {pairs.draws} choices of pairs has {pairs.note}."))
     for i, d in enumerate(built.diversity, start=1):
@@ -176,9 +186,11 @@ def _decide(compared: TransformComparison, width: int) -> HeadVerdict:
     )
     others = width - seen.dimensions
     rest = f" Of the other {others} dimensions the heads say nothing." if others else ""
-    if seen.fitted.value < LEAST_EXPLAINED:
+    # A map that was fitted to few rows may do worse than the one from the heads.
+    best = max(seen.fitted.value, seen.heads.value)
+    if best < LEAST_EXPLAINED:
         outcome, said = "disagree", "the features are not linear in each other"
-    elif seen.heads.low >= (1 - MARGIN) * seen.fitted.value:
+    elif seen.heads.low >= (1 - MARGIN) * best:
         # As many equations as unknowns or fewer: there the map restates that the logits are equal.
         restated = "the features agree there up to that map, which says no more than that the logits agree"
         outcome, said = "agree", "evidence of linear identifiability" if whole else restated

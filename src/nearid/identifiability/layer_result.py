@@ -13,7 +13,7 @@ from nearid.errors import InputError
 from nearid.jsonable import finite
 from nearid.moments import Floats
 
-# Measures between layers, with titles for people. All are 1 at best and about 0, or below, for unrelated rows.
+# Measures between layers, with titles for people. Most are 1 at best and about 0, or below, for unrelated rows.
 MEASURES = {
     "cka": "linear CKA, debiased",
     "cca": "mean CCA, held out",
@@ -21,7 +21,13 @@ MEASURES = {
     "r2": "R2 of a linear map, held out",
     "r2_rigid": "R2 of a rigid motion, held out",
     "r2_permutation": "R2 of a signed permutation, held out",
+    "mcc": "mean correlation of matched columns, held out",
+    "epsilon": "error of a linear map over the diameter, held out",
+    "epsilon_rigid": "error of a rigid motion over the diameter, held out",
+    "epsilon_permutation": "error of a signed permutation over the diameter, held out",
 }
+# Those that are errors, 0 at best, and the groups they are of.
+EPSILONS = {"epsilon": "linear", "epsilon_rigid": "rigid", "epsilon_permutation": "permutation"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,11 +63,11 @@ class LayerComparison:
         return self.values[measure]
 
     def nearest(self, measure: str) -> dict[str, tuple[str, float]]:
-        """For each layer of the source the layer of the target with the largest value."""
+        """For each layer of the source the layer of the target with the largest value, or with the least error."""
         found = {}
         for layer, row in zip(self.layers[0], self[measure], strict=True):
-            if np.isfinite(row).any():
-                at = int(np.nanargmax(row))
+            at = best_of(measure, row)
+            if at is not None:
                 found[layer] = (self.layers[1][at], float(row[at]))
         return found
 
@@ -98,3 +104,10 @@ class LayerComparison:
         from nearid.report.layers import fragment
 
         return fragment(self)
+
+
+def best_of(measure: str, row: Floats) -> int | None:
+    """Place of the best value; None where all are NaN."""
+    if not np.isfinite(row).any():
+        return None
+    return int(np.nanargmin(row) if measure in EPSILONS else np.nanargmax(row))

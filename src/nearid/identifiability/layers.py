@@ -14,31 +14,21 @@ import numpy as np
 
 from nearid import __version__
 from nearid.alerts import Alert
-from nearid.arrays import Pair, Rows, open_rows, pair_rows
+from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.extraction import Extraction
 from nearid.arrays.joined import JoinedRows
 from nearid.arrays.memory import check_memory
 from nearid.arrays.patterns import chosen, patterns_of
-from nearid.engines.local import blocks, ordered_map
 from nearid.errors import InputError, unknown
-from nearid.folds import FoldMoments, assign, fold_moments
-from nearid.groups.ladder import LADDER
-from nearid.groups.maps import squared_errors
-from nearid.identifiability.layer_result import MEASURES, LayerComparison
-from nearid.measures.similarity import (
-    correlations_along,
-    debiased_cka,
-    directions_between,
-    mean_over_folds,
-    side_whitener,
-)
-from nearid.moments import Floats, PairMoments
+from nearid.folds import assign, fold_moments
+from nearid.identifiability.layer_result import EPSILONS, MEASURES, LayerComparison
+from nearid.identifiability.layer_tiles import Tile, epsilons
+from nearid.moments import Floats
 from nearid.progress import Progress, reporting
 
 # Moments of a tile, of all folds together, take so much memory at most, unless one pair of layers takes more.
 TILE_BYTES = 512 << 20
 
-GROUPS = {"r2": "linear", "r2_rigid": "rigid", "r2_permutation": "permutation"}
 Measure = str | Callable[[np.ndarray, np.ndarray], float]
 Layers = dict[str, Rows]
 
@@ -66,8 +56,10 @@ def compare_layers(
     measures : names or callables, default="cka"
         "cka": linear CKA, debiased. "cca", "svcca": mean canonical correlation, held out. "r2", "r2_rigid",
         "r2_permutation": share of the target layer's variance that a linear map, a rigid motion, a signed matching of
-        the source layer explains, held out. A callable takes the rows of two layers, paired, as arrays and
-        gives a number.
+        the source layer explains, held out. "mcc": mean correlation of matched columns, held out. "epsilon",
+        "epsilon_rigid", "epsilon_permutation": mean held-out error of those maps over the target layer's diameter, of
+        which less is nearer; these take passes for each pair of layers. A callable takes the rows of two layers,
+        paired, as arrays and gives a number.
     layers : names or patterns, optional
         Layers of both sides to take; all by default.
     folds : int, default=5
@@ -96,7 +88,8 @@ def compare_layers(
         raise InputError(f"{len(called)} names were given for 2 models.")
     patterns = None if layers == "all" else patterns_of(layers)
     (left, facts_x), (right, facts_y) = (_open(side, name, patterns) for side, name in zip(sides, called, strict=True))
-    declared = [m for m in wanted.values() if isinstance(m, str)]
+    declared = [m for m in wanted.values() if isinstance(m, str) and m not in EPSILONS]
+    errors = [m for m in wanted if m in EPSILONS]
     found = {name: np.full((len(left), len(right)), np.nan) for name in wanted}
     dead: set[str] = set()
     with reporting(progress) as report:
@@ -105,16 +98,16 @@ def compare_layers(
         else:
             pair = pair_rows(*(next(iter(side.values())) for side in (left, right)))
             n, notes = pair.n, pair.notes
+        if errors:
+            tick = report("pairs of layers", len(left) * len(right))
+            _errors(errors, left, right, folds, random_state, found, tick)
         for name, measure in wanted.items():
             if not isinstance(measure, str):
                 _own_measure(measure, left, right, found[name], report(name, len(left) * len(right)))
     alerts = [Alert("pairing", note) for note in notes]
+    dead |= {layer for m in errors for layer in _all_nan(left, found[m]) | _all_nan(right, found[m].T)}
     if dead:
         alerts.append(Alert("constant_layer", f"Every column of {', '.join(sorted(dead))} is constant: no measure."))
-    hashes = [facts.get("data", {}).get("sha256") for facts in (facts_x, facts_y)]
-    if all(hashes) and hashes[0] != hashes[1]:
-        said = f"The data of {called[0]} and {called[1]} have different hashes; rows are paired by id all the same."
-        alerts.append(Alert("different_data", said))
     options = {"folds": folds, "svcca_k": svcca_k, "seed": random_state}
     return LayerComparison(
         names=(called[0], called[1]),
@@ -187,6 +180,27 @@ def _own_measure(
             tick()
 
 
+def _errors(
+    measures: list[str],
+    left: Layers,
+    right: Layers,
+    folds: int,
+    seed: int,
+    into: dict[str, Floats],
+    tick: Callable[..., object],
+) -> None:
+    for i, a in enumerate(left.values()):
+        for j, b in enumerate(right.values()):
+            values = epsilons(pair_rows(a, b), [EPSILONS[m] for m in measures], folds, seed)
+            for measure, value in zip(measures, values, strict=True):
+                into[measure][i, j] = value
+            tick()
+
+
+def _all_nan(layers: Layers, matrix: Floats) -> set[str]:
+    return {layer for layer, row in zip(layers, matrix, strict=True) if np.isnan(row).all()}
+
+
 def _tiles(layers: Layers, most: int) -> list[list[int]]:
     """Neighbouring layers together, up to so many columns."""
     tiles: list[list[int]] = [[]]
@@ -226,7 +240,7 @@ def _from_moments(
         pair = pair_rows(*sides)
         fold = assign(pair.n, held, seed)
         parts = fold_moments(pair, fold, held)
-        tile = _Tile(pair, parts, sides[0].columns_of, sides[1].columns_of)
+        tile = Tile(pair, parts, sides[0].columns_of, sides[1].columns_of)
         for at, spread, side in ((a, tile.spread_x, left), (b, tile.spread_y, right)):
             dead.update(list(side)[i] for i, s in zip(at, spread, strict=True) if s == 0)
         for measure in measures:
@@ -236,82 +250,3 @@ def _from_moments(
             into[measure][np.ix_(a, b)] = block
         tick()
     return pair.n, pair.notes
-
-
-class _Tile:
-    """Some layers of both sides and the moments of all their columns together."""
-
-    def __init__(self, pair: Pair, parts: FoldMoments, x: list[slice], y: list[slice]) -> None:
-        self.pair, self.parts, self.x, self.y = pair, parts, x, y
-        self.all = parts.all
-        self.spread_x = np.array([np.trace(self.all.xx[s, s]) for s in x])
-        self.spread_y = np.array([np.trace(self.all.yy[s, s]) for s in y])
-
-    def between(self, moments: PairMoments, i: int, j: int) -> PairMoments:
-        """Moments of one layer of x and one of y."""
-        a, b = self.x[i], self.y[j]
-        m = moments
-        return PairMoments(m.n, m.mean_x[a], m.mean_y[b], m.xx[a, a], m.xy[a, b], m.yy[b, b])
-
-    def cka(self) -> Floats:
-        """Debiased CKA, which needs one more pass: products of the squared lengths of the rows."""
-        starts = [[s.start for s in side] for side in (self.x, self.y)]
-
-        def lengths(block: tuple[int, int]) -> Floats:
-            centred = zip(self.pair.read(*block), (self.all.mean_x, self.all.mean_y), strict=True)
-            squares = [np.subtract(z, mean, dtype=np.float64) ** 2 for z, mean in centred]
-            each = np.hstack([np.add.reduceat(z, at, axis=1) for z, at in zip(squares, starts, strict=True)])
-            return np.asarray(each.T @ each)
-
-        cut = blocks(self.pair.n, self.pair.x.shape[1] + self.pair.y.shape[1])
-        quartic = np.sum(list(ordered_map(lengths, cut)), axis=0)
-        p = len(self.x)
-        return np.array(
-            [
-                [
-                    debiased_cka(
-                        self.between(self.all, i, j),
-                        np.array([quartic[i, p + j], quartic[i, i], quartic[p + j, p + j]]),
-                    )
-                    for j in range(len(self.y))
-                ]
-                for i in range(p)
-            ]
-        )
-
-    def held_out(self, measure: str, k: int | None) -> Floats:
-        """A measure that is fitted, on rows that the fit has not seen."""
-        if measure in GROUPS:
-            errors = self.parts.map_splits(lambda _, train, test: self._errors(GROUPS[measure], train, test))
-            error, spread = np.sum(errors, axis=0)
-            return np.asarray(1 - np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0))
-        leading = measure == "svcca"
-        found = self.parts.map_splits(lambda _, train, test: self._correlations(train, test, leading, k))
-        return np.array(
-            [
-                [float(np.mean(mean_over_folds([fold[i][j] for fold in found]))) for j in range(len(self.y))]
-                for i in range(len(self.x))
-            ]
-        )
-
-    def _errors(self, group: str, train: PairMoments, test: PairMoments) -> Floats:
-        """Squared errors, of a group's maps and of the mean, of shape (2, layers of x, layers of y)."""
-        found = np.empty((2, len(self.x), len(self.y)))
-        for i in range(len(self.x)):
-            for j in range(len(self.y)):
-                a, b = self.between(train, i, j), self.between(test, i, j)
-                found[0, i, j] = squared_errors(LADDER[group].fit(a), b).sum()
-                found[1, i, j] = np.trace(b.yy) + b.n * np.sum((b.mean_y - a.mean_y) ** 2)
-        return found
-
-    def _correlations(self, train: PairMoments, test: PairMoments, leading: bool, k: int | None) -> list[list[Floats]]:
-        """Canonical correlations of every pair; what belongs to one layer is computed once."""
-        wx = [side_whitener(train.xx[s, s], train.n, leading=leading, k=k) for s in self.x]
-        wy = [side_whitener(train.yy[s, s], train.n, leading=leading, k=k) for s in self.y]
-        return [
-            [
-                correlations_along(*directions_between(a, train.xy[s, t], b), self.between(test, i, j))
-                for j, (b, t) in enumerate(zip(wy, self.y, strict=True))
-            ]
-            for i, (a, s) in enumerate(zip(wx, self.x, strict=True))
-        ]

@@ -95,9 +95,22 @@ def fill(model: str, module: nn.Module, weights: dict[str, Tensor]) -> nn.Module
     try:
         module.load_state_dict(weights)
     except RuntimeError as error:
-        told = " ".join(str(error).split())[:400]
-        raise InputError(f"The weights of {model} do not fit the module: {told}. A prefix may be missing.") from None
+        told = _misfits(weights, module.state_dict()) or f"{brief(error)}."
+        raise InputError(f"The weights of {model} do not fit the module: {told}") from None
     return module
+
+
+def _misfits(weights: dict[str, Tensor], own: dict[str, Tensor]) -> str:
+    extra, missing = [k for k in weights if k not in own], [k for k in own if k not in weights]
+    sizes = [
+        f"{k} {tuple(w.shape)}, not {tuple(own[k].shape)}"
+        for k, w in weights.items()
+        if k in own and w.shape != own[k].shape
+    ]
+    kinds = {"not in the module": extra, "missing": missing, "of another size": sizes}
+    told = [f"{len(names)} {kind}, such as {', '.join(names[:3])}" for kind, names in kinds.items() if names]
+    advice = " A prefix may be missing." if extra and missing else ""
+    return f"{'; '.join(told)}.{advice}" if told else ""
 
 
 def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:

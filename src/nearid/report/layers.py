@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.files import write_text
+from nearid.identifiability.layer_result import EPSILONS
 from nearid.report.html import check_report, environment, render
 from nearid.report.layers_table import title
 from nearid.report.plots import Figure, figure
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from nearid.identifiability.layer_result import LayerComparison
 
 TITLE = "Which layers agree?"
+AGREEMENT = "1 is full agreement; unrelated rows are about 0, or below."
+ERROR = "0 is full agreement: errors over the diameter of the target layer."
 # Up to so many columns the values are written into the cells.
 WRITTEN = 16
 
@@ -27,7 +30,15 @@ def write_report(found: LayerComparison, path: str | os.PathLike[str]) -> None:
 
 def page(found: LayerComparison) -> str:
     """The whole page as text."""
-    drawn = [{"title": title(name), "figure": heat_map(found, name)} for name in found.values]
+    drawn = [
+        {
+            "title": title(name),
+            "figure": heat_map(found, name),
+            "said": ERROR if name in EPSILONS else AGREEMENT,
+            "nearest": found.nearest(name),
+        }
+        for name in found.values
+    ]
     figures: dict[str, Any] = {f"f{at}": each["figure"] for at, each in enumerate(drawn)}
     return render("layers.html", TITLE, figures, found=found, drawn=drawn)
 
@@ -41,6 +52,8 @@ def fragment(found: LayerComparison) -> str:
 def heat_map(found: LayerComparison, measure: str) -> Figure:
     """Source layers by target layers, the first at the top left."""
     values = np.round(found.values[measure], 4)
+    error = measure in EPSILONS
+    most = float(np.nanmax(values)) if error and np.isfinite(values).any() else 1.0
     shown = len(found.layers[1]) <= WRITTEN
     heat = {
         "type": "heatmap",
@@ -49,13 +62,16 @@ def heat_map(found: LayerComparison, measure: str) -> Figure:
         "x": [f"{layer} " for layer in found.layers[1]],
         "y": [f"{layer} " for layer in found.layers[0]],
         "zmin": min(0.0, float(np.nanmin(values))) if np.isfinite(values).any() else 0.0,
-        "zmax": 1.0,
+        "zmax": most,
         "colorscale": "Viridis",
+        # Bright is near.
+        "reversescale": error,
         "hovertemplate": "%{y} → %{x}: %{z:.3f}<extra></extra>",
         "colorbar": {"thickness": 12},
         **({"texttemplate": "%{z:.2f}"} if shown else {}),
     }
     across, down = ({"title": {"text": name}, "automargin": True, "type": "category"} for name in found.names[::-1])
     down["autorange"] = "reversed"
+    down["title"] = {"text": found.names[0], "standoff": 16}
     height = 180 + max(22 * len(found.layers[0]), 160)
     return figure([heat], xaxis=across, yaxis=down, height=height)

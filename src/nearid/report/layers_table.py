@@ -5,13 +5,12 @@ from __future__ import annotations
 from io import StringIO
 from typing import TYPE_CHECKING
 
-import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from nearid.identifiability.layer_result import MEASURES
+from nearid.identifiability.layer_result import MEASURES, best_of
 from nearid.report.tables import number, warned
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def _matrix(found: LayerComparison, measure: str) -> RenderableType:
     for at in range(len(found.layers[1])):
         table.add_column(str(at), justify="right", no_wrap=True)
     for layer, row in zip(found.layers[0], found.values[measure], strict=True):
-        best = int(np.nanargmax(row)) if np.isfinite(row).any() else -1
+        best = best_of(measure, row)
         cells = [Text(number(v), style="bold" if at == best else "") for at, v in enumerate(row)]
         table.add_row(Text(layer), *cells)
     columns = ", ".join(f"{at} {layer}" for at, layer in enumerate(found.layers[1]))
