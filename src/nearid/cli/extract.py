@@ -16,8 +16,8 @@ def extract(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="Weights (.safetensors .pt .pth .th) with --factory; package.module:function; a transformers folder or "
-            "name.",
+            help="Weights (.safetensors .pt .pth .th) with --factory; package.module:function; a transformers folder "
+            "or name.",
         ),
     ],
     data: Annotated[
