@@ -27,6 +27,8 @@ def test_stars_stay_within_a_part_and_two_span_parts(pattern, found):
 def test_what_matches_nothing_is_told_with_near_names():
     with pytest.raises(InputError, match=r"The net has nothing named 'layer1\.9' .*Did you mean 'layer1\."):
         chosen("The net", "layer1.9", NAMES)
+    with pytest.raises(InputError, match=r"nothing named 'layer9\.\*' .*Did you mean 'layer[12]\.\*'"):
+        chosen("The net", "layer9.*", NAMES)
     assert not matches("layer1", "layer1.0") and not matches("layer1.0.conv1.*", "layer1.0.conv1")
 
 

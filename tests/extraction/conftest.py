@@ -1,5 +1,6 @@
 """Small networks and inputs, and the layers of a folder as plain arrays."""
 
+import os
 from importlib.util import find_spec
 
 import numpy as np
@@ -58,3 +59,17 @@ def contents():
         return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
     return read
+
+
+@pytest.fixture
+def payload():
+    """What makes a folder when unpickled."""
+
+    class Payload:
+        def __init__(self, path):
+            self.path = path
+
+        def __reduce__(self):
+            return os.mkdir, (str(self.path),)
+
+    return Payload

@@ -84,6 +84,7 @@ def test_masks_and_ids(tmp_path):
         ({"a": np.zeros(3), "b": np.float32(4)}, {}, "dict:b is a single number"),
         ([[1, 2], [3]], {}, "pad them"),
         (np.zeros((3, 2)), {"ids": [1, 2]}, "ids"),
+        (np.zeros((3, 2)), {"ids": [1, 2, 1]}, "occur more than once"),
         ({"a": np.zeros((3, 2))}, {"key": "b"}, "nothing named 'b'"),
         ({"attention_mask": np.zeros((3, 2))}, {}, "no inputs beside masks"),
         (DataLoader(TensorDataset(torch.zeros(4))), {"ids": [1, 2, 3, 4]}, "Batches bring their own"),

@@ -21,23 +21,13 @@ from nearid.extraction import store
 from nearid.files import alone_in
 
 
-class Payload:
-    """Makes a folder when unpickled."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.path),)
-
-
 @pytest.mark.parametrize("as_data", [False, True])
 @pytest.mark.parametrize("zipped", [True, False])
-def test_code_in_a_checkpoint_is_never_run(tmp_path, monkeypatch, zipped, as_data):
+def test_code_in_a_checkpoint_is_never_run(tmp_path, monkeypatch, payload, zipped, as_data):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil_nets.py").write_text("from torch import nn\ndef make():\n    return nn.Linear(2, 3)\n")
     marker = tmp_path / "ran"
-    torch.save({"weight": torch.ones(3, 2), "x": Payload(marker)}, "evil.pt", _use_new_zipfile_serialization=zipped)
+    torch.save({"weight": torch.ones(3, 2), "x": payload(marker)}, "evil.pt", _use_new_zipfile_serialization=zipped)
     with pytest.raises(InputError, match="never unpickles"):
         if as_data:
             extract(nn.Linear(2, 3), "evil.pt", out="out")

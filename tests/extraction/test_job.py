@@ -336,3 +336,15 @@ def test_rows_of_different_inputs_are_told(net, pixels, tmp_path):
     told = nearid.compare_layers(tmp_path / "a", tmp_path / "b").alerts
     assert [a.code for a in told] == ["pairing"] and "a and b are of different inputs" in told[0].message
     assert nearid.compare_layers(tmp_path / "a", {"head": held}).alerts == []
+
+
+def test_mixed_precision_rounds_the_products_and_no_more(net, pixels, monkeypatch):
+    """On the processor, where it is not offered, as there is no other device here."""
+    full = extract(net, pixels)
+    monkeypatch.setattr("nearid.extraction.job._mixed", lambda name, device: (torch.float16, ()))
+    found = extract(net, pixels, mixed="float16")
+    assert found.provenance["options"]["precision"] == "float16" and list(found) == list(full)
+    for layer, rows in found.items():
+        assert rows.dtype == np.float32
+        np.testing.assert_allclose(rows.read(0, 37), full[layer].read(0, 37), rtol=2e-2, atol=5e-3)
+    assert not np.array_equal(found["conv"].read(0, 37), full["conv"].read(0, 37))

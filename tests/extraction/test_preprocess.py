@@ -32,7 +32,7 @@ def test_floats_and_tokens():
     [
         ((0.0, None, None, None), "scale is 0.0"),
         ((None, None, "0.1,0", None), "numbers above 0"),
-        ((None, "a", None, None), "one number"),
+        ((None, "a", None, None), "mean is 'a', but one number"),
         ((None, None, None, "middle"), "'first' or 'last'"),
     ],
 )
@@ -46,6 +46,8 @@ def test_what_cannot_be_told_apart_is_asked():
     with pytest.raises(InputError, match="for pixels say scale=255"):
         plain.check("x", (5, 784), "uint8")
     Preprocess.of(255, None, None, None).check("x", (5, 784), "uint8")
+    with pytest.raises(InputError, match=r"need an axis of channels, as x\[:, None\]"):
+        plain.check("x", (5, 28, 28), "uint8")
     with pytest.raises(InputError, match="mean has 2 numbers, but the inputs have 3 channels"):
         Preprocess.of(None, [1, 2], None, None)(torch.zeros(1, 3, 8, 8), torch.float32)
 

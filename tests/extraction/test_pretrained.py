@@ -2,7 +2,6 @@
 
 import copy
 import json
-import os
 
 import numpy as np
 import pytest
@@ -137,6 +136,17 @@ def test_masked_autoencoders_see_whole_images_in_order(rng):
     # The class token and all four patches, the same each time; the model is as it was.
     assert one.shape == (5, 5 * 8) and model.config.mask_ratio == 0.75
     np.testing.assert_array_equal(one.read(0, 5), other.read(0, 5))
+    # Before the blocks: the class token, then the patches from left to right and down, each with its place.
+    parts = model.embeddings
+    x = torch.tensor(pixels).permute(0, 3, 1, 2) / 255
+    with torch.no_grad():
+        cut = x.unfold(2, 8, 8).unfold(3, 8, 8).permute(0, 2, 3, 1, 4, 5).reshape(5, 4, -1)
+        kernel = parts.patch_embeddings.projection
+        patches = cut @ kernel.weight.flatten(1).T + kernel.bias + parts.position_embeddings[:, 1:]
+        first = (parts.cls_token + parts.position_embeddings[:, :1]).expand(5, -1, -1)
+    states = extract(model, pixels, pool="flatten", layers="hidden_states.0")["hidden_states.0"]
+    expected = torch.cat([first, patches], dim=1).flatten(1)
+    np.testing.assert_allclose(states.read(0, 5), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_folder_of_a_model(tmp_path, texts):
@@ -161,12 +171,13 @@ def test_the_hash_knows_what_weights_do_not_tell():
     assert Network(one, "").fingerprint() == Network(copy.deepcopy(one), "").fingerprint()
 
 
-def test_a_pooler_without_weights_is_left_out(tmp_path, texts):
+def test_a_pooler_without_weights_is_left_out(tmp_path, texts, capfd):
     tokens, mask = padded(texts, "right")
     transformers.BertForMaskedLM(bert().config).save_pretrained(tmp_path / "model")
     name = str(tmp_path / "model")
+    capfd.readouterr()
     one, two = (extract(name, tokens, mask=mask) for _ in range(2))
-    assert "pooler, which is left out" in one.notes[0]
+    assert capfd.readouterr().err == "" and "pooler, which is left out" in one.notes[0]
     assert one.provenance["model"]["sha256"] == two.provenance["model"]["sha256"]
     for layer in ("output:pooler_output", "pooler"):
         with pytest.raises(InputError, match=r"no part 'pooler_output'|nothing named 'pooler'"):
@@ -177,21 +188,11 @@ def test_a_pooler_without_weights_is_left_out(tmp_path, texts):
     assert found["output:pooler_output"].shape == (4, 8)
 
 
-class Payload:
-    """Makes a folder when unpickled."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.path),)
-
-
-def test_code_in_a_folder_of_a_model_is_never_run(tmp_path, texts):
+def test_code_in_a_folder_of_a_model_is_never_run(tmp_path, texts, payload):
     tokens, _ = padded(texts, "right")
     model = gpt2()
     model.config.save_pretrained(tmp_path / "model")
-    torch.save({**model.state_dict(), "x": Payload(tmp_path / "ran")}, tmp_path / "model" / "pytorch_model.bin")
+    torch.save({**model.state_dict(), "x": payload(tmp_path / "ran")}, tmp_path / "model" / "pytorch_model.bin")
     with pytest.raises(InputError, match="cannot be loaded"):
         extract(str(tmp_path / "model"), tokens)
     assert not (tmp_path / "ran").exists()

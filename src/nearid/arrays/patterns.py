@@ -40,5 +40,19 @@ def chosen(name: str, pattern: str, names: Iterable[str]) -> list[str]:
     known = list(names)
     found = [known_name for known_name in known if matches(pattern, known_name)]
     if not found:
-        raise not_found(name, "layers", pattern, known)
+        raise not_found(name, "layers", pattern, _like(pattern, known) or known)
     return found
+
+
+def _like(pattern: str, names: list[str]) -> list[str]:
+    """Patterns with the same wildcards that do fit a name."""
+    if is_exact(pattern):
+        return []
+    parts = pattern.split(".")
+    split = [name.split(".") for name in names]
+    made = {
+        ".".join(n if is_exact(p) else p for p, n in zip(parts, each, strict=True))
+        for each in split
+        if len(each) == len(parts)
+    }
+    return sorted(p for p in made if any(matches(p, name) for name in names))

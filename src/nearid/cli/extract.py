@@ -16,7 +16,8 @@ def extract(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="Weights (.safetensors, .pt) with --factory; package.module:function; a transformers folder or name.",
+            help="Weights (.safetensors .pt .pth .th) with --factory; package.module:function; a transformers folder "
+            "or name.",
         ),
     ],
     data: Annotated[
@@ -25,14 +26,15 @@ def extract(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the layers.")],
     layers: Annotated[
         str | None,
-        typer.Option(help="Names or patterns, separated by commas: layer*.*, encoder.**, hidden_states.* [blocks]."),
+        typer.Option(help="Names or patterns, separated by commas: layer*.*, encoder.**, hidden_states.* (blocks)."),
     ] = None,
     pool: Annotated[
         Literal["mean", "cls", "last", "patches", "tokens", "flatten"],
         typer.Option(help="How a layer becomes rows."),
     ] = "mean",
     factory: Annotated[
-        str | None, typer.Option(metavar="PACKAGE.MODULE:FUNCTION", help="Makes the module for the weights.")
+        str | None,
+        typer.Option(metavar="PACK.MOD:FUNC", help="Makes the module for the weights: package.module:function."),
     ] = None,
     prefix: Annotated[str | None, typer.Option(help="Part of the weights that is the module, as encoder.")] = None,
     revision: Annotated[str | None, typer.Option(help="Version of a model on the hub.")] = None,

@@ -17,7 +17,7 @@ def heads(
         str, typer.Argument(metavar="FEATURES1", help="What the head reads: FILE, FILE:ENTRY or FOLDER:LAYER.")
     ],
     features2: Annotated[str, typer.Argument(metavar="FEATURES2", help="Those of the other model, for the same rows.")],
-    bias1: Annotated[str | None, typer.Option(help="Biases of the first head [x.bias beside x.weight].")] = None,
+    bias1: Annotated[str | None, typer.Option(help="Biases of the first head (x.bias beside x.weight).")] = None,
     bias2: Annotated[str | None, typer.Option(help="Biases of the second head.")] = None,
     no_bias: Annotated[bool, typer.Option("--no-bias", help="Leave biases out.")] = False,
     pairs: Annotated[

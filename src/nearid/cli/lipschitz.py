@@ -31,11 +31,11 @@ def lipschitz(
     ] = None,
     prefix: Annotated[str | None, typer.Option(help="Part of the weights that is the decoder, as decoder.")] = None,
     width: Annotated[
-        int | None, typer.Option(min=1, help="Coordinates of a latent, for --normal [those of the first layer].")
+        int | None, typer.Option(min=1, help="Coordinates of a latent, for --normal (those of the first layer).")
     ] = None,
     directions: Annotated[int, typer.Option(min=1, help="Random directions at each point.")] = 10,
     exact: Annotated[
-        bool | None, typer.Option("--exact/--no-exact", help="Whole Jacobians [with up to 128 latents].")
+        bool | None, typer.Option("--exact/--no-exact", help="Whole Jacobians (with up to 128 latents).")
     ] = None,
     points: Annotated[int, typer.Option(min=2, help="Rows to use; of more, a sample.")] = 1000,
     constant: Annotated[

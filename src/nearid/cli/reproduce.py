@@ -29,9 +29,9 @@ def reproduce(
         str | None, typer.Argument(metavar="[NAME]", help="An experiment, or all; without a name they are listed.")
     ] = None,
     preset: Annotated[str, typer.Option(help="smoke (seconds), cpu, or paper (the published protocol).")] = "cpu",
-    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each row [those of the preset].")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each row (those of the preset).")] = None,
     rows: Annotated[
-        list[str] | None, typer.Option("--row", metavar="KEY", help="Run this row alone; may be repeated [all].")
+        list[str] | None, typer.Option("--row", metavar="KEY", help="Run this row alone; may be repeated (all).")
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a parameter; may be repeated.")

@@ -18,6 +18,7 @@ from nearid.arrays.archive import load_all
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import is_a
 from nearid.arrays.ids import row_ids
+from nearid.arrays.memory import check_memory
 from nearid.arrays.npy import map_npy
 from nearid.arrays.open import file_suffix
 from nearid.errors import InputError
@@ -75,6 +76,8 @@ class ArraySource:
         if self.rows < 2:
             raise InputError(f"{name} holds {self.rows} inputs, but at least 2 are needed.")
         self._ids = np.arange(self.rows) if ids is None else row_ids(name, ids, self.rows)
+        if ids is not None and len(np.unique(self._ids)) < self.rows:
+            raise InputError(f"Some ids of {name} occur more than once, so that its rows could not be paired by them.")
 
     @property
     def id_type(self) -> np.dtype[Any]:
@@ -209,6 +212,7 @@ def _file(path: Path) -> Any:
     if suffix == ".safetensors":
         from safetensors.torch import load_file
 
+        check_memory(path.name, path.stat().st_size, "Save the inputs as .npy, which is read piece by piece.")
         with damage_told(path.name, "safetensors file"):
             return load_file(path)
     if suffix in (".pt", ".pth", ".th"):

@@ -56,9 +56,9 @@ def extract(
 ) -> Extraction:
     """Run a model over inputs and keep what its layers give, one row for each input.
 
-    The model runs in evaluation mode without gradients, batch by batch; memory is bounded by a few batches. A folder
-    appears whole or not at all. An interrupted run leaves `out`.partial, from which the same call goes on to the same
-    bytes.
+    The model runs in evaluation mode without gradients, batch by batch; memory is bounded by a few batches, beside
+    inputs that are in memory, as all files but .npy are. A folder appears whole or not at all. An interrupted run
+    leaves `out`.partial, from which the same call goes on to the same bytes.
 
     Parameters
     ----------

@@ -56,9 +56,10 @@ class Preprocess:
     def check(self, name: str, shape: tuple[int, ...], dtype: str) -> None:
         """Refuse bytes of which it cannot be told whether they are pixels or tokens, and tokens to be normalised."""
         if dtype == "uint8" and len(shape) != 4 and self.scale is None:
+            grey = " Images without colours need an axis of channels, as x[:, None]." if len(shape) == 3 else ""
             raise InputError(
                 f"{name} holds bytes of shape {shape}: for pixels say scale=255 (--scale 255), for token ids make it "
-                "int64."
+                f"int64.{grey}"
             )
         if "int" in dtype and dtype != "uint8" and self.scale is None and self != Preprocess():
             raise InputError(
@@ -103,10 +104,9 @@ def _along_channels(name: str, values: tuple[float, ...], x: Tensor) -> Tensor:
 def _numbers(name: str, given: Any) -> tuple[float, ...] | None:
     if given is None:
         return None
-    if isinstance(given, str):
-        given = given.split(",")
+    each = given.split(",") if isinstance(given, str) else given
     try:
-        values = tuple(float(v) for v in (given if isinstance(given, Sequence | np.ndarray) else [given]))
+        values = tuple(float(v) for v in (each if isinstance(each, Sequence | np.ndarray) else [each]))
     except (TypeError, ValueError):
         raise InputError(f"{name} is {given!r}, but one number, or one for each channel, is expected.") from None
     if not values or not np.isfinite(values).all():

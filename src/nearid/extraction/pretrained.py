@@ -37,14 +37,15 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
         ) from None
     local = place.is_dir()
     try:
-        module, info = AutoModel.from_pretrained(
-            str(place) if local else name,
-            revision=revision or "main",
-            local_files_only=local,
-            trust_remote_code=False,
-            weights_only=True,
-            output_loading_info=True,
-        )
+        with _quiet():
+            module, info = AutoModel.from_pretrained(
+                str(place) if local else name,
+                revision=revision or "main",
+                local_files_only=local,
+                trust_remote_code=False,
+                weights_only=True,
+                output_loading_info=True,
+            )
     except Exception as error:  # what is raised for a missing, damaged or malicious model is not documented
         told = " ".join(str(error).split())[:300].rstrip(" .")
         raise InputError(
@@ -62,6 +63,22 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
     # Drawn at random, it would differ each time.
     module.pooler = None
     return module, (f"{name} has no weights for its pooler, which is left out; the hidden states do not depend on it.",)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the bars and reports of the library: what matters of them is told in a sentence."""
+    from transformers import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def configuration(module: nn.Module) -> str:

@@ -158,7 +158,8 @@ class Run:
             # Where rows are kept, it says so; unless the refusal is about them.
             if not store.kept or str(store.folder) in str(error):
                 raise
-            raise InputError(f"{error} {store.left}") from error
+            left = f"The rows of {store.kept} inputs are kept in {store.folder}"
+            raise InputError(f"{error} {left}; with that mended, the same call goes on from there.") from error
         except BaseException:
             # An interruption: what has been written counts.
             if store.inputs:

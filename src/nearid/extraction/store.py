@@ -180,11 +180,6 @@ class Store:
         self.inputs += inputs
         self.rows += len(ids)
 
-    @property
-    def left(self) -> str:
-        """What stays after a failure, in a sentence."""
-        return f"The rows of {self.kept} inputs are kept in {self.folder}; the same call goes on from there."
-
     def due(self) -> bool:
         """Whether what was added should be made safe by now."""
         return time.monotonic() - self._synced >= SECONDS
@@ -274,7 +269,8 @@ class Store:
             why = error.strerror or str(error)
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 why += " (the disk is full, or a limit on sizes is reached)"
-            said = self.left if self.kept else "Nothing was left behind."
+            left = f"The rows of {self.kept} inputs are kept in {self.folder}; the same call goes on from there."
+            said = left if self.kept else "Nothing was left behind."
             raise InputError(f"Could not write {self.out}: {why}. {said}") from error
 
 
