@@ -53,7 +53,7 @@ def test_more_sheets_give_more_images(home, rng):
 @pytest.mark.parametrize(
     "name, data, message",
     [
-        ("test_batch.png", picture(np.zeros((4, 1000, 3), np.uint8)), "1000 pixels wide, but 1024"),
+        ("test_batch.png", picture(np.zeros((4, 1000, 3), np.uint8)), r"\(4, 1000\) pixels, but \(4, 1024\)"),
         ("test_batch.png", b"x", "not a whole picture"),
         ("test_lables.json", b"[1, 2, 3]", "3 labels for 4 pictures"),
         ("test_lables.json", b"[1, 2, 3, 4, 5]", "5 labels for 4 pictures"),

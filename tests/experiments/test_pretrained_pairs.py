@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from nearid.data.cifar10_resnets import CIFAR10_RESNETS
+from nearid.data.places import find
+from nearid.data.registry import dataset
 from nearid.errors import InputError
 from nearid.experiments.cells import Finished, cells_of
 from nearid.experiments.pair_claims import ALIKE, DEPTHS, HALF, HALVES, HERE, TRAINED, keys
-from nearid.experiments.pretrained_pairs import PRETRAINED_PAIRS, Parameters, cell, rows
+from nearid.experiments.pair_features import resnet_features
+from nearid.experiments.pretrained_pairs import PRETRAINED_PAIRS, Parameters, cell, representations, rows
 from nearid.experiments.result import Result
 from nearid.experiments.run import reproduce
 from nearid.experiments.settings import settle
@@ -137,3 +140,51 @@ def test_the_smoke_preset_runs_with_figures(home, rng, tmp_path, inline, monkeyp
     # What ICA finds matches better than columns as they are.
     before, after = (np.diag(m).mean() for m in slots[2].panels.values())
     assert after > before and after > 0.9
+
+
+def test_other_features_under_the_same_name_are_another_cell(tmp_path, rng):
+    def pair():
+        [row] = [row for row in rows(Parameters(pythia=f"{tmp_path}/a.npy,{tmp_path}/b.npy")) if row.key == "pythia"]
+        return row.changes["pair"]
+
+    for name in "ab":
+        np.save(tmp_path / f"{name}.npy", rng.normal(size=(400, 2)))
+    before = pair()
+    assert before == pair()
+    np.save(tmp_path / "b.npy", rng.normal(size=(400, 2)))
+    assert before != pair()
+    (tmp_path / "b.npy").unlink()
+    # Before the first cell begins.
+    with pytest.raises(InputError, match=r"There is no file named 'b\.npy'"):
+        reproduce(E, tmp_path / "out", changes={"pythia": f"{tmp_path}/a.npy,{tmp_path}/b.npy"}, rows=["pythia"])
+
+
+@pytest.mark.parametrize("kind", ["mae", "gpt"])
+def test_networks_of_a_pair_are_trained_here_from_different_starts(kind, tmp_path):
+    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    p = replace(settle(E, "smoke"), kind=kind)
+    for name in PRETRAINED_PAIRS.datasets(p):
+        if find(dataset(name)) is None:
+            pytest.skip(f"the data set {name} is not here")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    first, second, curves = representations(p, 0, tmp_path / "one")
+    width = p.mae_width if kind == "mae" else p.gpt_width
+    assert first.shape == second.shape == (320, width) and np.isfinite(first).all()
+    assert not np.allclose(first, second, atol=1e-3)
+    assert curves[f"{kind}_loss"]["x"][-1] == 3
+    again, _, _ = representations(p, 0, tmp_path / "two")
+    assert (again == first).all()
+
+
+def test_features_of_a_downloaded_network_are_kept_and_read_again(home, monkeypatch, tmp_path):
+    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    if find(CIFAR10_RESNETS) is None:
+        pytest.skip("the data set cifar10-resnets is not here")
+    monkeypatch.setattr("nearid.data.places.cache_folder", lambda: tmp_path)
+    pixels = np.random.default_rng(0).integers(0, 256, (4, 32, 32, 3), dtype=np.uint8)
+    found = resnet_features("akamaster-20", pixels)
+    [kept] = tmp_path.rglob("features-*.npy")
+    assert found.shape == (4, 64) and (resnet_features("akamaster-20", pixels) == found).all()
+    kept.write_bytes(kept.read_bytes()[:200])
+    assert (resnet_features("akamaster-20", pixels) == found).all()

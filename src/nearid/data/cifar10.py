@@ -22,6 +22,8 @@ SHEETS = ("data_batch_1.png", "test_batch.png", "train_lables.json", "test_lable
 SIDE, CHANNELS = 32, 3
 PIXELS = SIDE * SIDE * CHANNELS
 TRAIN = 50_000
+# Far above the bytes of all labels.
+MOST = 10_000_000
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 FACTORS = (FactorInfo("class", "categorical", len(CLASSES), levels=CLASSES),)
 
@@ -57,14 +59,12 @@ def read_binary(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
 def read_sheets(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
     """Images and classes of a split: as many batches as there are sheets, from the first on."""
     paths = list(takewhile(Path.is_file, (folder / f"{batch}.png" for batch in BATCHES[part])))
-    sheets = [decode(path.read_bytes(), path.name, CHANNELS) for path in paths]
-    for path, sheet in zip(paths, sheets, strict=True):
-        if sheet.shape[1] != SIDE * SIDE:
-            raise InputError(
-                f"{path.name} is {sheet.shape[1]} pixels wide, but {SIDE * SIDE} are expected: a picture in each row."
-            )
+    # A row of a sheet is a picture.
+    sheets = [decode(path.read_bytes(), path.name, CHANNELS, (None, SIDE * SIDE)) for path in paths]
     images = np.concatenate(sheets).reshape(-1, SIDE, SIDE, CHANNELS)
     name = f"{part}_lables.json"
+    if (folder / name).stat().st_size > MOST:
+        raise InputError(f"{folder / name} is too large to be the labels of this set.")
     with damage_told(name, "JSON file of labels"):
         labels = np.asarray(json.loads((folder / name).read_text()))
     if labels.dtype.kind != "i" or labels.ndim != 1:

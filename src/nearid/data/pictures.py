@@ -35,18 +35,18 @@ class PictureImages(Images):
         return out
 
 
-def decode(data: bytes, name: str, channels: int, size: tuple[int, int] | None = None) -> np.ndarray:
+def decode(data: bytes, name: str, channels: int, size: tuple[int | None, int] | None = None) -> np.ndarray:
     """A picture as an array of shape (height, width, channels) in uint8; alpha is dropped.
 
-    `size` is the height and width that it must have: it is compared with what the header declares, before the pixels
-    are decoded.
+    `size` is the height (None for any) and width that it must have: it is compared with what the header declares,
+    before the pixels are decoded.
     """
     image_module = _pillow()
     # No format but the one that is expected: some are programs for others to run.
     with damage_told(name, "picture", AGAIN), image_module.open(io.BytesIO(data), formats=("PNG",)) as picture:
         declared = (picture.height, picture.width)
-        if size is not None and declared != tuple(size):
-            raise InputError(f"{name} is a picture of {declared} pixels, but {tuple(size)} are expected.")
+        if size is not None and declared != (expected := (size[0] or picture.height, size[1])):
+            raise InputError(f"{name} is a picture of {declared} pixels, but {expected} are expected.")
         if picture.mode.startswith("I"):
             # Its conversion would cut off whatever is above 255.
             raise InputError(f"{name} is a picture of 16 bits, but 8 bits are expected. Is it the canonical file?")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nearid.arrays import open_rows
+from nearid.arrays.npy import map_npy
 from nearid.data.images import Images
 from nearid.errors import InputError
 from nearid.experiments.base import Curve
+from nearid.experiments.given import digest
 from nearid.experiments.images import as_planes, encoded
 from nearid.experiments.training import trained
 from nearid.experiments.wikitext import wikitext
@@ -60,7 +65,8 @@ def held_out_pixels(count: int, seed: int) -> np.ndarray:
 def resnet_features(network: str, pixels: np.ndarray) -> Floats:
     """Penultimate features of a downloaded network, of shape (n, 64); computed once and kept in the cache.
 
-    What is kept is named by the weights and the images, so that no other features are ever taken for these.
+    What is kept is named by the weights, the images and how they are fed, so that no other features are ever taken for
+    these; what cannot be read is computed anew.
     """
     from nearid.data.cifar10_resnets import CIFAR10_RESNETS, weights_file
     from nearid.data.places import cache_folder
@@ -69,9 +75,12 @@ def resnet_features(network: str, pixels: np.ndarray) -> Floats:
     path = weights_file(network)
     mark = hashlib.sha256(path.read_bytes())
     mark.update(pixels.tobytes())
+    mark.update(f"{FEATURES} {MEAN} {STD}".encode())
     kept = cache_folder() / CIFAR10_RESNETS.name / f"features-{network}-{len(pixels)}-{mark.hexdigest()[:16]}.npy"
-    if kept.exists():
-        return np.asarray(np.load(kept, allow_pickle=False))
+    with suppress(OSError, ValueError, InputError):
+        held = map_npy(kept)
+        if held.shape[0] == len(pixels) and held.ndim == 2:
+            return np.array(held)
     from nearid.extraction.job import extract
 
     found = extract(load_cifar_resnet(path), pixels, layers=FEATURES, mean=MEAN, std=STD, batch_size=250)
@@ -185,13 +194,19 @@ class TextModels:
 
 def files_of(given: str) -> tuple[str, str]:
     """Two files of features, as FIRST,SECOND."""
-    parts = tuple(part.strip() for part in given.split(","))
-    if len(parts) != 2 or not all(parts):
+    first, _, second = (part.strip() for part in given.partition(","))
+    if not first or not second or "," in second:
         raise InputError(
             f"Two files of features are expected, by comma: FIRST.npy,SECOND.npy, not {given!r}. nearid extract makes "
             "such files."
         )
-    return parts
+    return first, second
+
+
+def stamped(given: str) -> str:
+    """Two files of features and digests of what they hold, so that results of others are not taken for theirs."""
+    paths = [os.path.abspath(os.path.expanduser(path)) for path in files_of(given)]
+    return ",".join((*paths, *(digest(open_rows(path)) for path in paths)))
 
 
 def _trained(

@@ -35,7 +35,15 @@ import numpy as np
 
 from nearid.experiments.base import Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
 from nearid.experiments.pair_claims import ALIKE, CLAIMS, DEPTHS, HALF, HALVES, figures, keys
-from nearid.experiments.pair_features import Course, ImageModels, TextModels, files_of, held_out_pixels, resnet_features
+from nearid.experiments.pair_features import (
+    Course,
+    ImageModels,
+    TextModels,
+    files_of,
+    held_out_pixels,
+    resnet_features,
+    stamped,
+)
 from nearid.experiments.papers import NELSON
 from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats
@@ -78,7 +86,7 @@ class Parameters:
     """Parameters of the experiment with pairs; rows of the table set kind and pair."""
 
     kind: str = parameter("resnet", "resnet (downloaded), mae or gpt (trained here), given (files of features)")
-    pair: str = parameter("", "both networks, or both files, by comma: source and target")
+    pair: str = parameter("", "by comma: both networks, source and target; or both files and digests of them")
     every: bool = parameter(True, "all pairs of networks, or a pair of each kind alone")
     pythia: str = parameter("", "files FIRST,SECOND of features of the published pair of Pythia-160M")
     mae_vit: str = parameter("", "files FIRST,SECOND of features of the published pair of MAE")
@@ -108,12 +116,11 @@ class Parameters:
                 **least,
                 "held_out": 100,
                 "context": 4,
-                "gpt_width": 4,
-                "mae_width": 4,
                 "vocabulary": 3,
                 "columns": 0,
             },
             positive=("mae_rate", "gpt_rate"),
+            multiples={"gpt_width": 4, "mae_width": 4},
             choices={"kind": KINDS},
         )
         for given in (self.pythia, self.mae_vit, self.chexpert, self.resnet18):
@@ -158,7 +165,8 @@ def scores(found: Comparison) -> dict[str, float]:
 def representations(p: Parameters, seed: int, folder: Path) -> tuple[Any, Any, dict[str, Curve]]:
     """What both networks of a row make of the same examples, and curves of the training where there was one."""
     if p.kind == "given":
-        return *files_of(p.pair), {}
+        first, second, *_ = p.pair.split(",")
+        return first, second, {}
     chosen, *starts = (int(s) for s in np.random.SeedSequence(seed).generate_state(3))
     if p.kind == "resnet":
         pixels = held_out_pixels(p.held_out, chosen)
@@ -223,7 +231,8 @@ def _published(p: Parameters, key: str) -> Row:
     given = getattr(p, name)
     note = f"not measured; needs {needed} on the same examples, then --row {key} --set {name}=FIRST.npy,SECOND.npy."
     told = {column: Published(value, verified=True) for column, value in zip(SCORES, values, strict=True)}
-    return Row(key, f"{title} (published pair)", {"kind": "given", "pair": given}, told, note="" if given else note)
+    changes = {"kind": "given", "pair": stamped(given) if given else ""}
+    return Row(key, f"{title} (published pair)", changes, told, note="" if given else note)
 
 
 def datasets(p: Parameters) -> tuple[str, ...]:
