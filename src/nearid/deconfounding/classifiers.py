@@ -32,7 +32,6 @@ TREES = 100
 BIN_ROWS = 5000
 # Up to this size, mapped rows are held at once: pieces would cost more than they save. Beyond, they never all exist.
 HELD_BYTES = 64 << 20
-# A rotation leaves an L2 penalty unchanged: whitened conditions then differ by what scaling on the training rows does.
 ITERATIONS = 300
 
 
@@ -142,29 +141,24 @@ def _boost(
 
 
 def _logistic(view: View, places: np.ndarray, positive: np.ndarray, which: np.ndarray | None) -> Learned:
-    """L2-penalised (C = 1), classes balanced, columns brought to unit variance on the training rows."""
+    """L2-penalised (C = 1), classes balanced.
+
+    Components have unit variance over all rows, and are not scaled again on the training rows: that would undo the
+    whitening, and conditions that are rotations of each other, to which the penalty is blind, would differ.
+    """
     if not _small(view, places, which):
         from nearid.deconfounding.logistic import fit_streamed
 
-        weights, offset, standard = fit_streamed(view, places, positive, which, ITERATIONS)
-        return _linear(weights, offset, standard)
+        return _linear(*fit_streamed(view, places, positive, which, ITERATIONS))
     from sklearn.linear_model import LogisticRegression
 
-    x = view.take(places, which)
-    centre = x.mean(axis=0, dtype=np.float64).astype(np.float32)
-    x -= centre
-    spread = np.sqrt(np.einsum("ij,ij->j", x, x, dtype=np.float64) / len(x))
-    scale = np.where(spread > 0, spread, 1.0).astype(np.float32)
-    x /= scale
-    model = LogisticRegression(class_weight="balanced", max_iter=ITERATIONS).fit(x, positive)
-    weights = model.coef_[0] / scale
-    offset = float(model.intercept_[0] - centre @ weights)
-    return _linear(weights, offset, model.coef_[0].astype(np.float64))
+    model = LogisticRegression(class_weight="balanced", max_iter=ITERATIONS).fit(view.take(places, which), positive)
+    return _linear(model.coef_[0].astype(np.float64), float(model.intercept_[0]))
 
 
-def _linear(weights: Floats, offset: float, standard: Floats) -> Learned:
-    """Scores by a sum; shares by the weights of components of unit variance."""
-    sizes = np.abs(standard)
+def _linear(weights: Floats, offset: float) -> Learned:
+    """Scores by a sum; shares by the weights, as components have unit variance."""
+    sizes = np.abs(weights)
     return Learned(lambda rows: rows @ weights + offset, sizes / (sizes.sum() or 1.0))
 
 

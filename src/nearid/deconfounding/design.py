@@ -11,8 +11,10 @@ from nearid.alerts import Alert
 from nearid.arrays import Columns, Rows, open_columns, open_rows, pair_rows
 from nearid.arrays.annotated import is_annotated, open_annotated
 from nearid.arrays.choose import listed, not_found
-from nearid.arrays.columns import named_columns
-from nearid.arrays.held import MemoryRows
+from nearid.arrays.columns import named_columns, one_column
+from nearid.arrays.frame import names_rows
+from nearid.arrays.held import MemoryRows, is_a
+from nearid.arrays.ids import row_ids
 from nearid.arrays.selected import SelectedColumns, SelectedRows
 from nearid.errors import InputError
 from nearid.measures.factors import unnamed
@@ -61,7 +63,7 @@ class Design:
     rows : Rows
     labels, batches : Coded
     groups : ndarray of int, shape (n,), or None
-        Rows of one image or well share a number; maps are then fitted on one row of each.
+        Rows of one image or well of a batch share a number; maps are then fitted on one row of each.
     control : int or None
         Code of the label that the others are compared with.
     alerts : tuple of Alert
@@ -96,9 +98,11 @@ def open_design(
     for what in ("labels", "batches"):
         if named[what] is None:
             raise InputError(f"{what} are needed: one value for each row, or the name of a column of the metadata.")
-    rows, table = _open(X, meta, key, ids, [v for v in named.values() if isinstance(v, str)])
+    wanted = [v if isinstance(v, str) else getattr(v, "name", None) for v in named.values()]
+    rows, table = _open(X, meta, key, ids, [name for name in wanted if isinstance(name, str)])
     places, at, notes = _paired(rows, table if meta is not None else None)
-    found = {what: _column(what, given, rows, table, places, at) for what, given in named.items() if given is not None}
+    ordered = {what: _in_order(what, given, X, rows) for what, given in named.items() if given is not None}
+    found = {what: _column(what, given, rows, table, places, at) for what, given in ordered.items()}
     known = np.all([column.codes >= 0 for column in found.values()], axis=0)
     alerts = [Alert("input", note) for note in (*rows.notes, *notes)]
     if not known.all():
@@ -146,7 +150,10 @@ def _checked(rows: Rows, coded: dict[str, Coded], control: str | None, alerts: l
                 f"{' ...' if len(single) > 5 else ''}): within them nothing tells biology from batch.",
             )
         )
-    groups = coded["groups"].codes if "groups" in coded else None
+    groups = None
+    if "groups" in coded:
+        # Names of wells repeat on every plate.
+        groups = batches.codes * len(coded["groups"].names) + coded["groups"].codes
     return Design(rows, labels, batches, groups, code, tuple(alerts))
 
 
@@ -169,12 +176,16 @@ def _open(X: Any, meta: Any, key: str | None, ids: Any, wanted: list[str]) -> tu
     own, theirs = ids if isinstance(ids, tuple | list) and len(ids) == 2 else (ids, ids)
     table: Columns | None
     if is_annotated(X):
+        if ids is not None and meta is None:
+            raise InputError(
+                "Rows of AnnData have the names of obs; ids (--ids) names a column of the metadata, but no meta "
+                "(--meta) was given."
+            )
         rows, table = open_annotated(X, key)
     else:
         rows = open_rows(X, key=key, ids=own, name=unnamed(X, "embedding"))
         table = named_columns(X) if meta is None and wanted and rows.columns is not None else None
-        if table is not None and rows.columns is not None:
-            rows = _features(rows, wanted)
+        rows = rows if rows.columns is None else _features(rows, wanted)
     if meta is not None:
         table = open_columns(meta, ids=theirs, name=unnamed(meta, "metadata"))
     return rows, table
@@ -193,10 +204,35 @@ def _paired(rows: Rows, table: Columns | None) -> tuple[np.ndarray | None, np.nd
     """Places of the rows in use and of their lines in the table (None: all in order), and what is to be said."""
     if table is None:
         return None, None, ()
+    if rows.ids is not None and table.ids is None:
+        raise InputError(
+            f"{rows.name} has row ids, but {table.name} has none: nothing says that both are in the same order. Name "
+            "its column of ids with ids (--ids), or give labels and batches as arrays."
+        )
     n = len(next(iter(table.values.values())))
     pair = pair_rows(rows, MemoryRows(table.name, np.zeros((n, 1)), table.ids))
     notes = tuple(note for note in pair.notes if note not in rows.notes) + table.notes
     return pair.x_index, pair.y_index, notes
+
+
+def _in_order(what: str, given: Any, X: Any, rows: Rows) -> Any:
+    """Values in the order of the rows; a Series is paired by its index where rows have names, None where it has none."""
+    if not is_a(given, "pandas", "Series"):
+        return given
+    own = rows.ids if rows.ids is not None else np.asarray(X.index) if is_a(X, "pandas", "DataFrame") else None
+    if own is None or np.array_equal(own, np.asarray(given.index)) or not names_rows(given.index):
+        return given
+    mine, theirs = (
+        MemoryRows(name, np.zeros((len(ids), 1)), row_ids(name, ids, len(ids)))
+        for name, ids in ((rows.name, own), (f"the index of {what}", np.asarray(given.index)))
+    )
+    pair = pair_rows(mine, theirs)
+    found = np.full(len(own), None, dtype=object)
+    every = np.arange(len(own))
+    found[every if pair.x_index is None else pair.x_index] = given.to_numpy(dtype=object)[
+        every if pair.y_index is None else pair.y_index
+    ]
+    return found
 
 
 def _column(
@@ -213,7 +249,7 @@ def _column(
             raise not_found(table.name, what, given, table.values)
         values, index = table.values[given], at
     else:
-        values, index = np.asarray(given), places
+        values, index = one_column(given), places
         if values.shape != (rows.shape[0],):
             raise InputError(
                 f"{what} have shape {values.shape}, but one value for each of the {rows.shape[0]} rows of {rows.name} "
