@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from nearid import InputError
 from nearid.arrays import open_rows
 from nearid.deconfounding import classifiers
-from nearid.deconfounding.classifiers import auroc, learn, named
+from nearid.deconfounding.classifiers import auroc, auroc_within, learn, named
 from nearid.deconfounding.conditions import Condition, View
 
 OPTIONS = {"options": {"trees": 10}, "seed": 0, "threads": 1}
@@ -29,6 +29,15 @@ def test_area_under_the_curve(rng):
     scores, truth = rng.integers(0, 5, 60).astype(float), rng.random(60) < 0.3
     assert auroc(truth, scores) == pytest.approx(roc_auc_score(truth, scores))
     assert np.isnan(auroc(np.zeros(4, bool), np.arange(4.0)))
+
+
+def test_area_under_the_curve_within_batches(rng):
+    scores, truth, batches = rng.integers(0, 5, 60).astype(float), rng.random(60) < 0.3, rng.integers(0, 4, 60)
+    batches[truth & (batches == 3)] = 2
+    pairs = [(i, j) for i in np.flatnonzero(truth) for j in np.flatnonzero(~truth) if batches[i] == batches[j]]
+    right = [(scores[i] > scores[j]) + 0.5 * (scores[i] == scores[j]) for i, j in pairs]
+    assert auroc_within(truth, scores, batches) == pytest.approx(np.mean(right))
+    assert np.isnan(auroc_within(truth, scores, truth.astype(int)))
 
 
 def test_logistic_regression(data):

@@ -115,6 +115,24 @@ def test_boosting_and_what_it_cannot_split(screen):
     assert both.families == [("most", "logistic"), ("most", "boost")]
 
 
+def test_batches_are_not_taken_for_biology():
+    # The drug does nothing, but is on plates of the second week alone; controls are on all.
+    rng = np.random.default_rng(0)
+    batches = rng.integers(0, 12, 1200)
+    labels = np.where((batches > 5) & (rng.random(1200) < 0.5), "drug", "DMSO")
+    x = rng.laplace(size=(1200, 3)) + np.outer(batches > 5, [2, 0, 0])
+    made = nearid.deconfound(x, labels, batches, **{**QUICK, "top": ()}, conditions="base", directions="most")
+    assert made.mean("base").mean > 0.65 and made.mean("base", "auroc_within").mean == pytest.approx(0.5, abs=0.05)
+    assert "unlike_batches" in {a.code for a in made.alerts} and "AUROC within batches" in str(made)
+
+
+def test_one_component_is_used(screen):
+    _, drawn, x = screen
+    options = {**QUICK, "top": (), "conditions": "base", "directions": "most"}
+    made = nearid.deconfound(x[:300, :1], NAMES[drawn.labels[:300]], drawn.batches[:300], **options)
+    assert "no_splits" not in {a.code for a in made.alerts} and np.isnan(made.mean("base", "sparsity").mean)
+
+
 def test_bad_rows(screen):
     _, drawn, x = screen
     spoilt = x[:300].copy()
@@ -124,6 +142,9 @@ def test_bad_rows(screen):
     with pytest.raises(InputError, match="row 7, column 2"):
         nearid.deconfound(*args, **options)
     made = nearid.deconfound(*args, **options, drop_nonfinite=True)
+    spoilt[drawn.labels[:300] == 0] = np.nan
+    with pytest.raises(InputError, match="Every row of the control 'DMSO'"):
+        nearid.deconfound(*args, **options, drop_nonfinite=True)
     assert made.n == 299 and "dropped_rows" in {a.code for a in made.alerts}
 
 

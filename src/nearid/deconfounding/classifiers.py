@@ -179,3 +179,18 @@ def auroc(positive: np.ndarray, scores: Floats) -> float:
     if not pairs:
         return float("nan")
     return float((rankdata(scores)[positive].sum() - hits * (hits + 1) / 2) / pairs)
+
+
+def auroc_within(positive: np.ndarray, scores: Floats, batches: np.ndarray) -> float:
+    """The same share among pairs of one batch: what differs between batches alone gives 0.5.
+
+    NaN where no batch has rows of both classes.
+    """
+    order = np.argsort(batches, kind="stable")
+    right, pairs = 0.0, 0
+    for mine in np.split(order, np.flatnonzero(np.diff(batches[order])) + 1):
+        hits = int(positive[mine].sum())
+        if 0 < hits < len(mine):
+            count = hits * (len(mine) - hits)
+            right, pairs = right + count * auroc(positive[mine], scores[mine]), pairs + count
+    return right / pairs if pairs else float("nan")

@@ -159,6 +159,11 @@ def _checked(rows: Rows, coded: dict[str, Coded], control: str | None, alerts: l
 
 def without(design: Design, kept: np.ndarray) -> Design:
     """The design of some rows; labels and batches keep their codes."""
+    if design.control is not None and not np.any(design.labels.codes[kept] == design.control):
+        raise InputError(
+            f"Every row of the control {design.labels.names[design.control]!r} has a NaN or an infinity: without these "
+            "rows nothing is left to tell the others from."
+        )
     dropped = design.n - int(kept.sum())
     told = Alert("dropped_rows", f"{dropped} of {design.n} rows have a NaN or an infinity and are left out.")
     return Design(
@@ -216,7 +221,7 @@ def _paired(rows: Rows, table: Columns | None) -> tuple[np.ndarray | None, np.nd
 
 
 def _in_order(what: str, given: Any, X: Any, rows: Rows) -> Any:
-    """Values in the order of the rows; a Series is paired by its index where rows have names, None where it has none."""
+    """Values in the order of the rows: a Series is paired by its index with rows that have names; else None."""
     if not is_a(given, "pandas", "Series"):
         return given
     own = rows.ids if rows.ids is not None else np.asarray(X.index) if is_a(X, "pandas", "DataFrame") else None

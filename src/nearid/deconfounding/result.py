@@ -205,7 +205,7 @@ class Deconfounding:
                 **{k: getattr(e, k) for k in ("direction", "classifier", "score", "condition", "perturbation")},
                 "mean": e.found.mean,
                 "se": e.found.se,
-                "splits": sum(not math.isnan(v) for v in e.found.values),
+                "splits": e.found.splits[0],
             }
             for e in self.scores
         ]

@@ -126,6 +126,7 @@ def problems(
     single: list[str] = []
     fewer: list[str] = []
     lacking: list[str] = []
+    apart: list[str] = []
     every = np.arange(design.n)
     for code in codes:
         name = design.labels.names[code]
@@ -147,6 +148,8 @@ def problems(
         splits = {way: [s for s in each if _both(positive, s)] for way, each in made.items()}
         lacking += [f"{name!r} ({DIRECTIONS[way]})" for way, each in splits.items() if not each]
         if any(splits.values()):
+            if not np.array_equal(np.unique(batch[hit]), np.unique(batch[~hit])):
+                apart.append(name)
             found.append(Problem(name, code, int(hit.sum()), int(len(hit) - hit.sum()), splits))
     alerts = []
     if lacking:
@@ -176,6 +179,15 @@ def problems(
     if not found:
         said = " ".join(a.message for a in alerts) or "No label has enough rows."
         raise InputError(f"No perturbation can be judged on batches that were held out. {said}")
+    if apart:
+        alerts.append(
+            Alert(
+                "unlike_batches",
+                f"{len(apart)} of {len(found)} labels are not in the same batches as what they are told from "
+                f"({listed(map(repr, apart[:5]))}{' ...' if len(apart) > 5 else ''}): AUROC may then tell batches, not "
+                "biology, and 0.5 need not be its chance. AUROC within batches is of pairs of one batch alone.",
+            )
+        )
     return found, alerts
 
 
