@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from nearid import InputError
 from nearid.arrays import open_rows
 from nearid.deconfounding import classifiers
-from nearid.deconfounding.classifiers import auroc, auroc_within, learn, named
+from nearid.deconfounding.classifiers import auroc, auroc_within, check_boosting, learn, named
 from nearid.deconfounding.conditions import Condition, View
 
 OPTIONS = {"options": {"trees": 10}, "seed": 0, "threads": 1}
@@ -91,6 +91,23 @@ def test_standard_output_is_left_to_results(data, monkeypatch, capfd):
     with ThreadPoolExecutor(1) as pool:
         pool.submit(learn, "boost", view, np.arange(300), y, **OPTIONS).result()
     assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"trees": 0}, "trees of boosting must be"),
+        ({"min_dta_in_leaf": 5}, "Did you mean min_data_in_leaf"),
+        ({"min_child_samples": 5}, "another name of min_data_in_leaf"),
+        ({"num_rounds": 5}, "number of trees is 'trees'"),
+        ({"num_leaves": 1}, "LightGBM refuses"),
+    ],
+)
+def test_hyperparameters_that_would_be_overlooked_or_fail_are_told(options, told):
+    pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
+    check_boosting({"trees": 5, "min_data_in_leaf": 5, "max_depth": 3})
+    with pytest.raises(InputError, match=told):
+        check_boosting(options)
 
 
 def test_too_few_rows_for_a_split_give_no_shares(data):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nearid.deconfounding.conditions import PIECE, View
-from nearid.errors import InputError, unknown
+from nearid.errors import InputError, brief, unknown
 from nearid.moments import Floats
 
 CLASSIFIERS = ("boost", "logistic")
@@ -27,6 +28,17 @@ PUBLISHED: dict[str, Any] = {
 }
 # Not published; the library's own default.
 TREES = 100
+# Settled here, whatever is asked for.
+SETTLED = (
+    "objective",
+    "seed",
+    "num_threads",
+    "num_iterations",
+    "deterministic",
+    "force_col_wise",
+    "bin_construct_sample_cnt",
+    "verbosity",
+)
 # Rows that bins are made from: the library's default of 200,000 would be held in float64, which may be more than the
 # embedding itself.
 BIN_ROWS = 5000
@@ -56,6 +68,34 @@ def named(classifiers: Sequence[str] | str | None) -> tuple[tuple[str, ...], boo
     if "boost" in wanted and not here:
         raise InputError("The classifier 'boost' needs LightGBM. Install it: pip install 'nearid[boost]'")
     return tuple(name for name in CLASSIFIERS if name in wanted), False
+
+
+def check_boosting(options: Mapping[str, Any]) -> None:
+    """Refuse hyperparameters that LightGBM does not know, would overlook without a word, or cannot use."""
+    import lightgbm
+    from lightgbm.basic import _ConfigAliases
+
+    same = {name: {main, *names} for main, names in _ConfigAliases._get_all_param_aliases().items() for name in names}
+    trees = options.get("trees", TREES)
+    if isinstance(trees, bool) or not isinstance(trees, int | np.integer) or trees < 1:
+        raise InputError(f"trees of boosting must be a whole number from 1 on, not {trees!r}.")
+    others = {name: value for name, value in options.items() if name != "trees"}
+    for name in others:
+        if name not in same:
+            near = get_close_matches(str(name), ["trees", *same], n=2)
+            meant = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise InputError(f"LightGBM has no hyperparameter named {name!r}.{meant} See boosting (--boosting).")
+        if same[name] & set(SETTLED):
+            raise InputError(f"{name} of LightGBM cannot be chosen with boosting; the number of trees is 'trees'.")
+        published = next((known for known in PUBLISHED if known in same[name]), name)
+        if published != name:
+            raise InputError(f"{name} of boosting is another name of {published}, by which the paper has it: use that.")
+    settings = {**PUBLISHED, **others, "objective": "binary", "verbosity": -1}
+    try:
+        data = lightgbm.Dataset(np.arange(8.0)[:, None], np.array([0, 1] * 4), params=settings)
+        lightgbm.train(settings, data, 1)
+    except (lightgbm.basic.LightGBMError, TypeError, ValueError) as error:
+        raise InputError(f"LightGBM refuses boosting={others}: {brief(error)}.") from None
 
 
 def learn(

@@ -36,10 +36,10 @@ class Coded:
         if values.dtype.kind == "O":
             seen: dict[Any, int] = {}
             first = np.fromiter((seen.setdefault(v, len(seen)) for v in values), np.intp, len(values))
-            texts = [_text(value) for value in seen]
+            texts = [as_text(value) for value in seen]
         else:
             different, first = np.unique(values, return_inverse=True)
-            texts = [_text(value) for value in different.tolist()]
+            texts = [as_text(value) for value in different.tolist()]
         names = sorted({text for text in texts if text is not None})
         places = {name: at for at, name in enumerate(names)}
         return cls(np.array([-1 if t is None else places[t] for t in texts], np.intp)[first], tuple(names))
@@ -89,7 +89,7 @@ def open_design(
     *,
     meta: Any = None,
     groups: Any = None,
-    control: str | None = None,
+    control: Any = None,
     key: str | None = None,
     ids: Any = None,
 ) -> Design:
@@ -120,7 +120,7 @@ def open_design(
     return _checked(rows, {what: column.take(known) for what, column in found.items()}, control, alerts)
 
 
-def _checked(rows: Rows, coded: dict[str, Coded], control: str | None, alerts: list[Alert]) -> Design:
+def _checked(rows: Rows, coded: dict[str, Coded], control: Any, alerts: list[Alert]) -> Design:
     labels, batches = coded["labels"], coded["batches"]
     if len(batches.names) < 2:
         raise InputError(
@@ -131,9 +131,10 @@ def _checked(rows: Rows, coded: dict[str, Coded], control: str | None, alerts: l
         raise InputError(f"All rows have the label {labels.names[0]!r}: there is nothing to tell apart.")
     code = None
     if control is not None:
-        if control not in labels.names:
-            raise not_found("The column of labels", "control", control, labels.names)
-        code = labels.names.index(control)
+        named = as_text(control)
+        if named not in labels.names:
+            raise not_found("The column of labels", "control", str(named), labels.names)
+        code = labels.names.index(named)
     cells = np.zeros((len(batches.names), len(labels.names)), dtype=bool)
     cells[batches.codes, labels.codes] = True
     single = [name for name, count in zip(batches.names, cells.sum(axis=1), strict=True) if count == 1]
@@ -174,6 +175,21 @@ def without(design: Design, kept: np.ndarray) -> Design:
         design.control,
         (*design.alerts, told),
     )
+
+
+def open_again(X: Any, key: str | None, columns: tuple[str, ...] | None) -> Rows:
+    """Rows like those of a design: of a table, the columns that were its features."""
+    rows = open_annotated(X, key)[0] if is_annotated(X) else open_rows(X, key=key)
+    if columns is None or rows.columns is None:
+        return rows
+    places = {name: at for at, name in enumerate(rows.columns)}
+    lost = [name for name in columns if name not in places]
+    if lost:
+        raise InputError(
+            f"{rows.name} lacks {len(lost)} of the {len(columns)} columns that were evaluated: "
+            f"{listed(map(repr, lost[:5]))}{' ...' if len(lost) > 5 else ''}."
+        )
+    return SelectedColumns(rows, np.array([places[name] for name in columns]))
 
 
 def _open(X: Any, meta: Any, key: str | None, ids: Any, wanted: list[str]) -> tuple[Rows, Columns | None]:
@@ -263,11 +279,11 @@ def _column(
     return Coded.of(values if index is None else values[index])
 
 
-def _text(value: Any) -> str | None:
+def as_text(value: Any) -> str | None:
     """A class as text; whole numbers without the point that a table's missing values bring."""
     # What is missing in a table is not equal to itself, or cannot say so.
     if value is None or type(value).__name__ in ("NAType", "NaTType") or value == "" or value != value:
         return None
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float | np.floating) and value.is_integer():
         return str(int(value))
     return value.decode() if isinstance(value, bytes) else str(value)

@@ -145,10 +145,8 @@ def _predictions(view: View, places: np.ndarray, models: Sequence[tuple[Learned,
 
 
 def _kept(plan: Plan, view: View, train: np.ndarray, positive: np.ndarray) -> np.ndarray:
-    """Components that are not dropped, judged on the training rows alone; the least technical one always stays."""
+    """Components that are not dropped, judged on the training rows alone."""
     assert plan.drop is not None
     control = None if plan.design.control is None else 0
     found = attribution(view, positive.astype(np.intp), plan.design.batches.codes[train], train, control)
-    dropped = found.technical & (found.batch >= plan.drop)
-    dropped[found.ranked[-1]] = False
-    return np.flatnonzero(~dropped)
+    return found.kept(plan.drop)

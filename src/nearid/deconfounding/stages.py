@@ -10,12 +10,14 @@ from nearid.alerts import Alert
 from nearid.deconfounding.attribution import attribution
 from nearid.deconfounding.conditions import TITLES as CONDITIONS
 from nearid.deconfounding.conditions import Fitted, View
+from nearid.deconfounding.design import Design
 from nearid.deconfounding.heldout import IDLE, Key, Plan, Scores, evaluate
-from nearid.deconfounding.neighbours import mixing, replicates
+from nearid.deconfounding.neighbours import Mixing, Replicates, mixing, replicates
 from nearid.deconfounding.paired import ALL, Mean, Paired, compared
 from nearid.deconfounding.result import ConditionResult, Entry, Plane, Views
 from nearid.deconfounding.splits import DIRECTIONS, Problem
 from nearid.deconfounding.watch import Watch
+from nearid.moments import Floats
 from nearid.progress import Progress
 
 # Rows that the plots show.
@@ -38,9 +40,12 @@ def measured(
         with watch.stage("components"):
             follows = attribution(view, design.labels.codes, design.batches.codes, control=design.control)
         with watch.stage("neighbours"):
-            x, labels, batches = view.take(some), design.labels.codes[some], design.batches.codes[some]
-            near = mixing(x, labels, batches), replicates(x, labels, batches, design.control)
-        results[name] = ConditionResult(condition, follows, *near)
+            x = view.take(some)
+            results[name] = ConditionResult(condition, follows, *_near(design, some, x))
+            if name == "ica" and plan.drop is not None:
+                which = follows.kept(plan.drop)
+                near = _near(design, some, x[:, which])
+                results["kept"] = ConditionResult(condition.some("kept", which), follows.take(which), *near)
         if condition.width > 1 and name in ("pca", "ica"):
             pair = np.array([0, 1]) if name == "pca" else follows.ranked[::-1][:2]
             said = "leading" if name == "pca" else "most biological"
@@ -58,6 +63,11 @@ def measured(
         tuple(design.batches.names[c] for c in design.batches.codes[shown]),
     )
     return results, scores, views
+
+
+def _near(design: Design, some: np.ndarray, x: Floats) -> tuple[Mixing, Replicates]:
+    labels, batches = design.labels.codes[some], design.batches.codes[some]
+    return mixing(x, labels, batches), replicates(x, labels, batches, design.control)
 
 
 def tabled(plan: Plan, scores: dict[str, dict[Key, list[Scores]]]) -> tuple[list[Entry], list[Paired]]:
