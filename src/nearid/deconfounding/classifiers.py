@@ -95,7 +95,9 @@ def check_boosting(options: Mapping[str, Any]) -> None:
         data = lightgbm.Dataset(np.arange(8.0)[:, None], np.array([0, 1] * 4), params=settings)
         lightgbm.train(settings, data, 1)
     except (lightgbm.basic.LightGBMError, TypeError, ValueError) as error:
-        raise InputError(f"LightGBM refuses boosting={others}: {brief(error)}.") from None
+        # Where in its source it says so does not matter.
+        said = brief(error).partition(" at /")[0]
+        raise InputError(f"LightGBM refuses boosting={others}: {said}.") from None
 
 
 def learn(
