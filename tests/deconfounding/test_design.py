@@ -52,6 +52,10 @@ def test_metadata_are_no_features_wherever_labels_come_from():
     meta = pd.DataFrame({"drug": LABELS, "week": BATCHES})
     for given in ({"labels": "drug", "batches": "week", "meta": meta}, {"labels": LABELS, "batches": table["week"]}):
         assert open_design(table, **given).rows.columns == ("f1", "f2", "f3")
+    # Arrays have no name, but the column that they are is seen.
+    d = open_design(table, LABELS, BATCHES)
+    assert d.rows.columns == ("f1", "f2", "f3") and "'week' left out" in d.alerts[0].message
+    assert np.allclose(d.rows.read(0, 6), X)
 
 
 def test_series_are_paired_by_their_index():

@@ -21,6 +21,8 @@ from nearid.measures.factors import unnamed
 
 # How profiling pipelines mark columns that are about a well, not measured in it.
 ABOUT = ("Metadata_", "Image_Metadata_")
+# Rows that tell whether a column is that of a label or batch.
+LOOKED_AT = 4096
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,13 @@ def open_design(
         if known.sum() < 2:
             raise InputError(f"{int(known.sum())} rows of {rows.name} have a label and a batch, but 2 are needed.")
         rows = SelectedRows(rows, kept[known])
-    return _checked(rows, {what: column.take(known) for what, column in found.items()}, control, alerts)
+    coded = {what: column.take(known) for what, column in found.items()}
+    same = [] if rows.columns is None else _copies(rows, list(coded.values()))
+    if same:
+        told = f"{rows.name} holds labels, batches or groups among its columns: {listed(map(repr, same))} left out."
+        alerts.append(Alert("input", told))
+        rows = _features(rows, same)
+    return _checked(rows, coded, control, alerts)
 
 
 def _checked(rows: Rows, coded: dict[str, Coded], control: Any, alerts: list[Alert]) -> Design:
@@ -219,6 +227,21 @@ def _features(rows: Rows, wanted: list[str]) -> Rows:
     if not places:
         raise InputError(f"{rows.name} has no numeric columns beside its metadata ({listed(map(repr, rows.columns))}).")
     return rows if len(places) == len(rows.columns) else SelectedColumns(rows, np.array(places))
+
+
+def _copies(rows: Rows, coded: list[Coded]) -> list[str]:
+    """Names of columns that are a column of classes once more (by the first rows), where classes are numbers."""
+    assert rows.columns is not None
+    block = rows.read(0, min(rows.shape[0], LOOKED_AT))
+    found: list[str] = []
+    for column in coded:
+        try:
+            numbers = np.array([float(name) for name in column.names])
+        except ValueError:
+            continue
+        equal = np.all(block == numbers[column.codes[: len(block)], None], axis=0)
+        found += [rows.columns[at] for at in np.flatnonzero(equal)]
+    return found
 
 
 def _paired(rows: Rows, table: Columns | None) -> tuple[np.ndarray | None, np.ndarray | None, tuple[str, ...]]:
