@@ -50,6 +50,17 @@ def test_the_real_wells(real_data):
     assert len(set(found.labels)) == 13
 
 
+def test_a_well_that_is_listed_twice_counts_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("NEARID_DATA", str(tmp_path))
+    (tmp_path / "lincs_wells").mkdir()
+    with gzip.open(tmp_path / "lincs_wells" / "cell_painting_pca.tsv.gz", "wt") as file:
+        head = ["Metadata_Plate", "Metadata_Well", "pert_iname", *(f"pca_{k}" for k in range(1, 6))]
+        wells = ["p1 A1 drug 1 2 3 4 5", "p1 A2 drug 1 2 3 4 5", "p1 A1 drug 1 2 3 4 5", "p1 A1 drug 1 2 3 4 6"]
+        file.write("\n".join("\t".join(line) for line in [head, *(w.split() for w in wells)]) + "\n")
+    found = load_profiles("lincs")
+    assert found.values[:, 4].tolist() == [5, 5, 6] and len(found.labels) == len(found.batches["plate"]) == 3
+
+
 def test_what_is_not_here_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("NEARID_DATA", str(tmp_path))
     with pytest.raises(InputError, match="broadinstitute/cell-health"):

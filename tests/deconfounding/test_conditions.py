@@ -50,12 +50,14 @@ def test_some_rows_and_some_components(x):
 
 
 def test_maps_are_fitted_on_one_row_of_each_group(x):
-    groups = np.arange(400) // 8
+    groups = np.arange(400) // 2
     d, found = fitted(x, ("pca",), groups=groups)
     places = sample(d, None, 0)
-    assert np.array_equal(groups[places], np.arange(50)) and found.rows == 50
+    assert np.array_equal(groups[places], np.arange(200)) and found.rows == 200
     part = View(d.rows, found.conditions["pca"]).take(places)
     assert np.allclose(np.cov(part.T, bias=True), np.eye(3), atol=1e-3)
+    # Names of wells repeat on every plate (of four rows).
+    assert len(sample(fitted(x, ("pca",), groups=list("ABAB") * 100)[0], None, 0)) == 200
     assert len(sample(d, 20, 0)) == 20 and sample(fitted(x, ("pca",))[0], None, 0) is None
     assert fitted(x, ("pca",), most=60)[1].rows == 60
 

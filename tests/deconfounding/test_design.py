@@ -47,12 +47,53 @@ def test_one_table_holds_everything(tmp_path):
         assert np.allclose(d.rows.read(0, 6), X)
 
 
-def test_anndata():
+def test_metadata_are_no_features_wherever_labels_come_from():
+    table = pd.DataFrame(X, columns=["f1", "f2", "f3"]).assign(week=BATCHES, Metadata_code=[0, 1] * 3)
+    meta = pd.DataFrame({"drug": LABELS, "week": BATCHES})
+    for given in ({"labels": "drug", "batches": "week", "meta": meta}, {"labels": LABELS, "batches": table["week"]}):
+        assert open_design(table, **given).rows.columns == ("f1", "f2", "f3")
+    # Arrays have no name, but the column that they are is seen.
+    d = open_design(table, LABELS, BATCHES)
+    assert d.rows.columns == ("f1", "f2", "f3") and "'week' left out" in d.alerts[0].message
+    assert np.allclose(d.rows.read(0, 6), X)
+
+
+def test_series_are_paired_by_their_index():
+    wells = [f"w{i}" for i in range(6)]
+    meta = pd.DataFrame({"drug": LABELS, "plate": BATCHES}, index=wells).iloc[[3, 0, 5, 1, 4, 2]]
+    table = pd.DataFrame(X, columns=["f1", "f2", "f3"], index=wells)
+    d = open_design(table, meta["drug"], meta["plate"])
+    assert codes(d.labels) == LABELS and codes(d.batches) == list("112233")
+    d = open_design(table, meta["drug"][1:], meta["plate"])
+    assert codes(d.labels) == list("abaab") and d.alerts[0].code == "missing_metadata"
+    counted = meta.set_axis([3, 0, 5, 1, 4, 2])
+    assert codes(open_design(table.reset_index(drop=True), counted["drug"], BATCHES).labels) == LABELS
+    # An array names no rows.
+    assert codes(open_design(X, counted["drug"], BATCHES).labels) == list(meta["drug"])
+    with pytest.raises(InputError, match="is an id of the index of labels"):
+        open_design(table, meta["drug"].set_axis(list("uvwxyz")), BATCHES)
+
+
+@pytest.fixture
+def cells():
     anndata = pytest.importorskip("anndata")
     obs = pd.DataFrame({"drug": LABELS, "plate": BATCHES}, index=[f"c{i}" for i in range(6)])
-    cells = anndata.AnnData(np.zeros((6, 2), np.float32), obs=obs, obsm={"emb": X})
+    return anndata.AnnData(np.zeros((6, 2), np.float32), obs=obs, obsm={"emb": X})
+
+
+def test_anndata(cells):
     d = open_design(cells, "drug", "plate", key="emb")
     assert codes(d.labels) == LABELS and np.array_equal(d.rows.read(0, 6), X)
+    assert codes(open_design(cells, cells.obs["drug"][::-1], "plate", key="emb").labels) == LABELS
+
+
+def test_anndata_and_a_table_without_ids_are_not_paired(cells):
+    table = pd.DataFrame({"cell": cells.obs_names, "drug": LABELS, "plate": BATCHES})[::-1].reset_index(drop=True)
+    with pytest.raises(InputError, match="nothing says that both are in the same order"):
+        open_design(cells, "drug", "plate", meta=table)
+    assert codes(open_design(cells, "drug", "plate", meta=table, ids="cell").labels) == LABELS
+    with pytest.raises(InputError, match="no meta"):
+        open_design(cells, "drug", "plate", ids="nonsense")
 
 
 def test_rows_without_metadata_are_left_out_and_told():
@@ -70,6 +111,9 @@ def test_missing_values_of_any_kind_of_table():
     table["plate"] = pd.Categorical(["p", "p", "p", "q", None, "q"])
     d = open_design(X, "drug", "plate", meta=table)
     assert codes(d.labels) == ["a", "b", "b", "b"] and codes(d.batches) == ["p", "p", "q", "q"]
+    for text in (["a", np.nan, "b", "b", "a", "b"], np.array(["a", None, "b", "b", "a", "b"], dtype=object)):
+        assert open_design(X, text, BATCHES).labels.names == ("a", "b")
+        assert open_design(X, "drug", BATCHES, meta={"drug": text}).labels.names == ("a", "b")
     given = pd.Series(["a", pd.NA, "b", "b", "a", "b"], dtype=object)
     assert codes(open_design(X, given, BATCHES).labels) == ["a", "b", "b", "a", "b"]
 

@@ -36,9 +36,8 @@ def test_the_same_as_on_a_held_matrix(rows, which, monkeypatch):
         monkeypatch.setattr(classifiers, "HELD_BYTES", 0)
         found = learn("logistic", view, places, y[places], which=which, **OPTIONS)
         z = view.take(np.arange(len(x)), which).astype(np.float64)
-        centre, scale = z[places].mean(axis=0), z[places].std(axis=0)
-        exact = LogisticRegression(class_weight="balanced", tol=1e-8).fit((z[places] - centre) / scale, y[places])
-        assert np.allclose(found.predict(z), exact.decision_function((z - centre) / scale), atol=5e-3)
+        exact = LogisticRegression(class_weight="balanced", tol=1e-8, max_iter=1000).fit(z[places], y[places])
+        assert np.allclose(found.predict(z), exact.decision_function(z), atol=5e-3)
         sizes = np.abs(exact.coef_[0])
         assert np.allclose(found.shares, sizes / sizes.sum(), atol=1e-3)
 
@@ -47,5 +46,5 @@ def test_a_component_that_does_not_vary_has_no_share():
     rng = np.random.default_rng(0)
     x = np.column_stack([rng.normal(size=60), np.where(np.arange(60) < 40, 0.0, rng.normal(size=60))])
     view = View(open_rows(x), Condition("pca", np.zeros(2), np.eye(2), np.arange(2), np.ones(2)))
-    _, _, standard = logistic.fit_streamed(view, np.arange(40), x[:40, 0] > 0, None, 50)
-    assert standard[0] > 0.5 and standard[1] == 0
+    weights, _ = logistic.fit_streamed(view, np.arange(40), x[:40, 0] > 0, None, 50)
+    assert weights[0] > 0.5 and weights[1] == 0

@@ -14,6 +14,9 @@ from nearid.deconfounding.paired import ALL, Mean, compared, holm, t_test
 def test_mean_and_standard_error():
     found = Mean.of([0.5, 0.7, math.nan, 0.6])
     assert found.mean == pytest.approx(0.6) and found.se == pytest.approx(stats.sem([0.5, 0.7, 0.6]))
+    assert found.splits == (3, 4)
+    both = Mean.over([found, Mean.of([math.nan, math.nan])])
+    assert both.splits == (3, 6) and both.mean == found.mean and both.values[0] == found.mean
     assert math.isnan(Mean.of([1.0]).se) and math.isnan(Mean.of([math.nan]).mean)
 
 

@@ -69,7 +69,8 @@ def test_what_cannot_be_held_out_is_told():
     found, alerts = problems(d, [1, 2, 3], ("most",), 5, 0)
     assert [p.name for p in found] == ["a", "b"]
     assert [len(p.splits["most"]) for p in found] == [2, 3]
-    assert {a.code for a in alerts} == {"single_batch_label", "few_batches"} and "'c'" in alerts[0].message
+    assert [a.code for a in alerts] == ["single_batch_label", "few_batches", "unlike_batches"]
+    assert "1 of 2 labels" in alerts[-1].message and "('a')" in alerts[-1].message and "'c'" in alerts[0].message
     with pytest.raises(InputError, match="'c'"):
         problems(d, [3], ("most",), 5, 0)
 
@@ -83,7 +84,8 @@ def test_splits_without_both_classes_on_both_sides_are_left_out_and_told():
     for split in p.splits["most"]:
         for side in (split.train, split.test):
             assert set(np.array(labels)[side]) == {"a", "DMSO"}
-    assert [a.code for a in alerts] == ["no_split"] and "'a' (train on one batch)" in alerts[0].message
+    assert [a.code for a in alerts] == ["no_split", "unlike_batches"]
+    assert "'a' (train on one batch)" in alerts[0].message
     with pytest.raises(InputError, match="both sides"):
         problems(d, [labels_of(d).index("a")], ("one",), 2, 0)
 

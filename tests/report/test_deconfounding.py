@@ -1,13 +1,16 @@
 """Deconfounding as tables and as a page: complete, escaped, self-contained."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from nearid import InputError, deconfound
+from nearid.deconfounding.paired import Mean
 from nearid.report import deconfounding
-from nearid.report.deconfounding_table import as_text, headline
+from nearid.report import deconfounding_plots as plots
+from nearid.report.deconfounding_table import as_text, figure, headline
 
 NASTY = '</script><script>document.title="owned"</script><img src=x onerror="document.title=1">'
 
@@ -72,6 +75,19 @@ def test_figures_of_every_row(found):
     assert np.shape(heat["z"]) == (2, 6)
     planes = [f for f in drawn if "components" in f["title"] and "the two" in f["title"]]
     assert len(planes) == 4 and all(sum(len(t["x"]) for t in f["figure"]["data"]) == 400 for f in planes)
+
+
+def test_what_is_not_defined_is_not_drawn_as_zero(found):
+    c = found.conditions["ica"]
+    gone = replace(c, components=replace(c.components, batch=np.where(np.arange(6) == 2, np.nan, c.components.batch)))
+    heat = plots.component_map(gone)["data"][0]
+    assert heat["z"][0][heat["x"].index("2")] is None and heat["z"][1].count(None) == 0
+    assert sum(len(t["x"]) for t in plots.component_scatter(gone)["data"]) == 5
+
+
+def test_means_of_unlike_splits_say_so():
+    assert figure(Mean.of([0.5, np.nan, 0.7])) == "0.600 ±0.100 (2 of 3 splits)"
+    assert figure(Mean.of([0.5, 0.7])) == "0.600 ±0.100"
 
 
 @pytest.mark.parametrize("width", [80, 140])

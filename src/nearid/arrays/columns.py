@@ -72,6 +72,15 @@ def named_columns(source: Any, *, key: str | None = None, ids: Any = None, name:
     return table._replace(name=name or table.name, ids=None if given is None else row_ids(table.name, given, n))
 
 
+def one_column(values: Any) -> np.ndarray:
+    """Values as an array; numbers and NaN beside text stay what they are, where numpy would make text of them."""
+    array = np.asarray(values)
+    mixed = array.dtype.kind in "US" and isinstance(values, list | tuple)
+    if mixed and not all(isinstance(value, str | bytes) for value in values):
+        return np.asarray(values, dtype=object)
+    return array
+
+
 def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
     if isinstance(source, str | os.PathLike):
         path = Path(source).expanduser()
@@ -81,7 +90,7 @@ def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
     if is_a(source, "pandas", "Series"):
         return _frame(source.to_frame(str(source.name or 0)), name or "series", ids)
     if isinstance(source, dict) and source:
-        return _without_ids(name or "table", {str(label): np.asarray(values) for label, values in source.items()}, ids)
+        return _without_ids(name or "table", {str(label): one_column(values) for label, values in source.items()}, ids)
     if isinstance(source, np.ndarray) and source.dtype.names:
         return _without_ids(name or "array", {field: source[field] for field in source.dtype.names}, ids)
     return _by_place(source, name or "array", ids)

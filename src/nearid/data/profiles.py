@@ -84,10 +84,16 @@ def _cell_health(folder: Path) -> Profiles:
 
 
 def _lincs(folder: Path) -> Profiles:
-    """Five principal components of each well; compounds, each against all others, as the controls are not given."""
-    table = open_columns(folder / "cell_painting_pca.tsv.gz")
-    x = np.column_stack([table.values[f"pca_{k}"] for k in range(1, 6)])
-    return Profiles(x, table.values["pert_iname"], {"plate": table.values["Metadata_Plate"]}, None)
+    """Five principal components of each well; compounds, each against all others, as the controls are not given.
+
+    Some wells are listed more than once with the same numbers: they count once, as the first line has it.
+    """
+    table = open_columns(folder / "cell_painting_pca.tsv.gz").values
+    x = np.column_stack([table[f"pca_{k}"] for k in range(1, 6)])
+    wells = zip(table["Metadata_Plate"], table["Metadata_Well"], map(tuple, x.tolist()), strict=True)
+    first = {well: at for at, well in reversed(list(enumerate(wells)))}
+    kept = np.sort(np.fromiter(first.values(), np.intp, len(first)))
+    return Profiles(x[kept], table["pert_iname"][kept], {"plate": table["Metadata_Plate"][kept]}, None)
 
 
 def _numbers(table: Columns, about: str = "Metadata_") -> Floats:

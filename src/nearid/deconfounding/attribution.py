@@ -54,6 +54,16 @@ class Attribution:
         """Components that follow the label, and are not technical."""
         return np.asarray((self.label_p < LEVEL / max(len(self.label), 1)) & ~self.technical)
 
+    def take(self, which: np.ndarray) -> Attribution:
+        """Of some components."""
+        return Attribution(self.batch[which], self.label[which], self.batch_p[which], self.label_p[which])
+
+    def kept(self, drop: float) -> np.ndarray:
+        """Components that are not technical, or of which the batch explains less; the least technical always stays."""
+        dropped = self.technical & (self.batch >= drop)
+        dropped[self.ranked[-1]] = False
+        return np.flatnonzero(~dropped)
+
     @property
     def kinds(self) -> list[str]:
         """Of each component: "technical", "biological" or "neither"."""

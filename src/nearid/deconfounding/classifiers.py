@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nearid.deconfounding.conditions import PIECE, View
-from nearid.errors import InputError, unknown
+from nearid.errors import InputError, brief, unknown
 from nearid.moments import Floats
 
 CLASSIFIERS = ("boost", "logistic")
@@ -27,12 +28,22 @@ PUBLISHED: dict[str, Any] = {
 }
 # Not published; the library's own default.
 TREES = 100
+# Settled here, whatever is asked for.
+SETTLED = (
+    "objective",
+    "seed",
+    "num_threads",
+    "num_iterations",
+    "deterministic",
+    "force_col_wise",
+    "bin_construct_sample_cnt",
+    "verbosity",
+)
 # Rows that bins are made from: the library's default of 200,000 would be held in float64, which may be more than the
 # embedding itself.
 BIN_ROWS = 5000
 # Up to this size, mapped rows are held at once: pieces would cost more than they save. Beyond, they never all exist.
 HELD_BYTES = 64 << 20
-# A rotation leaves an L2 penalty unchanged: whitened conditions then differ by what scaling on the training rows does.
 ITERATIONS = 300
 
 
@@ -57,6 +68,36 @@ def named(classifiers: Sequence[str] | str | None) -> tuple[tuple[str, ...], boo
     if "boost" in wanted and not here:
         raise InputError("The classifier 'boost' needs LightGBM. Install it: pip install 'nearid[boost]'")
     return tuple(name for name in CLASSIFIERS if name in wanted), False
+
+
+def check_boosting(options: Mapping[str, Any]) -> None:
+    """Refuse hyperparameters that LightGBM does not know, would overlook without a word, or cannot use."""
+    import lightgbm
+    from lightgbm.basic import _ConfigAliases
+
+    same = {name: {main, *names} for main, names in _ConfigAliases._get_all_param_aliases().items() for name in names}
+    trees = options.get("trees", TREES)
+    if isinstance(trees, bool) or not isinstance(trees, int | np.integer) or trees < 1:
+        raise InputError(f"trees of boosting must be a whole number from 1 on, not {trees!r}.")
+    others = {name: value for name, value in options.items() if name != "trees"}
+    for name in others:
+        if name not in same:
+            near = get_close_matches(str(name), ["trees", *same], n=2)
+            meant = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise InputError(f"LightGBM has no hyperparameter named {name!r}.{meant} See boosting (--boosting).")
+        if same[name] & set(SETTLED):
+            raise InputError(f"{name} of LightGBM cannot be chosen with boosting; the number of trees is 'trees'.")
+        published = next((known for known in PUBLISHED if known in same[name]), name)
+        if published != name:
+            raise InputError(f"{name} of boosting is another name of {published}, by which the paper has it: use that.")
+    settings = {**PUBLISHED, **others, "objective": "binary", "verbosity": -1}
+    try:
+        data = lightgbm.Dataset(np.arange(8.0)[:, None], np.array([0, 1] * 4), params=settings)
+        lightgbm.train(settings, data, 1)
+    except (lightgbm.basic.LightGBMError, TypeError, ValueError) as error:
+        # Where in its source it says so does not matter.
+        said = brief(error).partition(" at /")[0]
+        raise InputError(f"LightGBM refuses boosting={others}: {said}.") from None
 
 
 def learn(
@@ -142,29 +183,24 @@ def _boost(
 
 
 def _logistic(view: View, places: np.ndarray, positive: np.ndarray, which: np.ndarray | None) -> Learned:
-    """L2-penalised (C = 1), classes balanced, columns brought to unit variance on the training rows."""
+    """L2-penalised (C = 1), classes balanced.
+
+    Components have unit variance over all rows, and are not scaled again on the training rows: that would undo the
+    whitening, and conditions that are rotations of each other, to which the penalty is blind, would differ.
+    """
     if not _small(view, places, which):
         from nearid.deconfounding.logistic import fit_streamed
 
-        weights, offset, standard = fit_streamed(view, places, positive, which, ITERATIONS)
-        return _linear(weights, offset, standard)
+        return _linear(*fit_streamed(view, places, positive, which, ITERATIONS))
     from sklearn.linear_model import LogisticRegression
 
-    x = view.take(places, which)
-    centre = x.mean(axis=0, dtype=np.float64).astype(np.float32)
-    x -= centre
-    spread = np.sqrt(np.einsum("ij,ij->j", x, x, dtype=np.float64) / len(x))
-    scale = np.where(spread > 0, spread, 1.0).astype(np.float32)
-    x /= scale
-    model = LogisticRegression(class_weight="balanced", max_iter=ITERATIONS).fit(x, positive)
-    weights = model.coef_[0] / scale
-    offset = float(model.intercept_[0] - centre @ weights)
-    return _linear(weights, offset, model.coef_[0].astype(np.float64))
+    model = LogisticRegression(class_weight="balanced", max_iter=ITERATIONS).fit(view.take(places, which), positive)
+    return _linear(model.coef_[0].astype(np.float64), float(model.intercept_[0]))
 
 
-def _linear(weights: Floats, offset: float, standard: Floats) -> Learned:
-    """Scores by a sum; shares by the weights of components of unit variance."""
-    sizes = np.abs(standard)
+def _linear(weights: Floats, offset: float) -> Learned:
+    """Scores by a sum; shares by the weights, as components have unit variance."""
+    sizes = np.abs(weights)
     return Learned(lambda rows: rows @ weights + offset, sizes / (sizes.sum() or 1.0))
 
 
@@ -185,3 +221,18 @@ def auroc(positive: np.ndarray, scores: Floats) -> float:
     if not pairs:
         return float("nan")
     return float((rankdata(scores)[positive].sum() - hits * (hits + 1) / 2) / pairs)
+
+
+def auroc_within(positive: np.ndarray, scores: Floats, batches: np.ndarray) -> float:
+    """The same share among pairs of one batch: what differs between batches alone gives 0.5.
+
+    NaN where no batch has rows of both classes.
+    """
+    order = np.argsort(batches, kind="stable")
+    right, pairs = 0.0, 0
+    for mine in np.split(order, np.flatnonzero(np.diff(batches[order])) + 1):
+        hits = int(positive[mine].sum())
+        if 0 < hits < len(mine):
+            count = hits * (len(mine) - hits)
+            right, pairs = right + count * auroc(positive[mine], scores[mine]), pairs + count
+    return right / pairs if pairs else float("nan")

@@ -63,6 +63,12 @@ class Condition:
         """Number of components."""
         return len(self.columns) if self.matrix is None else len(self.matrix)
 
+    def some(self, name: str, which: np.ndarray) -> Condition:
+        """A condition of some of the components alone."""
+        matrix = None if self.matrix is None else self.matrix[which]
+        columns = self.columns[which] if self.matrix is None else np.arange(len(which))
+        return Condition(name, self.mean, matrix, columns, self.scales[which])
+
     def map(self, x: Floats, which: np.ndarray | None = None) -> Floats:
         """Components of rows in float32; all, or some of them."""
         if self.matrix is None:

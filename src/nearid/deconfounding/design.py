@@ -11,14 +11,18 @@ from nearid.alerts import Alert
 from nearid.arrays import Columns, Rows, open_columns, open_rows, pair_rows
 from nearid.arrays.annotated import is_annotated, open_annotated
 from nearid.arrays.choose import listed, not_found
-from nearid.arrays.columns import named_columns
-from nearid.arrays.held import MemoryRows
+from nearid.arrays.columns import named_columns, one_column
+from nearid.arrays.frame import names_rows
+from nearid.arrays.held import MemoryRows, is_a
+from nearid.arrays.ids import row_ids
 from nearid.arrays.selected import SelectedColumns, SelectedRows
 from nearid.errors import InputError
 from nearid.measures.factors import unnamed
 
 # How profiling pipelines mark columns that are about a well, not measured in it.
 ABOUT = ("Metadata_", "Image_Metadata_")
+# Rows that tell whether a column is that of a label or batch.
+LOOKED_AT = 4096
 
 
 @dataclass(frozen=True)
@@ -34,10 +38,10 @@ class Coded:
         if values.dtype.kind == "O":
             seen: dict[Any, int] = {}
             first = np.fromiter((seen.setdefault(v, len(seen)) for v in values), np.intp, len(values))
-            texts = [_text(value) for value in seen]
+            texts = [as_text(value) for value in seen]
         else:
             different, first = np.unique(values, return_inverse=True)
-            texts = [_text(value) for value in different.tolist()]
+            texts = [as_text(value) for value in different.tolist()]
         names = sorted({text for text in texts if text is not None})
         places = {name: at for at, name in enumerate(names)}
         return cls(np.array([-1 if t is None else places[t] for t in texts], np.intp)[first], tuple(names))
@@ -61,7 +65,7 @@ class Design:
     rows : Rows
     labels, batches : Coded
     groups : ndarray of int, shape (n,), or None
-        Rows of one image or well share a number; maps are then fitted on one row of each.
+        Rows of one image or well of a batch share a number; maps are then fitted on one row of each.
     control : int or None
         Code of the label that the others are compared with.
     alerts : tuple of Alert
@@ -87,7 +91,7 @@ def open_design(
     *,
     meta: Any = None,
     groups: Any = None,
-    control: str | None = None,
+    control: Any = None,
     key: str | None = None,
     ids: Any = None,
 ) -> Design:
@@ -96,9 +100,11 @@ def open_design(
     for what in ("labels", "batches"):
         if named[what] is None:
             raise InputError(f"{what} are needed: one value for each row, or the name of a column of the metadata.")
-    rows, table = _open(X, meta, key, ids, [v for v in named.values() if isinstance(v, str)])
+    wanted = [v if isinstance(v, str) else getattr(v, "name", None) for v in named.values()]
+    rows, table = _open(X, meta, key, ids, [name for name in wanted if isinstance(name, str)])
     places, at, notes = _paired(rows, table if meta is not None else None)
-    found = {what: _column(what, given, rows, table, places, at) for what, given in named.items() if given is not None}
+    ordered = {what: _in_order(what, given, X, rows) for what, given in named.items() if given is not None}
+    found = {what: _column(what, given, rows, table, places, at) for what, given in ordered.items()}
     known = np.all([column.codes >= 0 for column in found.values()], axis=0)
     alerts = [Alert("input", note) for note in (*rows.notes, *notes)]
     if not known.all():
@@ -113,10 +119,16 @@ def open_design(
         if known.sum() < 2:
             raise InputError(f"{int(known.sum())} rows of {rows.name} have a label and a batch, but 2 are needed.")
         rows = SelectedRows(rows, kept[known])
-    return _checked(rows, {what: column.take(known) for what, column in found.items()}, control, alerts)
+    coded = {what: column.take(known) for what, column in found.items()}
+    same = [] if rows.columns is None else _copies(rows, list(coded.values()))
+    if same:
+        told = f"{rows.name} holds labels, batches or groups among its columns: {listed(map(repr, same))} left out."
+        alerts.append(Alert("input", told))
+        rows = _features(rows, same)
+    return _checked(rows, coded, control, alerts)
 
 
-def _checked(rows: Rows, coded: dict[str, Coded], control: str | None, alerts: list[Alert]) -> Design:
+def _checked(rows: Rows, coded: dict[str, Coded], control: Any, alerts: list[Alert]) -> Design:
     labels, batches = coded["labels"], coded["batches"]
     if len(batches.names) < 2:
         raise InputError(
@@ -127,9 +139,10 @@ def _checked(rows: Rows, coded: dict[str, Coded], control: str | None, alerts: l
         raise InputError(f"All rows have the label {labels.names[0]!r}: there is nothing to tell apart.")
     code = None
     if control is not None:
-        if control not in labels.names:
-            raise not_found("The column of labels", "control", control, labels.names)
-        code = labels.names.index(control)
+        named = as_text(control)
+        if named not in labels.names:
+            raise not_found("The column of labels", "control", str(named), labels.names)
+        code = labels.names.index(named)
     cells = np.zeros((len(batches.names), len(labels.names)), dtype=bool)
     cells[batches.codes, labels.codes] = True
     single = [name for name, count in zip(batches.names, cells.sum(axis=1), strict=True) if count == 1]
@@ -146,12 +159,20 @@ def _checked(rows: Rows, coded: dict[str, Coded], control: str | None, alerts: l
                 f"{' ...' if len(single) > 5 else ''}): within them nothing tells biology from batch.",
             )
         )
-    groups = coded["groups"].codes if "groups" in coded else None
+    groups = None
+    if "groups" in coded:
+        # Names of wells repeat on every plate.
+        groups = batches.codes * len(coded["groups"].names) + coded["groups"].codes
     return Design(rows, labels, batches, groups, code, tuple(alerts))
 
 
 def without(design: Design, kept: np.ndarray) -> Design:
     """The design of some rows; labels and batches keep their codes."""
+    if design.control is not None and not np.any(design.labels.codes[kept] == design.control):
+        raise InputError(
+            f"Every row of the control {design.labels.names[design.control]!r} has a NaN or an infinity: without these "
+            "rows nothing is left to tell the others from."
+        )
     dropped = design.n - int(kept.sum())
     told = Alert("dropped_rows", f"{dropped} of {design.n} rows have a NaN or an infinity and are left out.")
     return Design(
@@ -164,17 +185,36 @@ def without(design: Design, kept: np.ndarray) -> Design:
     )
 
 
+def open_again(X: Any, key: str | None, columns: tuple[str, ...] | None) -> Rows:
+    """Rows like those of a design: of a table, the columns that were its features."""
+    rows = open_annotated(X, key)[0] if is_annotated(X) else open_rows(X, key=key)
+    if columns is None or rows.columns is None:
+        return rows
+    places = {name: at for at, name in enumerate(rows.columns)}
+    lost = [name for name in columns if name not in places]
+    if lost:
+        raise InputError(
+            f"{rows.name} lacks {len(lost)} of the {len(columns)} columns that were evaluated: "
+            f"{listed(map(repr, lost[:5]))}{' ...' if len(lost) > 5 else ''}."
+        )
+    return SelectedColumns(rows, np.array([places[name] for name in columns]))
+
+
 def _open(X: Any, meta: Any, key: str | None, ids: Any, wanted: list[str]) -> tuple[Rows, Columns | None]:
     """The rows, and the table that columns are named in."""
     own, theirs = ids if isinstance(ids, tuple | list) and len(ids) == 2 else (ids, ids)
     table: Columns | None
     if is_annotated(X):
+        if ids is not None and meta is None:
+            raise InputError(
+                "Rows of AnnData have the names of obs; ids (--ids) names a column of the metadata, but no meta "
+                "(--meta) was given."
+            )
         rows, table = open_annotated(X, key)
     else:
         rows = open_rows(X, key=key, ids=own, name=unnamed(X, "embedding"))
         table = named_columns(X) if meta is None and wanted and rows.columns is not None else None
-        if table is not None and rows.columns is not None:
-            rows = _features(rows, wanted)
+        rows = rows if rows.columns is None else _features(rows, wanted)
     if meta is not None:
         table = open_columns(meta, ids=theirs, name=unnamed(meta, "metadata"))
     return rows, table
@@ -189,14 +229,54 @@ def _features(rows: Rows, wanted: list[str]) -> Rows:
     return rows if len(places) == len(rows.columns) else SelectedColumns(rows, np.array(places))
 
 
+def _copies(rows: Rows, coded: list[Coded]) -> list[str]:
+    """Names of columns that are a column of classes once more (by the first rows), where classes are numbers."""
+    assert rows.columns is not None
+    block = rows.read(0, min(rows.shape[0], LOOKED_AT))
+    found: list[str] = []
+    for column in coded:
+        try:
+            numbers = np.array([float(name) for name in column.names])
+        except ValueError:
+            continue
+        equal = np.all(block == numbers[column.codes[: len(block)], None], axis=0)
+        found += [rows.columns[at] for at in np.flatnonzero(equal)]
+    return found
+
+
 def _paired(rows: Rows, table: Columns | None) -> tuple[np.ndarray | None, np.ndarray | None, tuple[str, ...]]:
     """Places of the rows in use and of their lines in the table (None: all in order), and what is to be said."""
     if table is None:
         return None, None, ()
+    if rows.ids is not None and table.ids is None:
+        raise InputError(
+            f"{rows.name} has row ids, but {table.name} has none: nothing says that both are in the same order. Name "
+            "its column of ids with ids (--ids), or give labels and batches as arrays."
+        )
     n = len(next(iter(table.values.values())))
     pair = pair_rows(rows, MemoryRows(table.name, np.zeros((n, 1)), table.ids))
     notes = tuple(note for note in pair.notes if note not in rows.notes) + table.notes
     return pair.x_index, pair.y_index, notes
+
+
+def _in_order(what: str, given: Any, X: Any, rows: Rows) -> Any:
+    """Values in the order of the rows: a Series is paired by its index with rows that have names; else None."""
+    if not is_a(given, "pandas", "Series"):
+        return given
+    own = rows.ids if rows.ids is not None else np.asarray(X.index) if is_a(X, "pandas", "DataFrame") else None
+    if own is None or np.array_equal(own, np.asarray(given.index)) or not names_rows(given.index):
+        return given
+    mine, theirs = (
+        MemoryRows(name, np.zeros((len(ids), 1)), row_ids(name, ids, len(ids)))
+        for name, ids in ((rows.name, own), (f"the index of {what}", np.asarray(given.index)))
+    )
+    pair = pair_rows(mine, theirs)
+    found = np.full(len(own), None, dtype=object)
+    every = np.arange(len(own))
+    found[every if pair.x_index is None else pair.x_index] = given.to_numpy(dtype=object)[
+        every if pair.y_index is None else pair.y_index
+    ]
+    return found
 
 
 def _column(
@@ -213,7 +293,7 @@ def _column(
             raise not_found(table.name, what, given, table.values)
         values, index = table.values[given], at
     else:
-        values, index = np.asarray(given), places
+        values, index = one_column(given), places
         if values.shape != (rows.shape[0],):
             raise InputError(
                 f"{what} have shape {values.shape}, but one value for each of the {rows.shape[0]} rows of {rows.name} "
@@ -222,11 +302,11 @@ def _column(
     return Coded.of(values if index is None else values[index])
 
 
-def _text(value: Any) -> str | None:
+def as_text(value: Any) -> str | None:
     """A class as text; whole numbers without the point that a table's missing values bring."""
     # What is missing in a table is not equal to itself, or cannot say so.
     if value is None or type(value).__name__ in ("NAType", "NaTType") or value == "" or value != value:
         return None
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float | np.floating) and value.is_integer():
         return str(int(value))
     return value.decode() if isinstance(value, bytes) else str(value)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nearid.deconfounding.attribution import attribution
-from nearid.deconfounding.classifiers import Learned, auroc, learn
+from nearid.deconfounding.classifiers import Learned, auroc, auroc_within, learn
 from nearid.deconfounding.conditions import PIECE, View
 from nearid.deconfounding.design import Design
 from nearid.deconfounding.splits import Problem, Split
@@ -20,6 +20,10 @@ from nearid.moments import Floats
 
 # Classifiers run side by side as long as their training rows take no more than this together.
 SIDE_BY_SIDE_BYTES = 128 << 20
+
+
+# 1 for a classifier that uses no component, else 0: no score, but what an alert counts.
+IDLE = "idle"
 
 
 class Key(NamedTuple):
@@ -118,8 +122,14 @@ def _scores(plan: Plan, view: View, key: Key, problem: Problem, split: Split, dr
         for part in (order[:k], order[k:]):
             which = np.sort(part if kept is None else kept[part])
             models.append((fit(which), which))
-    areas = [auroc(truth, made) for made in _predictions(view, test, models)]
-    scores = {"auroc": areas[0], "sparsity": hoyer(whole.shares)}
+    predictions = _predictions(view, test, models)
+    areas = [auroc(truth, made) for made in predictions]
+    scores = {
+        "auroc": areas[0],
+        "auroc_within": auroc_within(truth, predictions[0], plan.design.batches.codes[test]),
+        "sparsity": hoyer(whole.shares),
+        IDLE: float(not whole.shares.any()),
+    }
     scores |= {f"concentration@{k}": areas[2 * i + 1] - areas[2 * i + 2] for i, k in enumerate(counts)}
     return scores
 
@@ -135,10 +145,8 @@ def _predictions(view: View, places: np.ndarray, models: Sequence[tuple[Learned,
 
 
 def _kept(plan: Plan, view: View, train: np.ndarray, positive: np.ndarray) -> np.ndarray:
-    """Components that are not dropped, judged on the training rows alone; the least technical one always stays."""
+    """Components that are not dropped, judged on the training rows alone."""
     assert plan.drop is not None
     control = None if plan.design.control is None else 0
     found = attribution(view, positive.astype(np.intp), plan.design.batches.codes[train], train, control)
-    dropped = found.technical & (found.batch >= plan.drop)
-    dropped[found.ranked[-1]] = False
-    return np.flatnonzero(~dropped)
+    return found.kept(plan.drop)

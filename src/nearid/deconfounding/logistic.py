@@ -14,8 +14,8 @@ from nearid.moments import Floats
 
 def fit_streamed(
     view: View, places: np.ndarray, positive: np.ndarray, which: np.ndarray | None, iterations: int
-) -> tuple[Floats, float, Floats]:
-    """Weights of components, intercept, and the weights for components brought to unit variance.
+) -> tuple[Floats, float]:
+    """Weights of components, and the intercept.
 
     The loss is that of scikit-learn's `LogisticRegression` with C = 1 and balanced classes.
 
@@ -33,7 +33,6 @@ def fit_streamed(
     from scipy.optimize import minimize
 
     condition, n = view.condition, view.rows.shape[0]
-    centre, scale = _standard(view, places, which)
     share = positive.mean()
     weights, truth = np.zeros(n), np.zeros(n)
     # Both classes weigh the same, and all rows together 1.
@@ -41,7 +40,7 @@ def fit_streamed(
     truth[places] = positive
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
-        w, offset = parameters[:-1] / scale, parameters[-1] - centre @ (parameters[:-1] / scale)
+        w, offset = parameters[:-1], parameters[-1]
         direction = condition.lift(w, which)
         value, pull, total = 0.0, np.zeros(len(direction)), 0.0
         for a in range(0, n, PIECE):
@@ -56,25 +55,11 @@ def fit_streamed(
             residual = mine * (np.exp(-np.logaddexp(0, -margin)) - y)
             pull += residual.astype(x.dtype) @ x
             total += float(residual.sum())
-        slope = (condition.gather(pull, which) - centre * total) / scale + parameters[:-1] / len(places)
-        penalty = float(parameters[:-1] @ parameters[:-1]) / (2 * len(places))
+        slope = condition.gather(pull, which) + w / len(places)
+        penalty = float(w @ w) / (2 * len(places))
         return value + penalty, np.append(slope, total)
 
     options = {"maxiter": iterations, "maxls": 50, "gtol": 1e-4, "ftol": 64 * np.finfo(float).eps}
-    found = minimize(loss, np.zeros(len(scale) + 1), jac=True, method="L-BFGS-B", options=options).x
-    inner = found[:-1] / scale
-    return inner, float(found[-1] - centre @ inner), found[:-1]
-
-
-def _standard(view: View, places: np.ndarray, which: np.ndarray | None) -> tuple[Floats, Floats]:
-    """Means and deviations of components over some rows; a deviation of 0 is told as 1."""
     width = view.width if which is None else len(which)
-    total, squares = np.zeros(width), np.zeros(width)
-    for a in range(0, len(places), PIECE):
-        y = view.take(places[a : a + PIECE], which).astype(np.float64)
-        total += y.sum(axis=0)
-        squares += np.einsum("ij,ij->j", y, y)
-    centre = total / len(places)
-    # Components are centred over all rows, so that little cancels.
-    spread = np.sqrt(np.maximum(squares / len(places) - centre**2, 0))
-    return centre, np.where(spread > 0, spread, 1.0)
+    found = minimize(loss, np.zeros(width + 1), jac=True, method="L-BFGS-B", options=options).x
+    return found[:-1], float(found[-1])

@@ -26,20 +26,32 @@ ALL = "(all)"
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over splits (or over perturbations), its standard error, and the values."""
+    """A mean over splits (or over perturbations), its standard error, and the values.
+
+    `splits` are those in which it is defined, and all: where they differ between conditions, tests compare the common
+    ones, and means are of unlike sets.
+    """
 
     mean: float
     se: float
     values: tuple[float, ...]
+    splits: tuple[int, int]
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Mean:
         """Of those values that are defined."""
         kept = np.array([v for v in values if not math.isnan(v)])
+        splits = len(kept), len(values)
         if not len(kept):
-            return cls(math.nan, math.nan, tuple(values))
+            return cls(math.nan, math.nan, tuple(values), splits)
         se = float(kept.std(ddof=1) / np.sqrt(len(kept))) if len(kept) > 1 else math.nan
-        return cls(float(kept.mean()), se, tuple(values))
+        return cls(float(kept.mean()), se, tuple(values), splits)
+
+    @classmethod
+    def over(cls, means: Sequence[Mean]) -> Mean:
+        """Of perturbations, each counted once."""
+        defined, every = (sum(m.splits[i] for m in means) for i in (0, 1))
+        return replace(cls.of([m.mean for m in means]), splits=(defined, every))
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from nearid.alerts import Alert
-from nearid.arrays import open_rows
 from nearid.deconfounding.attribution import Attribution
 from nearid.deconfounding.conditions import Condition, View
+from nearid.deconfounding.design import open_again
 from nearid.deconfounding.neighbours import Mixing, Replicates
 from nearid.deconfounding.paired import ALL, Mean, Paired
 from nearid.errors import InputError, unknown
@@ -106,7 +106,10 @@ class Deconfounding:
     control : str or None
         The label that the others are compared with; without one each is compared with all others.
     perturbations : dict of name -> (positive rows, negative rows)
+    columns : tuple of str or None
+        Names of the features, of a table.
     conditions : dict of name -> ConditionResult
+        With `drop` also "kept": without the components that are dropped when all rows are looked at.
     scores : tuple of Entry
     tests : tuple of Paired
     alerts : tuple of Alert
@@ -121,6 +124,7 @@ class Deconfounding:
     labels: tuple[str, ...]
     control: str | None
     perturbations: dict[str, tuple[int, int]]
+    columns: tuple[str, ...] | None
     conditions: dict[str, ConditionResult]
     scores: tuple[Entry, ...]
     tests: tuple[Paired, ...]
@@ -180,19 +184,24 @@ class Deconfounding:
                 return t
         raise InputError(f"There is no test for {wanted}: see the entries of `tests`.")
 
-    def transform(self, X: Any, condition: str = "ica", *, drop_technical: bool = False) -> Floats:
+    def transform(
+        self, X: Any, condition: str = "ica", *, drop_technical: bool = False, key: str | None = None
+    ) -> Floats:
         """Components of rows, in float32, of the embedding that was evaluated or of others like it.
 
         Parameters
         ----------
-        X : array, tensor, DataFrame, path or Rows, of shape (n, d)
+        X : array, tensor, DataFrame, AnnData, path or Rows, of shape (n, d)
+            Of a table, the columns that were evaluated are found by name.
         condition : str
         drop_technical : bool
             Leave out the components that are named technical.
+        key : str, optional
+            Entry to read, as of `deconfound`.
         """
         if condition not in self.conditions:
             raise InputError(unknown("condition", condition, self.conditions))
-        rows, found = open_rows(X), self.conditions[condition]
+        rows, found = open_again(X, key, self.columns), self.conditions[condition]
         if rows.shape[1] != self.width:
             raise InputError(f"{rows.name} has {rows.shape[1]} columns; {self.width} were evaluated.")
         which = np.flatnonzero(~found.components.technical) if drop_technical else None
@@ -205,7 +214,7 @@ class Deconfounding:
                 **{k: getattr(e, k) for k in ("direction", "classifier", "score", "condition", "perturbation")},
                 "mean": e.found.mean,
                 "se": e.found.se,
-                "splits": sum(not math.isnan(v) for v in e.found.values),
+                "splits": e.found.splits[0],
             }
             for e in self.scores
         ]
@@ -253,7 +262,8 @@ class Deconfounding:
         }
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name} {self.mean(name).mean:.3f}" for name in self.conditions)
+        first = {e.condition: e.found for e in self.scores if (e.direction, e.classifier) == self.families[0]}
+        told = ", ".join(f"{name} {self.mean(name).mean:.3f}" for name in first)
         return f"<Deconfounding {self.name}: AUROC in held-out batches {told}>"
 
     def save_report(self, path: str | os.PathLike[str]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from nearid import __version__
 from nearid.alerts import Alert
-from nearid.deconfounding.classifiers import PUBLISHED, TREES
+from nearid.deconfounding.classifiers import PUBLISHED, TREES, check_boosting
 from nearid.deconfounding.classifiers import named as named_classifiers
 from nearid.deconfounding.conditions import Fitted, fit_conditions
 from nearid.deconfounding.conditions import named as named_conditions
@@ -41,7 +41,7 @@ def deconfound(
     batches: Any = None,
     *,
     meta: Any = None,
-    control: str | None = None,
+    control: Any = None,
     conditions: Sequence[str] | str = ("base", "pca", "random", "ica"),
     classifiers: Sequence[str] | str | None = None,
     directions: Sequence[str] | str = ("most", "one"),
@@ -74,7 +74,7 @@ def deconfound(
         values themselves.
     meta : DataFrame, dict of columns or path of a table, optional
         Paired with X by position, or by id where both have ids.
-    control : str, optional
+    control : str or number, optional
         The label that each other one is told from; without it each is told from all others.
     conditions : names
         "base" (columns of unit variance), "pca" (whitened), "random" (whitened and turned at random), "ica" (whitened
@@ -124,7 +124,16 @@ def deconfound(
     watch = Watch()
     ways = _directions(directions)
     names, (learners, missing) = named_conditions(conditions), named_classifiers(classifiers)
-    _check(folds, min_rows, max_rows, fit_rows, random_state, drop, names)
+    counts = {
+        "folds": (folds, 2),
+        "min_rows": (min_rows, 2),
+        "max_rows": (max_rows, 50),
+        "random_state": (random_state, 0),
+    }
+    _check_counts(counts | {"fit_rows": (fit_rows, 10), "components": (components, 1)})
+    _check_drop(drop, names, ways)
+    if "boost" in learners:
+        check_boosting(boosting or {})
     design = open_design(X, labels, batches, meta=meta, groups=groups, control=control, key=key, ids=ids)
     with reporting(progress) as report, open_engine(engine) as opened:
         with watch.stage("moments"):
@@ -173,6 +182,7 @@ def deconfound(
         labels=design.labels.names,
         control=None if design.control is None else design.labels.names[design.control],
         perturbations={p.name: (p.positives, p.negatives) for p in asked},
+        columns=design.rows.columns,
         conditions=results,
         scores=tuple(entries),
         tests=tuple(tests),
@@ -208,38 +218,42 @@ def _directions(directions: Sequence[str] | str) -> tuple[str, ...]:
     return tuple(d for d in DIRECTIONS if d in wanted)
 
 
-def _check(
-    folds: int,
-    min_rows: int,
-    max_rows: int,
-    fit_rows: int | None,
-    seed: int,
-    drop: float | None,
-    names: Sequence[str],
-) -> None:
-    least = {"folds": (folds, 2), "min_rows": (min_rows, 2), "max_rows": (max_rows, 50), "random_state": (seed, 0)}
-    if fit_rows is not None:
-        least["fit_rows"] = (fit_rows, 10)
+def _check_counts(least: Mapping[str, tuple[Any, int]]) -> None:
+    """Whole numbers with their least values; None (in `components` and `fit_rows`) is all."""
     for name, (value, bound) in least.items():
-        if not isinstance(value, int | np.integer) or value < bound:
+        if value is None and name in ("components", "fit_rows"):
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < bound:
             raise InputError(f"{name} must be a whole number from {bound} on, not {value!r}.")
-    if drop is not None and not 0 <= drop < 1:
+
+
+def _check_drop(drop: Any, names: Sequence[str], ways: Sequence[str]) -> None:
+    if drop is None:
+        return
+    if isinstance(drop, bool) or not isinstance(drop, int | float | np.number) or not 0 <= drop < 1:
         raise InputError(f"drop is a share of variance from 0 to below 1, not {drop!r}.")
-    if drop is not None and "ica" not in names:
+    if "ica" not in names:
         raise InputError("drop leaves out independent components, but the condition 'ica' was not asked for.")
+    if "most" not in ways:
+        raise InputError(
+            "drop leaves out what follows the batch in several training batches, but the direction 'most' was not "
+            "asked for: one batch alone does not show it."
+        )
 
 
 def _top(top: Sequence[int] | None, fitted: Fitted) -> tuple[int, ...]:
     narrowest = min(c.width for c in fitted.conditions.values())
     if top is None:
         return tuple(k for k in TOP if 2 * k <= narrowest) or ((1,) if narrowest > 1 else ())
+    if not isinstance(top, Sequence | np.ndarray) or isinstance(top, str):
+        raise InputError(f"top takes a list of whole numbers, as (5, 10, 20), not {top!r}.")
     for k in top:
-        if not 1 <= k <= narrowest // 2:
+        if not isinstance(k, int | np.integer) or not 1 <= k <= narrowest // 2:
             raise InputError(
                 f"top is {list(top)}, but each must be from 1 to half of the {narrowest} components of the narrowest "
                 "condition."
             )
-    return tuple(top)
+    return tuple(int(k) for k in top)
 
 
 def _diagnosed(fitted: Fitted) -> dict[str, Any]:

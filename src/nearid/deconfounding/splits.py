@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nearid.alerts import Alert
 from nearid.arrays.choose import listed, not_found
-from nearid.deconfounding.design import Design
+from nearid.deconfounding.design import Design, as_text
 from nearid.errors import InputError
 
 DIRECTIONS = {"most": "train on most batches", "one": "train on one batch"}
@@ -92,20 +92,26 @@ def batch_folds(positive: np.ndarray, batches: np.ndarray, folds: int, rng: np.r
 
 
 def chosen(
-    design: Design, perturbations: Sequence[str] | str | int | None, least: int
+    design: Design, perturbations: Sequence[Any] | str | int | None, least: int
 ) -> tuple[list[int], list[Alert]]:
     """Codes of the labels to tell apart: those that were named, or the most frequent, or all with enough rows."""
     counts, names = design.labels.counts(), design.labels.names
     possible = [int(code) for code in np.argsort(-counts, kind="stable") if code != design.control and counts[code]]
     alerts: list[Alert] = []
-    if isinstance(perturbations, int):
+    if isinstance(perturbations, int | np.integer):
+        if isinstance(perturbations, bool) or perturbations < 1:
+            raise InputError(
+                f"perturbations must be a whole number from 1 on, or names of labels: not {perturbations}."
+            )
         possible = possible[:perturbations]
     elif perturbations is not None:
-        wanted = [w.strip() for w in (perturbations.split(",") if isinstance(perturbations, str) else perturbations)]
+        wanted = _wanted(perturbations)
         for name in wanted:
             if name not in names:
                 raise not_found("The column of labels", "perturbations", name, names)
         possible = [names.index(name) for name in dict.fromkeys(wanted) if names.index(name) != design.control]
+        if not possible:
+            raise InputError(f"{wanted[0]!r} is the control, which others are told from: name another label.")
     few = [names[code] for code in possible if counts[code] < least]
     if few:
         alerts.append(
@@ -118,6 +124,17 @@ def chosen(
     return sorted(code for code in possible if counts[code] >= least), alerts
 
 
+def _wanted(perturbations: Any) -> list[str]:
+    """Names of labels; numbers are read as labels are."""
+    if isinstance(perturbations, str):
+        perturbations = [name.strip() for name in perturbations.split(",")]
+    if not isinstance(perturbations, Sequence | np.ndarray) or not len(perturbations):
+        raise InputError(
+            f"perturbations takes names of labels, or how many of the most frequent: not {perturbations!r}."
+        )
+    return [str(as_text(name)).strip() for name in perturbations]
+
+
 def problems(
     design: Design, codes: Sequence[int], directions: Sequence[str], folds: int, seed: int
 ) -> tuple[list[Problem], list[Alert]]:
@@ -126,6 +143,7 @@ def problems(
     single: list[str] = []
     fewer: list[str] = []
     lacking: list[str] = []
+    apart: list[str] = []
     every = np.arange(design.n)
     for code in codes:
         name = design.labels.names[code]
@@ -147,6 +165,8 @@ def problems(
         splits = {way: [s for s in each if _both(positive, s)] for way, each in made.items()}
         lacking += [f"{name!r} ({DIRECTIONS[way]})" for way, each in splits.items() if not each]
         if any(splits.values()):
+            if not np.array_equal(np.unique(batch[hit]), np.unique(batch[~hit])):
+                apart.append(name)
             found.append(Problem(name, code, int(hit.sum()), int(len(hit) - hit.sum()), splits))
     alerts = []
     if lacking:
@@ -176,6 +196,15 @@ def problems(
     if not found:
         said = " ".join(a.message for a in alerts) or "No label has enough rows."
         raise InputError(f"No perturbation can be judged on batches that were held out. {said}")
+    if apart:
+        alerts.append(
+            Alert(
+                "unlike_batches",
+                f"{len(apart)} of {len(found)} labels are not in the same batches as what they are told from "
+                f"({listed(map(repr, apart[:5]))}{' ...' if len(apart) > 5 else ''}): AUROC may then tell batches, not "
+                "biology, and 0.5 need not be its chance. AUROC within batches is of pairs of one batch alone.",
+            )
+        )
     return found, alerts
 
 

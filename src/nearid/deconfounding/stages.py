@@ -10,12 +10,14 @@ from nearid.alerts import Alert
 from nearid.deconfounding.attribution import attribution
 from nearid.deconfounding.conditions import TITLES as CONDITIONS
 from nearid.deconfounding.conditions import Fitted, View
-from nearid.deconfounding.heldout import Key, Plan, Scores, evaluate
-from nearid.deconfounding.neighbours import mixing, replicates
+from nearid.deconfounding.design import Design
+from nearid.deconfounding.heldout import IDLE, Key, Plan, Scores, evaluate
+from nearid.deconfounding.neighbours import Mixing, Replicates, mixing, replicates
 from nearid.deconfounding.paired import ALL, Mean, Paired, compared
 from nearid.deconfounding.result import ConditionResult, Entry, Plane, Views
 from nearid.deconfounding.splits import DIRECTIONS, Problem
 from nearid.deconfounding.watch import Watch
+from nearid.moments import Floats
 from nearid.progress import Progress
 
 # Rows that the plots show.
@@ -38,9 +40,12 @@ def measured(
         with watch.stage("components"):
             follows = attribution(view, design.labels.codes, design.batches.codes, control=design.control)
         with watch.stage("neighbours"):
-            x, labels, batches = view.take(some), design.labels.codes[some], design.batches.codes[some]
-            near = mixing(x, labels, batches), replicates(x, labels, batches, design.control)
-        results[name] = ConditionResult(condition, follows, *near)
+            x = view.take(some)
+            results[name] = ConditionResult(condition, follows, *_near(design, some, x))
+            if name == "ica" and plan.drop is not None:
+                which = follows.kept(plan.drop)
+                near = _near(design, some, x[:, which])
+                results["kept"] = ConditionResult(condition.some("kept", which), follows.take(which), *near)
         if condition.width > 1 and name in ("pca", "ica"):
             pair = np.array([0, 1]) if name == "pca" else follows.ranked[::-1][:2]
             said = "leading" if name == "pca" else "most biological"
@@ -60,6 +65,11 @@ def measured(
     return results, scores, views
 
 
+def _near(design: Design, some: np.ndarray, x: Floats) -> tuple[Mixing, Replicates]:
+    labels, batches = design.labels.codes[some], design.batches.codes[some]
+    return mixing(x, labels, batches), replicates(x, labels, batches, design.control)
+
+
 def tabled(plan: Plan, scores: dict[str, dict[Key, list[Scores]]]) -> tuple[list[Entry], list[Paired]]:
     """Means of every score, and the tests between conditions."""
     entries: list[Entry] = []
@@ -67,19 +77,21 @@ def tabled(plan: Plan, scores: dict[str, dict[Key, list[Scores]]]) -> tuple[list
     by_name = {p.name: p for p in plan.problems}
     there = {(k.direction, k.classifier) for found in scores.values() for k in found}
     for direction, classifier in ((d, c) for c in plan.classifiers for d in DIRECTIONS if (d, c) in there):
-        values: dict[str, dict[str, dict[str, list[float]]]] = {}
-        for condition, found in scores.items():
-            for key, splits in found.items():
-                if (key.direction, key.classifier) != (direction, classifier):
-                    continue
-                for score in dict.fromkeys(s for split in splits for s in split):
-                    each = [split.get(score, float("nan")) for split in splits]
-                    values.setdefault(score, {}).setdefault(condition, {})[key.perturbation] = each
-        for score, by_condition in values.items():
+        family = (direction, classifier)
+        mine = {
+            condition: {k.perturbation: v for k, v in found.items() if (k.direction, k.classifier) == family}
+            for condition, found in scores.items()
+        }
+        names = dict.fromkeys(s for found in mine.values() for v in found.values() for split in v for s in split)
+        for score in (name for name in names if name != IDLE):
+            by_condition = {
+                condition: {p: [split.get(score, float("nan")) for split in v] for p, v in found.items()}
+                for condition, found in mine.items()
+                if found
+            }
             for condition, by_perturbation in by_condition.items():
                 means = {p: Mean.of(v) for p, v in by_perturbation.items()}
-                overall = Mean.of([m.mean for m in means.values()])
-                for perturbation, mean in {ALL: overall, **means}.items():
+                for perturbation, mean in {ALL: Mean.over(list(means.values())), **means}.items():
                     entries.append(Entry(direction, classifier, score, condition, perturbation, mean))
             corrections = {name: _correction(p, direction) for name, p in by_name.items() if p.splits[direction]}
             tests += compared(direction, classifier, score, by_condition, corrections)
@@ -105,7 +117,7 @@ def cautions(
         )
     for direction, title in DIRECTIONS.items():
         fits = [s for found in scores.values() for k, v in found.items() if k.direction == direction for s in v]
-        idle = sum(np.isnan(s["sparsity"]) for s in fits)
+        idle = int(sum(s[IDLE] for s in fits))
         if idle:
             yield Alert(
                 "no_splits",

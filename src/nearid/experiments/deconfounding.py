@@ -311,4 +311,6 @@ DECONFOUNDING = Experiment(
     ),
     figures=figures,
     requires={"lightgbm": "boost"},
+    # 2: logistic regression without scaling on the training rows; wells of LINCS that were there twice, once.
+    version=2,
 )

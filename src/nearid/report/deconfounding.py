@@ -124,7 +124,7 @@ def _figures(found: Deconfounding) -> list[dict[str, Any]]:
             said = "Adjusted share of a component's variance that batch and label explain, each beside the other."
             drawn.append((f"What components follow: {c.title}", plots.component_map(c), said, True))
     for name, c in found.conditions.items():
-        if name != "random":
+        if name not in ("random", "kept"):
             drawn.append((f"Biology or batch, by component: {c.title}", plots.component_scatter(c), "", False))
     for shown in found.views.planes:
         for by in ("label", "batch"):

@@ -71,7 +71,8 @@ def component_map(c: ConditionResult) -> Figure:
     kinds = [c.components.kinds[k] for k in shown]
     heat = {
         "type": "heatmap",
-        "z": np.round(np.clip(np.nan_to_num(values), 0, 1), 4).tolist(),
+        # What is not defined stays blank.
+        "z": [[None if np.isnan(v) else round(float(np.clip(v, 0, 1)), 4) for v in line] for line in values],
         "x": [str(k) for k in shown],
         "y": ["batch", "label"],
         "zmin": 0,
@@ -91,15 +92,17 @@ def component_map(c: ConditionResult) -> Figure:
 
 def component_scatter(c: ConditionResult) -> Figure:
     """Batch share against label share of each component."""
-    a, kinds = c.components, np.array(c.components.kinds)
+    a = c.components
+    # What is not defined has no place.
+    kinds = np.where(np.isnan(a.batch) | np.isnan(a.label), "", c.components.kinds)
     colours = {"technical": SOURCE, "biological": TARGET, "neither": CHANCE}
     data = [
         {
             "type": "scatter",
             "mode": "markers",
             "name": kind,
-            "x": np.round(np.nan_to_num(a.batch[kinds == kind]), 5).tolist(),
-            "y": np.round(np.nan_to_num(a.label[kinds == kind]), 5).tolist(),
+            "x": np.round(a.batch[kinds == kind], 5).tolist(),
+            "y": np.round(a.label[kinds == kind], 5).tolist(),
             "text": [f"component {k}" for k in np.flatnonzero(kinds == kind)],
             "marker": {"size": 7, "color": colour, "opacity": 0.75},
         }

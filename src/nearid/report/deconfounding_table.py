@@ -106,7 +106,9 @@ def conditions(found: Deconfounding, direction: str, classifier: str) -> list[st
 
 def named(score: str) -> str:
     """A score in words."""
-    return {"auroc": "AUROC"}.get(score, score.replace("concentration@", "concentration, k = "))
+    return {"auroc": "AUROC", "auroc_within": "AUROC within batches"}.get(
+        score, score.replace("concentration@", "concentration, k = ")
+    )
 
 
 def titled(direction: str, classifier: str, score: str) -> str:
@@ -116,8 +118,10 @@ def titled(direction: str, classifier: str, score: str) -> str:
 
 
 def figure(mean: Mean) -> str:
-    """A mean with its standard error."""
-    return number(mean.mean) + ("" if math.isnan(mean.se) else f" ±{number(mean.se)}")
+    """A mean with its standard error, and in how many splits it is defined where that is not in all."""
+    defined, every = mean.splits
+    part = f" ({defined} of {every} splits)" if 0 < defined < every else ""
+    return number(mean.mean) + ("" if math.isnan(mean.se) else f" ±{number(mean.se)}") + part
 
 
 def marked(test: Paired) -> str:
