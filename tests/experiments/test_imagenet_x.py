@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from nearid.data.imagenet_x import FACTORS
+from nearid.data.imagenet_x import FACTORS, load_annotations
 from nearid.errors import InputError
 from nearid.experiments.cells import Finished, cells_of
 from nearid.experiments.imagenet_x import IMAGENET_X, TARGETS, Parameters, Source, cell, paired, rows, sources
@@ -102,14 +102,46 @@ def test_more_files_leave_the_cells_of_the_others(files):
     assert alone.identity == more.identity
 
 
-def test_other_contents_are_another_cell(files):
+def one_number(held, lines):
+    held["x"][5, 2] += 1
+
+
+def names_of_two_images(held, lines):
+    held["ids"][[3, 4]] = held["ids"][[4, 3]]
+
+
+def one_annotation(held, lines):
+    told = json.loads(lines[7])
+    lines[7] = json.dumps({**told, "pose": 1 - told["pose"]}) + "\n"
+
+
+@pytest.mark.parametrize("change", [one_number, names_of_two_images, one_annotation])
+def test_other_contents_are_another_cell(files, change):
     p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
-    before = rows(p)[0].changes
+    [before], [again] = cells_of(E, p, range(1)), cells_of(E, p, range(1))
+    assert before.identity == again.identity
+    with (files / "annotations.jsonl").open() as file:
+        lines = file.readlines()
     held = dict(np.load(files / "known.npz"))
-    np.savez(files / "known.npz", x=held["x"] + 1, ids=held["ids"])
-    other = rows(p)[0].changes
-    assert before["source"] == other["source"] and before["contents"] != other["contents"]
-    assert Source.of(other["source"]).path == str(files / "known.npz")
+    change(held, lines)
+    np.savez(files / "known.npz", **held)
+    (files / "annotations.jsonl").write_text("".join(lines))
+    # In the same process, with the same parameters.
+    [other] = cells_of(E, p, range(1))
+    assert before.parameters.source == other.parameters.source and before.name != other.name
+    assert Source.of(other.parameters.source).path == str(files / "known.npz")
+    # What was planned before is not computed from what is there now.
+    with pytest.raises(InputError, match="have changed since the run began: run the same command again"):
+        cell(before.parameters, 0, files)
+
+
+def test_rows_that_are_not_probed_leave_the_cell(files):
+    p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
+    [before] = cells_of(E, p, range(1))
+    held = dict(np.load(files / "known.npz"))
+    held["x"][-1] += 1
+    np.savez(files / "known.npz", **held)
+    assert cells_of(E, p, range(1))[0].identity == before.identity
 
 
 @pytest.mark.parametrize(
@@ -158,7 +190,7 @@ def test_what_does_not_belong_together_is_refused(files, features, more, words):
 
 def test_rows_are_paired_by_name(files):
     p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
-    found = paired(p, sources(p)[0])
+    found = paired(p, sources(p)[0], load_annotations(p.annotations))
     held = np.load(files / "known.npz")
     for k in (0, 17, N - 1):
         name = found.annotations.images[found.place[k]]
