@@ -51,9 +51,11 @@ def settings(files, features, **more):
 
 def test_planted_factors_decode_at_the_best_accuracy_and_noise_at_chance(files):
     p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
-    found = cell(changed(p, rows(p)[0].changes), 0, files)["scores"]
+    data = cell(changed(p, rows(p)[0].changes), 0, files)
+    found = data["scores"]
     # One in 4000: the row that is no annotated image is left out.
     assert found["images"] == N and "brighter" not in found
+    assert data["views"]["judged"]["pose"] == pytest.approx(2 * 0.3 * 0.3 * N, rel=0.1)
     for name in TARGETS:
         if name != "brighter":
             expected = 100 * ndtr(PLANTED.get(name, 0) / 2)
@@ -73,12 +75,13 @@ def test_a_run_decides_claims_and_has_a_figure(files, inline):
     assert slot.rows == ["good", "plain"] and slot.columns == TARGETS and "pose" in str(found)
 
 
-def told(p, accuracy, seeds=10):
+def told(p, accuracy, seeds=10, judged=1000):
     rng = np.random.default_rng(0)
     cells = []
     for c in cells_of(E, p, range(seeds)):
         scores = {name: accuracy(c.row.key, name) + rng.normal() for name in TARGETS}
-        cells.append(Finished(c, {"scores": scores}, 1.0, 1.0, {}))
+        views = {"judged": dict.fromkeys(TARGETS, judged)}
+        cells.append(Finished(c, {"scores": scores, "views": views}, 1.0, 1.0, {}))
     return [str(o.status) for _, o in Result(E, "cpu", p, range(seeds), cells, (), {}).outcomes]
 
 
@@ -91,6 +94,8 @@ def test_claims_decide(files):
     assert told(p, lambda row, name: 60 if row == "a" or name in easy else 50) == [yes, yes]
     # Below chance is no decoding, and one split is no test.
     assert told(p, lambda row, name: 40) == [no, no] and told(p, lambda row, name: 60, seeds=1) == [open_, open_]
+    # What is judged on few images does not decide, however alike the splits are.
+    assert told(p, lambda row, name: 60, judged=20) == [no, no]
     assert told(replace(p, baselines=""), lambda row, name: 60) == [yes, open_]
 
 

@@ -34,7 +34,7 @@ from nearid.experiments.claims import Claim, Outcome, Status, all_of
 from nearid.experiments.figures import HeatMaps, Slot
 from nearid.experiments.given import digest
 from nearid.experiments.papers import REIZINGER
-from nearid.experiments.probing import FEWEST, AboveChance, probe, told
+from nearid.experiments.probing import FEWEST, AboveChance, judged_on, probe, told
 from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats
 
@@ -172,11 +172,13 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     if not np.isfinite(features).all():
         raise InputError(f"{found.rows.name} holds a NaN or an infinity.")
     scores: dict[str, float] = {"images": float(len(found.index))}
+    judged: dict[str, int] = {}
     for k, name in enumerate(TARGETS):
-        accuracy = probe(features, found.target(name), np.random.default_rng([seed, k]))
+        answers = found.target(name)
+        accuracy = probe(features, answers, np.random.default_rng([seed, k]))
         if accuracy is not None:
-            scores[name] = 100 * accuracy
-    return {"scores": scores}
+            scores[name], judged[name] = 100 * accuracy, judged_on(answers)
+    return {"scores": scores, "views": {"judged": judged}}
 
 
 def rows(p: Parameters) -> list[Row]:
@@ -197,7 +199,12 @@ def rows(p: Parameters) -> list[Row]:
 
 def tests(found: Result, row: str) -> dict[str, AboveChance]:
     """Every target of a file of features against chance."""
-    tried = {name: AboveChance.over(value / 100 for value in found.scores(row, name).values()) for name in TARGETS}
+    # The same for all splits.
+    judged = {name: n for finished in found.of_row(row) for name, n in finished.data["views"]["judged"].items()}
+    tried = {
+        name: AboveChance.over([value / 100 for value in found.scores(row, name).values()], n)
+        for name, n in judged.items()
+    }
     return {name: test for name, test in tried.items() if test is not None}
 
 
