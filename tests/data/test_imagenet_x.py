@@ -72,6 +72,16 @@ def test_the_package_is_found_and_not_imported(tmp_path, monkeypatch):
     assert not found.factors["color"].any() and load_annotations(selection="multi").factors["color"].all()
 
 
+@pytest.mark.parametrize("held", [None, b"", b"name\nx\n", b"file_name\n\xff\n"])
+def test_a_package_without_its_prototypes(tmp_path, monkeypatch, held):
+    monkeypatch.setattr(imagenet_x, "package_folder", lambda: tmp_path)
+    write(tmp_path / "imagenet_x_val_top_factor.jsonl", LINES)
+    if held is not None:
+        (tmp_path / "prototypical_paths.csv").write_bytes(held)
+    with pytest.raises(InputError, match=r"damaged: .* cannot be read from .*prototypical_paths.csv.* --set annot"):
+        load_annotations()
+
+
 def test_without_the_package_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(imagenet_x, "PACKAGE", "no_such_package")
     with pytest.raises(InputError, match=r"pip install imagenet-x .* --set annotations=FILE"):
@@ -101,6 +111,12 @@ def test_the_real_annotations():
         ("a.jsonl", json.dumps(LINES[0]) + "\n" + json.dumps({**LINES[1], "pose": 2}) + "\n", "Line 2 .* not 0 or 1"),
         ("a.jsonl", json.dumps({**LINES[0], "class": 1000}) + "\n", "class that is not from 0 to 999"),
         ("a.jsonl", json.dumps({**LINES[0], "class": None}) + "\n", "class that is not from 0 to 999"),
+        ("a.jsonl", json.dumps({**LINES[0], "class": 499.9}) + "\n", "class that is not from 0 to 999"),
+        ("a.jsonl", json.dumps({**LINES[0], "pose": 0.7}) + "\n", "not 0 or 1"),
+        ("a.jsonl", json.dumps({**LINES[0], "pose": float("inf")}) + "\n", "not 0 or 1"),
+        ("a.jsonl", json.dumps({**LINES[0], "pose": 10**400}) + "\n", "not 0 or 1"),
+        ("a.jsonl", '{"class": ' + "9" * 5000 + "}\n", "cannot be read as annotations"),
+        ("a.jsonl", json.dumps({**LINES[0], "file_name": [0]}) + "\n", "Line 1 .* a file_name that is not text"),
         ("a.jsonl", 2 * (json.dumps(LINES[0]) + "\n"), "more than once"),
         ("a.jsonl", json.dumps(LINES[0]) + "\n", "annotates 1 images"),
         ("a.csv", "file_name,class\nx,1\n", "Line 2 of a.csv lacks pose"),

@@ -72,6 +72,18 @@ def test_differences_are_paired_by_seed():
     assert exceeds(Found(a=(1.0, 1.0)), ("a", "r2"), ("b", "r2")).status == OPEN
 
 
+def test_equal_scores_do_not_exceed():
+    found = Found(a=(0.5, 0.6), b=(0.5, 0.6), c=(0.25, 0.35))
+    tie = exceeds(found, ("a", "r2"), ("a", "r2"))
+    assert tie.status == NO and tie.sentence.endswith("more than 0 is claimed.")
+    assert exceeds(found, ("a", "r2"), ("b", "r2")).status == NO
+    assert exceeds(found, ("a", "r2"), ("b", "r2"), -0.01).status == YES
+    # An interval that ends at the margin does not decide.
+    level = Found(a=(1.0, 3.0), b=(0.0, 0.0))
+    low = Estimate.over((1.0, 3.0)).low
+    assert exceeds(level, ("a", "r2"), ("b", "r2"), low).status == OPEN
+
+
 def test_intervals_are_told_within_the_range_and_decide_as_a_whole():
     # Student's interval is [0.906, 1.054], so that a threshold above 1 would be met by what is told alone.
     told = at_most(Found(a=(0.95, 0.98, 1.01)), "a", "r2", 1.02)

@@ -136,8 +136,8 @@ def test_the_g_of_linear_twins_tell_the_map_of_their_f(photographs, one_thread, 
     assert found["disagreement"] < 1e-3
 
 
-def result(**changes):
-    p = settle(E, "cpu")
+def result(p=None, **changes):
+    p = p or settle(E, "cpu")
     cells = []
     for c in cells_of(E, p, range(3)):
         grown = np.log(c.parameters.images * c.parameters.width) / 100
@@ -167,6 +167,12 @@ def test_claims_decide(changes, fails):
     assert [str(o.status) for _, o in result(**changes).outcomes] == expected
 
 
+def test_one_size_is_not_compared_with_itself():
+    found = [outcome for _, outcome in result(settle(E, "cpu", {"sizes": (300,)})).outcomes]
+    assert [str(o.status) for o in found] == [*["reproduced"] * 2, "not testable here", *["reproduced"] * 2]
+    assert found[2].sentence.startswith("Needs two numbers of images")
+
+
 def test_figures_of_all_cells():
     spectrum, images, width = E.figures(result())
     assert set(spectrum.curves) == {"f, untrained", "f, trained", "g, untrained", "g, trained"}
@@ -181,10 +187,41 @@ def test_rows_of_other_sizes():
     assert keys == ["base", "images-50", "own-50", "width-8", "width-16"]
 
 
-@pytest.mark.parametrize("wrong", [{"patch": 17}, {"rate": 0.0}, {"held_out": 100}, {"sizes": ()}, {"widths": (1,)}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"patch": 17},
+        {"rate": 0.0},
+        {"held_out": 100},
+        {"sizes": ()},
+        {"widths": (1,)},
+        {"sizes": (300, 300)},
+        {"widths": (64, 64)},
+    ],
+)
 def test_impossible_parameters_get_a_sentence(wrong):
     with pytest.raises(InputError, match="must"):
         Parameters(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"sizes": "20000,25000"}, "sizes must name smaller numbers of images than images=10000, not 20000,25000"),
+        ({"images": 3000}, "sizes must name smaller numbers of images than images=3000"),
+        ({"widths": "64,256"}, "widths must name other widths than width=256"),
+    ],
+)
+def test_rows_that_would_be_compared_with_themselves_are_refused(given, words, tmp_path):
+    with pytest.raises(InputError, match=words):
+        reproduce(E, tmp_path / "out", changes=given)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_reads_pictures_is_asked_for(monkeypatch, tmp_path):
+    monkeypatch.setattr("nearid.experiments.plan.find_spec", lambda name: None if name == "PIL" else name)
+    with pytest.raises(InputError, match=r"needs PIL, which is not installed: pip install 'nearid\[images\]'"):
+        reproduce(E, tmp_path / "out", preset="smoke")
 
 
 def test_without_the_images_nothing_begins(home, tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from nearid.data.imagenet_x import FACTORS
+from nearid.data.imagenet_x import FACTORS, load_annotations
 from nearid.errors import InputError
 from nearid.experiments.cells import Finished, cells_of
 from nearid.experiments.imagenet_x import IMAGENET_X, TARGETS, Parameters, Source, cell, paired, rows, sources
@@ -51,9 +51,11 @@ def settings(files, features, **more):
 
 def test_planted_factors_decode_at_the_best_accuracy_and_noise_at_chance(files):
     p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
-    found = cell(changed(p, rows(p)[0].changes), 0, files)["scores"]
+    data = cell(changed(p, rows(p)[0].changes), 0, files)
+    found = data["scores"]
     # One in 4000: the row that is no annotated image is left out.
     assert found["images"] == N and "brighter" not in found
+    assert data["views"]["judged"]["pose"] == pytest.approx(2 * 0.3 * 0.3 * N, rel=0.1)
     for name in TARGETS:
         if name != "brighter":
             expected = 100 * ndtr(PLANTED.get(name, 0) / 2)
@@ -73,12 +75,13 @@ def test_a_run_decides_claims_and_has_a_figure(files, inline):
     assert slot.rows == ["good", "plain"] and slot.columns == TARGETS and "pose" in str(found)
 
 
-def told(p, accuracy, seeds=10):
+def told(p, accuracy, seeds=10, judged=1000):
     rng = np.random.default_rng(0)
     cells = []
     for c in cells_of(E, p, range(seeds)):
         scores = {name: accuracy(c.row.key, name) + rng.normal() for name in TARGETS}
-        cells.append(Finished(c, {"scores": scores}, 1.0, 1.0, {}))
+        views = {"judged": dict.fromkeys(TARGETS, judged)}
+        cells.append(Finished(c, {"scores": scores, "views": views}, 1.0, 1.0, {}))
     return [str(o.status) for _, o in Result(E, "cpu", p, range(seeds), cells, (), {}).outcomes]
 
 
@@ -91,6 +94,8 @@ def test_claims_decide(files):
     assert told(p, lambda row, name: 60 if row == "a" or name in easy else 50) == [yes, yes]
     # Below chance is no decoding, and one split is no test.
     assert told(p, lambda row, name: 40) == [no, no] and told(p, lambda row, name: 60, seeds=1) == [open_, open_]
+    # What is judged on few images does not decide, however alike the splits are.
+    assert told(p, lambda row, name: 60, judged=20) == [no, no]
     assert told(replace(p, baselines=""), lambda row, name: 60) == [yes, open_]
 
 
@@ -102,14 +107,46 @@ def test_more_files_leave_the_cells_of_the_others(files):
     assert alone.identity == more.identity
 
 
-def test_other_contents_are_another_cell(files):
+def one_number(held, lines):
+    held["x"][5, 2] += 1
+
+
+def names_of_two_images(held, lines):
+    held["ids"][[3, 4]] = held["ids"][[4, 3]]
+
+
+def one_annotation(held, lines):
+    told = json.loads(lines[7])
+    lines[7] = json.dumps({**told, "pose": 1 - told["pose"]}) + "\n"
+
+
+@pytest.mark.parametrize("change", [one_number, names_of_two_images, one_annotation])
+def test_other_contents_are_another_cell(files, change):
     p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
-    before = rows(p)[0].changes
+    [before], [again] = cells_of(E, p, range(1)), cells_of(E, p, range(1))
+    assert before.identity == again.identity
+    with (files / "annotations.jsonl").open() as file:
+        lines = file.readlines()
     held = dict(np.load(files / "known.npz"))
-    np.savez(files / "known.npz", x=held["x"] + 1, ids=held["ids"])
-    other = rows(p)[0].changes
-    assert before["source"] == other["source"] and before["contents"] != other["contents"]
-    assert Source.of(other["source"]).path == str(files / "known.npz")
+    change(held, lines)
+    np.savez(files / "known.npz", **held)
+    (files / "annotations.jsonl").write_text("".join(lines))
+    # In the same process, with the same parameters.
+    [other] = cells_of(E, p, range(1))
+    assert before.parameters.source == other.parameters.source and before.name != other.name
+    assert Source.of(other.parameters.source).path == str(files / "known.npz")
+    # What was planned before is not computed from what is there now.
+    with pytest.raises(InputError, match="have changed since the run began: run the same command again"):
+        cell(before.parameters, 0, files)
+
+
+def test_rows_that_are_not_probed_leave_the_cell(files):
+    p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
+    [before] = cells_of(E, p, range(1))
+    held = dict(np.load(files / "known.npz"))
+    held["x"][-1] += 1
+    np.savez(files / "known.npz", **held)
+    assert cells_of(E, p, range(1))[0].identity == before.identity
 
 
 @pytest.mark.parametrize(
@@ -158,7 +195,7 @@ def test_what_does_not_belong_together_is_refused(files, features, more, words):
 
 def test_rows_are_paired_by_name(files):
     p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
-    found = paired(p, sources(p)[0])
+    found = paired(p, sources(p)[0], load_annotations(p.annotations))
     held = np.load(files / "known.npz")
     for k in (0, 17, N - 1):
         name = found.annotations.images[found.place[k]]

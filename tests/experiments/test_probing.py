@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from scipy.stats import t as student
 from scipy.stats import ttest_1samp
 
-from nearid.experiments.probing import FEWEST, AboveChance, probe, split, told
+from nearid.experiments.probing import FEWEST, AboveChance, judged_on, probe, split, told
 
 
 def test_splits_are_disjoint_balanced_and_stratified(rng):
@@ -15,6 +16,7 @@ def test_splits_are_disjoint_balanced_and_stratified(rng):
     assert not set(fitted) & set(judged) and len(set(fitted)) == len(fitted) and len(set(judged)) == len(judged)
     assert answers[fitted].mean() == answers[judged].mean() == 0.5
     assert len(fitted) == 2 * round(0.7 * rare) and len(judged) == 2 * (rare - round(0.7 * rare))
+    assert judged_on(answers) == judged_on(~answers) == len(judged)
     # Of the frequent answer others are taken next time, of the rare one all are.
     again = np.concatenate(split(answers, rng))
     assert set(np.flatnonzero(answers)) <= set(again) and set(again) != {*fitted, *judged}
@@ -48,16 +50,32 @@ def test_an_answer_that_is_too_rare_is_left_out(rng):
 
 def test_the_published_test_is_students():
     x = [0.52, 0.55, 0.51, 0.53, 0.50]
-    found = AboveChance.over(x)
+    found = AboveChance.over(x, 1000)
     assert found.p_splits == pytest.approx(ttest_1samp(x, 0.5).pvalue)
     assert found.error == pytest.approx(np.std(x, ddof=1) / np.sqrt(5)) and found.mean == pytest.approx(0.522)
+    # On enough rows the spread decides, with the variance that allows for what splits share.
+    wider = np.std(x, ddof=1) * np.sqrt(1 / 5 + 3 / 7)
+    assert AboveChance.over(x, 10**6).p_value == pytest.approx(2 * student.sf(0.022 / wider, 4))
     assert found.p_value > found.p_splits
     assert told({"pose": found}) == "pose 52.2 ± 0.9"
 
 
 def test_what_never_varies():
-    assert AboveChance.over([1.0, 1.0]).decodes(1e-9) and not AboveChance.over([0.5, 0.5]).decodes(0.5)
-    assert AboveChance.over([0.7]) is None and not AboveChance.over([0.1, 0.1]).decodes(0.5)
+    assert AboveChance.over([1.0] * 10, 100).decodes(1e-4) and not AboveChance.over([0.5, 0.5], 100).decodes(0.5)
+    assert AboveChance.over([0.7], 100) is None and not AboveChance.over([0.1, 0.1], 100).decodes(0.5)
+    # Two splits with four right of six each tell next to nothing.
+    few = AboveChance.over([4 / 6, 4 / 6], 6)
+    expected = 2 * ndtr(-(1 / 6) / np.sqrt(0.25 / 6 * (1 / 2 + 3 / 7)))
+    assert few.p_value == pytest.approx(expected) and few.p_value > 0.3 and few.error == 0
+
+
+def test_splits_of_few_rows_that_agree_by_chance_do_not_pass():
+    passed, answers = 0, np.arange(40) < FEWEST
+    for k in range(60):
+        x = np.random.default_rng([k, 0]).normal(size=(40, 3))
+        tried = (probe(x, answers, np.random.default_rng([k, s])) for s in (1, 2))
+        passed += AboveChance.over(tried, judged_on(answers)).decodes(0.05 / 85)
+    assert passed == 0
 
 
 def test_noise_passes_the_published_test_too_often_and_not_the_one_that_allows_for_shared_rows():
@@ -66,7 +84,8 @@ def test_noise_passes_the_published_test_too_often_and_not_the_one_that_allows_f
     for k in range(sets):
         x = np.random.default_rng([k, 0]).normal(size=(120, 3))
         answers = np.arange(120) < 60
-        found = AboveChance.over(probe(x, answers, np.random.default_rng([k, s])) for s in range(1, 7))
+        tried = (probe(x, answers, np.random.default_rng([k, s])) for s in range(1, 7))
+        found = AboveChance.over(tried, judged_on(answers))
         passed += found.decodes(level)
         as_published += found.decodes_as_published(level)
     # Of noise a share of level / 2 may pass above chance: 1.5 of 60, and 5 or more hardly ever do.

@@ -93,9 +93,7 @@ def load_annotations(path: str = "", selection: str = "top") -> Annotations:
             "The annotations of ImageNet-X are not here: pip install imagenet-x (CC BY-NC 4.0), or name a file of them "
             "(imagenet_x_val_top_factor.jsonl of its repository) with --set annotations=FILE."
         )
-    with (folder / PROTOTYPES).open(encoding="utf-8", newline="") as lines:
-        prototypes = frozenset(image_name(row["file_name"]) for row in csv.DictReader(lines))
-    return _annotations(folder / f"imagenet_x_val_{selection}_factor.jsonl", prototypes)
+    return _annotations(folder / f"imagenet_x_val_{selection}_factor.jsonl", _prototypes(folder / PROTOTYPES))
 
 
 def package_folder() -> Path | None:
@@ -103,6 +101,20 @@ def package_folder() -> Path | None:
     spec = find_spec(PACKAGE)
     places = [] if spec is None else list(spec.submodule_search_locations or [])
     return next((found for place in places if (found := Path(place, "annotations")).is_dir()), None)
+
+
+def _prototypes(path: Path) -> frozenset[str]:
+    try:
+        with path.open(encoding="utf-8", newline="") as lines:
+            found = frozenset(image_name(row["file_name"]) for row in csv.DictReader(lines))
+    except (OSError, UnicodeDecodeError, csv.Error, KeyError):
+        found = frozenset()
+    if not found:
+        raise InputError(
+            f"The package imagenet-x is damaged: a table with the column file_name cannot be read from {path}. Install "
+            "it anew, or name a file of annotations with --set annotations=FILE."
+        )
+    return found
 
 
 def _annotations(path: Path, without: frozenset[str]) -> Annotations:
@@ -138,8 +150,13 @@ def _records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 ]
                 if lacking:
                     raise InputError(f"Line {number} of {path.name} lacks {', '.join(lacking[:4])}: {_LAYOUT}")
+                if not isinstance(record["file_name"], str):
+                    raise InputError(f"Line {number} of {path.name} has a file_name that is not text: {_LAYOUT}")
                 yield number, record
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError, csv.Error) as error:
+        except InputError:
+            raise
+        # JSON with an integer of thousands of digits is a ValueError of another kind.
+        except (ValueError, RecursionError, csv.Error) as error:
             raise InputError(f"{path.name} cannot be read as annotations: {error}. {_LAYOUT.capitalize()}") from None
 
 
@@ -147,9 +164,10 @@ def _numbers(name: str, line: int, record: Mapping[str, Any]) -> list[int]:
     """The class and the factors of an image."""
     given = [record["class"], *(record[factor] for factor in FACTORS)]
     try:
-        found = [int(value) for value in given]
-    except (TypeError, ValueError):
-        found = [-1]
+        numbers = [float(value) for value in given]
+    except (TypeError, ValueError, OverflowError):
+        numbers = [-1.0]
+    found = [int(number) if number.is_integer() else -1 for number in numbers]
     if not 0 <= found[0] < CLASSES or not set(found[1:]) <= {0, 1}:
         raise InputError(
             f"Line {line} of {name} has a class that is not from 0 to {CLASSES - 1}, or a factor that is not 0 or 1."

@@ -93,7 +93,11 @@ def _made(rows: Callable[[Any], Sequence[Row]], parameters: Any) -> Sequence[Row
 
 def rows_of(experiment: Experiment[Any], parameters: Any, only: Sequence[str] = ()) -> list[Row]:
     """The rows with these keys in the order of the table; all where none is named."""
-    there = {row.key: row for row in every_row(experiment, parameters)}
+    return _chosen(experiment, every_row(experiment, parameters), only)
+
+
+def _chosen(experiment: Experiment[Any], rows: Sequence[Row], only: Sequence[str]) -> list[Row]:
+    there = {row.key: row for row in rows}
     for key in only:
         if key not in there:
             raise InputError(unknown(f"row of {experiment.name}", key, there))
@@ -104,7 +108,8 @@ def cells_of(
     experiment: Experiment[Any], parameters: Any, seeds: Sequence[int], only: Sequence[str] = ()
 ) -> list[Cell]:
     """All cells, the whole table (or some rows of it, by their keys) at the first seed before the next seed."""
-    rows = rows_of(experiment, parameters, only)
+    # Not those that are remembered: rows may tell what files hold, which may have changed since.
+    rows = _chosen(experiment, experiment.rows(parameters), only)
     return [Cell(experiment, row, changed(parameters, row.changes), seed) for seed in seeds for row in rows]
 
 

@@ -93,11 +93,14 @@ def _against(found: Result, row: str, column: str, threshold: float, *, above: b
 
 
 def exceeds(found: Result, higher: tuple[str, str], lower: tuple[str, str], by: float = 0.0) -> Outcome:
-    """Whether one score is greater than another by some margin; both are (row, column), paired by seed."""
+    """Whether one score is greater than another by more than some margin; both are (row, column), paired by seed.
+
+    Equal scores do not differ: a tie is not greater.
+    """
     a, b = found.scores(*higher), found.scores(*lower)
     differences = Estimate.over([a[seed] - b[seed] for seed in a if seed in b])
     label = f"{found.label(*higher)} minus {found.label(*lower)}"
-    return decide(found, [higher[0], lower[0]], differences, by, label, above=True)
+    return decide(found, [higher[0], lower[0]], differences, by, label, above=True, strict=True)
 
 
 def all_of(*outcomes: Outcome) -> Outcome:
@@ -120,6 +123,7 @@ def decide(
     *,
     above: bool,
     column: Column | None = None,
+    strict: bool = False,
 ) -> Outcome:
     """Reproduced where the whole interval is beyond the threshold, not reproduced where the mean falls short of it.
 
@@ -139,6 +143,8 @@ def decide(
         Whether the claim is that it is at least the threshold; at most otherwise.
     column : Column, optional
         Whose range the interval is told within.
+    strict : bool
+        Whether the threshold itself is not enough.
     """
     needs = tuple(row for row in rows if row not in result.ran)
     if needs:
@@ -149,7 +155,8 @@ def decide(
         return Outcome(Status.NOT_TESTABLE, f"{label}: there is no result of seed {seeds}, of which cells failed.")
     if found.n == 0:
         return Outcome(Status.NOT_TESTABLE, f"{label}: there is no result.")
-    asked = f"{'at least' if above else 'at most'} {threshold:g}"
+    words = ("more than" if above else "less than") if strict else ("at least" if above else "at most")
+    asked = f"{words} {threshold:g}"
     if found.n == 1:
         return Outcome(
             Status.NOT_TESTABLE, f"{label} is {found.mean:.4g} ({asked} is claimed), but one seed gives no interval."
@@ -158,11 +165,15 @@ def decide(
     told = f"{label} is {found.mean:.4g}, 95% interval [{shown.low:.4g}, {shown.high:.4g}] of {found.n} seeds"
     sign = 1 if above else -1
     margin = sign * ((found.low if above else found.high) - threshold)
-    if sign * (found.mean - threshold) < 0:
+    if _short(sign * (found.mean - threshold), strict):
         return Outcome(Status.NOT_REPRODUCED, f"{told}; {asked} is claimed.", margin)
-    if margin < 0:
+    if _short(margin, strict):
         return Outcome(Status.NOT_TESTABLE, f"{told}: so few seeds do not decide whether it is {asked}.", margin)
     return Outcome(Status.REPRODUCED, f"{told}: {asked}, as claimed.", margin)
+
+
+def _short(margin: float, strict: bool) -> bool:
+    return margin < 0 or (strict and margin == 0)
 
 
 def _needed(rows: Sequence[str]) -> str:

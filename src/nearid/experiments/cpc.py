@@ -37,7 +37,7 @@ from nearid.experiments.base import Axes, CellData, Column, Experiment, Preset, 
 from nearid.experiments.cpc_agreement import CLAIMS, ENCODERS, figures
 from nearid.experiments.papers import ROEDER
 from nearid.experiments.radial import transforms
-from nearid.experiments.settings import check, parameter
+from nearid.experiments.settings import check, parameter, shown
 from nearid.experiments.training import trained
 from nearid.moments import Floats
 
@@ -81,6 +81,10 @@ class Parameters:
             )
         if not self.sizes or not self.widths or min((*self.sizes, *self.widths)) < 2:
             raise InputError("The parameters sizes and widths must name some, of at least 2 images and units.")
+        for name in ("sizes", "widths"):
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise InputError(f"The parameter {name} must name each number once, not {shown(values)}.")
 
 
 def patches(images: np.ndarray, size: int, rng: np.random.Generator, *, bottom: bool) -> Floats:
@@ -197,6 +201,13 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
 def rows(p: Parameters) -> list[Row]:
     """The setting of the paper, fewer images (the same for both runs, or their own), and other widths."""
+    # Of the run: the cells of these rows have images and a width of their own.
+    if max(p.sizes) >= p.images:
+        raise InputError(
+            f"The parameter sizes must name smaller numbers of images than images={p.images}, not {shown(p.sizes)}."
+        )
+    if p.width in p.widths:
+        raise InputError(f"The parameter widths must name other widths than width={p.width}, not {shown(p.widths)}.")
     made = [Row("base", f"{p.images} images, width {p.width}")]
     made += [Row(f"images-{n}", f"{n} images", {"images": n}) for n in p.sizes]
     made += [Row(f"own-{n}", f"{n} images for each run", {"images": n, "apart": True}) for n in p.sizes]
@@ -261,5 +272,6 @@ CPC = Experiment(
         Axes("held_out", "Loss during training", "steps", "loss of a batch of test images"),
     ),
     figures=figures,
+    requires={"torch": "train", "PIL": "images"},
     datasets=lambda p: ("cifar10",),
 )

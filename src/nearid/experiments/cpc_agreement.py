@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nearid.experiments.claims import Claim, Outcome, all_of, at_least, exceeds
+from nearid.experiments.claims import Claim, Outcome, Status, all_of, at_least, exceeds
 from nearid.experiments.figures import Coordinates, Scatter, Slot
 from nearid.experiments.radial import CARRIED
 
@@ -35,6 +35,8 @@ def _with_images(found: Result) -> Outcome:
 
 def _with_own_images(found: Result) -> Outcome:
     sizes = found.parameters.sizes
+    if len(sizes) < 2:
+        return Outcome(Status.NOT_TESTABLE, "Needs two numbers of images to compare (--set sizes=300,3000).")
     return _rises(found, (f"own-{max(sizes)}", ""), (f"own-{min(sizes)}", ""))
 
 

@@ -16,12 +16,10 @@ annotations were taken: those of the one factor that sets an image apart most ar
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,8 +32,9 @@ from nearid.errors import InputError
 from nearid.experiments.base import CellData, Column, Experiment, Preset, Row
 from nearid.experiments.claims import Claim, Outcome, Status, all_of
 from nearid.experiments.figures import HeatMaps, Slot
+from nearid.experiments.given import digest
 from nearid.experiments.papers import REIZINGER
-from nearid.experiments.probing import FEWEST, AboveChance, probe, told
+from nearid.experiments.probing import FEWEST, AboveChance, judged_on, probe, told
 from nearid.experiments.settings import check, parameter
 from nearid.moments import Floats
 
@@ -66,7 +65,7 @@ class Parameters:
     factors: str = parameter("top", "annotations of the package: top (one factor for each image) or multi")
     ids: str = parameter("", "column or entry of the files that names the images, where they do not say so themselves")
     source: str = parameter("", "the features of a cell; rows set it")
-    contents: str = parameter("", "digest of features and annotations; rows set it")
+    contents: str = parameter("", "digest of features, their ids and annotations; rows set it")
 
     def __post_init__(self) -> None:
         check(self, choices={"factors": SELECTIONS})
@@ -124,15 +123,14 @@ class Paired:
         """Of each image."""
         return self.rows.take(self.index)
 
+    @property
+    def contents(self) -> str:
+        """Follows from all that is probed: features, the images that they are of, and annotations."""
+        return f"{digest(self.rows, self.index)}-{self.annotations.digest}"
 
-@lru_cache(maxsize=2)
-def _annotations(path: str, selection: str) -> Annotations:
-    return load_annotations(path, selection)
 
-
-def paired(p: Parameters, source: Source) -> Paired:
+def paired(p: Parameters, source: Source, annotations: Annotations) -> Paired:
     """Bring features and annotations together by the names of the images."""
-    annotations = _annotations(p.annotations, p.factors)
     rows = open_rows(source.path, key=source.key, ids=p.ids or None)
     if rows.ids is None:
         raise InputError(
@@ -158,42 +156,55 @@ def ready(p: Parameters) -> None:
     found = sources(p)
     if not found:
         raise InputError(HOW)
+    annotations = load_annotations(p.annotations, p.factors)
     for source in found:
-        paired(p, source)
+        paired(p, source, annotations)
 
 
 def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     """Probe one file of features for all targets, on one split for each."""
-    found = paired(p, Source.of(p.source))
+    found = paired(p, Source.of(p.source), load_annotations(p.annotations, p.factors))
+    if found.contents != p.contents:
+        raise InputError(
+            f"{found.rows.name} or its annotations have changed since the run began: run the same command again."
+        )
     features = found.features()
     if not np.isfinite(features).all():
         raise InputError(f"{found.rows.name} holds a NaN or an infinity.")
     scores: dict[str, float] = {"images": float(len(found.index))}
+    judged: dict[str, int] = {}
     for k, name in enumerate(TARGETS):
-        accuracy = probe(features, found.target(name), np.random.default_rng([seed, k]))
+        answers = found.target(name)
+        accuracy = probe(features, answers, np.random.default_rng([seed, k]))
         if accuracy is not None:
-            scores[name] = 100 * accuracy
-    return {"scores": scores}
+            scores[name], judged[name] = 100 * accuracy, judged_on(answers)
+    return {"scores": scores, "views": {"judged": judged}}
 
 
 def rows(p: Parameters) -> list[Row]:
     """The files of features."""
-    made = []
-    for source in sources(p):
-        found = paired(p, source)
-        stamp = hashlib.sha256(f"{found.rows.fingerprint()} {found.annotations.digest}".encode())
-        stamp.update("\n".join(map(str, found.index.tolist())).encode())
+    given = sources(p)
+    if not given:
+        return []
+    made, annotations = [], load_annotations(p.annotations, p.factors)
+    for source in given:
+        found = paired(p, source, annotations)
         where = os.path.abspath(os.path.expanduser(source.path))
         text = f"{source.name}={where}" + (f":{source.key}" if source.key else "")
         # The others are no business of a cell, which stays what it is when more are given.
-        changes = {"features": "", "baselines": "", "source": text, "contents": stamp.hexdigest()[:16]}
+        changes = {"features": "", "baselines": "", "source": text, "contents": found.contents}
         made.append(Row(source.name, source.name, changes))
     return made
 
 
 def tests(found: Result, row: str) -> dict[str, AboveChance]:
     """Every target of a file of features against chance."""
-    tried = {name: AboveChance.over(value / 100 for value in found.scores(row, name).values()) for name in TARGETS}
+    # The same for all splits.
+    judged = {name: n for finished in found.of_row(row) for name, n in finished.data["views"]["judged"].items()}
+    tried = {
+        name: AboveChance.over([value / 100 for value in found.scores(row, name).values()], n)
+        for name, n in judged.items()
+    }
     return {name: test for name, test in tried.items() if test is not None}
 
 
@@ -289,4 +300,5 @@ IMAGENET_X = Experiment(
     figures=figures,
     requires={},
     ready=ready,
+    version=2,
 )

@@ -24,12 +24,17 @@ def split(answers: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np
     """
     sides = [rng.permutation(np.flatnonzero(answers == answer)) for answer in (False, True)]
     cuts = [round(FITTED * len(side)) for side in sides]
-    fitted = min(cuts)
-    judged = min(len(side) - cut for side, cut in zip(sides, cuts, strict=True))
+    fitted, judged = min(cuts), judged_on(answers) // 2
     return (
         np.concatenate([side[:fitted] for side in sides]),
         np.concatenate([side[cut : cut + judged] for side, cut in zip(sides, cuts, strict=True)]),
     )
+
+
+def judged_on(answers: np.ndarray) -> int:
+    """How many rows a probe is judged on, whatever the split."""
+    counts = (int((~answers).sum()), int(answers.sum()))
+    return 2 * min(n - round(FITTED * n) for n in counts)
 
 
 def probe(features: Floats, answers: np.ndarray, rng: np.random.Generator) -> float | None:
@@ -74,7 +79,8 @@ class AboveChance:
         Of Student's t with splits taken for independent, two-sided, as published. They are not: they share their rows,
         so that noise passes far too often.
     p_value : float
-        The same with the variance of Nadeau and Bengio (2003), which allows for the rows that splits share.
+        The same with the variance of Nadeau and Bengio (2003), which allows for the rows that splits share; no less
+        than the p-value of guesses at the judged rows, as a few splits may agree by chance.
     """
 
     mean: float
@@ -83,22 +89,25 @@ class AboveChance:
     p_value: float
 
     @classmethod
-    def over(cls, accuracies: Iterable[float]) -> AboveChance | None:
-        """The tests; None of fewer than two splits."""
-        from scipy.special import stdtr
+    def over(cls, accuracies: Iterable[float], judged: int) -> AboveChance | None:
+        """The tests of accuracies that are each of so many judged rows; None of fewer than two splits."""
+        from scipy.special import ndtr, stdtr
 
         x = np.asarray(list(accuracies))
         if len(x) < 2:
             return None
         mean, spread = float(x.mean()), float(x.std(ddof=1))
 
-        def p_value(variance: float) -> float:
-            if spread == 0:
+        def p_value(error: float) -> float:
+            if error == 0:
                 return float(mean == CHANCE)
-            return 2 * float(stdtr(len(x) - 1, -abs(mean - CHANCE) / (spread * math.sqrt(variance))))
+            return 2 * float(stdtr(len(x) - 1, -abs(mean - CHANCE) / error))
 
-        apart = 1 / len(x)
-        return cls(mean, spread * math.sqrt(apart), p_value(apart), p_value(apart + (1 - FITTED) / FITTED))
+        error, shared = spread / math.sqrt(len(x)), math.sqrt(1 / len(x) + (1 - FITTED) / FITTED)
+        # The variance of guesses is known, so that the test is the normal one.
+        guessed = shared * math.sqrt(CHANCE * (1 - CHANCE) / judged)
+        guesses = 2 * float(ndtr(-abs(mean - CHANCE) / guessed))
+        return cls(mean, error, p_value(error), max(p_value(shared * spread), guesses))
 
     def decodes(self, level: float) -> bool:
         """Whether the mean is above chance by the test that allows for shared rows."""
