@@ -65,7 +65,7 @@ def test_the_row_of_pretrained_models(corpora, tmp_path, monkeypatch, rng):
         "nearid.experiments.gpt2_svcca.pretrained_states",
         lambda *_: [[rng.normal(size=(300, width)) for width in (16, 12)]],
     )
-    with pytest.raises(InputError, match="^b has 12 coordinates, but the 16 leading"):
+    with pytest.raises(InputError, match=r"^b has 12 coordinates, but the 16 leading"):
         cell(changed(p, {"models": "a,b"}), 0, tmp_path)
 
 
@@ -74,7 +74,9 @@ def test_only_the_papers_models_have_its_values():
         rows(Parameters())[-1].published
         and rows(Parameters(models="gpt2,gpt2-medium,gpt2-large,gpt2-xl"))[-1].published
     )
-    assert not rows(Parameters(models="a,b"))[-1].published
+    assert rows(Parameters(models="gpt2, gpt2-medium, gpt2-large, gpt2-xl,"))[-1].published
+    other = rows(Parameters(models="a, b,"))[-1]
+    assert not other.published and other.title == "a, b"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +89,7 @@ def test_only_the_papers_models_have_its_values():
         ({"components": (4, 16, 32)}, "below the least width 32"),
         ({"sentences": 3915}, "at most 3914"),
         ({"models": "a,a"}, "The model a is named twice"),
+        ({"models": "m,./m"}, "The model m is named twice"),
         ({"models": "a,"}, "names one"),
         ({"models": ","}, "names none"),
         ({"depth": 6}, "depth must be at least 12"),

@@ -27,7 +27,8 @@ def named(models: str) -> list[str]:
     if len(names) < 2:
         told = "names one" if names else "names none"
         raise InputError(f"At least two pretrained models are compared, but models={models!r} {told}.")
-    twice = [name for name in names if names.count(name) > 1]
+    places = [os.path.abspath(Path(name).expanduser()) for name in names]
+    twice = [name for name, place in zip(names, places, strict=True) if places.count(place) > 1]
     if twice:
         raise InputError(f"The model {twice[0]} is named twice in models={models!r}: it agrees with itself.")
     return names

@@ -220,8 +220,9 @@ def rows(p: Parameters) -> list[Row]:
     across, same = " and ".join(map(str, p.widths)), {"widths": (middle, middle)}
     read = "Read off Fig. 4 at k = 16, which has no table."
     published = {f"back{back}": Published(value, note=read) for back, value in zip(BACK, READ_OFF, strict=True)}
-    shown = published if p.models in ("", PRETRAINED) else {}
-    given = p.models.replace(",", ", ") or f"pretrained GPT-2 (--set models={PRETRAINED})"
+    names = named(p.models or PRETRAINED)
+    shown = published if names == named(PRETRAINED) else {}
+    given = ", ".join(names) if p.models else f"pretrained GPT-2 (--set models={PRETRAINED})"
     own = keyed(p.models) if p.models else {}
     note = (GIVEN if extracted(p.models) else SAME_MODELS) if p.models else ""
     return [
