@@ -36,12 +36,14 @@ def statuses(models="", **changes):
 
 def test_claims_decide():
     yes, no, left = "reproduced", "not reproduced", "not testable here"
-    assert statuses() == [yes] * 6 + [left]
-    assert statuses(widths={"back4": 0.81}) == [no, yes, yes, no, yes, yes, left]
-    assert statuses(same={"back12": 0.95, "r2": 0.7}) == [yes, no, no, no, yes, no, left]
+    assert statuses() == [yes] * 7 + [left]
+    assert statuses(widths={"back4": 0.81}) == [no, yes, yes, yes, no, yes, yes, left]
+    # The later half is .75: one earlier layer below it does not make up for another above it.
+    assert statuses(widths={"back8": 0.76, "back12": 0.3}) == [yes, yes, no, yes, yes, yes, yes, left]
+    assert statuses(same={"back12": 0.95, "r2": 0.7}) == [yes, no, yes, no, no, yes, no, left]
     # Untrained models that agree as much leave nothing to training.
-    assert statuses(**{"same-untrained": {"back0": 0.75}}) == [yes, yes, yes, no, no, yes, left]
-    assert statuses("a,b") == [yes] * 7
+    assert statuses(**{"same-untrained": {"back0": 0.75}}) == [yes, yes, yes, yes, no, no, yes, left]
+    assert statuses("a,b") == [yes] * 8
     assert statuses("a,b", pretrained={"back8": 0.85})[-1] == no
 
 

@@ -61,6 +61,12 @@ def test_the_row_of_pretrained_models(corpora, tmp_path, monkeypatch, rng):
     assert found["views"]["components"] == [16] and set(found["scores"]) >= {"back0", "back12", "leads"}
     assert asked[0][0] == ["gpt2", "gpt2-medium"] and len(asked[0][1]) == len(asked[1][1]) == 40
     assert asked[0][1] != asked[1][1]
+    monkeypatch.setattr(
+        "nearid.experiments.gpt2_svcca.pretrained_states",
+        lambda *_: [[rng.normal(size=(300, width)) for width in (16, 12)]],
+    )
+    with pytest.raises(InputError, match=r"^b has 12 coordinates, but the 16 leading"):
+        cell(changed(p, {"models": "a,b"}), 0, tmp_path)
 
 
 def test_only_the_papers_models_have_its_values():
@@ -68,7 +74,9 @@ def test_only_the_papers_models_have_its_values():
         rows(Parameters())[-1].published
         and rows(Parameters(models="gpt2,gpt2-medium,gpt2-large,gpt2-xl"))[-1].published
     )
-    assert not rows(Parameters(models="a,b"))[-1].published
+    assert rows(Parameters(models="gpt2, gpt2-medium, gpt2-large, gpt2-xl,"))[-1].published
+    other = rows(Parameters(models="a, b,"))[-1]
+    assert not other.published and other.title == "a, b"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +85,13 @@ def test_only_the_papers_models_have_its_values():
         ({"widths": (32,)}, "At least 2 widths"),
         ({"widths": (32, 40)}, "multiples of 16"),
         ({"components": (4, 8)}, "16 among them"),
-        ({"components": (4, 16, 48)}, "at most the least width 32"),
+        ({"components": (4, 16, 48)}, "below the least width 32"),
+        ({"components": (4, 16, 32)}, "below the least width 32"),
+        ({"sentences": 3915}, "at most 3914"),
+        ({"models": "a,a"}, "The model a is named twice"),
+        ({"models": "m,./m"}, "The model m is named twice"),
+        ({"models": "a,"}, "names one"),
+        ({"models": ","}, "names none"),
         ({"depth": 6}, "depth must be at least 12"),
         ({"text": "test"}, "train or valid"),
     ],

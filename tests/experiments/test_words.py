@@ -33,6 +33,15 @@ def test_a_cell_depends_on_its_parameters_and_seed_alone(corpora, tmp_path):
     json.dumps(first, allow_nan=False)
 
 
+@pytest.mark.parametrize("steps, looks, step", [(40, 20, 4), (30, 10, 3), (12, 20, 1)])
+def test_early_is_a_tenth_of_the_steps(corpora, tmp_path, steps, looks, step):
+    found = cell(settle(E, "smoke", SMALL | {"steps": steps, "looks": looks}), 0, tmp_path)
+    for name in ("f", "q"):
+        curve = found["curves"][f"cca_{name}"]
+        assert found["scores"][f"early_{name}"] == curve["y"][curve["x"].index(step)]
+        assert len(set(curve["y"])) == len(curve["y"])
+
+
 def test_training_brings_runs_nearer(corpora, tmp_path):
     small = SMALL | {"dimensions": 4, "held_out": 1000}
     p = settle(E, "smoke", small | {"steps": 100, "batch": 512})
@@ -75,7 +84,10 @@ def test_claims_decide():
     assert statuses(**{"plane-untrained": {"cca_f": 0.6}}) == [yes, yes, yes, no]
 
 
-@pytest.mark.parametrize("wrong", [{"dimensions": 1}, {"frequent": 9000}, {"text": "test"}, {"rate": 0.0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"dimensions": 1}, {"frequent": 9000}, {"text": "test"}, {"rate": 0.0}, {"looks": 2}, {"looks": 15}, {"steps": 9}],
+)
 def test_impossible_parameters_get_a_sentence(wrong):
     with pytest.raises(InputError, match=r"must be .*, not"):
         Parameters(**wrong)

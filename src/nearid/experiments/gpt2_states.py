@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from nearid.data.base import Sentences
 from nearid.data.texts import load_sentences
 from nearid.errors import InputError
+from nearid.experiments.gpt2_models import layer_before
 from nearid.measures.similarity import canonical_correlations
 from nearid.moments import PairMoments
 
@@ -99,9 +100,9 @@ def pretrained_states(
     folder : Path
         Where states are kept meanwhile: those of a large model do not fit into memory.
     """
-    opened = {name: _extraction(name, sentences, before_last, folder / f"model{k}") for k, name in enumerate(models)}
+    opened = [_extraction(name, sentences, before_last, folder / f"model{k}") for k, name in enumerate(models)]
     for back in before_last:
-        yield [_layer(name, held, back) for name, held in opened.items()]
+        yield [_layer(name, held, back) for name, held in zip(models, opened, strict=True)]
 
 
 def _extraction(name: str, sentences: Sequence[Sequence[str]], before_last: Sequence[int], folder: Path) -> Extraction:
@@ -122,15 +123,8 @@ def _extraction(name: str, sentences: Sequence[Sequence[str]], before_last: Sequ
 
 
 def _layer(name: str, held: Extraction, back: int) -> States:
-    """A hidden state by its place before the last, where all of them are in the extraction, or those asked for."""
-    numbers = sorted(int(layer.rpartition(".")[2]) for layer in held if layer.startswith("hidden_states."))
-    wanted = f"hidden_states.{numbers[-1] - back}" if numbers else ""
-    if wanted not in held:
-        raise InputError(
-            f"{name} has no hidden state {back} before its last; it has {', '.join(held)}. Extract with "
-            "layers='hidden_states.*' and pool='tokens'."
-        )
-    return held[wanted].read(0, held[wanted].shape[0])
+    rows = held[layer_before(name, held, back)]
+    return rows.read(0, rows.shape[0])
 
 
 def _tokens(name: str, sentences: Sequence[Sequence[str]]) -> tuple[np.ndarray, np.ndarray, int]:

@@ -7,7 +7,7 @@ Penn Treebank, by their last hidden state and those 4, 8 and 12 layers before.
 Models of this size cannot be trained here. In their place stand small ones of twelve layers, so that the same layers
 can be compared, trained for a minute each on WikiText-2 with its most frequent words. Sentences go through a model one
 by one, each after the sign that ends a line; words beyond the context are cut off. The first 2000 sentences have 48,498
-words; the paper's 55,034 are parts of words.
+words, of which 47,677 are compared: a context of 48 keeps 47 of a sentence. The paper's 55,034 are parts of words.
 
 What to know of the figures:
 
@@ -16,14 +16,17 @@ What to know of the figures:
   shuffled in one of the models agree as little as columns of noise.
 - The state 12 before the last is the embedding, of which the output vectors g are made (they are tied, as in GPT-2),
   so that the theorem has a say there, too.
-- The last state is normalised, which leaves it one dimension less than its width: k = 31 is all that width 32 has.
+- The last state is normalised, which leaves it one dimension less than its width: k = 31 is all that width 32 has. At
+  k = 768, which the paper has too, the last direction of gpt2 is rounding.
 - The proof builds the linear map between two models of one width from their heads alone. It is exact for equal
   likelihoods, of which training for a minute is far. Its R2 stands beside that of a fitted map.
 
 With AdamW, a trial learnt much slower (cross-entropy 5.2 where Muon had 4.5 after 500 steps); six layers, tried before
 twelve, hardly differed from each other. Both were chosen after trials of one pair each, as was the threshold of the
-linear map's R2, which was .86 and .91 in them. The claim about what training adds was put down after the first seed of
-the run.
+linear map's R2, which was .86 and .91 in them. Three claims were added after seed 0 of the run had been seen: that the
+mean of the last and 4 before agrees more than 8 before, that it agrees more than 12 before, and that training adds more
+to the last than to earlier ones. The first two were one at first, against the mean of 8 and 12 before; they were parted
+after all seeds had been seen, as only 12 before, the embedding, had carried it.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ from nearid.errors import InputError
 from nearid.experiments.base import Axes, CellData, Curve, Experiment, Preset, Published, Row
 from nearid.experiments.gpt2_layers import BACK, CLAIMS, COLUMNS, MODERATE, PRETRAINED, figures
 from nearid.experiments.gpt2_layers import scores as layer_scores
+from nearid.experiments.gpt2_models import check_models, extracted, keyed, named, too_narrow
 from nearid.experiments.gpt2_states import agreement, mean_agreement, pretrained_states, states_of, treebank
 from nearid.experiments.papers import ROEDER
 from nearid.experiments.settings import check, parameter
@@ -52,6 +56,14 @@ if TYPE_CHECKING:
 PUBLISHED_KS, READ_OFF = (16, 64, 256, 768), (0.92, 0.81, 0.73, 0.57)
 # Coordinates of a head of attention.
 HEAD = 16
+# Sentences of the Penn Treebank sample.
+SAMPLE = 3914
+# What to know of intervals of pretrained models.
+SAME_MODELS = (
+    f"Seeds of pretrained models draw sentences, of the same {SAMPLE}, for the same models: draws overlap, and their "
+    "intervals are not over models."
+)
+GIVEN = "Hidden states that are given are of the same sentences at every seed: seed 0 alone has scores."
 
 
 @dataclass(frozen=True)
@@ -89,11 +101,16 @@ class Parameters:
         if len(self.widths) < 2 or any(width % HEAD or width < 1 for width in self.widths):
             raise InputError(f"At least 2 widths are needed, all multiples of {HEAD}, not {list(self.widths)}.")
         ks = self.components
-        if MODERATE not in ks or list(ks) != sorted(set(ks)) or ks[0] < 1 or ks[-1] > min(self.widths):
+        if MODERATE not in ks or list(ks) != sorted(set(ks)) or ks[0] < 1 or ks[-1] >= min(self.widths):
+            # The last state has a dimension less than its width.
             raise InputError(
-                f"The components must be different, in order, at most the least width {min(self.widths)}, with "
+                f"The components must be different, in order, below the least width {min(self.widths)}, with "
                 f"{MODERATE} among them, not {list(ks)}."
             )
+        if self.sentences > SAMPLE:
+            raise InputError(f"The parameter sentences must be at most {SAMPLE}, as many as there are.")
+        if self.models:
+            named(self.models)
 
 
 def cell(p: Parameters, seed: int, folder: Path) -> CellData:
@@ -172,15 +189,21 @@ def _maps(models: Sequence[GPT], last: Sequence[np.ndarray], seed: int) -> dict[
 
 
 def _pretrained(p: Parameters, seed: int, folder: Path) -> CellData:
-    """The paper's own comparison; its first sentences at seed 0, as many drawn from all at others."""
-    names = [name.strip() for name in p.models.split(",")]
-    if len(names) < 2:
-        raise InputError(f"At least two pretrained models are compared, but models={p.models!r} names one.")
+    """The paper's own comparison; its first sentences at seed 0, as many drawn from all at others.
+
+    States that are given are not drawn anew: they have no other seeds.
+    """
+    names = named(p.models)
+    if seed and extracted(p.models):
+        return {"scores": {}}
     held = treebank()
-    chosen = range(p.sentences) if seed == 0 else np.random.default_rng(seed).permutation(len(held))[: p.sentences]
+    chosen = np.arange(len(held)) if seed == 0 else np.random.default_rng(seed).permutation(len(held))
     found, ks = list[list[float]](), list[int]()
-    for states in pretrained_states(names, [held[k] for k in chosen], BACK, folder):
-        ks = [k for k in PUBLISHED_KS if k <= min(s.shape[1] for s in states)]
+    for states in pretrained_states(names, [held[k] for k in chosen[: p.sentences]], BACK, folder):
+        widths = [s.shape[1] for s in states]
+        if min(widths) < MODERATE:
+            raise InputError(too_narrow(names[int(np.argmin(widths))], min(widths), MODERATE))
+        ks = [k for k in PUBLISHED_KS if k <= min(widths)]
         found.append(mean_agreement(states, ks))
     table = np.asarray(found).T
     return {"scores": layer_scores(table, ks), "views": {"components": ks, "layers": _told(table)}}
@@ -195,16 +218,25 @@ def rows(p: Parameters) -> list[Row]:
     """One model of each width, two of the middle one, both without training, and the paper's own."""
     middle = sorted(p.widths)[len(p.widths) // 2]
     across, same = " and ".join(map(str, p.widths)), {"widths": (middle, middle)}
-    note = "Read off Fig. 4 at k = 16, which has no table."
-    published = {f"back{back}": Published(value, note=note) for back, value in zip(BACK, READ_OFF, strict=True)}
-    given = p.models.replace(",", ", ") or f"pretrained GPT-2 (--set models={PRETRAINED})"
+    read = "Read off Fig. 4 at k = 16, which has no table."
+    published = {f"back{back}": Published(value, note=read) for back, value in zip(BACK, READ_OFF, strict=True)}
+    names = named(p.models or PRETRAINED)
+    shown = published if names == named(PRETRAINED) else {}
+    given = ", ".join(names) if p.models else f"pretrained GPT-2 (--set models={PRETRAINED})"
+    own = keyed(p.models) if p.models else {}
+    note = (GIVEN if extracted(p.models) else SAME_MODELS) if p.models else ""
     return [
         Row("widths", f"widths {across}, all pairs"),
         Row("same", f"width {middle}, two runs", same),
         Row("widths-untrained", f"widths {across}, untrained", {"trained": False}),
         Row("same-untrained", f"width {middle}, untrained", {"trained": False, **same}),
-        Row("pretrained", given, {"pretrained": True}, published if p.models in ("", PRETRAINED) else {}),
+        Row("pretrained", given, {"pretrained": True, **own}, shown, note=note),
     ]
+
+
+def _ready(p: Parameters) -> None:
+    if p.models:
+        check_models(p.models, BACK, MODERATE)
 
 
 def _datasets(p: Parameters) -> Sequence[str]:
@@ -223,7 +255,7 @@ GPT2_SVCCA = Experiment(
             "seconds",
             2,
             {
-                "widths": (16, 32),
+                "widths": (32, 48),
                 "components": (4, 16),
                 "vocabulary": 200,
                 "context": 12,
@@ -252,4 +284,5 @@ GPT2_SVCCA = Experiment(
     ),
     figures=figures,
     datasets=_datasets,
+    ready=_ready,
 )
