@@ -165,8 +165,8 @@ def scores(found: Comparison) -> dict[str, float]:
 def representations(p: Parameters, seed: int, folder: Path) -> tuple[Any, Any, dict[str, Curve]]:
     """What both networks of a row make of the same examples, and curves of the training where there was one."""
     if p.kind == "given":
-        first, second, *_ = p.pair.split(",")
-        return first, second, {}
+        files = p.pair.split(",")
+        return files[0], files[1], {}
     chosen, *starts = (int(s) for s in np.random.SeedSequence(seed).generate_state(3))
     if p.kind == "resnet":
         pixels = held_out_pixels(p.held_out, chosen)
