@@ -275,7 +275,7 @@ DECONFOUNDING = Experiment(
             },
         ),
         "cpu": Preset(
-            "about 12 minutes of one core (estimated from single cells)",
+            "about 4 minutes on 2 idle cores",
             3,
             {
                 "size": 20_000,
