@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from nearid.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # there are no such locks on Windows
+    fcntl = None  # type: ignore[assignment]
+
+# How the name of a temporary file or folder ends. It is locked while its process lives.
+TEMPORARY = ".nearid-part"
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -20,8 +30,18 @@ def check_target(path: str | os.PathLike[str]) -> Path:
         raise InputError(f"{target} is a folder; give the name of a file to write.")
     if target.exists() and not target.is_file():
         raise InputError(f"{target} is not a regular file, and would be replaced; give the name of a file to write.")
-    check_parent(target)
+    check_parent(Path(os.path.realpath(target)))
     return target
+
+
+def refuse_source(target: Path, source: str | os.PathLike[str]) -> None:
+    """Refuse to write over the input, or inside it; an input may name an entry, as in model.pt:weight or run:layer3."""
+    written, text = target.resolve(), os.fspath(source)
+    for place in filter(None, (text, text.rpartition(":")[0])):
+        read = Path(place).expanduser().resolve()
+        same = written == read or (written.exists() and read.exists() and written.samefile(read))
+        if same or read in written.parents or (written in read.parents and written.suffix == ".zarr"):
+            raise InputError(f"Writing {target} would damage the input {source}; give another name.")
 
 
 def check_parent(target: Path) -> None:
@@ -40,47 +60,21 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A temporary file beside `path`, open for writing; synced and renamed at the end, removed after a failure."""
-    target = check_target(path)
-    temporary = None
+    """A temporary file beside `path`, open for writing; synced and renamed at the end, removed after a failure.
+
+    Where `path` is a link, the file that it leads to is replaced. A file that is replaced keeps its permissions.
+    """
+    target = Path(os.path.realpath(check_target(path)))
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            temporary = file.name
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        # A temporary file is private; what is written is for sharing, with the rights that a new file would have.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, target)
-        temporary = None
+        with _temporary(target, _make_file) as temporary:
+            with open(temporary, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, _rights(target))
+            os.replace(temporary, target)
     except OSError as error:
-        raise _unwritable(target, error) from error
-    finally:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
-
-
-@contextmanager
-def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Refuse a folder in which another process is at work, where the system has locks."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(
-                f"Another process is at work in {folder}; wait for its end, or name another folder."
-            ) from None
-        yield
-    finally:
-        os.close(handle)
+        raise _unwritable(Path(path), error) from error
 
 
 @contextmanager
@@ -89,29 +83,114 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     A folder that is already there is replaced: whoever asks has made sure that it may be lost.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     check_parent(target)
-    temporary = None
     try:
         # The folder is made inside another, which also takes the old one for the moment of the change.
-        temporary = tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.")
-        new, old = Path(temporary, "new"), Path(temporary, "old")
-        new.mkdir()
-        yield new
-        _sync(new)
-        if target.exists():
-            os.rename(target, old)
-        try:
-            os.rename(new, target)
-        except OSError:
-            if old.exists():
-                os.rename(old, target)
-            raise
+        with _temporary(target, tempfile.mkdtemp) as temporary:
+            new, old = Path(temporary, "new"), Path(temporary, "old")
+            new.mkdir()
+            yield new
+            _sync(new)
+            if target.exists():
+                os.rename(target, old)
+            try:
+                os.rename(new, target)
+            except OSError:
+                if old.exists():
+                    os.rename(old, target)
+                raise
     except OSError as error:
-        raise _unwritable(target, error) from error
+        raise _unwritable(Path(path), error) from error
+
+
+@contextmanager
+def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Refuse a folder in which another process is at work, where the system has locks."""
+    with _locked(folder) as alone:
+        if alone is False:
+            raise InputError(f"Another process is at work in {folder}; wait for its end, or name another folder.")
+        yield
+
+
+@contextmanager
+def _temporary(target: Path, make: Callable[..., str]) -> Iterator[str]:
+    """A file or folder beside `target`, locked while it is there: one that nobody holds is left of a killed process."""
+    _sweep(target)
+    with ExitStack() as locks:
+        alone: bool | None = False
+        # Another process may take it for one that is left, before it is locked, and remove it.
+        while alone is False:
+            place = make(dir=target.parent, prefix=_prefix(target), suffix=TEMPORARY)
+            with suppress(FileNotFoundError):
+                alone = locks.enter_context(_locked(place)) if os.path.exists(place) else False
+        try:
+            yield place
+        finally:
+            _remove(place)
+
+
+def _make_file(**where: Any) -> str:
+    handle, place = tempfile.mkstemp(**where)
+    os.close(handle)
+    return place
+
+
+def _prefix(target: Path) -> str:
+    # A name may already have all the letters that the system allows.
+    return f".{target.name[:40]}."
+
+
+def _rights(target: Path) -> int:
+    """The permissions of the file that is replaced, or those that a new file gets: a temporary file is private."""
+    if target.exists():
+        return stat.S_IMODE(target.stat().st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _sweep(target: Path) -> None:
+    """Remove what processes that were killed have left of their work on `target`."""
+    for name in glob.glob(f"{glob.escape(_prefix(target))}*{TEMPORARY}", root_dir=target.parent, include_hidden=True):
+        left = target.parent / name
+        # It may be of another user, or gone by now.
+        with suppress(OSError), _locked(left) as abandoned:
+            if not abandoned:
+                continue
+            if (left / "old").exists() and not target.exists():
+                # The process was killed between two renames.
+                os.rename(left / "old", target)
+            _remove(str(left))
+
+
+def _remove(place: str) -> None:
+    if os.path.isdir(place):
+        shutil.rmtree(place, ignore_errors=True)
+    elif os.path.exists(place):
+        os.unlink(place)
+
+
+@contextmanager
+def _locked(place: str | os.PathLike[str]) -> Iterator[bool | None]:
+    """Lock a file or folder: True, or False where another process has locked it, or None where there are no locks."""
+    if fcntl is None:
+        yield None
+        return
+    # Not waiting: a pipe may have the name.
+    handle = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked: bool | None = True
+        except BlockingIOError:
+            locked = False
+        except OSError:
+            # Network file systems, for example, lock no folders.
+            locked = None
+        yield locked
     finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+        os.close(handle)
 
 
 def _sync(folder: Path) -> None:

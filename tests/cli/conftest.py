@@ -32,7 +32,7 @@ def refused(tmp_path, monkeypatch, capsys):
     """Call `nearid` in this process, where it must refuse its input; gives the sentence. Quicker than a process."""
 
     def run(*args):
-        from nearid.cli.app import app
+        from nearid.cli.commands import app
 
         monkeypatch.chdir(tmp_path)
         try:

@@ -207,6 +207,6 @@ def test_a_full_disk_and_a_closed_pipe(nearid, runs):
 
 
 def test_an_interrupt_is_told(runs, tmp_path):
-    code = "import nearid.cli.app as a, signal as s; a.app = lambda: s.raise_signal(s.SIGINT); a.main()"
+    code = "import nearid.cli.app as a, signal as s; a._run = lambda: s.raise_signal(s.SIGINT); a.main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert done.returncode == 130 and "interrupted; nothing was written" in done.stderr

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from nearid.cli.app import app
+from nearid.cli.commands import app
 from nearid.cli.deconfound import _numbers, _settings
 from nearid.errors import InputError
 

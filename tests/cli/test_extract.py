@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nearid import extract
-from nearid.cli.app import app
+from nearid.cli.commands import app
 
 FACTORY = """
 from torch import nn

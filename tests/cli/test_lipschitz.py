@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from nearid import bilipschitz
-from nearid.cli.app import app
+from nearid.cli.commands import app
 from nearid.models.burgess import BurgessDecoder
 
 FACTORY = """

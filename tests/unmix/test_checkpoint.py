@@ -95,10 +95,10 @@ def dim(tensors):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda k: k.path.write_bytes(k.path.read_bytes()[:50]), "not a whole safetensors file"),
+        (lambda k: k.path.write_bytes(k.path.read_bytes()[:50]), "not a checkpoint of nearid unmix, or it is damaged"),
         (lambda k: k.path.write_bytes(k.path.read_bytes()[:-8]), "not a whole safetensors file"),
-        (lambda k: k.path.write_bytes(b""), "truncated, or another file"),
-        (lambda k: k.path.write_bytes(pickle.dumps(os.system)), "not a whole safetensors file"),
+        (lambda k: k.path.write_bytes(b""), "not a checkpoint of nearid unmix, or it is damaged"),
+        (lambda k: k.path.write_bytes(pickle.dumps(os.system)), "not a checkpoint of nearid unmix, or it is damaged"),
         (lambda k: os.truncate(k.path, 1 << 40), "truncated, or another file"),
         (lambda k: rewrite(k, nearid_checkpoint="2"), "not a checkpoint that this nearid can read"),
         (lambda k: rewrite(k, stage="coffee"), "not a checkpoint that this nearid can read"),

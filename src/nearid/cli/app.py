@@ -1,83 +1,54 @@
-"""The `nearid` command. Each command lives in its own file and loads its tools only when it runs."""
+"""The entry point: streams and signals before anything slow is imported, and every way out as one sentence."""
 
 from __future__ import annotations
 
+import io
 import os
-import signal
 import sys
 
-import typer
-
-from nearid import __version__
-from nearid.cli.apply import apply
-from nearid.cli.compare import compare
-from nearid.cli.data import data
-from nearid.cli.deconfound import deconfound
-from nearid.cli.demo import demo
-from nearid.cli.extract import extract
-from nearid.cli.heads import heads
-from nearid.cli.interrupt import Interrupted
-from nearid.cli.lipschitz import lipschitz
-from nearid.cli.reproduce import reproduce
-from nearid.cli.score import score
-from nearid.cli.unmix import unmix
+from nearid.cli.interrupt import Interrupted, catch_signals, leave
 from nearid.errors import NearidError
 
-app = typer.Typer(
-    name="nearid",
-    help="Are learned representations the same, are they the true ones? Up to what, and how nearly?",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-app.command()(compare)
-app.command()(extract)
-app.command()(heads)
-app.command()(score)
-app.command()(unmix)
-app.command()(apply)
-app.command()(lipschitz)
-app.command()(deconfound)
-app.command()(reproduce)
-app.command()(demo)
-app.add_typer(data)
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"nearid {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _common(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
-) -> None:
-    pass
-
-
-def _interrupt(*_: object) -> None:
-    raise Interrupted
+# As a shell tells of a program that was ended by SIGPIPE.
+NO_READER = 141
 
 
 def main() -> None:
-    """Run the command line: 0 done, 1 output cannot be written, 2 bad input, 3 cells failed, 130 interrupted."""
-    signal.signal(signal.SIGINT, _interrupt)
+    """Run the command line.
+
+    Exit codes: 0 done, 1 output cannot be written, 2 bad input, 3 cells failed, 128 + n ended by the signal n (130 for
+    Ctrl-C, 141 where the reader of a pipe has left).
+    """
+    _open_streams()
+    catch_signals()
     try:
-        app()
+        _run()
         sys.stdout.flush()
     except NearidError as error:
-        _leave(f"nearid: {error}", 2)
+        leave(f"nearid: {error}", 2)
+    except MemoryError as error:
+        leave(f"nearid: there is not enough memory{f' ({error})' if str(error) else ''}. Use fewer rows or columns.", 2)
     except BrokenPipeError:
         # The reader has seen enough (| head). Nothing may be flushed into the closed pipe at exit.
-        os._exit(0)
+        os._exit(NO_READER)
     except OSError as error:
-        _leave(f"nearid: could not write the output: {error.strerror or error}.", 1)
+        what = "write the output" if error.filename is None else f"use {error.filename}"
+        leave(f"nearid: could not {what}: {error.strerror or error}.", 1)
     except Interrupted as stop:
-        _leave(f"nearid: interrupted; {stop.left}.", 130)
+        leave(f"nearid: interrupted; {stop.left}.", stop.code)
 
 
-def _leave(message: str, code: int) -> None:
-    print(message, file=sys.stderr, flush=True)
-    # Worker threads may still be busy with their blocks, and stdout may be full: neither is waited for.
-    os._exit(code)
+def _run() -> None:
+    from nearid.cli.commands import app
+
+    app()
+
+
+def _open_streams() -> None:
+    """Let every name be printed, and no file that is opened later take the number of a stream that is closed."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            # The lowest number that is free: that of this stream.
+            setattr(sys, name, open(os.open(os.devnull, os.O_RDWR), "r" if number == 0 else "w"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")

@@ -24,10 +24,10 @@ def apply(
     from nearid.arrays import open_rows
     from nearid.progress import reporting
     from nearid.unmix.estimators import ICA
-    from nearid.unmix.stream import check_output, refuse_source
+    from nearid.unmix.stream import check_output, refuse_input
 
     check_output(out, overwrite=overwrite)
-    refuse_source(out, source)
+    refuse_input(out, source)
     fitted = ICA.load(model)
     rows = open_rows(source, key=key, ids=ids)
     with reporting() as progress:

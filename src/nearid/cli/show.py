@@ -12,10 +12,15 @@ from typing import Any
 import typer
 from rich.console import Console, RenderableType
 
+# Columns into a pipe or file, and the most that COLUMNS may ask for.
+WIDTH, WIDEST = 140, 10_000
+
 
 def show(draw: Callable[[int], RenderableType]) -> None:
     """Print what is drawn for the terminal's width; into a pipe or file 140 columns, or what COLUMNS says."""
-    console = Console() if sys.stdout.isatty() else Console(width=int(os.environ.get("COLUMNS", "140")))
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() and 0 < int(columns) <= WIDEST else WIDTH
+    console = Console() if sys.stdout.isatty() else Console(width=width)
     console.print(draw(console.width))
 
 

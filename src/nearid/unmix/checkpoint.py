@@ -12,7 +12,7 @@ import numpy as np
 
 from nearid.errors import InputError
 from nearid.unmix.solver import Checkpoint
-from nearid.unmix.store import check_size, packed, read_metadata, read_tensors, write_bytes
+from nearid.unmix.store import check_size, header, packed, read_metadata, read_tensors, write_bytes
 
 FORMAT = "1"
 STAGES = ("climb", "fixed point", "descend")
@@ -63,12 +63,14 @@ class Keeper:
         self._written = time.monotonic()
 
     def remove(self) -> None:
-        """Forget the unfinished fit."""
+        """Forget the unfinished fit; a file of the same name that is something else stays."""
         self._last = None
+        self._refuse_foreign()
         self.path.unlink(missing_ok=True)
 
     def read(self) -> Checkpoint | None:
         """The checkpoint in the folder, if there is one; refused where it belongs to another fit."""
+        self._refuse_foreign()
         if not self.path.is_file():
             return None
         columns = self.identity["input"]["shape"][1]
@@ -84,6 +86,14 @@ class Keeper:
         if len(signs) > columns or np.abs(off).max() > ORTHOGONAL or (np.abs(signs) != 1).any():
             raise InputError(f"{self.path} holds no rotation: it is damaged. Begin anew with --restart.")
         return Checkpoint(rotation, signs, tensors["gradients"].tolist(), told["stage"])
+
+    def _refuse_foreign(self) -> None:
+        """Refuse a file that no fit has written, or of which this cannot be told."""
+        if self.path.exists() and not is_checkpoint(self.path):
+            raise InputError(
+                f"{self.path} is not a checkpoint of nearid unmix, or it is damaged. Write to another folder, or move "
+                "this file."
+            )
 
     def _check_identity(self, text: str) -> None:
         try:
@@ -101,3 +111,10 @@ class Keeper:
                 f"{self.folder} holds an unfinished fit of something else: {'; '.join(differ)}. "
                 "Write to another folder, or begin anew with --restart."
             )
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file is the checkpoint of a fit; it may be damaged behind its header."""
+    declared = header(path) or {}
+    metadata = declared.get("__metadata__")
+    return isinstance(metadata, dict) and "nearid_checkpoint" in metadata

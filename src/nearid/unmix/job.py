@@ -12,12 +12,13 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from nearid.arrays import Rows
 from nearid.errors import InputError
+from nearid.files import alone_in, refuse_source
 from nearid.progress import Progress, silent
-from nearid.unmix.checkpoint import NAME, Keeper
+from nearid.unmix.checkpoint import NAME, Keeper, is_checkpoint
 from nearid.unmix.estimators import ICA
 from nearid.unmix.linear import IdentifiabilityWarning, RankWarning
-from nearid.unmix.model import ABOUT, NUMBERS, describe, make_folder
-from nearid.unmix.stream import FORMATS, check_output, check_space, ids_path, refuse_source
+from nearid.unmix.model import ABOUT, NUMBERS, describe, make_folder, refuse_foreign
+from nearid.unmix.stream import FORMATS, check_output, check_space, ids_path
 
 # A fit may go on with another tol or more passes, but not with another of these.
 FIXED = ("n_components", "whiten", "contrast", "dtype", "random_state")
@@ -67,6 +68,29 @@ def unmix_into(
         ica._validate_params()
     except InvalidParameterError as error:
         raise InputError(str(error)) from None
+    new = not folder.exists()
+    make_folder(folder)
+    try:
+        with alone_in(folder):
+            return _unmix(folder, rows, ica, form, drop_nonfinite, restart, overwrite, progress, say)
+    except BaseException:
+        if new and not any(folder.iterdir()):
+            folder.rmdir()
+        raise
+
+
+def _unmix(
+    folder: Path,
+    rows: Rows,
+    ica: ICA,
+    form: str,
+    drop_nonfinite: bool,
+    restart: bool,
+    overwrite: bool,
+    progress: Progress,
+    say: Callable[[str], object],
+) -> ICA:
+    refuse_foreign(folder, *_places(folder), _ids(folder))
     source = describe(rows)
     fitted = None if restart else _waiting(folder, ica, source)
     if fitted is None and not overwrite and (has_model(folder) or _components(folder)):
@@ -76,8 +100,6 @@ def unmix_into(
         )
     for path in _components(folder):
         check_output(path, overwrite=True)
-    new = not folder.exists()
-    make_folder(folder)
     options = {name: ica.get_params()[name] for name in FIXED}
     keeper = Keeper(folder, {"input": {k: source[k] for k in ("shape", "dtype", "fingerprint")}, "options": options})
     try:
@@ -93,8 +115,6 @@ def unmix_into(
         fitted.transform_to(rows, target, overwrite=True, drop_nonfinite=drop_nonfinite, progress=progress)
     except BaseException:
         keeper.flush()
-        if new and not any(folder.iterdir()):
-            folder.rmdir()
         raise
     return fitted
 
@@ -169,7 +189,7 @@ def refuse_input(folder: Path, source: str) -> None:
 
 def left_behind(folder: Path) -> str:
     """What an interrupted run has left, and how to go on."""
-    if (folder / NAME).exists():
+    if is_checkpoint(folder / NAME):
         return f"the passes made are kept in {folder}; run the same command again (without --restart) to go on"
     if has_model(folder) and not _components(folder):
         return f"the model is in {folder}; run the same command again to write its components"

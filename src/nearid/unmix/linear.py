@@ -14,7 +14,7 @@ from nearid.arrays import Rows, open_rows
 from nearid.errors import InputError
 from nearid.moments import Floats
 from nearid.progress import Progress, silent
-from nearid.unmix.stream import Affine, check_output, refuse_source, write_mapped
+from nearid.unmix.stream import Affine, check_output, refuse_input, write_mapped
 
 PRECISIONS = [np.float64, np.float32]
 
@@ -79,7 +79,7 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         target = check_output(path, overwrite=overwrite)
         if isinstance(X, str | os.PathLike):
-            refuse_source(target, X)
+            refuse_input(target, X)
         rows = open_rows(X) if inverse else self._rows(X, reset=False)
         if inverse:
             self._check_components(rows.name, rows.shape)

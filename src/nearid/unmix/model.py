@@ -16,9 +16,9 @@ from nearid.errors import InputError
 from nearid.files import check_parent, write_text
 from nearid.moments import Floats
 from nearid.unmix.diagnostics import Diagnostics
-from nearid.unmix.store import check_size, packed, read_tensors, sizes, write_bytes
+from nearid.unmix.store import check_size, header, packed, read_tensors, sizes, write_bytes
 
-FORMAT = 1
+FORMAT, KIND = 1, "ica"
 ABOUT, NUMBERS = "model.json", "model.safetensors"
 # A description holds some figures per component; a larger file is something else.
 LARGEST_ABOUT = 64 << 20
@@ -68,7 +68,7 @@ def write_model(folder: Path, model: Model) -> None:
     data = packed(model.tensors)
     about = {
         "format": FORMAT,
-        "kind": "ica",
+        "kind": KIND,
         "nearid": __version__,
         "options": model.options,
         "seed": model.seed,
@@ -92,6 +92,43 @@ def make_folder(folder: Path) -> None:
         folder.mkdir()
     elif not os.access(folder, os.W_OK):
         raise InputError(f"The folder {folder} does not allow writing a model into it.")
+
+
+def refuse_foreign(folder: Path, *others: Path) -> None:
+    """Refuse a folder with files of these names that no fit has written: nothing may replace them.
+
+    Parameters
+    ----------
+    folder : Path
+    others : Path
+        Files that lie beside a model; without one they are of somebody else.
+    """
+    about, numbers = folder / ABOUT, folder / NUMBERS
+    known = {about: _describes_model(about), numbers: _holds_model(numbers)}
+    there = [path for path in (about, numbers, *others) if path.exists()]
+    strange = [path for path in there if known.get(path) is False]
+    if not strange and not any(known.values()):
+        strange = there
+    if strange:
+        raise InputError(
+            f"{folder} holds {strange[0].name}, which nearid unmix did not write and would replace; write to another "
+            "folder, or move this file."
+        )
+
+
+def _describes_model(path: Path) -> bool | None:
+    """Whether a file is the description of a model; None where this cannot be told."""
+    try:
+        about = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return isinstance(about, dict) and about.get("kind") == KIND
+
+
+def _holds_model(path: Path) -> bool | None:
+    """Whether a file holds the numbers of a model; None where this cannot be told."""
+    declared = header(path)
+    return None if declared is None else declared.keys() - {"__metadata__"} == SHAPES.keys()
 
 
 def read_model(folder: Path) -> Model:
@@ -133,7 +170,7 @@ def _about(folder: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not a whole JSON file: {error}. Copy it again, or fit again.") from None
     version = about.get("format") if isinstance(about, dict) else None
-    if type(version) is not int or about.get("kind") != "ica":
+    if type(version) is not int or about.get("kind") != KIND:
         raise InputError(f"{path} does not describe a model. Give a folder that `nearid unmix` wrote.")
     if version != FORMAT:
         raise InputError(

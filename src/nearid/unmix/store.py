@@ -45,6 +45,16 @@ def check_size(path: Path, least: int, most: int) -> None:
     check_memory(str(path), 2 * size, "Free some memory.")
 
 
+def header(path: Path) -> dict[str, Any] | None:
+    """What a safetensors file declares; None where it cannot be told."""
+    try:
+        with open(path, "rb") as file:
+            found = json.loads(file.read(min(int.from_bytes(file.read(8), "little"), HEADER_BYTES)))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def read_metadata(data: bytes, name: str) -> dict[str, str]:
     """The texts in a safetensors header."""
     with damage_told(name, "safetensors file"):

@@ -14,7 +14,7 @@ from nearid.arrays import Rows, first_nonfinite, nonfinite
 from nearid.arrays.memory import readable
 from nearid.engines.local import blocks, ordered_map
 from nearid.errors import InputError
-from nearid.files import check_parent, check_target, replacing, replacing_folder
+from nearid.files import check_parent, check_target, refuse_source, replacing, replacing_folder
 from nearid.moments import Floats
 
 # float64 temporaries of a block are made a piece at a time.
@@ -144,11 +144,10 @@ def check_output(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     return target
 
 
-def refuse_source(target: Path, source: str | os.PathLike[str]) -> None:
-    """Refuse to write over the input, or inside it."""
-    written, read = target.resolve(), Path(source).expanduser().resolve()
-    if written == read or read in written.parents or (written in read.parents and written.suffix == ".zarr"):
-        raise InputError(f"Writing {target} would damage the input {source}; give another name.")
+def refuse_input(target: Path, source: str | os.PathLike[str]) -> None:
+    """Refuse to write over the input, be it with the rows or with their ids."""
+    for path in (target, ids_path(target)):
+        refuse_source(path, source)
 
 
 def _format(target: Path) -> str:

@@ -1,0 +1,50 @@
+"""The commands of `nearid`. Each lives in its own file and loads its tools only when it runs."""
+
+from __future__ import annotations
+
+import typer
+
+from nearid import __version__
+from nearid.cli.apply import apply
+from nearid.cli.compare import compare
+from nearid.cli.data import data
+from nearid.cli.deconfound import deconfound
+from nearid.cli.demo import demo
+from nearid.cli.extract import extract
+from nearid.cli.heads import heads
+from nearid.cli.lipschitz import lipschitz
+from nearid.cli.reproduce import reproduce
+from nearid.cli.score import score
+from nearid.cli.unmix import unmix
+
+app = typer.Typer(
+    name="nearid",
+    help="Are learned representations the same, are they the true ones? Up to what, and how nearly?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command()(compare)
+app.command()(extract)
+app.command()(heads)
+app.command()(score)
+app.command()(unmix)
+app.command()(apply)
+app.command()(lipschitz)
+app.command()(deconfound)
+app.command()(reproduce)
+app.command()(demo)
+app.add_typer(data)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"nearid {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+) -> None:
+    pass
