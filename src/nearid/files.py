@@ -123,7 +123,8 @@ def _temporary(target: Path, make: Callable[..., str]) -> Iterator[str]:
         while alone is False:
             place = make(dir=target.parent, prefix=_prefix(target), suffix=TEMPORARY)
             with suppress(FileNotFoundError):
-                alone = locks.enter_context(_locked(place)) if os.path.exists(place) else False
+                alone = locks.enter_context(_locked(place))
+                alone = alone if os.path.exists(place) else False
         try:
             yield place
         finally:
@@ -133,7 +134,7 @@ def _temporary(target: Path, make: Callable[..., str]) -> Iterator[str]:
 def _make_file(**where: Any) -> str:
     handle, place = tempfile.mkstemp(**where)
     os.close(handle)
-    return place
+    return str(place)
 
 
 def _prefix(target: Path) -> str:

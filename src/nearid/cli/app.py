@@ -6,7 +6,7 @@ import io
 import os
 import sys
 
-from nearid.cli.interrupt import Interrupted, catch_signals, leave
+from nearid.cli.interrupt import Interrupted, catch_signals, ignore_signals, leave
 from nearid.errors import NearidError
 
 # As a shell tells of a program that was ended by SIGPIPE.
@@ -23,7 +23,10 @@ def main() -> None:
     catch_signals()
     try:
         _run()
-        sys.stdout.flush()
+    except SystemExit:
+        # All is done, and the interpreter would take its handlers away before it ends.
+        ignore_signals()
+        raise
     except NearidError as error:
         leave(f"nearid: {error}", 2)
     except MemoryError as error:

@@ -62,6 +62,13 @@ def catch_signals() -> None:
             signal.signal(number, handle)
 
 
+def ignore_signals() -> None:
+    """Let the end of a process that has done its work not be taken for an interruption."""
+    for name in STOPPING:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+
 def leave(message: str, code: int) -> None:
     """Print a sentence on stderr and end the process.
 

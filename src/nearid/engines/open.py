@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL, cores
+from nearid.engines.processes import no_working_folder
 from nearid.errors import EngineError, InputError
 
 
@@ -56,14 +57,18 @@ def _own_cluster() -> Iterator[str]:
 
     # Even without a dashboard there is a server for it, which by default would complain of a port in use.
     server = {"dashboard_address": "127.0.0.1:0"}
-    with LocalCluster(
-        n_workers=cores(),
-        threads_per_worker=1,
-        dashboard_address=None,
-        scheduler_kwargs=server,
-        # What goes wrong is raised here, once and in words.
-        silence_logs=logging.CRITICAL,
-    ) as cluster:
+    # Processes that die are started again meanwhile.
+    with (
+        no_working_folder(),
+        LocalCluster(
+            n_workers=cores(),
+            threads_per_worker=1,
+            dashboard_address=None,
+            scheduler_kwargs=server,
+            # What goes wrong is raised here, once and in words.
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+    ):
         yield cluster.scheduler_address
 
 

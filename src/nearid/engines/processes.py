@@ -6,7 +6,8 @@ import os
 import signal
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from threading import Thread
@@ -21,6 +22,7 @@ T = TypeVar("T")
 
 # As many processes as cores: more threads would only fight over them.
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+SAFE_PATH = "PYTHONSAFEPATH"
 # Seconds that a process is given to end.
 END = 5
 
@@ -92,10 +94,28 @@ def _start() -> tuple[Connection, SpawnProcess]:
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs,), daemon=True)
-    process.start()
+    with no_working_folder():
+        process.start()
     # Only the process may hold its end, so that its death closes the pipe.
     theirs.close()
     return ours, process
+
+
+@contextmanager
+def no_working_folder() -> Iterator[None]:
+    """Let processes that are started meanwhile not import modules from files that happen to lie here.
+
+    A process that Python spawns looks into the working folder first, before it gets the paths of its parent.
+    """
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
 
 
 def _end(pipe: Connection, process: SpawnProcess) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from nearid.arrays.damage import damage_told
 from nearid.arrays.held import is_a
 from nearid.arrays.ids import row_ids
 from nearid.arrays.memory import check_memory
-from nearid.arrays.npy import map_npy
+from nearid.arrays.npy import map_npy, read_header
 from nearid.arrays.open import file_suffix
 from nearid.errors import InputError
 
@@ -54,6 +55,37 @@ class Batch:
     def first(self, count: int) -> Batch:
         """The first few inputs."""
         return Batch(self.start, {name: x[:count] for name, x in self.arrays.items()}, self.ids[:count])
+
+
+class NpyFile:
+    """The inputs of an .npy file, read piece by piece.
+
+    A map of the file would end the process where the file becomes shorter meanwhile.
+    """
+
+    def __init__(self, path: Path) -> None:
+        map_npy(path)  # refuses what the file cannot hold
+        with open(path, "rb") as file:
+            self.shape, self._fortran, self.dtype = read_header(file)
+            self._offset = file.tell()
+        self._path = path.resolve()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        start, stop, _ = part.indices(len(self))
+        each = math.prod(self.shape[1:])
+        size = each * self.dtype.itemsize
+        if os.path.getsize(self._path) < self._offset + (len(self) if self._fortran else stop) * size:
+            raise InputError(f"{self._path.name} became shorter while it was read. Write or copy it again.")
+        if self._fortran:
+            return np.array(map_npy(self._path)[start:stop])
+        found = np.fromfile(self._path, self.dtype, (stop - start) * each, offset=self._offset + start * size)
+        return found.reshape(stop - start, *self.shape[1:])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self[:].astype(dtype or self.dtype, copy=False)
 
 
 class ArraySource:
@@ -208,7 +240,7 @@ def _file(path: Path) -> Any:
     suffix = file_suffix(path)
     if suffix in (".npy", ".npz"):
         with damage_told(path.name, f"{suffix} file"):
-            return map_npy(path) if suffix == ".npy" else load_all(path)
+            return NpyFile(path) if suffix == ".npy" else load_all(path)
     if suffix == ".safetensors":
         from safetensors.torch import load_file
 

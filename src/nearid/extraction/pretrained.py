@@ -47,10 +47,9 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
                 output_loading_info=True,
             )
     except Exception as error:  # what is raised for a missing, damaged or malicious model is not documented
-        told = " ".join(str(error).split())[:300].rstrip(" .")
         raise InputError(
-            f"The model {name} cannot be loaded: {told}. Give a file of weights, a folder of a transformers model, or "
-            "its name on the hub."
+            f"The model {name} cannot be loaded: {_reason(error)}. Give a file of weights, a folder of a transformers "
+            "model, or its name on the hub."
         ) from None
     missing = sorted(map(str, info.get("missing_keys") or ()))
     if any(not key.startswith(SPARE) for key in missing):
@@ -63,6 +62,16 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
     # Drawn at random, it would differ each time.
     module.pooler = None
     return module, (f"{name} has no weights for its pooler, which is left out; the hidden states do not depend on it.",)
+
+
+def _reason(error: Exception) -> str:
+    """Why a model was not loaded; where the library would advise to run what comes with it, words of our own."""
+    told = " ".join(str(error).split())
+    if "trust_remote_code" in told:
+        return "it brings code of its own, which nearid never runs"
+    if "weights_only" in told:
+        return "its weights are a pickle with more than tensors, which could run code; save them as .safetensors"
+    return told[:300].rstrip(" .")
 
 
 @contextmanager

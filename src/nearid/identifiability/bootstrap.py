@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nearid.engines.local import one_blas_thread
 from nearid.moments import Floats
 
 UNITS = 1000
@@ -54,9 +55,11 @@ def bootstrap(errors: Floats, spread: Floats, seed: int) -> Replicates:
     weights = np.bincount(draws.ravel(), minlength=REPLICATES * units).reshape(REPLICATES, units).astype(np.float64)
     # Units of the data are taken out before squaring: 1e200 squared is no number.
     size = float(np.sqrt(np.mean((spread / (spread.max() or 1.0)) ** 2)) * (spread.max() or 1.0)) or 1.0
-    means = weights @ np.stack([sums(e) for e in errors], axis=1) / (weights @ count)[:, None]
-    squares = weights @ np.stack([sums((e / size) ** 2) for e in errors], axis=1)
-    base = weights @ sums((spread / size) ** 2)
+    # The last digits of a product depend on the threads of BLAS.
+    with one_blas_thread:
+        means = weights @ np.stack([sums(e) for e in errors], axis=1) / (weights @ count)[:, None]
+        squares = weights @ np.stack([sums((e / size) ** 2) for e in errors], axis=1)
+        base = weights @ sums((spread / size) ** 2)
     return Replicates(means, squares / base[:, None])
 
 

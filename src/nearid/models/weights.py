@@ -183,15 +183,15 @@ def _made(factory: str) -> Any:
         made: Any = importlib.import_module(name)
         for part in attribute.split("."):
             made = getattr(made, part)
-    except Exception as error:  # a module may raise anything while it is imported
+    except (Exception, SystemExit) as error:  # a module may raise anything while it is imported, or end the process
         raise InputError(f"The factory {factory} cannot be imported: {_told(error)}.") from error
     if not callable(made):
         raise InputError(f"{factory} is a {type(made).__name__}, but a function that makes a module is expected.")
     try:
         return made()
-    except Exception as error:  # so may its functions
+    except (Exception, SystemExit) as error:  # so may its functions
         raise InputError(f"The factory {factory} failed: {_told(error)}. It is called without arguments.") from error
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {brief(error)}"
