@@ -4,8 +4,9 @@ import os
 
 import pytest
 
+import nearid.files as files
 from nearid.errors import InputError
-from nearid.files import alone_in, check_target, replacing, replacing_folder, write_text
+from nearid.files import alone_in, check_target, refuse_source, replacing, replacing_folder, write_text
 
 
 def test_writes_and_replaces_and_leaves_nothing_else(tmp_path):
@@ -85,3 +86,88 @@ def test_one_process_at_a_time_in_a_folder(tmp_path):
     with alone_in(tmp_path):
         pass
     assert os.listdir(tmp_path) == []
+
+
+def test_disks_without_locks_are_written_to(tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(9, "Bad file descriptor")
+
+    monkeypatch.setattr(files.fcntl, "flock", no_locks)
+    with alone_in(tmp_path):
+        write_text(tmp_path / "page.html", "text")
+    assert os.listdir(tmp_path) == ["page.html"]
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "page.html").symlink_to("there/real.html")
+    for text in ("one", "two"):
+        write_text(tmp_path / "page.html", text)
+    assert (tmp_path / "page.html").is_symlink() and (tmp_path / "there" / "real.html").read_text() == "two"
+    (tmp_path / "lost.html").symlink_to("nowhere/real.html")
+    with pytest.raises(InputError, match=r"There is no folder .*nowhere"):
+        check_target(tmp_path / "lost.html")
+
+
+def test_a_private_file_stays_private(tmp_path):
+    target = tmp_path / "page.html"
+    write_text(target, "one")
+    target.chmod(0o600)
+    write_text(target, "two")
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_longest_name_can_be_written(tmp_path):
+    write_text(tmp_path / ("x" * 250 + ".html"), "text")
+    with replacing_folder(tmp_path / ("y" * 250 + ".zarr")) as folder:
+        (folder / "a").write_text("a")
+    assert len(os.listdir(tmp_path)) == 2
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_has_is_not(tmp_path):
+    (tmp_path / f".x.npy.abcdefgh{files.TEMPORARY}").write_text("left")
+    (tmp_path / f".x.npy.abcdefgi{files.TEMPORARY}").mkdir()
+    (tmp_path / ".x.npy.mine").write_text("of somebody else")
+    with replacing(tmp_path / "x.npy") as ours:
+        write_text(tmp_path / "x.npy", "another process")
+        ours.write(b"ours")
+    assert sorted(os.listdir(tmp_path)) == [".x.npy.mine", "x.npy"]
+    assert (tmp_path / "x.npy").read_text() == "ours"
+
+
+def test_a_temporary_file_that_another_process_sweeps_away_at_once_is_made_again(tmp_path, monkeypatch):
+    make, made = files._make_file, []
+
+    def swept(**where):
+        made.append(make(**where))
+        if len(made) == 1:
+            os.unlink(made[0])
+        return made[-1]
+
+    monkeypatch.setattr(files, "_make_file", swept)
+    write_text(tmp_path / "x", "text")
+    assert len(made) == 2 and os.listdir(tmp_path) == ["x"]
+
+
+def test_a_folder_whose_process_was_killed_between_two_renames_is_put_back(tmp_path):
+    old = tmp_path / f".box.abcdefgh{files.TEMPORARY}" / "old"
+    old.mkdir(parents=True)
+    (old / "a").write_text("a")
+    with pytest.raises(ZeroDivisionError), replacing_folder(tmp_path / "box"):
+        raise ZeroDivisionError
+    assert os.listdir(tmp_path) == ["box"] and os.listdir(tmp_path / "box") == ["a"]
+
+
+def test_an_input_is_known_by_every_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "0.npy").write_text("x")
+    os.symlink("run/0.npy", "link.npy")
+    os.link("run/0.npy", "hard.npy")
+    for target in ("run/0.npy", "link.npy", "hard.npy", "run/../run/0.npy"):
+        with pytest.raises(InputError, match="would damage the input"):
+            refuse_source(tmp_path / target, "run/0.npy")
+    for source in ("run:0", "run"):
+        with pytest.raises(InputError, match="would damage the input"):
+            refuse_source(tmp_path / "run" / "0.npy", source)
+    refuse_source(tmp_path / "other.npy", "run:0")

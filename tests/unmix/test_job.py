@@ -4,10 +4,12 @@ import os
 
 import numpy as np
 import pytest
+from safetensors.numpy import save
 
 import nearid.unmix.checkpoint as checkpoint
 from nearid import ICA, InputError
 from nearid.arrays import open_rows
+from nearid.files import alone_in
 from nearid.unmix.job import left_behind, refuse_input, unmix_into
 
 
@@ -185,3 +187,51 @@ def test_old_components_stay_where_there_is_no_room_for_new_ones(x, tmp_path, mo
     with pytest.raises(InputError, match="of disk space"):
         run(tmp_path / "out", x, overwrite=True, random_state=1)
     assert sorted(os.listdir(tmp_path / "out")) == before
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("model.safetensors", save({"embeddings.weight": np.ones((10, 8), np.float32)})),
+        ("model.safetensors", b"something else"),
+        ("model.json", b'{"model_type": "bert"}'),
+        ("components.npy", b"of somebody else"),
+        ("components.ids.npy", b"of somebody else"),
+    ],
+)
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_files_of_somebody_else_are_never_replaced(x, tmp_path, name, data, overwrite):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_bytes(data)
+    with pytest.raises(InputError, match=f"holds {name}, which nearid unmix did not write"):
+        run(tmp_path / "out", x, overwrite=overwrite)
+    assert contents(tmp_path / "out") == {name: data}
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_checkpoint_of_somebody_else_stays(x, tmp_path, restart):
+    data = save({"w": np.ones((10, 8), np.float32)})
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "checkpoint.safetensors").write_bytes(data)
+    with pytest.raises(InputError, match="is not a checkpoint of nearid unmix"):
+        run(tmp_path / "out", x, restart=restart)
+    assert contents(tmp_path / "out") == {"checkpoint.safetensors": data}
+    assert left_behind(tmp_path / "out") == "nothing was written"
+
+
+def test_a_model_whose_description_was_not_written_any_more_is_fitted_again(x, tmp_path):
+    run(tmp_path / "out", x)
+    for name in ("model.json", "components.npy"):
+        (tmp_path / "out" / name).unlink()
+    assert run(tmp_path / "out", x)[0].converged_
+
+
+def test_one_fit_at_a_time_in_a_folder(x, tmp_path):
+    (tmp_path / "out").mkdir()
+    with alone_in(tmp_path / "out"), pytest.raises(InputError, match="Another process is at work"):
+        run(tmp_path / "out", x)
+    assert os.listdir(tmp_path / "out") == []

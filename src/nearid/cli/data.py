@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nearid.cli.interrupt import Interrupted
+from nearid.cli.interrupt import leaving
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -57,18 +57,14 @@ def fetch(
 
     wanted = dataset(name)
     typer.echo(f"{wanted.title}: licence {wanted.licence}. Cite {wanted.citation}.", err=True)
-    try:
-        with reporting() as progress:
-            folder = run(
-                wanted,
-                given=tuple(given or ()),
-                again=again,
-                progress=progress,
-                say=lambda text: typer.echo(text, err=True),
-            )
-    except Interrupted as stop:
-        stop.left = left_behind(wanted)
-        raise
+    with leaving(lambda: left_behind(wanted)), reporting() as progress:
+        folder = run(
+            wanted,
+            given=tuple(given or ()),
+            again=again,
+            progress=progress,
+            say=lambda text: typer.echo(text, err=True),
+        )
     typer.echo(folder)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nearid.cli.interrupt import Interrupted
+from nearid.cli.interrupt import leaving
 
 
 def extract(
@@ -72,7 +72,7 @@ def extract(
     from nearid.extraction.job import extract as run
     from nearid.extraction.store import left_behind
 
-    try:
+    with leaving(lambda: left_behind(out)):
         found = run(
             model,
             data,
@@ -99,16 +99,14 @@ def extract(
             overwrite=overwrite,
             progress=True,
         )
-    except Interrupted as stop:
-        stop.left = left_behind(out)
-        raise
-    for note in found.notes:
-        typer.echo(note, err=True)
-    if as_json:
-        typer.echo(json.dumps(found.provenance, indent=2, allow_nan=False))
-    else:
-        from nearid.cli.show import show
-        from nearid.report.extraction_table import render
+    with leaving(f"the layers are in {out}"):
+        for note in found.notes:
+            typer.echo(note, err=True)
+        if as_json:
+            typer.echo(json.dumps(found.provenance, indent=2, allow_nan=False))
+        else:
+            from nearid.cli.show import show
+            from nearid.report.extraction_table import render
 
-        show(lambda width: render(found))
-    typer.echo(f"Layers written to {out}", err=True)
+            show(lambda width: render(found))
+        typer.echo(f"Layers written to {out}", err=True)

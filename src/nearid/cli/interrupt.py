@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Timer
 
 # Signals that stop a program: of Ctrl-C, of `kill` and batch systems, of a terminal that is closed.
@@ -24,7 +26,7 @@ class Interrupted(BaseException):
     code : int
         Exit code, as shells give it.
     left : str
-        What the interrupted work has left behind; a command that leaves something says so here.
+        What the interrupted work has left behind; see `leaving`.
     """
 
     left = "nothing was written"
@@ -60,6 +62,16 @@ def catch_signals() -> None:
         # nohup asks to go on without a terminal.
         if number is not None and not (name == "SIGHUP" and signal.getsignal(number) == signal.SIG_IGN):
             signal.signal(number, handle)
+
+
+@contextmanager
+def leaving(left: str | Callable[[], str]) -> Iterator[None]:
+    """Let an interruption of this part tell what it has left behind."""
+    try:
+        yield
+    except Interrupted as stop:
+        stop.left = left if isinstance(left, str) else left()
+        raise
 
 
 def ignore_signals() -> None:

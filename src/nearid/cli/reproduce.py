@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nearid.cli.engine import EngineName, EngineOption, SchedulerOption, engine_of
-from nearid.cli.interrupt import Interrupted
+from nearid.cli.interrupt import leaving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,13 +69,16 @@ def reproduce(
     machine = engine_of(engine, scheduler)
     if name == "all":
         plans = _possible(plans, machine)
+    from nearid.experiments.run import left_behind
+
     found: dict[str, Result] = {}
-    for result in _run(plans, machine, out if name == "all" else out / name):
-        found[result.experiment.name] = result
-        if not as_json:
-            display(partial(render, result))
-    if as_json:
-        _print([found[asked.experiment.name].to_dict() for asked in plans], name == "all")
+    with leaving(lambda: left_behind(out if name == "all" else out / name)):
+        for result in _run(plans, machine):
+            found[result.experiment.name] = result
+            if not as_json:
+                display(partial(render, result))
+        if as_json:
+            _print([found[asked.experiment.name].to_dict() for asked in plans], name == "all")
     failed = sum(len(result.failures) for result in found.values())
     if failed:
         again = "it alone" if failed == 1 else "these alone"
@@ -101,16 +104,12 @@ def _possible(plans: list[Plan], engine: str) -> list[Plan]:
     return found
 
 
-def _run(plans: list[Plan], engine: str, place: Path) -> Iterator[Result]:
-    """Results as they come; where the run is interrupted, what is left in a place is told."""
-    from nearid.experiments.run import left_behind, run
+def _run(plans: list[Plan], engine: str) -> Iterator[Result]:
+    """Results as they come."""
+    from nearid.experiments.run import run
 
     command = shlex.join(["nearid", *sys.argv[1:]])
-    try:
-        yield from run(plans, engine=engine, command=command, say=lambda text: typer.echo(text, err=True))
-    except Interrupted as stop:
-        stop.left = left_behind(place)
-        raise
+    yield from run(plans, engine=engine, command=command, say=lambda text: typer.echo(text, err=True))
 
 
 def _list(as_json: bool) -> None:

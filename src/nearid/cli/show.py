@@ -12,6 +12,8 @@ from typing import Any
 import typer
 from rich.console import Console, RenderableType
 
+from nearid.cli.interrupt import leaving
+
 # Columns into a pipe or file, and the most that COLUMNS may ask for.
 WIDTH, WIDEST = 140, 10_000
 
@@ -28,9 +30,10 @@ def deliver(found: Any, render: Callable[[Any, int], RenderableType], as_json: b
     """Write the report that was asked for, then print a result as JSON or as a table."""
     if report is not None:
         found.save_report(report)
-    if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
-    else:
-        show(lambda width: render(found, width))
-    if report is not None:
-        typer.echo(f"Report written to {report}", err=True)
+    with leaving("nothing was written" if report is None else f"the report is in {report}"):
+        if as_json:
+            typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+        else:
+            show(lambda width: render(found, width))
+        if report is not None:
+            typer.echo(f"Report written to {report}", err=True)

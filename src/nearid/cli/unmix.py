@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from nearid.cli.engine import EngineName, EngineOption, SchedulerOption, engine_of
-from nearid.cli.interrupt import Interrupted
+from nearid.cli.interrupt import leaving
+
+if TYPE_CHECKING:
+    from nearid.unmix.estimators import ICA
 
 
 def unmix(
@@ -49,6 +52,7 @@ def unmix(
     on where it was. `nearid apply` maps other rows with the model.
     """
     from nearid.arrays import open_rows
+    from nearid.errors import InputError
     from nearid.progress import reporting
     from nearid.report.html import check_report
     from nearid.unmix.estimators import ICA
@@ -57,8 +61,10 @@ def unmix(
     rows = open_rows(source, key=key, ids=ids)
     refuse_input(out, source)
     if report is not None:
+        if report.resolve() == out.resolve():
+            raise InputError(f"{out} is the folder for the components (--out); give the report another name.")
         # A page may go into the folder that is made for the rest.
-        check_report(out.parent / report.name if report.parent == out and not out.exists() else report)
+        check_report(out.parent / report.name if _in_new(out, report) else report)
     for note in rows.notes:
         typer.echo(note, err=True)
     ica = ICA(
@@ -71,22 +77,23 @@ def unmix(
         random_state=seed,
         engine=engine_of(engine, scheduler),
     )
-    try:
-        with reporting() as progress:
-            found = unmix_into(
-                out,
-                rows,
-                ica,
-                form=form,
-                drop_nonfinite=drop_nonfinite,
-                restart=restart,
-                overwrite=overwrite,
-                progress=progress,
-                say=lambda text: typer.echo(text, err=True),
-            )
-    except Interrupted as stop:
-        stop.left = left_behind(out)
-        raise
+    with leaving(lambda: left_behind(out)), reporting() as progress:
+        found = unmix_into(
+            out,
+            rows,
+            ica,
+            form=form,
+            drop_nonfinite=drop_nonfinite,
+            restart=restart,
+            overwrite=overwrite,
+            progress=progress,
+            say=lambda text: typer.echo(text, err=True),
+        )
+    with leaving(f"the components and the model are in {out}"):
+        _deliver(found, out, as_json, report)
+
+
+def _deliver(found: ICA, out: Path, as_json: bool, report: Path | None) -> None:
     if report is not None:
         found.save_report(report)
     if as_json:
@@ -101,3 +108,7 @@ def unmix(
     typer.echo(f"Components and model written to {out}", err=True)
     if report is not None:
         typer.echo(f"Report written to {report}", err=True)
+
+
+def _in_new(folder: Path, report: Path) -> bool:
+    return not folder.exists() and report.resolve().parent == folder.resolve()

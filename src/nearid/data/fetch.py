@@ -112,7 +112,8 @@ def _one(
                 _copy(source, target)
     if file.members:
         _unpack(file, folder, target if source is None else source, progress, say)
-        target.unlink(missing_ok=True)
+        if source is None or not (target.exists() and target.samefile(source)):
+            target.unlink(missing_ok=True)
 
 
 def _unpack(file: RemoteFile, folder: Path, archive: Path, progress: Progress, say: Callable[[str], object]) -> None:

@@ -18,7 +18,7 @@ from nearid.extraction.network import open_network
 from nearid.extraction.pooling import Pooler, check_pool, pool_name
 from nearid.extraction.preprocess import Preprocess
 from nearid.extraction.run import Run
-from nearid.extraction.store import check_out
+from nearid.extraction.store import check_out, refuse_inputs_in
 from nearid.extraction.taps import Taps
 from nearid.models.options import torch_device
 from nearid.progress import reporting
@@ -117,6 +117,8 @@ def extract(
     patterns, prepare = patterns_of(layers), Preprocess.of(scale, mean, std, channels)
     check_pool(pool), check_format(format)
     target = None if out is None else check_out(out, overwrite=overwrite)
+    if target is not None:
+        refuse_inputs_in(target, model, data, mask, ids)
     network = open_network(model, factory=factory, prefix=prefix, revision=revision)
     place = network.device if device is None else torch_device(device)
     cast, notes = _mixed(mixed, place)

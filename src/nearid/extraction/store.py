@@ -47,6 +47,15 @@ def check_out(out: str | os.PathLike[str], *, overwrite: bool) -> Path:
     return target
 
 
+def refuse_inputs_in(target: Path, *sources: Any) -> None:
+    """Refuse a folder to be replaced, or begun anew, that holds one of the inputs."""
+    for source in sources:
+        if isinstance(source, str | os.PathLike):
+            places = Path(source).expanduser().resolve().parents
+            if target.resolve() in places or partial_folder(target).resolve() in places:
+                raise InputError(f"{target} would be replaced, and {source} lies in it; give another name.")
+
+
 def refuse_foreign(target: Path) -> None:
     """Refuse a folder to be replaced that is no extraction, or holds files that are no part of one."""
     held = {path.name for path in target.iterdir()} if target.is_dir() else {target.name}

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 def check_report(path: str | os.PathLike[str]) -> Path:
     """Refuse a place where a page cannot or should not be written, such as a file of data."""
-    if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"A report is an HTML page: name it something.html, not {Path(path).name}.")
+    # A link leads to the file that is written.
+    for place in (Path(path), Path(os.path.realpath(path))):
+        if place.suffix.lower() not in (".html", ".htm"):
+            raise InputError(f"A report is an HTML page: name it something.html, not {place.name}.")
     return check_target(path)
 
 
