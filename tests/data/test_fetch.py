@@ -326,3 +326,13 @@ def test_given_data_come_before_the_cache(home, rng, tmp_path):
     assert len(load("mnist", split="train")) == 3
     write_mnist(home("mnist"), rng, train=5)
     assert find(MNIST) == Path(tmp_path / "given" / "mnist") and len(load("mnist", split="train")) == 5
+
+
+def test_a_given_archive_in_the_cache_itself_is_kept(home, tmp_path):
+    path = cache_folder() / FALCOR3D.name / FALCOR3D.files[0].name
+    path.parent.mkdir(parents=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("Falcor3D_down128/images/000000.png", "x")
+        archive.writestr("Falcor3D_down128/train-rec.labels", "x")
+    fetch(FALCOR3D, given=(path,))
+    assert path.exists() and find(FALCOR3D) is not None

@@ -12,7 +12,7 @@ import pytest
 
 from nearid.engines.base import Failure
 from nearid.engines.local import LOCAL
-from nearid.engines.processes import in_processes
+from nearid.engines.processes import in_processes, no_working_folder
 
 
 def run(task, items, workers=1):
@@ -76,7 +76,7 @@ def ended(pid):
 
 SLEEP = """
 import multiprocessing, time
-from nearid.engines.processes import in_processes
+from nearid.engines.processes import in_processes, no_working_folder
 tell = lambda place: print(multiprocessing.active_children()[0].pid, flush=True)
 next(in_processes(time.sleep, [60], 1, tell))
 """
@@ -101,3 +101,15 @@ def test_leaving_early_ends_the_processes():
     assert next(came) == (0, None)
     came.close()
     assert multiprocessing.active_children() == []
+
+
+def test_files_of_the_working_folder_are_not_taken_for_modules(tmp_path, monkeypatch):
+    for name in ("signal", "random", "socket", "nearid"):
+        (tmp_path / f"{name}.py").write_text("open('ran', 'w').close()\nraise ImportError\n")
+    monkeypatch.chdir(tmp_path)
+    assert run(math.sqrt, [4.0]) == [2.0]
+    assert not (tmp_path / "ran").exists() and "PYTHONSAFEPATH" not in os.environ
+    monkeypatch.setenv("PYTHONSAFEPATH", "x")
+    with no_working_folder():
+        assert os.environ["PYTHONSAFEPATH"] == "1"
+    assert os.environ["PYTHONSAFEPATH"] == "x"

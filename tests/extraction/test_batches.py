@@ -124,3 +124,20 @@ class Stream(IterableDataset):
 def test_no_batches():
     with pytest.raises(InputError, match="the data is empty"):
         peeked(open_source([]).batches(2))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_npy_file_is_read_piece_by_piece_and_may_not_become_shorter(tmp_path, rng, order):
+    x = np.asarray(rng.normal(size=(50, 3, 2)), order=order)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "ids.npy", np.arange(50) + 7)
+    source = open_source(tmp_path / "x.npy", ids=tmp_path / "ids.npy")
+    found, ids, _ = taken(source)
+    np.testing.assert_array_equal(found, x)
+    np.testing.assert_array_equal(ids, np.arange(50) + 7)
+    batches = source.batches(10)
+    next(batches)
+    (tmp_path / "x.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:700])
+    # A map of the file would end the process here.
+    with pytest.raises(InputError, match=r"x\.npy became shorter"):
+        next(batches)

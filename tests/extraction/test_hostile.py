@@ -347,3 +347,13 @@ def test_data_that_are_refused_late_leave_safe_rows_and_say_so(tmp_path, rng, mo
     ragged = [x[:40].reshape(2, 5, 16), x[:20].reshape(1, 5, 16), rng.normal(size=(2, 7, 16))]
     with pytest.raises(InputError, match=r"it stopped at .* The rows of [0-9]+ inputs are kept in .*new\.partial"):
         extract(nn.Sequential(nn.Flatten(), nn.Linear(80, 3)), ragged, out=tmp_path / "new")
+
+
+def test_a_folder_that_holds_the_inputs_is_not_replaced(tmp_path, rng):
+    model, x = nn.Linear(4, 4), rng.normal(size=(20, 4)).astype(np.float32)
+    extract(model, x, out=tmp_path / "out")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    for options in ({"data": tmp_path / "out" / "output.npy"}, {"data": x, "ids": tmp_path / "out" / "ids.npy"}):
+        with pytest.raises(InputError, match=r"would be replaced, and .*npy lies in it"):
+            extract(model, **options, out=tmp_path / "out", overwrite=True)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before

@@ -193,16 +193,19 @@ def test_code_in_a_folder_of_a_model_is_never_run(tmp_path, texts, payload):
     model = gpt2()
     model.config.save_pretrained(tmp_path / "model")
     torch.save({**model.state_dict(), "x": payload(tmp_path / "ran")}, tmp_path / "model" / "pytorch_model.bin")
-    with pytest.raises(InputError, match="cannot be loaded"):
+    with pytest.raises(InputError, match="cannot be loaded: its weights are a pickle") as pickled:
         extract(str(tmp_path / "model"), tokens)
     assert not (tmp_path / "ran").exists()
     # Nor is a module that comes with it imported.
     told = model.config.to_dict() | {"model_type": "mine", "auto_map": {"AutoModel": "evil.M", "AutoConfig": "evil.C"}}
     (tmp_path / "model" / "config.json").write_text(json.dumps(told))
     (tmp_path / "model" / "evil.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'ran')!r})\n")
-    with pytest.raises(InputError, match="cannot be loaded"):
+    with pytest.raises(InputError, match="cannot be loaded: it brings code of its own") as coded:
         extract(str(tmp_path / "model"), tokens)
     assert not (tmp_path / "ran").exists()
+    # Nobody is advised to switch these protections off, as the library does.
+    for told in (pickled, coded):
+        assert "trust_remote_code" not in str(told.value) and "weights_only" not in str(told.value)
 
 
 def test_a_model_without_hidden_states_is_told(texts):

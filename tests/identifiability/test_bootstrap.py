@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from nearid.identifiability.bootstrap import bootstrap, interval
 
@@ -30,3 +31,14 @@ def test_huge_units(rng):
 
 def test_interval_is_central():
     assert interval(np.arange(1001) / 1000) == pytest.approx((0.025, 0.975))
+
+
+def test_threads_of_blas_change_no_digit(rng):
+    errors, spread = rng.exponential(size=(3, 20_000)), rng.exponential(size=20_000)
+    found = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads, user_api="blas"):
+            found.append(bootstrap(errors, spread, 0))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.error, found[0].error)
+        np.testing.assert_array_equal(other.unexplained, found[0].unexplained)

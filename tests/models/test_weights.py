@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -101,6 +102,8 @@ def test_a_factory_alone():
         ({"model": "my_decoders:ready", "prefix": "a."}, "a factory itself"),
         ({"model": "my_decoders:nothing"}, "cannot be imported: .*nothing"),
         ({"model": "no_such_package:decoder"}, "cannot be imported"),
+        ({"model": "good.pt", "factory": "leaves_at_once:decoder"}, "cannot be imported: SystemExit: 7"),
+        ({"model": "good.pt", "factory": "sys:exit"}, "The factory sys:exit failed: SystemExit"),
         ({"model": "good.pt", "factory": "my_decoders"}, "package.module:function, not 'my_decoders'"),
         ({"model": "good.pt", "factory": "my_decoders:ready"}, "a torch module is expected"),
         ({"model": "good.pt", "factory": "my_decoders:constant"}, "a function that makes a module"),
@@ -118,6 +121,7 @@ def test_what_cannot_be_loaded_is_told(module, arguments, message):
     torch.save(torch.ones(3), "tensor.pt")
     with open("code.pt", "wb") as file:
         pickle.dump({"weight": print}, file)
+    Path("leaves_at_once.py").write_text("import sys\nsys.exit(7)\n")
     with open("cut.safetensors", "wb") as file:
         file.write(b"\x00" * 20)
     with pytest.raises(InputError, match=message):
