@@ -44,6 +44,8 @@ def test_bad_targets(tmp_path):
         check_target(tmp_path)
     with pytest.raises(InputError, match="There is no folder"):
         check_target(tmp_path / "missing" / "page.html")
+    with pytest.raises(InputError, match=r"Could not write x*: File name too long"):
+        check_target("x" * 300)
 
 
 def test_a_file_whose_writer_fails_is_not_there(tmp_path):

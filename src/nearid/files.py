@@ -26,6 +26,13 @@ TEMPORARY = ".nearid-part"
 def check_target(path: str | os.PathLike[str]) -> Path:
     """Refuse a path that cannot be written to; asked before long work, so that nothing is computed in vain."""
     target = Path(path)
+    try:
+        target.stat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        # Such as a name that is too long.
+        raise _unwritable(target, error) from error
     if target.is_dir():
         raise InputError(f"{target} is a folder; give the name of a file to write.")
     if target.exists() and not target.is_file():

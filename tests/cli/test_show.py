@@ -16,7 +16,7 @@ from nearid.cli.show import WIDTH, deliver, show
         ("0", WIDTH),
         ("-5", WIDTH),
         ("9" * 30, WIDTH),
-        ("\u0b67", 1),
+        ("1", 40),
         ("80", 80),
     ],
 )

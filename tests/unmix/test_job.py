@@ -235,3 +235,9 @@ def test_one_fit_at_a_time_in_a_folder(x, tmp_path):
     with alone_in(tmp_path / "out"), pytest.raises(InputError, match="Another process is at work"):
         run(tmp_path / "out", x)
     assert os.listdir(tmp_path / "out") == []
+
+
+def test_a_link_to_nowhere_is_no_folder(x, tmp_path):
+    (tmp_path / "out").symlink_to("nowhere")
+    with pytest.raises(InputError, match="out is a link to nowhere, which does not exist"):
+        run(tmp_path / "out", x)

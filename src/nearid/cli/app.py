@@ -9,15 +9,12 @@ import sys
 from nearid.cli.interrupt import Interrupted, catch_signals, ignore_signals, leave
 from nearid.errors import NearidError
 
-# As a shell tells of a program that was ended by SIGPIPE.
-NO_READER = 141
-
 
 def main() -> None:
     """Run the command line.
 
-    Exit codes: 0 done, 1 output cannot be written, 2 bad input, 3 cells failed, 128 + n ended by the signal n (130 for
-    Ctrl-C, 141 where the reader of a pipe has left).
+    Exit codes: 0 done, 1 output cannot be written, or its reader has left, 2 bad input, 3 cells failed, 128 + n ended
+    by the signal n (130 for Ctrl-C).
     """
     _open_streams()
     catch_signals()
@@ -31,9 +28,6 @@ def main() -> None:
         leave(f"nearid: {error}", 2)
     except MemoryError as error:
         leave(f"nearid: there is not enough memory{f' ({error})' if str(error) else ''}. Use fewer rows or columns.", 2)
-    except BrokenPipeError:
-        # The reader has seen enough (| head). Nothing may be flushed into the closed pipe at exit.
-        os._exit(NO_READER)
     except OSError as error:
         what = "write the output" if error.filename is None else f"use {error.filename}"
         leave(f"nearid: could not {what}: {error.strerror or error}.", 1)

@@ -14,8 +14,8 @@ from rich.console import Console, RenderableType
 
 from nearid.cli.interrupt import leaving
 
-# Columns into a pipe or file, and the most that COLUMNS may ask for.
-WIDTH, WIDEST = 140, 10_000
+# Columns into a pipe or file, and the fewest and the most that a table is drawn in.
+WIDTH, NARROWEST, WIDEST = 140, 40, 10_000
 
 
 def show(draw: Callable[[int], RenderableType]) -> None:
@@ -23,6 +23,8 @@ def show(draw: Callable[[int], RenderableType]) -> None:
     columns = os.environ.get("COLUMNS", "")
     width = int(columns) if columns.isdecimal() and 0 < int(columns) <= WIDEST else WIDTH
     console = Console() if sys.stdout.isatty() else Console(width=width)
+    # Narrower ones would lose columns; lines that are too long are only broken.
+    console.width = max(console.width, NARROWEST)
     console.print(draw(console.width))
 
 

@@ -88,6 +88,8 @@ def make_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file, but a model is a folder; give another name.")
     if not folder.exists():
+        if folder.is_symlink():
+            raise InputError(f"{folder} is a link to {os.readlink(folder)}, which does not exist; give another name.")
         check_parent(folder)
         folder.mkdir()
     elif not os.access(folder, os.W_OK):
