@@ -51,6 +51,7 @@ def test_zarr_and_ids(nearid, fitted, tmp_path):
         (["model", "new.npy", "-o", "no/s.npy"], "There is no folder"),
         (["model", "new.npy", "-o", "x.npy"], "exists already"),
         (["model", "new.npy", "-o", "new.npy", "--overwrite"], "would damage the input"),
+        (["model", "rows.ids.npy", "-o", "rows.npy", "--overwrite"], "would damage the input"),
         (["model", "narrow.npy", "-o", "s.npy"], "narrow.npy has 3 columns; 4 were fitted"),
         (["model", "narrow.npy", "-o", "s.npy", "--inverse"], "4 components a row"),
         (["model", "nan.npy", "-o", "s.npy"], "nan at row 7, column 1"),
@@ -61,6 +62,7 @@ def test_bad_input_gets_a_sentence(refused, fitted, tmp_path, args, words):
     np.save(tmp_path / "narrow.npy", new[:, :3])
     new[7, 1] = np.nan
     np.save(tmp_path / "nan.npy", new)
+    np.save(tmp_path / "rows.ids.npy", new)
     (tmp_path / "empty").mkdir()
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "model.json").write_text("{")

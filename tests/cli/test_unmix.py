@@ -121,6 +121,8 @@ def test_ctrl_c_keeps_the_passes_and_the_same_command_goes_on(nearid, refused, t
         (["x.npy", "-o", "out", "--contrast", "tanh"], "tanh"),
         (["x.npy", "-o", "out", "--format", "csv"], "csv"),
         (["x.npy", "-o", "out", "--report", "out.pdf"], "name it something.html"),
+        (["x.npy", "-o", "out", "--report", "link.html"], "name it something.html, not x.npy"),
+        (["x.npy", "-o", "out.html", "--report", "./out.html"], "give the report another name"),
         (["x.npy", "-o", "out", "--key", "a"], "without named parts"),
         (["nan.npy", "-o", "out"], "nan at row 17, column 3"),
         (["constant.npy", "-o", "out"], "nothing to unmix"),
@@ -128,6 +130,7 @@ def test_ctrl_c_keeps_the_passes_and_the_same_command_goes_on(nearid, refused, t
 )
 def test_bad_input_gets_a_sentence(refused, x, tmp_path, args, words):
     (tmp_path / "note.txt").write_text("mine")
+    (tmp_path / "link.html").symlink_to("x.npy")
     np.save(tmp_path / "constant.npy", np.ones((50, 3)))
     x[17, 3] = np.nan
     np.save(tmp_path / "nan.npy", x)
