@@ -68,6 +68,8 @@ def main() -> None:
         sys.stdout.flush()
     except NearidError as error:
         _leave(f"nearid: {error}", 2)
+    except MemoryError as error:
+        _leave(f"nearid: there is not enough memory for this input ({error}). Take fewer rows or columns.", 2)
     except BrokenPipeError:
         # The reader has seen enough (| head). Nothing may be flushed into the closed pipe at exit.
         os._exit(0)

@@ -17,6 +17,7 @@ from nearid.arrays.choose import not_found
 from nearid.arrays.frame import names_rows
 from nearid.arrays.held import MemoryRows, is_a
 from nearid.arrays.mapped import MappedRows
+from nearid.check import checked
 from nearid.engines.base import Engine
 from nearid.engines.open import open_engine
 from nearid.errors import InputError
@@ -52,6 +53,7 @@ class Request:
     seed: int
 
 
+@checked
 def score(
     latents: object,
     factors: object,
