@@ -152,7 +152,7 @@ def _check(request: Request, resolve: str | None) -> None:
         value = getattr(request, name)
         if name == "folds" and value is None:
             continue
-        if not isinstance(value, int | np.integer) or value < bound:
+        if value < bound:
             name = "random_state" if name == "seed" else name
             raise InputError(f"{name} must be a whole number from {bound} on, not {value!r}.")
 
