@@ -1,8 +1,14 @@
-"""Checks of numbers that somebody gives."""
+"""Checks of options that somebody gives."""
 
+import inspect
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
 import pytest
 
-from nearid.check import at_least, positive
+import nearid
+from nearid.check import at_least, checked, positive
 from nearid.errors import InputError
 
 
@@ -24,3 +30,70 @@ def test_numbers_that_are_not_positive_are_told(value):
 def test_counts_that_are_too_small_or_not_whole_are_told(value):
     with pytest.raises(InputError, match=f"n is {value}, but a whole number of at least 2"):
         at_least("n", value, 2)
+
+
+@checked
+def asked(
+    x: object,
+    /,
+    *more: object,
+    folds: int = 5,
+    ridge: float | None = None,
+    groups: Iterable[str] | str | None = None,
+    form: Literal["pca", "zca"] = "pca",
+    scale: bool = True,
+    anything: Any = None,
+) -> str:
+    return "answered"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"folds": np.int64(3)},
+        {"ridge": 1},
+        {"ridge": np.float32(0.5)},
+        {"groups": "a,b"},
+        {"groups": np.array(["a", "b"])},
+        {"groups": (name for name in "ab")},
+        {"form": "zca"},
+        {"scale": np.bool_(False)},
+        {"anything": object()},
+    ],
+)
+def test_options_of_the_type_that_is_declared_pass(options):
+    assert asked(object(), 3, "x", **options) == "answered"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("folds", 2.5, "a whole number"),
+        ("folds", "5", "a whole number"),
+        ("folds", True, "a whole number"),
+        ("folds", None, "a whole number"),
+        ("ridge", "1", "a number or None"),
+        ("groups", 3, "a text or None"),
+        ("groups", [None], "each item a text"),
+        ("form", "nosuch", "'pca' or 'zca'"),
+        ("scale", 1, "True or False"),
+    ],
+)
+def test_options_of_another_type_are_refused_by_name(option, value, words):
+    with pytest.raises(InputError, match=f"^{option} is .*{words}"):
+        asked(None, **{option: value})
+
+
+PUBLIC = [name for name in nearid.__all__ if inspect.isfunction(getattr(nearid, name))]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_function_refuses_options_of_another_type(name):
+    function = getattr(nearid, name)
+    parameters = inspect.signature(function).parameters.values()
+    data = [np.zeros((20, 2)) for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    simple = {"int", "int | None", "float", "float | None", "bool", "str", "str | None"}
+    for parameter in parameters:
+        if parameter.annotation in simple:
+            with pytest.raises(InputError, match=f"^{parameter.name} is "):
+                function(*data, **{parameter.name: object()})

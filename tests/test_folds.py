@@ -105,3 +105,22 @@ def test_impossible_folds_are_refused(n, folds):
 def test_values_that_vanish_when_squared_are_not_called_constant(rng):
     with pytest.raises(InputError, match="leave the range"):
         fold_moments(pair(rng.normal(size=(50, 2)) * 1e-200, rng.normal(size=(50, 2))), assign(50, 2, 0), 2)
+
+
+def test_more_rows_than_memory_are_refused_before_anything_is_allocated():
+    with pytest.raises(InputError, match=r"1000000000000 rows needs 64 TB of memory"):
+        assign(10**12, 5, 0)
+
+
+def test_more_columns_than_memory_are_refused_by_name(rng, monkeypatch):
+    monkeypatch.setattr("nearid.arrays.memory.available_memory", lambda: 10_000)
+    rows = open_rows(rng.normal(size=(40, 10)), name="wide.npy")
+    with pytest.raises(InputError, match=r"wide.npy \(20 columns\) needs .* principal components"):
+        fold_moments(pair_rows(rows, open_rows(rng.normal(size=(40, 10)), name="wide.npy")), assign(40, 5, 0), 5)
+
+
+def test_infinities_of_both_signs_are_named_without_a_warning(rng):
+    x = rng.normal(size=(40, 2))
+    x[3, 0], x[4, 0] = np.inf, -np.inf
+    with np.errstate(all="raise"), pytest.raises(InputError, match="inf at row 3, column 0"):
+        fold_moments(pair_rows(open_rows(x), open_rows(x)), np.zeros(40, dtype=np.uint8), 1)

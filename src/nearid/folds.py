@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from nearid.arrays import Pair, Rows, Single, first_nonfinite, nonfinite
+from nearid.arrays.memory import check_memory
 from nearid.arrays.pair import Index, read_side
 from nearid.engines.base import Engine, held_nodes
 from nearid.engines.local import LOCAL, blocks, ordered_map
@@ -19,6 +20,9 @@ T = TypeVar("T")
 
 # Beyond this size (or below its inverse) products of second moments overflow or vanish.
 LARGEST = 1e70
+
+# What is kept of every row at the least: its place in the folds, its errors and its distances.
+ROW_BYTES = 64
 
 # Above this many bytes of partial sums in flight, one worker with a threaded BLAS replaces a thread per block.
 PARTIAL_BYTES = 256 << 20
@@ -32,6 +36,8 @@ def assign(n: int, folds: int, seed: int) -> np.ndarray:
         raise InputError(
             f"{n} paired rows are too few for {folds} folds: give at least {2 * folds} rows or fewer folds."
         )
+    # Each row costs a few numbers, such as its errors, also where the rows themselves stay in their file.
+    check_memory(f"A comparison of {n} rows", ROW_BYTES * n, "Take a sample of the rows.")
     return (np.random.default_rng(seed).permutation(n) % folds).astype(np.uint8)
 
 
@@ -163,7 +169,9 @@ def _sums(block: tuple[int, int], plan: Plan, *rows: Rows) -> Iterator[Sums]:
         at = np.flatnonzero(label == k)
         dropped = at[:0]
         z = _shifted(sides, at, plan.shift)
-        first = z.sum(axis=0)
+        # Infinities of both signs have no sum; they are refused or dropped here.
+        with np.errstate(invalid="ignore", over="ignore"):
+            first = z.sum(axis=0)
         if not np.isfinite(first).all():
             if not plan.drop_nonfinite:
                 _refuse(list(zip(rows, plan.indices, strict=True)), sides, block[0])
@@ -192,6 +200,11 @@ def _gather(
 ) -> tuple[list[Moments], np.ndarray]:
     """One pass: moments of each fold from sums about the shift, and which rows are in use."""
     width = len(plan.shift)
+    check_memory(
+        f"The second moments of {' and '.join(rows.name for rows, _ in source.sides)} ({width} columns)",
+        8 * width**2 * (plan.folds + 1),
+        "Reduce the columns first, for example to their principal components.",
+    )
     cut = blocks(source.n, width)
     # The tree's nodes, and what a few threads have ready for it. Beyond the bound one fold's products at a time are
     # held, and BLAS has all threads to itself.

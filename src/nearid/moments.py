@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,7 +65,7 @@ class Moments:
             return cls.zero(len(first))
         gap = first / n
         about_shift = np.diag(second).copy()
-        second -= n * np.outer(gap, gap)
+        second -= (n * gap)[:, None] * gap
         return cls(n, shift + gap, _silenced(second, np.diag(second) <= CANCELLED * about_shift))
 
     @classmethod
@@ -75,13 +74,7 @@ class Moments:
         return cls(0, np.zeros(width), np.zeros((width, width)))
 
     def __add__(self, other: Moments) -> Moments:
-        n = self.n + other.n
-        if not self.n or not other.n:
-            return self if self.n else other
-        gap = other.mean - self.mean
-        scatter = self.scatter + other.scatter
-        scatter += (self.n * other.n / n) * np.outer(gap, gap)
-        return Moments(n, self.mean + gap * (other.n / n), scatter)
+        return total([self, other])
 
 
 def _silenced(scatter: Floats, still: np.ndarray) -> Floats:
@@ -94,7 +87,19 @@ def _silenced(scatter: Floats, still: np.ndarray) -> Floats:
 
 def total(parts: Iterable[Moments]) -> Moments:
     """Merge moments in the order given, so that the result does not depend on who computed which part when."""
-    return reduce(Moments.__add__, parts)
+    parts = list(parts)
+    filled = [part for part in parts if part.n]
+    if len(filled) < 2:
+        return filled[0] if filled else parts[0]
+    counts = np.array([part.n for part in filled])
+    means = np.stack([part.mean for part in filled])
+    # About the first mean, so that a large offset common to all parts costs no digits.
+    mean = means[0] + counts @ (means - means[0]) / counts.sum()
+    gaps = (means - mean) * np.sqrt(counts)[:, None]
+    scatter = gaps.T @ gaps
+    for part in filled:
+        scatter += part.scatter
+    return Moments(int(counts.sum()), mean, scatter)
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,11 @@ class Spectrum:
     values : ndarray of shape (rank,)
         Eigenvalues above the cut, descending.
     vectors : ndarray of shape (d, rank)
-    null : ndarray of shape (d, d - rank)
-        The directions that were cut.
     """
 
     sizes: Floats
     values: Floats
     vectors: Floats
-    null: Floats
 
     @property
     def rank(self) -> int:
@@ -40,6 +37,24 @@ def resolution(width: int) -> float:
     return 10 * width * float(np.finfo(np.float64).eps)
 
 
+def eigen(scatter: Floats, n: int) -> tuple[Floats, Floats]:
+    """Eigenvalues, descending, and eigenvectors of a scatter of n rows; of the rows' span alone where rows are few."""
+    if 2 * n >= len(scatter):
+        values, vectors = np.linalg.eigh(scatter)
+    else:
+        span = span_of(scatter, n)
+        values, inner = np.linalg.eigh(span.T @ scatter @ span)
+        vectors = span @ inner
+    return values[::-1], vectors[:, ::-1]
+
+
+def span_of(matrix: Floats, rank: int) -> Floats:
+    """Orthonormal columns that span those of a matrix of at most this rank: random combinations span all of them."""
+    probes = np.random.default_rng(0).normal(size=(matrix.shape[1], rank))
+    span: Floats = np.linalg.qr(matrix @ probes)[0]
+    return span
+
+
 def spectrum(scatter: Floats, n: int, centred: bool = True) -> Spectrum:
     """Decompose a scatter matrix of n rows.
 
@@ -48,12 +63,11 @@ def spectrum(scatter: Floats, n: int, centred: bool = True) -> Spectrum:
     d = len(scatter)
     sizes = np.sqrt(np.clip(np.diag(scatter), 0, None))
     sizes = np.where(sizes > 0, sizes, 1.0)
-    values, vectors = np.linalg.eigh(scatter / sizes[:, None] / sizes)
-    values, vectors = values[::-1], vectors[:, ::-1]
+    values, vectors = eigen(scatter / sizes[:, None] / sizes, n)
     kept = int(np.sum(values > resolution(d) * max(values[0], 0.0)))
     # n centred rows span at most n - 1 directions, whatever rounding leaves in the others.
     kept = min(kept, n - 1 if centred else n)
-    return Spectrum(sizes, values[:kept], vectors[:, :kept], vectors[:, kept:])
+    return Spectrum(sizes, values[:kept], vectors[:, :kept])
 
 
 @dataclass(frozen=True)

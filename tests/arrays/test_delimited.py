@@ -125,3 +125,10 @@ def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(module, "available_memory", lambda: 10**6)
     with pytest.raises(InputError, match=r"of memory, but 1 MB are available. Save it as .parquet"):
         open_rows(path)
+
+
+def test_integers_beyond_two_to_the_53_are_named(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,cell\n" + "".join(f"{i}.5,{2**60 + 1000 * i}\n" for i in range(5)))
+    rows = open_rows(path)
+    assert rows.shape == (5, 2) and any("'cell'" in note and "--ids cell" in note for note in rows.notes)

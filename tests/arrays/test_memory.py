@@ -26,3 +26,9 @@ def test_readable() -> None:
         "3 GB",
         "4e+03 TB",
     ]
+
+
+def test_a_limit_of_the_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (1 << 20, 1 << 20))
+    assert memory.available_memory() == 0

@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from nearid import Linear, Rigid, SignedPermutation
+from nearid import InputError, Linear, Rigid, SignedPermutation
 
 ALL = [SignedPermutation(), Rigid(), Linear()]
 
@@ -61,3 +61,19 @@ def test_intercept_is_where_the_origin_goes(rng):
 def test_parameters_are_validated(rng, bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         Linear(**bad).fit(rng.normal(size=(9, 2)), rng.normal(size=(9, 2)))
+
+
+class Unreadable:
+    shape = (20, 2)
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("no array")
+
+
+@pytest.mark.parametrize("group", [SignedPermutation, Rigid, Linear])
+def test_data_that_cannot_be_an_array_or_overflow_are_refused(rng, group):
+    y = rng.normal(size=(20, 2))
+    with pytest.raises(InputError, match="Unreadable, cannot be made an array of rows: no array"):
+        group().fit(Unreadable(), y)
+    with pytest.raises(InputError, match="range of float64"), np.errstate(over="ignore", invalid="ignore"):
+        group().fit(y * 1e200, y)

@@ -22,7 +22,7 @@ def squared_error(fitted, x, y):
     return float(np.sum((apply(fitted, x) - y) ** 2))
 
 
-@pytest.mark.parametrize(("n", "p", "q"), [(2000, 32, 32), (300, 20, 40), (300, 40, 20), (50, 80, 30)])
+@pytest.mark.parametrize(("n", "p", "q"), [(2000, 32, 32), (300, 20, 40), (300, 40, 20), (50, 80, 30), (20, 80, 90)])
 def test_linear_is_scikit_learns(rng, n, p, q):
     x = rng.normal(size=(n, p)) * np.geomspace(1, 30, p) + 5
     y = x @ rng.normal(size=(p, q)) + rng.normal(size=(n, q))
@@ -211,3 +211,27 @@ def test_unmixed_sides_without_variation_have_nothing_to_scale(rng):
     x, none = rng.normal(size=(50, 2)), np.zeros((1, 2))
     fitted = fit_unmixed(PairMoments.of(x, x), source=none, target=none, mixing=none.T)
     np.testing.assert_allclose(apply(fitted, x), np.broadcast_to(x.mean(axis=0), x.shape))
+
+
+@pytest.mark.parametrize(("p", "q"), [(60, 60), (50, 60)])
+def test_rigid_of_few_rows_is_an_isometry_with_the_error_of_procrustes(rng, p, q):
+    x, y = rng.normal(size=(15, p)), rng.normal(size=(15, q))
+    fitted = fit_rigid(PairMoments.of(x, y))
+    gram = fitted.matrix @ fitted.matrix.T
+    np.testing.assert_allclose(gram / gram[0, 0], np.eye(p), atol=1e-10)
+    centred = np.hstack([x - x.mean(axis=0), np.zeros((15, q - p))])
+    turn, size = orthogonal_procrustes(centred, y - y.mean(axis=0))
+    best = np.sum((size / np.sum(centred**2) * centred @ turn - (y - y.mean(axis=0))) ** 2)
+    assert squared_error(fitted, x, y) == pytest.approx(best, rel=1e-9)
+
+
+def test_rigid_of_few_rows_leaves_alone_what_they_say_nothing_of(rng):
+    x = rng.normal(size=(10, 40))
+    fitted = fit_rigid(PairMoments.of(x, x))
+    np.testing.assert_allclose(fitted.matrix, np.eye(40), atol=1e-10)
+
+
+def test_few_rows_of_a_much_wider_source_are_turned_into_anything(rng):
+    x, y = rng.normal(size=(10, 40)), rng.normal(size=(10, 5))
+    moments = PairMoments.of(x, y)
+    assert squared_error(fit_rigid(moments), x, y) == pytest.approx(squared_error(fit_linear(moments), x, y), abs=1e-9)

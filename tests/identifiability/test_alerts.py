@@ -36,3 +36,10 @@ def test_a_bracketed_diameter_is_said(rng, monkeypatch):
     found = compare(x, x + rng.normal(size=(3000, 12)), permutations=1)
     assert not found.diameter.exact
     assert any(a.code == "diameter_bracket" and "lower bound" in a.message for a in found.alerts)
+
+
+def test_outlying_rows_of_the_source(rng):
+    x = rng.normal(size=(1000, 4))
+    y = x + rng.normal(size=(1000, 4))
+    x[3, 2] = 1e12
+    assert "outlying_source" in codes(x, y)

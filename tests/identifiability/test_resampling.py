@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import nearid
 from nearid.errors import InputError
 from nearid.identifiability.resampling import COSTLY_ROWS, GROUPS, estimates, figures
 from nearid.measures.declarations import DECLARATIONS, Declaration, load
@@ -102,3 +103,8 @@ def test_figures_hold_parts_and_name_factors(rng):
     # InfoM is not defined for one factor.
     assert np.isnan([value, infom, missing]).all()
     assert (infoe, infoc, a) == (found.infoe, found.infoc, found.per_factor[0])
+
+
+def test_a_class_of_one_row_leaves_no_interval_rather_than_an_error(rng):
+    score = nearid.score(rng.normal(size=(200, 2)), {"k": ["x"] * 199 + ["y"]}, measures="mcc,r2")
+    assert "singleton_classes" in {alert.code for alert in score.alerts}

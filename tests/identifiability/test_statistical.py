@@ -188,6 +188,14 @@ def test_the_same_input_is_noticed(rng):
     assert found.alerts[0].code == "same_input"
 
 
+def test_inputs_that_differ_in_one_row_are_not_called_the_same(rng):
+    # More rows than a fingerprint samples.
+    x = rng.normal(size=(1000, 3))
+    other = x.copy()
+    other[501] += 1e-9
+    assert all(alert.code != "same_input" for alert in compare(x, other).alerts)
+
+
 def test_same_seed_same_bytes_other_seed_other_folds(partial):
     x, y = partial
     assert json.dumps(compare(x, y).to_dict()) == json.dumps(compare(x, y).to_dict())

@@ -139,3 +139,9 @@ def test_rows_with_nan_are_refused_or_dropped_and_told(rng):
 def test_constant_latents_are_told(rng):
     z = np.column_stack([rng.normal(size=9), np.full(9, 0.3)])
     assert codes_of(load_pair(z, rng.normal(size=(9, 1)))[2]) == ["constant_latents"]
+
+
+@pytest.mark.parametrize("unit", [1e200, 1e-200])
+def test_factors_whose_squares_leave_float64_are_refused(rng, unit):
+    with pytest.raises(InputError, match="'u' leave the range of float64"):
+        open_factors({"u": rng.normal(size=30) * unit})

@@ -114,13 +114,14 @@ def test_impossible_folds_are_refused(rng, folds):
         cca(x, y, folds=folds)
 
 
-def test_a_constant_side_is_refused(rng):
-    with pytest.raises(InputError, match="is constant"):
-        svcca(rng.normal(size=(50, 2)), np.ones((50, 2)))
-
-
 def test_a_side_that_varies_in_one_fold_only_correlates_with_nothing(rng):
     y = np.zeros((60, 2))
     y[7] = 1
     found = compare(rng.normal(size=(60, 3)), y, permutations=2)
     assert found.verdict.group == "none" and not found.similarity.cca.any() and found.similarity.svcca == 0
+
+
+@pytest.mark.parametrize("measure", [cca, svcca, linear_cka])
+def test_a_constant_side_is_refused(rng, measure):
+    with pytest.raises(InputError, match="constant"):
+        measure(np.ones((50, 2)), rng.normal(size=(50, 2)))

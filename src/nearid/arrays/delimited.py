@@ -31,7 +31,17 @@ def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRo
     check_memory(name, table.num_rows * len(chosen.positions) * 8, "Save it as .parquet or .npy.")
     array = np.empty((table.num_rows, len(chosen.positions)))
     for at, position in enumerate(chosen.positions):
-        array[:, at] = table.column(position).cast(pa.float64()).to_numpy()
+        column = table.column(position)
+        try:
+            numbers = column.cast(pa.float64())
+        except pa.ArrowInvalid:
+            # Rounded, as in every other format.
+            numbers = column.cast(pa.float64(), safe=False)
+            notes += (
+                f"The column {names[position]!r} of {name} holds integers beyond 2^53, which lose digits as features. "
+                f"If they name the rows, pair by them: ids={names[position]!r} (--ids {names[position]}).",
+            )
+        array[:, at] = numbers.to_numpy()
     id_values = None if id_at is None else plain_ids(table.column(id_at))
     rows = MemoryRows(name, array, id_values, notes + chosen.notes)
     if has_header:

@@ -38,10 +38,7 @@ class TensorRows(Rows):
                 f"{name} is a tensor of dtype {stored}, which cannot be read as it is. "
                 "Convert it first, for example with x.to(torch.float32)."
             )
-        if str(tensor.layout) != "torch.strided":
-            raise InputError(f"{name} is a sparse tensor ({tensor.layout}). Make it dense first with x.to_dense().")
-        if tensor.is_meta:
-            raise InputError(f"{name} is a tensor on the meta device, which holds no numbers.")
+        refuse_unreadable(name, tensor)
         super().__init__(name, tuple(tensor.shape), stored, ids)
         self._tensor = tensor.detach()
 
@@ -72,6 +69,19 @@ def tensor_dtype(tensor: Any) -> np.dtype[Any] | str:
         return name
 
 
+def refuse_unreadable(name: str, source: Any) -> None:
+    """Refuse arrays and tensors that do not hold one number for each place."""
+    if isinstance(source, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array. Say what masked entries mean first, as with x.filled(np.nan).")
+    if type(source).__module__.startswith("scipy.sparse"):
+        raise InputError(f"{name} is a sparse matrix. Make it dense first with x.toarray().")
+    if is_a(source, "torch", "Tensor"):
+        if str(source.layout) != "torch.strided":
+            raise InputError(f"{name} is a sparse tensor ({source.layout}). Make it dense first with x.to_dense().")
+        if source.is_meta:
+            raise InputError(f"{name} is a tensor on the meta device, which holds no numbers.")
+
+
 def is_a(source: object, package: str, class_name: str) -> bool:
     """Whether `source` is an instance of a class of `package`, without importing the package."""
     return any(
@@ -82,10 +92,7 @@ def is_a(source: object, package: str, class_name: str) -> bool:
 def open_array(source: Any, name: str, key: str | None, ids: str | None) -> Rows:
     """Open an array or anything numpy can make an array of."""
     refuse_names(name, "an array", key, ids)
-    if isinstance(source, np.ma.MaskedArray):
-        raise InputError(f"{name} is a masked array. Say what masked entries mean first, as with x.filled(np.nan).")
-    if type(source).__module__.startswith("scipy.sparse"):
-        raise InputError(f"{name} is a sparse matrix. Make it dense first with x.toarray().")
+    refuse_unreadable(name, source)
     if isinstance(source, dict):
         raise InputError(f"{name} is a dict, but rows of numbers are expected. Pass one of its arrays.")
     if not isinstance(source, np.ndarray):
@@ -102,7 +109,7 @@ def _as_array(source: Any, name: str) -> np.ndarray:
         check_memory(name, shape[0] * shape[1] * dtype.itemsize, advice)
     try:
         array = np.asarray(source)
-    except (ValueError, TypeError) as error:
+    except Exception as error:  # Making the array runs the source's own code, which may raise anything.
         raise InputError(
             f"{name}, a {type(source).__name__}, cannot be made an array of rows: {error}. "
             "Give rows of equal length, or a numpy array."

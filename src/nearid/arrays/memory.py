@@ -7,7 +7,7 @@ from nearid.errors import InputError
 
 def available_memory() -> int | None:
     """Bytes that can be allocated now, or None where the system does not say."""
-    limits = [limit for limit in (_system_memory(), _container_limit()) if limit is not None]
+    limits = [limit for limit in (_system_memory(), _container_limit(), _process_limit()) if limit is not None]
     return min(limits, default=None)
 
 
@@ -38,6 +38,20 @@ def _system_memory() -> int | None:
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _process_limit() -> int | None:
+    """What `ulimit -v` leaves to this process."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return None
+        with open("/proc/self/statm") as file:
+            return max(limit - int(file.read().split()[0]) * resource.getpagesize(), 0)
+    except (ImportError, OSError, ValueError):
         return None
 
 

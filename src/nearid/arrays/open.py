@@ -20,6 +20,7 @@ from nearid.arrays.parquet import open_parquet
 from nearid.arrays.rows import Rows
 from nearid.arrays.tensors import open_safetensors
 from nearid.arrays.zarr_store import open_zarr
+from nearid.check import checked
 from nearid.errors import InputError
 
 _OPENERS: dict[str, Callable[[str, str, str | None, str | None], Rows]] = {
@@ -42,6 +43,7 @@ _OPENERS: dict[str, Callable[[str, str, str | None, str | None], Rows]] = {
 _PICKLES = (".pkl", ".pickle", ".joblib")
 
 
+@checked
 def open_rows(source: Any, *, key: str | None = None, ids: Any = None, name: str | None = None) -> Rows:
     """Open an array, a tensor, a DataFrame or a file as rows of numbers.
 

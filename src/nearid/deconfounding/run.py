@@ -11,6 +11,7 @@ import numpy as np
 
 from nearid import __version__
 from nearid.alerts import Alert
+from nearid.check import checked
 from nearid.deconfounding.classifiers import PUBLISHED, TREES, check_boosting
 from nearid.deconfounding.classifiers import named as named_classifiers
 from nearid.deconfounding.conditions import Fitted, fit_conditions
@@ -35,6 +36,7 @@ MAX_ROWS = 10_000
 MIN_ROWS = 10
 
 
+@checked
 def deconfound(
     X: Any,
     labels: Any = None,

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from nearid.arrays.archive import load_all
 from nearid.arrays.damage import damage_told
-from nearid.arrays.held import is_a
+from nearid.arrays.held import is_a, refuse_unreadable
 from nearid.arrays.ids import row_ids
 from nearid.arrays.memory import check_memory
 from nearid.arrays.npy import map_npy, read_header
@@ -100,6 +100,8 @@ class ArraySource:
     """
 
     def __init__(self, name: str, arrays: dict[str, Any], ids: Any) -> None:
+        for key, x in arrays.items():
+            refuse_unreadable(key or name, x)
         sizes = {key or name: len(x) for key, x in arrays.items()}
         if len(set(sizes.values())) != 1:
             raise InputError(f"The arrays of {name} differ in length: {sizes}. Give one entry per input in each.")

@@ -10,6 +10,7 @@ import torch
 
 from nearid.arrays.extraction import Extraction
 from nearid.arrays.patterns import patterns_of
+from nearid.check import checked
 from nearid.errors import InputError, unknown
 from nearid.extraction.batches import open_source
 from nearid.extraction.formats import check_format
@@ -27,6 +28,7 @@ DTYPES = ("float32", "float16", "float64")
 MIXED = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
+@checked
 def extract(
     model: Any,
     data: Any,

@@ -13,7 +13,7 @@ from nearid import __version__
 from nearid.alerts import Alert
 from nearid.arrays import Rows, first_nonfinite, open_rows
 from nearid.arrays.memory import check_memory
-from nearid.check import at_least
+from nearid.check import at_least, checked
 from nearid.errors import InputError
 from nearid.geometry.bounds import rigid_bound
 from nearid.geometry.constants import Constants
@@ -31,6 +31,7 @@ UNSETTLED = 0.05
 LOST = 10
 
 
+@checked
 def bilipschitz(
     decoder: Any,
     latents: Any,

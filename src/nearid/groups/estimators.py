@@ -11,9 +11,20 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from nearid.errors import InputError
 from nearid.groups.ladder import LADDER
 from nearid.groups.maps import Map, MatchMap, apply
 from nearid.moments import Floats, PairMoments
+
+
+def validated(estimator: BaseEstimator, X: Any, *y: Any, **options: Any) -> Any:
+    """The data as scikit-learn's validation gives them; an error of the data's own code is named as such."""
+    try:
+        return validate_data(estimator, X, *y, **options)
+    except (ValueError, TypeError):
+        raise
+    except Exception as error:
+        raise InputError(f"X, a {type(X).__name__}, cannot be made an array of rows: {error}.") from error
 
 
 class GroupEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -41,12 +52,14 @@ class GroupEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         y : array-like of shape (n_samples, q) or (n_samples,)
         """
         self._validate_params()
-        rows, targets = validate_data(
+        rows, targets = validated(
             self, X, y, multi_output=True, y_numeric=True, dtype=[np.float64, np.float32], ensure_min_samples=2
         )
         targets = targets.reshape(len(targets), -1)
-        group = LADDER[self._group]
-        self.map_: Map = group.fitted(PairMoments.of(rows, targets), self.get_params(deep=False))
+        moments = PairMoments.of(rows, targets)
+        if not (np.isfinite(moments.xx).all() and np.isfinite(moments.yy).all()):
+            raise InputError("Squares of the values leave the range of float64. Divide X and y by their typical sizes.")
+        self.map_: Map = LADDER[self._group].fitted(moments, self.get_params(deep=False))
         self.coef_ = self.map_.matrix
         self.intercept_ = self.map_.target_centre - self.map_.source_centre @ self.coef_
         self._n_features_out = targets.shape[1]
@@ -55,7 +68,7 @@ class GroupEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def transform(self, X: ArrayLike) -> Floats:
         """Carry rows of X to the space of y."""
         check_is_fitted(self)
-        return apply(self.map_, validate_data(self, X, reset=False, dtype=[np.float64, np.float32]))
+        return apply(self.map_, validated(self, X, reset=False, dtype=[np.float64, np.float32]))
 
     def predict(self, X: ArrayLike) -> Floats:
         """The same as `transform`, for tools that score predictions."""

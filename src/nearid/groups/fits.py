@@ -10,7 +10,7 @@ import numpy as np
 
 from nearid.groups.maps import DenseMap, MatchMap
 from nearid.moments import Floats, PairMoments
-from nearid.spectra import cholesky, spectrum
+from nearid.spectra import cholesky, resolution, span_of, spectrum
 
 
 def correlation(moments: PairMoments) -> Floats:
@@ -88,9 +88,15 @@ def fit_rigid(moments: PairMoments, *, translation: bool = True, scale: bool = T
     if not translation:
         moments = moments.about_origin()
     xx, xy = moments.xx, moments.xy
-    if len(xx) > xy.shape[1]:
+    spare = len(xx) - xy.shape[1]
+    if scale and spare >= moments.n:
+        # The rows lie at right angles to as many directions as there are target columns and more: on them, every linear
+        # map is a rotation, a scale and a projection.
+        return fit_linear(moments)
+    if spare > 0:
         return DenseMap(moments.mean_x, moments.mean_y, _rotate_and_drop(moments, scale))
-    rotation = polar(xy)
+    few = 2 * moments.n < len(xx)
+    rotation = _isometry_of_few(xy, moments.n) if few else polar(xy)
     factor = float(np.sum(rotation * xy)) / (float(np.trace(xx)) or 1.0) if scale else 1.0
     return DenseMap(moments.mean_x, moments.mean_y, factor * rotation)
 
@@ -100,6 +106,27 @@ def polar(matrix: Floats) -> Floats:
     u, _, vt = np.linalg.svd(matrix / (np.abs(matrix).max() or 1.0), full_matrices=False)
     nearest: Floats = u @ vt
     return nearest
+
+
+def _isometry_of_few(xy: Floats, n: int) -> Floats:
+    """Procrustes for fewer rows than columns: the span of the rows is turned as `polar` turns it, by small matrices.
+
+    Rows say nothing of directions at right angles to them. Any completion is optimal; this one leaves alone what is at
+    right angles to the rows of both sides. A narrower source lies in the target's first columns.
+    """
+    p, q = xy.shape
+    square = np.vstack([xy, np.zeros((q - p, q))])
+    left, right = span_of(square, n), span_of(square.T, n)
+    u, sizes, vt = np.linalg.svd(left.T @ square @ right)
+    k = int(np.sum(sizes > resolution(q) * sizes[0]))
+    # The rotation sends the columns of a to those of b. All of it happens in the plane that both span.
+    a, b = left @ u[:, :k], right @ vt[:k].T
+    plane = np.linalg.qr(np.hstack([a, b]))[0]
+    a, b = plane.T @ a, plane.T @ b
+    rest_a, rest_b = (np.linalg.qr(side, mode="complete")[0][:, k:] for side in (a, b))
+    inner = a @ b.T + rest_a @ polar(rest_a.T @ rest_b) @ rest_b.T
+    rotation: Floats = np.eye(p, q) + plane[:p] @ (inner - np.eye(2 * k)) @ plane.T
+    return rotation
 
 
 def _rotate_and_drop(moments: PairMoments, scale: bool, steps: int = 100, tol: float = 1e-9) -> Floats:
@@ -161,8 +188,8 @@ def _solve_least_norm(xx: Floats, xy: Floats, n: int, centred: bool) -> Floats:
     s = spectrum(xx, n, centred)
     scaled = s.vectors @ ((s.vectors.T @ (xy / s.sizes[:, None])) / s.values[:, None])
     solution: Floats = scaled / s.sizes[:, None]
-    if s.null.shape[1]:
-        # All solutions differ by null directions; removing their span leaves the shortest in the original units.
-        null, _ = np.linalg.qr(s.null / s.sizes[:, None])
-        solution -= null @ (null.T @ solution)
+    if s.rank < len(xx):
+        # All solutions differ at right angles to the rows; the shortest lies in their span, in the original units.
+        span, _ = np.linalg.qr(s.vectors * s.sizes[:, None])
+        solution = span @ (span.T @ solution)
     return solution

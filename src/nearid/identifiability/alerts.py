@@ -18,12 +18,11 @@ DUPLICATE = 1e-10
 def alerts(
     moments: PairMoments,
     names: tuple[str, str],
-    radii: Floats,
-    traits: Floats,
+    radii: tuple[Floats, Floats],
     diameter: Diameter,
     notes: Iterable[str],
 ) -> list[Alert]:
-    """All cautions about a pair of inputs."""
+    """All cautions about a pair of inputs; `radii` are the distances of the rows of each side from its mean."""
     found = [Alert("input", note) for note in notes]
     p, q = len(moments.mean_x), len(moments.mean_y)
     if p != q:
@@ -34,7 +33,7 @@ def alerts(
                 f"from {names[0]}, not the other way; compare both ways with symmetric=True (--symmetric).",
             )
         )
-    found.extend(_copies(traits))
+    found.extend(_copies(*radii))
     n, widest = moments.n, max(len(moments.mean_x), len(moments.mean_y))
     if n < FEW_ROWS * widest:
         advice = "linear fits interpolate noise" if n <= widest else "fits of large groups are noisy"
@@ -43,7 +42,8 @@ def alerts(
         )
     for name, scatter in zip(names, (moments.xx, moments.yy), strict=True):
         found.extend(_columns(name, scatter, n))
-    found.extend(_tails(names[1], radii, diameter))
+    found.extend(_outliers(names[0], radii[0]))
+    found.extend(_tails(names[1], radii[1], diameter))
     return found
 
 
@@ -74,14 +74,27 @@ def _columns(name: str, scatter: Floats, n: int) -> Iterator[Alert]:
         )
 
 
-def _copies(traits: Floats) -> Iterator[Alert]:
+def _copies(source: Floats, target: Floats) -> Iterator[Alert]:
     """Rows that repeat stand on both sides of a fold, where they are no longer held out."""
+    # A number that a row shares with its copies, and hardly with any other row.
+    traits = source / (source.max() or 1.0) + np.sqrt(2) * (target / (target.max() or 1.0))
     copies = len(traits) - len(np.unique(traits))
     if copies > max(0.005 * len(traits), 1):
         yield Alert(
             "repeated_rows",
             f"About {copies} of {len(traits)} rows repeat others: copies of a held-out row are fitted on, so errors "
             "are too small. Drop repeated rows.",
+        )
+
+
+def _outliers(name: str, radii: Floats) -> Iterator[Alert]:
+    """A map fitted to squared errors follows the source rows that lie furthest out."""
+    bulk, furthest = float(np.quantile(radii, 0.99)), int(np.argmax(radii))
+    if len(radii) >= 200 and radii[furthest] > 4 * bulk:
+        yield Alert(
+            "outlying_source",
+            f"A few outlying rows dominate {name}: the furthest lies {radii[furthest] / bulk:.1f} times as far from "
+            "the mean as 99% of the rows, so the fitted maps follow it rather than others. Look for damaged values.",
         )
 
 

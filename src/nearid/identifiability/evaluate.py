@@ -75,8 +75,10 @@ class Evaluation:
         The target's mean, rounded to the precision of the inputs.
     fourth : ndarray of shape (3,)
         Fourth-order sums for the debiased CKA.
-    traits : ndarray of shape (n,)
-        A number that a row shares with its copies, and hardly with any other row.
+    source_radii : ndarray of shape (n,)
+        Distance of each source row from the source's mean.
+    same : bool
+        Whether both sides hold the same numbers in every row.
     """
 
     errors: Floats
@@ -84,7 +86,8 @@ class Evaluation:
     radii: Floats
     origin: Floats
     fourth: Floats
-    traits: Floats
+    source_radii: Floats
+    same: bool
 
 
 def gather(
@@ -139,11 +142,13 @@ def evaluate(
     up = unit * (1 + pair.y.shape[1] * float(np.finfo(dtype).eps))
 
     errors = np.full((len(plans[0]), pair.n), np.nan)
-    spread, radii, traits = (np.full(pair.n, np.nan) for _ in range(3))
+    spread, radii, source_radii = (np.full(pair.n, np.nan) for _ in range(3))
+    alike = pair.x.shape[1] == pair.y.shape[1]
 
-    def judge(block: tuple[int, int]) -> Floats:
+    def judge(block: tuple[int, int]) -> tuple[Floats, bool]:
         start, stop = block
         x, y = pair.read(start, stop)
+        same = alike and np.array_equal(x, y, equal_nan=True)
         sums = np.zeros(3)
         for k, (row, guess) in enumerate(zip(plans, guesses, strict=True)):
             mine = fold[start:stop] == k if len(plans) > 1 else np.ones(stop - start, dtype=bool)
@@ -153,7 +158,7 @@ def evaluate(
             xk, yk, where = x_frame.enter(x[rows]), y_frame.enter(y[rows]), rows + start
             near, far = x_frame.squares(xk), np.einsum("ij,ij->i", yk, yk).astype(np.float64)
             sums += [near @ (far * unit**2), near @ near, far @ far * unit**4]
-            traits[where] = near + np.sqrt(2) * far
+            source_radii[where] = np.sqrt(near)
             radii[where] = np.sqrt(far) * up
             # |y - guess|^2 from products at hand; the guess is near the origin, so nothing cancels.
             apart = far - 2 * (yk @ guess) + guess @ guess
@@ -163,14 +168,15 @@ def evaluate(
                 residual -= yk
                 residual += offset
                 errors[g, where] = row_norms(residual) * unit
-        return sums
+        return sums, same
 
     work, fourth = blocks(pair.n, pair.x.shape[1] + pair.y.shape[1]), np.zeros(3)
-    for sums in ordered_map(judge, work, tick=progress("errors", len(work))):
+    for sums, same in ordered_map(judge, work, tick=progress("errors", len(work))):
         fourth += sums
+        alike &= same
     if not np.isfinite(errors if parts.kept is None else errors[:, parts.kept]).all():
         raise InputError(f"Errors leave the range of {dtype}: give float64, or columns of more similar size.")
-    return Evaluation(errors, spread, radii, y_frame.origin.astype(np.float64), fourth, traits)
+    return Evaluation(errors, spread, radii, y_frame.origin.astype(np.float64), fourth, source_radii, alike)
 
 
 @dataclass(frozen=True)

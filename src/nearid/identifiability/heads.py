@@ -15,6 +15,7 @@ from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.memory import check_memory
 from nearid.arrays.open import split_key
 from nearid.arrays.vector import read_vector, vector_in
+from nearid.check import checked
 from nearid.errors import InputError
 from nearid.geometry.diversity import LARGEST_CONDITION, Pairs, choose_pairs
 from nearid.geometry.heads import TransformComparison, compare_transforms
@@ -36,6 +37,7 @@ class _Head:
         return self.rows.read(0, self.rows.shape[0])
 
 
+@checked
 def compare_heads(
     head1: Any,
     head2: Any,

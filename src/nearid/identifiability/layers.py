@@ -19,6 +19,7 @@ from nearid.arrays.extraction import Extraction
 from nearid.arrays.joined import JoinedRows
 from nearid.arrays.memory import check_memory
 from nearid.arrays.patterns import chosen, patterns_of
+from nearid.check import checked
 from nearid.errors import InputError, unknown
 from nearid.folds import assign, fold_moments
 from nearid.identifiability.layer_result import EPSILONS, MEASURES, LayerComparison
@@ -33,6 +34,7 @@ Measure = str | Callable[[np.ndarray, np.ndarray], float]
 Layers = dict[str, Rows]
 
 
+@checked
 def compare_layers(
     x: object,
     y: object = None,

@@ -74,11 +74,12 @@ def estimates(
 
     rng = np.random.default_rng([seed, 6])
     if declared.costly and len(x) > COSTLY_ROWS:
-        x, factors = _at(x, factors, np.sort(rng.choice(len(x), COSTLY_ROWS, replace=False)))
+        picked = np.sort(rng.choice(len(x), COSTLY_ROWS, replace=False))
+        x, factors = x[picked], factors.take(picked)
 
-    def value(part: tuple[Floats, Factors]) -> Floats:
+    def value(rows: np.ndarray | slice, factor_rows: np.ndarray) -> Floats:
         try:
-            again = measure(*part)
+            again = measure(x[rows], factors.take(factor_rows))
         except InputError:
             # Too few rows, or factors that are constant without the others.
             got = np.full(size, np.nan)
@@ -93,8 +94,9 @@ def estimates(
     point = figures(found, declared, found.factors)
     size = len(point)
     groups = assign(len(x), GROUPS, seed) if len(x) >= 2 * GROUPS else np.zeros(0)
-    without = np.array([value(_at(x, factors, np.flatnonzero(groups != g))) for g in range(GROUPS) if len(groups)])
-    mixed = np.array([value((x, factors.take(rng.permutation(len(x))))) for _ in range(permutations)])
+    others = [np.flatnonzero(groups != g) for g in range(GROUPS) if len(groups)]
+    without = np.array([value(index, index) for index in others])
+    mixed = np.array([value(slice(None), rng.permutation(len(x))) for _ in range(permutations)])
     spread = np.full(size, np.nan)
     if len(without):
         variance = (GROUPS - 1) / GROUPS * np.sum((without - without.mean(axis=0)) ** 2, axis=0)
@@ -103,7 +105,3 @@ def estimates(
     least, most = np.array([(declared.low, declared.high), *declared.parts.values(), *each]).T
     low, high = np.maximum(point - spread, least), np.minimum(point + spread, most)
     return [Estimate(*map(float, row)) for row in zip(point, low, high, mixed.mean(axis=0), strict=True)]
-
-
-def _at(x: Floats, factors: Factors, index: np.ndarray) -> tuple[Floats, Factors]:
-    return x[index], factors.take(index)

@@ -15,6 +15,7 @@ import numpy as np
 from nearid import __version__
 from nearid.alerts import Alert
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
+from nearid.check import checked
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks
 from nearid.engines.open import open_engine
@@ -72,6 +73,7 @@ class Settings:
         }
 
 
+@checked
 def compare(
     x: object,
     y: object,
@@ -187,6 +189,8 @@ def _settings(
 def _open(runs: Sequence[object], names: Sequence[str] | None, key: str | None, ids: Any) -> list[Rows]:
     if names is not None and len(names) != len(runs):
         raise InputError(f"{len(runs)} runs but {len(names)} names.")
+    if not (ids is None or isinstance(ids, Iterable)):
+        raise InputError(f"ids is {ids!r}, but the name of a column is expected, or one id array per run.")
     each = [ids] * len(runs) if ids is None or isinstance(ids, str) else list(ids)
     if len(each) != len(runs):
         raise InputError(f"{len(runs)} runs but {len(each)} id arrays: give one per run, or the name of a column.")
@@ -265,14 +269,12 @@ def compare_pair(
     notes = list(pair.notes)
     if parts.kept is not None:
         notes.append(f"{pair.n - moments.n} of {pair.n} pairs of rows held NaN or Inf and were dropped.")
-    cautions = alerts(moments, names, found.radii[kept], found.traits[kept], diameter, notes)
+    cautions = alerts(moments, names, (found.source_radii[kept], found.radii[kept]), diameter, notes)
     if unmixed:
         cautions += unmixing_alerts(names, unmixed)
+    if found.same:
+        cautions.insert(0, Alert("same_input", f"{names[0]} and {names[1]} hold the same numbers in every row."))
     prints = {name: rows.fingerprint() for name, rows in zip(names, (pair.x, pair.y), strict=True)}
-    if len(set(prints.values())) < 2:
-        cautions.insert(
-            0, Alert("same_input", f"{names[0]} and {names[1]} hold the same numbers: fingerprints are equal.")
-        )
     return Comparison(
         names=names,
         n=moments.n,

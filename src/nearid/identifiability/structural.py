@@ -17,6 +17,7 @@ from nearid.arrays.choose import not_found
 from nearid.arrays.frame import names_rows
 from nearid.arrays.held import MemoryRows, is_a
 from nearid.arrays.mapped import MappedRows
+from nearid.check import checked
 from nearid.engines.base import Engine
 from nearid.engines.open import open_engine
 from nearid.errors import InputError
@@ -52,6 +53,7 @@ class Request:
     seed: int
 
 
+@checked
 def score(
     latents: object,
     factors: object,
@@ -150,7 +152,7 @@ def _check(request: Request, resolve: str | None) -> None:
         value = getattr(request, name)
         if name == "folds" and value is None:
             continue
-        if not isinstance(value, int | np.integer) or value < bound:
+        if value < bound:
             name = "random_state" if name == "seed" else name
             raise InputError(f"{name} must be a whole number from {bound} on, not {value!r}.")
 

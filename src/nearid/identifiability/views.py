@@ -13,6 +13,7 @@ from nearid.groups.maps import apply
 from nearid.identifiability.evaluate import Options
 from nearid.identifiability.result import Views
 from nearid.moments import Floats, PairMoments
+from nearid.spectra import eigen
 
 BINS = 80
 MAP_COLUMNS = 64
@@ -40,16 +41,16 @@ def views(
     return Views(
         edges,
         counts,
-        _shares(moments.xx),
-        _shares(moments.yy),
+        _shares(moments.xx, moments.n),
+        _shares(moments.yy, moments.n),
         rho,
         matched,
         _overlay(pair, kept, moments, groups, options, seed),
     )
 
 
-def _shares(scatter: Floats) -> Floats:
-    values = np.clip(np.linalg.eigvalsh(scatter)[::-1], 0, None)
+def _shares(scatter: Floats, n: int) -> Floats:
+    values = np.clip(eigen(scatter, n)[0], 0, None)
     return np.asarray(values / values.sum())
 
 
@@ -73,16 +74,13 @@ def _overlay(
     seed: int,
 ) -> dict[str, Floats]:
     """Both runs in the plane of the target's first two principal components, in units of its size."""
-    from scipy.linalg import eigh
-
     rows = np.arange(pair.n) if kept is None else np.flatnonzero(kept)
     if len(rows) > OVERLAY_ROWS:
         rows = np.sort(np.random.default_rng([seed, 2]).choice(rows, OVERLAY_ROWS, replace=False))
     x, y = pair.take(rows)
-    d = len(moments.yy)
-    _, vectors = eigh(moments.yy, subset_by_index=[max(d - 2, 0), d - 1])
+    vectors = eigen(moments.yy, moments.n)[1]
     # In units of the target's size: what is drawn has no units, and may come in any.
-    plane = vectors[:, ::-1] / np.sqrt(np.trace(moments.yy) / moments.n)
+    plane = vectors[:, :2] / np.sqrt(np.trace(moments.yy) / moments.n)
     pictures = {"target": (y - moments.mean_y) @ plane}
     # The source as it is, in its own first columns where the widths differ, brought to the target's size.
     width = min(x.shape[1], y.shape[1])

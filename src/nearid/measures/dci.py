@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearid.alerts import Alert
+from nearid.check import checked
 from nearid.engines.local import ordered_map
 from nearid.folds import assign
 from nearid.measures.factors import load_pair
@@ -46,6 +47,7 @@ class DCI(FactorRecovery):
     completeness_per_factor: Floats
 
 
+@checked
 def dci(
     latents: object,
     factors: object,

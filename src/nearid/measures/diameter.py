@@ -15,6 +15,7 @@ from threading import Lock
 import numpy as np
 
 from nearid.arrays import Rows, first_nonfinite, open_rows
+from nearid.check import checked
 from nearid.engines.local import blocks, ordered_map
 from nearid.errors import InputError
 from nearid.folds import LARGEST
@@ -53,6 +54,7 @@ class Diameter:
     pair: tuple[int, int]
 
 
+@checked
 def diameter(points: object, *, budget: float = BUDGET) -> Diameter:
     """Largest pairwise distance among rows.
 

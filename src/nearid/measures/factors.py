@@ -13,6 +13,7 @@ from nearid.alerts import Alert
 from nearid.arrays import Columns, Rows, first_nonfinite, nonfinite, open_columns, open_rows, pair_rows
 from nearid.arrays.choose import not_found
 from nearid.arrays.held import MemoryRows
+from nearid.check import checked
 from nearid.errors import InputError
 from nearid.measures.kinds import Factor, as_factor, doubts
 from nearid.moments import ROUNDING, Floats
@@ -72,6 +73,7 @@ class Factors:
         return _checked(self.name, taken, None, still_true)
 
 
+@checked
 def open_factors(
     source: object,
     *,

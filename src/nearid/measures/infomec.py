@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from nearid.alerts import Alert
+from nearid.check import checked
 from nearid.engines.local import ordered_map
 from nearid.errors import InputError
 from nearid.measures.factors import Factors, load_pair
@@ -66,6 +67,7 @@ class InfoMEC(FactorRecovery):
         return self.matrix.T
 
 
+@checked
 def infomec(
     latents: object,
     factors: object,

@@ -17,6 +17,8 @@ from nearid.moments import Floats
 KINDS = ("continuous", "integer", "categorical", "circular")
 # Whole numbers with more levels than this are measurements rather than classes, unless a kind is given.
 LEVELS = 256
+# Beyond this size, or with a spread below its inverse, squares leave float64.
+LARGEST = 1e150
 # Equal-width bins of what is continuous, where a measure needs classes; the literature's number.
 BINS = 20
 
@@ -95,6 +97,7 @@ def as_factor(name: str, values: np.ndarray, kind: str | None, period: float | N
             "row from latents and factors."
         )
     chosen = kind or _inferred(numbers)
+    _check_size(name, numbers)
     if chosen == "categorical":
         return _categorical(name, values, kind is None)
     if chosen == "integer" and np.any(numbers != np.rint(numbers)):
@@ -105,6 +108,15 @@ def as_factor(name: str, values: np.ndarray, kind: str | None, period: float | N
     if chosen == "circular" and period is None:
         raise InputError(f"The factor {name!r} is circular: say its period, as in periods={{{name!r}: 360}}.")
     return Factor(name, chosen, kind is None, numbers, np.empty(0), period)
+
+
+def _check_size(name: str, numbers: Floats) -> None:
+    """Refuse numbers whose squares overflow or vanish: no share of their variance could be given."""
+    largest, spread = np.abs(numbers).max(initial=0), np.ptp(numbers / 2) if len(numbers) else 0.0
+    if largest > LARGEST or 0 < spread < 1 / LARGEST:
+        raise InputError(
+            f"Squares of the values of the factor {name!r} leave the range of float64. Divide it by its typical size."
+        )
 
 
 def _inferred(numbers: Floats) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from nearid.alerts import Alert
 from nearid.arrays import Pair, open_rows, pair_rows
+from nearid.check import checked
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL
 from nearid.errors import InputError
@@ -42,6 +43,7 @@ class MCC(FactorRecovery):
     matched: np.ndarray
 
 
+@checked
 def mcc(
     latents: object,
     factors: object,

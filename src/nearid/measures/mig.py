@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nearid.alerts import Alert
+from nearid.check import checked
 from nearid.engines.local import ordered_map
 from nearid.errors import InputError
 from nearid.measures.factors import Factors, load_pair
@@ -18,6 +19,7 @@ from nearid.progress import Progress, silent
 BIAS = 0.05
 
 
+@checked
 def mig(
     latents: object, factors: object, *, bins: int = BINS, drop_nonfinite: bool = False, progress: Progress = silent
 ) -> FactorRecovery:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearid.alerts import Alert
+from nearid.check import checked
 from nearid.errors import InputError
 from nearid.folds import assign
 from nearid.measures.factors import load_pair
@@ -30,6 +31,7 @@ class Modularity(Recovery):
     per_latent: Floats
 
 
+@checked
 def modularity(
     latents: object, factors: object, *, bins: int = BINS, drop_nonfinite: bool = False, progress: Progress = silent
 ) -> Modularity:
@@ -74,6 +76,7 @@ def modularity(
     return Modularity(value, matrix, found.names, alerts, per_latent)
 
 
+@checked
 def explicitness(
     latents: object,
     factors: object,

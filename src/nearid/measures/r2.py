@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearid.alerts import Alert
+from nearid.check import checked
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL
 from nearid.groups.fits import fit_linear
@@ -41,6 +42,7 @@ class R2(FactorRecovery):
     scale_error: float | None
 
 
+@checked
 def r2(
     latents: object,
     factors: object,

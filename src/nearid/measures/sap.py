@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nearid.check import checked
 from nearid.folds import assign
 from nearid.measures.factors import load_pair
 from nearid.measures.kinds import Factor
@@ -13,6 +14,7 @@ from nearid.moments import Floats
 from nearid.progress import Progress, silent
 
 
+@checked
 def sap(
     latents: object,
     factors: object,

@@ -11,15 +11,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from nearid.arrays import open_rows, pair_rows
+from nearid.check import checked
 from nearid.engines.local import blocks, ordered_map
 from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
 from nearid.moments import Floats, PairMoments
-from nearid.spectra import cholesky, resolution, spectrum
+from nearid.spectra import cholesky, eigen, resolution, spectrum
 
 # SVCCA keeps this share of each side's variance unless the number of directions is given.
 SVCCA_VARIANCE = 0.99
 
 
+@checked
 def cca(x: object, y: object, *, folds: int = 5, random_state: int = 0) -> Floats:
     """Held-out canonical correlations, in the order of the fitted ones.
 
@@ -36,6 +38,7 @@ def cca(x: object, y: object, *, folds: int = 5, random_state: int = 0) -> Float
     return _held_out(_moments(x, y, folds, random_state), leading=False, k=None)
 
 
+@checked
 def svcca(x: object, y: object, *, k: int | None = None, folds: int = 5, random_state: int = 0) -> float:
     """Mean held-out canonical correlation of the leading principal components.
 
@@ -47,6 +50,7 @@ def svcca(x: object, y: object, *, k: int | None = None, folds: int = 5, random_
     return float(np.mean(_held_out(_moments(x, y, folds, random_state), leading=True, k=k)))
 
 
+@checked
 def linear_cka(x: object, y: object, *, debiased: bool = True) -> float:
     """Linear centred kernel alignment of paired rows.
 
@@ -58,6 +62,7 @@ def linear_cka(x: object, y: object, *, debiased: bool = True) -> float:
     """
     pair = pair_rows(open_rows(x), open_rows(y))
     moments = fold_moments(pair, np.zeros(pair.n, dtype=np.uint8), 1).all
+    refuse_constant((pair.x.name, pair.y.name), moments)
     if not debiased:
         return cka_from_moments(moments)
     fourth = np.zeros(3)
@@ -137,11 +142,10 @@ def _whitener(scatter: Floats, n: int) -> Floats:
 
 def _leading_whitener(scatter: Floats, n: int, k: int | None) -> Floats:
     # Principal components are those of the data's own units; the rank of the others is judged column by column.
-    values, vectors = np.linalg.eigh(scatter)
-    values, vectors = values[::-1], vectors[:, ::-1]
+    values, vectors = eigen(scatter, n)
     if values[0] <= 0:
-        return np.zeros((len(values), 0))
-    rank = max(min(int(np.sum(values > resolution(len(values)) * values[0])), n - 1), 1)
+        return np.zeros((len(scatter), 0))
+    rank = max(min(int(np.sum(values > resolution(len(scatter)) * values[0])), n - 1), 1)
     if k is None:
         share = np.cumsum(values[:rank]) / values[:rank].sum()
         k = int(np.searchsorted(share, SVCCA_VARIANCE)) + 1

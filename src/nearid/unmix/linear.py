@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from nearid.arrays import Rows, open_rows
 from nearid.errors import InputError
+from nearid.groups.estimators import validated
 from nearid.moments import Floats
 from nearid.progress import Progress, silent
 from nearid.unmix.stream import Affine, check_output, refuse_input, write_mapped
@@ -106,7 +107,7 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _rows(self, X: Any, reset: bool) -> Any:
         """Rows for paths and Rows, a validated array for the rest."""
         if not isinstance(X, str | os.PathLike | Rows):
-            return validate_data(self, X, reset=reset, dtype=PRECISIONS, ensure_min_samples=2 if reset else 1)
+            return validated(self, X, reset=reset, dtype=PRECISIONS, ensure_min_samples=2 if reset else 1)
         rows = open_rows(X)
         if reset:
             self.n_features_in_ = rows.shape[1]
