@@ -1,12 +1,15 @@
 """The .npy format."""
 
+import math
 import os
+import warnings
 from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 
 from nearid.arrays.choose import refuse_names
 from nearid.arrays.damage import damage_told
+from nearid.arrays.memory import readable
 from nearid.arrays.raw import RawRows
 from nearid.errors import InputError
 
@@ -25,7 +28,10 @@ def read_header(file: IO[bytes]) -> NpyHeader:
     # Version 3 differs from 2 only in the field names of structures, which are refused anyway.
     one = np.lib.format.read_array_header_1_0
     two = np.lib.format.read_array_header_2_0
-    return NpyHeader(*(one if version == (1, 0) else two)(file))
+    with warnings.catch_warnings():
+        # numpy warns that a file of Python 2 takes longer to read.
+        warnings.simplefilter("ignore")
+        return NpyHeader(*(one if version == (1, 0) else two)(file))
 
 
 def refuse_objects(header: NpyHeader, name: str) -> None:
@@ -55,4 +61,12 @@ def open_npy(path: str, name: str, key: str | None, ids: str | None) -> RawRows:
         header = read_header(file)
         offset = file.tell()
     refuse_objects(header, name)
-    return RawRows(path, offset, header.dtype, header.shape, name=name, order="F" if header.fortran else "C")
+    rows = RawRows(path, offset, header.dtype, header.shape, name=name, order="F" if header.fortran else "C")
+    promised, held = math.prod(header.shape) * header.dtype.itemsize, os.path.getsize(path) - offset
+    if held > promised:
+        raise InputError(
+            f"{name} promises {header.shape[0]} x {header.shape[1]} numbers ({readable(promised)}) but holds "
+            f"{readable(held)}: several arrays were saved into it, or its header is damaged. "
+            "Save each array to a file of its own."
+        )
+    return rows

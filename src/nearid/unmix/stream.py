@@ -12,6 +12,7 @@ import numpy as np
 
 from nearid.arrays import Rows, first_nonfinite, nonfinite
 from nearid.arrays.memory import readable
+from nearid.arrays.paths import local_path
 from nearid.engines.local import blocks, ordered_map
 from nearid.errors import InputError
 from nearid.files import check_parent, check_target, replacing, replacing_folder
@@ -146,7 +147,7 @@ def check_output(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
 
 def refuse_source(target: Path, source: str | os.PathLike[str]) -> None:
     """Refuse to write over the input, or inside it."""
-    written, read = target.resolve(), Path(source).expanduser().resolve()
+    written, read = target.resolve(), local_path(source).resolve()
     if written == read or read in written.parents or (written in read.parents and written.suffix == ".zarr"):
         raise InputError(f"Writing {target} would damage the input {source}; give another name.")
 
