@@ -14,7 +14,7 @@ from nearid.arrays.frame import names_rows
 from nearid.arrays.held import is_a
 from nearid.arrays.ids import row_ids
 from nearid.arrays.memory import check_memory
-from nearid.arrays.npy import map_npy, read_header
+from nearid.arrays.npy import read_header, read_npy
 from nearid.arrays.open import file_suffix, open_rows
 from nearid.arrays.parquet import id_values, index_names
 from nearid.arrays.paths import local_path, reached
@@ -153,7 +153,7 @@ def _file(path: Path, ids: str | None) -> Columns | None:
             header = read_header(file)
             if not header.dtype.names and len(header.shape) != 1 and header.dtype.kind not in "OSUT":
                 return None
-            array = np.array(map_npy(whole))
+            array = read_npy(whole)
         if array.dtype.names:
             return _without_ids(path.name, {field: array[field] for field in array.dtype.names}, ids)
         return _by_place(array, path.name, ids)

@@ -11,7 +11,7 @@ import numpy as np
 from nearid.arrays.choose import Entry, choose, not_found
 from nearid.arrays.damage import damage_told
 from nearid.arrays.ids import row_ids
-from nearid.arrays.npy import map_npy, open_npy
+from nearid.arrays.npy import open_npy, read_npy
 from nearid.arrays.paths import local_path, reached
 from nearid.arrays.rows import Rows
 from nearid.arrays.tensors import open_safetensors
@@ -138,5 +138,4 @@ def name_rows(rows: Rows, path: Path) -> None:
 
 def _read_ids(folder: Path, n: int) -> np.ndarray:
     with damage_told(str(folder / IDS), ".npy file"):
-        # Mapped first: a header that promises more than the file holds is refused before memory is taken.
-        return row_ids(folder.name, map_npy(folder / IDS), n)
+        return row_ids(folder.name, read_npy(folder / IDS), n)

@@ -81,7 +81,7 @@ class RawRows(Rows):
         return super()._take(indices)
 
     def _pieces(self, places: Iterable[int], count: int) -> np.ndarray:
-        """`count` numbers from each of the places, which are counted in numbers, as an array of shape (places, count)."""
+        """`count` numbers from each of the places (in numbers from the first), of shape (places, count)."""
         places = list(places)
         block = np.empty((len(places), count), self._stored)
         with open(self._path, "rb", buffering=0) as file:

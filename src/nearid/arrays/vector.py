@@ -12,7 +12,7 @@ from nearid.arrays.checkpoint import flattened, load_saved
 from nearid.arrays.choose import whole_name
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import is_a
-from nearid.arrays.npy import map_npy
+from nearid.arrays.npy import read_npy
 from nearid.arrays.open import file_suffix, split_key
 from nearid.arrays.paths import reached
 from nearid.arrays.tensors import find_vector
@@ -45,7 +45,7 @@ def _vector_in(path: Path, key: str | None) -> np.ndarray | None:
     suffix = file_suffix(path)
     if suffix == ".npy" and key is None:
         with damage_told(path.name, ".npy file"):
-            return np.array(map_npy(path))
+            return read_npy(path)
     if key is None:
         return None
     if suffix == ".safetensors":

@@ -75,10 +75,11 @@ def _check_files(array: Any, name: str) -> int:
         if missing >= _MANY:
             break
     if missing:
+        or_more = " or more" if missing >= _MANY else ""
         raise InputError(
-            f"{name} lacks {missing}{' or more' if missing >= _MANY else ''} of its {_count(array)} chunks, which would "
-            f"read as {array.fill_value}: it was not written or copied completely. If those chunks really hold nothing "
-            "but that value, rewrite the array with write_empty_chunks=True."
+            f"{name} lacks {missing}{or_more} of its {_count(array)} chunks, which would read as {array.fill_value}: "
+            "it was not written or copied completely. If those chunks really hold nothing but that value, "
+            "rewrite the array with write_empty_chunks=True."
         )
     return newest
 
@@ -94,7 +95,7 @@ def _refuse_pickle(array: Any, name: str) -> None:
 
 def _stored_shape(array: Any) -> tuple[int, ...]:
     """Shape of what a file holds: a shard of chunks, or a chunk."""
-    return array.shards or array.chunks
+    return tuple(array.shards or array.chunks)
 
 
 def _files(array: Any, rows: range | None = None) -> Iterator[tuple[tuple[int, ...], str]]:
@@ -126,7 +127,7 @@ def _missing_in_shard(array: Any, place: tuple[int, ...], path: str) -> int:
     if array.shards is None:
         return 0
     codec = array.metadata.codecs[0].to_dict()["configuration"]
-    names = [index["name"] for index in codec["index_codecs"]]
+    names = [step["name"] for step in codec["index_codecs"]]
     if names not in (["bytes"], ["bytes", "crc32c"]):
         raise InputError(f"{path} has an index that is stored as {names}. Write the array with zarr's default index.")
     grid = tuple(shard // chunk for shard, chunk in zip(array.shards, array.chunks, strict=True))
@@ -134,10 +135,10 @@ def _missing_in_shard(array: Any, place: tuple[int, ...], path: str) -> int:
     with open(path, "rb") as file:
         if codec["index_location"] == "end":
             file.seek(max(os.path.getsize(path) - size - checksum, 0))
-        found = np.frombuffer(file.read(size), "<u8")
-    if len(found) < 2 * math.prod(grid):
+        index = file.read(size)
+    if len(index) < size:
         raise InputError(f"{path} is too short for the index of a shard: it is truncated. Write or copy it again.")
-    inside = found.reshape(*grid, 2)[tuple(map(slice, _inner_grid(array, place)))]
+    inside = np.frombuffer(index, "<u8").reshape(*grid, 2)[tuple(map(slice, _inner_grid(array, place)))]
     return int((inside == np.iinfo(np.uint64).max).all(axis=-1).sum())
 
 
