@@ -1,4 +1,5 @@
 import io
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -96,3 +97,34 @@ def test_other_members_are_no_arrays(tmp_path: Path) -> None:
     assert open_rows(tmp_path / "x.npz").shape == (3, 2)
     with pytest.raises(InputError, match=r"nothing named 'readme\.txt'.*Available: 'x'"):
         open_rows(tmp_path / "x.npz", key="readme.txt")
+
+
+def test_two_arrays_of_one_name(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for value in (0, 1):
+            archive.writestr("x.npy", header_bytes((2, 2)) + np.full((2, 2), float(value)).tobytes())
+    with pytest.raises(InputError, match=r"x\.npz holds two arrays named 'x'"):
+        open_rows(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("field, value, message", [(6, 1, "encrypted"), (8, 97, "not supported"), (8, 93, "supported")])
+def test_members_that_cannot_be_unpacked(tmp_path: Path, field: int, value: int, message: str) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, x=np.zeros((3, 2)))
+    content = bytearray(path.read_bytes())
+    for at in (field, content.find(b"PK\x01\x02") + field + 2):
+        content[at] = value
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        open_rows(path)
+
+
+def test_names_that_a_terminal_would_obey_are_shown(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", **{"\x1b[31mred\n": np.zeros((3, 2)), "b": np.zeros((3, 2))})
+    with pytest.raises(InputError) as caught:
+        open_rows(tmp_path / "x.npz")
+    assert str(caught.value).isprintable()
+    np.savez(tmp_path / "y.npz", **{"a b": np.zeros((3, 2)), "c": np.zeros((3, 2))})
+    with pytest.raises(InputError, match=r"--key 'a b'"):
+        open_rows(tmp_path / "y.npz")

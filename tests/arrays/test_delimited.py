@@ -111,7 +111,7 @@ def test_refused_options(tmp_path: Path) -> None:
 def test_damaged_gzip_and_encoding(tmp_path: Path) -> None:
     path = tmp_path / "x.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n1,2\n3,4\n" * 100)[:-20])
-    with pytest.raises(InputError, match=r"x\.csv\.gz could not be read as a table"):
+    with pytest.raises(InputError, match=r"x\.csv\.gz is not a whole gzip file: .*Write or copy it again"):
         open_rows(path)
     (tmp_path / "y.csv").write_bytes("größe,b\n1,2\n3,4\n".encode("latin-1"))
     with pytest.raises(InputError, match=r"utf-8"):
@@ -132,3 +132,64 @@ def test_integers_beyond_two_to_the_53_are_named(tmp_path):
     path.write_text("a,cell\n" + "".join(f"{i}.5,{2**60 + 1000 * i}\n" for i in range(5)))
     rows = open_rows(path)
     assert rows.shape == (5, 2) and any("'cell'" in note and "--ids cell" in note for note in rows.notes)
+
+
+@pytest.mark.parametrize("gap", ["", "NA", "null", "nan"])
+def test_a_first_line_with_a_gap_is_data(tmp_path: Path, gap: str) -> None:
+    rows = open_rows(write(tmp_path, f"1.5,{gap},2\n3,4,5\n6,7,8\n"))
+    np.testing.assert_array_equal(rows.read(0, 3), [[1.5, np.nan, 2], [3, 4, 5], [6, 7, 8]])
+    assert "it is read as data, not as column names" in rows.notes[0]
+
+
+@pytest.mark.parametrize("first", ["s0,1.5,2.5", "1.5,oops,2", ",400.5,401", "s0,7,3"])
+def test_a_first_line_that_may_be_data_is_reported(tmp_path: Path, first: str) -> None:
+    rows = open_rows(write(tmp_path, f"{first}\n3,4,5\n6,7,8\n"))
+    assert (
+        rows.shape == (2, 3 - first.startswith(","))
+        and "is read as column names, although it holds numbers" in rows.notes[0]
+    )
+
+
+@pytest.mark.parametrize("first", ["id,0,1", ",0,1", "id,1,2", "a,b,c", "\n\na,b,c", "x2019,2020,a"])
+def test_first_lines_of_names_are_not_reported(tmp_path: Path, first: str) -> None:
+    rows = open_rows(write(tmp_path, f"{first}\n3.5,4,5\n6,7,8\n"))
+    assert rows.shape == (2, 3) and (rows.notes == () or "2020" in first)
+
+
+def test_an_empty_line_in_a_single_column_is_a_missing_value(tmp_path: Path) -> None:
+    rows = open_rows(write(tmp_path, "a\n1\n\n3\n\n\n"))
+    np.testing.assert_array_equal(rows.read(0, 3), [[1], [np.nan], [3]])
+    assert rows.shape == (3, 1)
+    assert open_rows(write(tmp_path, "a,b\n1,2\n\n3,4\n\n")).shape == (2, 2)
+
+
+def test_line_ends_and_marks_give_the_same(tmp_path: Path) -> None:
+    text = b"a,b\n1.5,2\n3,4\n5,6\n"
+    expected = [[1.5, 2], [3, 4], [5, 6]]
+    for changed in (text, text.replace(b"\n", b"\r\n"), text.replace(b"\n", b"\r"), b"\xef\xbb\xbf" + text):
+        (tmp_path / "x.csv").write_bytes(changed)
+        np.testing.assert_array_equal(open_rows(tmp_path / "x.csv").read(0, 3), expected)
+
+
+def test_several_gzip_members_and_what_follows_them(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n1,2\n") + gzip.compress(b"3,4\n5,6\n"))
+    np.testing.assert_array_equal(open_rows(path).read(0, 3), [[1, 2], [3, 4], [5, 6]])
+    for end in (b"garbage", gzip.compress(b"7,8\n")[:-4]):
+        path.write_bytes(gzip.compress(b"a,b\n1,2\n3,4\n") + end)
+        with pytest.raises(InputError, match="not a whole gzip file"):
+            open_rows(path)
+    (tmp_path / "y.csv").write_bytes(gzip.compress(b"a,b\n1,2\n3,4\n"))
+    with pytest.raises(InputError, match=r"It is compressed: rename it to y\.csv\.gz"):
+        open_rows(tmp_path / "y.csv")
+
+
+def test_tables_beyond_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+
+    def fail(*_: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 131072 failed")
+
+    monkeypatch.setattr(delimited, "_read_table", fail)
+    with pytest.raises(InputError, match=r"x\.csv needs more memory than there is\. Save it as \.parquet or \.npy"):
+        open_rows(write(tmp_path, "a,b\n1,2\n3,4\n"))

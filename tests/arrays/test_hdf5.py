@@ -106,3 +106,26 @@ def test_damaged_chunks(tmp_path: Path) -> None:
         raw.write(bytes(100))
     with pytest.raises(InputError, match=r"cannot be read"):
         open_rows(tmp_path / "x.h5").read(0, 50)
+
+
+def test_types_that_numpy_widens(tmp_path: Path) -> None:
+    x = np.arange(6.0).reshape(3, 2)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        bfloat16 = h5py.h5t.IEEE_F32LE.copy()
+        bfloat16.set_fields(15, 7, 8, 0, 7)
+        bfloat16.set_size(2)
+        bfloat16.set_ebias(127)
+        space = h5py.h5s.create_simple(x.shape)
+        h5py.h5d.create(file.id, b"x", bfloat16, space).write(h5py.h5s.ALL, h5py.h5s.ALL, x)
+    np.testing.assert_array_equal(open_rows(tmp_path / "x.h5", key="./x").read(0, 3), x)
+
+
+def test_filters_that_are_not_installed(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        made.set_chunk((3, 2))
+        made.set_filter(32015, h5py.h5z.FLAG_OPTIONAL, (3,))
+        space = h5py.h5s.create_simple((3, 2))
+        h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_DOUBLE, space, made).write_direct_chunk((0, 0), bytes(20))
+    with pytest.raises(InputError, match=r"a filter that is not installed \(pip install hdf5plugin"):
+        open_rows(tmp_path / "x.h5").read(0, 3)

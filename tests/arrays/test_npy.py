@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nearid.arrays import open_rows
+from nearid.arrays.npy import read_npy
 from nearid.errors import InputError
 
 
@@ -116,3 +117,25 @@ def test_names_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"an \.npy file without named parts"):
         open_rows(tmp_path / "x.npy", key="x")
     assert open_rows(tmp_path / "x.npy", ids=["a", "b", "c"], name="latents").name == "latents"
+
+
+def test_more_than_the_header_promises(tmp_path: Path) -> None:
+    with (tmp_path / "x.npy").open("wb") as file:
+        np.save(file, np.zeros((3, 2)))
+        np.save(file, np.ones((3, 2)))
+    with pytest.raises(InputError, match=r"promises 3 x 2 numbers.*several arrays were saved into it"):
+        open_rows(tmp_path / "x.npy")
+
+
+@pytest.mark.filterwarnings("error")
+def test_files_of_python_2(tmp_path: Path) -> None:
+    x = np.arange(6.0).reshape(3, 2)
+    path = npy(tmp_path / "x.npy", "{'descr': '<f8', 'fortran_order': False, 'shape': (3L, 2L)}", x.tobytes())
+    np.testing.assert_array_equal(open_rows(path).read(0, 3), x)
+
+
+@pytest.mark.parametrize("shape", [(10**12,), (2**62, 2**62), (-3,)])
+def test_arrays_are_loaded_only_where_the_file_holds_them(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}"
+    with pytest.raises(InputError, match=r"x\.npy promises the shape .* but holds 48 bytes"):
+        read_npy(npy(tmp_path / "x.npy", header, bytes(48)))

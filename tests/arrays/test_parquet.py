@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import numpy as np
 import pytest
 
 from nearid.arrays import memory, open_rows
+from nearid.arrays.columns import open_columns
 from nearid.errors import InputError
 
 pa = pytest.importorskip("pyarrow")
@@ -128,3 +130,14 @@ def test_refused(tmp_path: Path) -> None:
     pq.write_table(twice, tmp_path / "x.parquet")
     with pytest.raises(InputError, match=r"several columns of the same name"):
         open_rows(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("opened", [lambda path: open_rows(path).read(0, 1000), open_columns])
+def test_page_checksums_are_compared(tmp_path: Path, opened: Callable[[Path], object]) -> None:
+    x = np.random.default_rng(0).normal(size=1000)
+    path = write(tmp_path, {"a": x}, write_page_checksum=True, compression="none", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    content[4000] ^= 0x10
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="not a whole parquet file"):
+        opened(path)

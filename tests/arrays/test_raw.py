@@ -33,3 +33,19 @@ def test_a_file_that_shrinks_is_told(tmp_path: Path) -> None:
         rows.read(0, 100)
     with pytest.raises(InputError, match="became shorter while it was read"):
         rows.take(np.array([5, 900]))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_no_file_is_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str) -> None:
+    # Of a mapped file that shrinks, the next page kills the process.
+    x = np.random.default_rng(0).normal(size=(50, 3)).astype(">f4", order=order)
+    np.save(tmp_path / "x.npy", x)
+    monkeypatch.delattr(np, "memmap")
+    rows = open_rows(tmp_path / "x.npy")
+    np.testing.assert_array_equal(rows.read(7, 31), x[7:31])
+    np.testing.assert_array_equal(rows.take(np.array([40, 3, 3, 0])), x[[40, 3, 3, 0]])
+    with (tmp_path / "x.npy").open("r+b") as file:
+        file.truncate(500)
+    for read in (lambda: rows.read(0, 50), lambda: rows.take(np.array([49]))):
+        with pytest.raises(InputError, match="became shorter while it was read"):
+            read()

@@ -73,6 +73,13 @@ def test_several_tensors_need_a_key(tmp_path: Path) -> None:
         ({"x": 3}, b"", None, "describes the tensor 'x' wrongly"),
         (tensor("F8_E4M3", (3, 2), (0, 6)), bytes(6), None, r"dtype F8_E4M3.*x\.to\(torch\.float32\)"),
         (tensor(shape=(6,)), bytes(24), None, r"x\.reshape\(-1, 1\)"),
+        (tensor() | {"y": tensor("F32", (6,), (8, 32))["x"]}, bytes(32), None, "begin at byte 8, .* 24"),
+        (tensor(offsets=(4, 28)), bytes(28), None, "begin at byte 4, but the tensor before it ends at byte 0"),
+        (tensor(), bytes(28), None, "declares tensors of 24 bytes but holds 28"),
+        (json.dumps(tensor())[:-1].encode() + b"," + json.dumps(tensor())[1:].encode(), bytes(24), None, "twice"),
+        (b'{"x":{"dtype":"F32","dtype":"I32","shape":[3,2],"data_offsets":[0,24]}}', bytes(24), None, "twice"),
+        (json.dumps(tensor()).encode("utf-16"), bytes(24), None, "damaged safetensors header: 'utf-8'"),
+        (tensor("Q3"), bytes(24), None, "dtype Q3, which cannot be read"),
     ],
 )
 def test_hostile(tmp_path: Path, header: Any, body: bytes, length: int | None, message: str) -> None:

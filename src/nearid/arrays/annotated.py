@@ -12,6 +12,7 @@ from nearid.arrays.damage import damage_told
 from nearid.arrays.hdf5 import open_hdf5, opened
 from nearid.arrays.held import MemoryRows, is_a
 from nearid.arrays.open import file_suffix
+from nearid.arrays.paths import local_path
 from nearid.arrays.rows import Rows
 from nearid.errors import InputError
 
@@ -19,7 +20,7 @@ from nearid.errors import InputError
 def is_annotated(source: Any) -> bool:
     """Whether a source is AnnData, or a file of it."""
     if isinstance(source, str | os.PathLike):
-        return file_suffix(Path(source)) == ".h5ad" and Path(source).expanduser().is_file()
+        return file_suffix(Path(source)) == ".h5ad" and os.path.isfile(local_path(source))
     return is_a(source, "anndata", "AnnData")
 
 
@@ -33,7 +34,7 @@ def open_annotated(source: Any, key: str | None = None) -> tuple[Rows, Columns]:
     key : str, optional
         Entry of `obsm`; by default the only one, or the matrix X where there is none.
     """
-    return _open_file(Path(source).expanduser(), key) if not hasattr(source, "obsm") else _open_object(source, key)
+    return _open_file(local_path(source), key) if not hasattr(source, "obsm") else _open_object(source, key)
 
 
 def _open_object(cells: Any, key: str | None) -> tuple[Rows, Columns]:

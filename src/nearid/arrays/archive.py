@@ -1,6 +1,5 @@
 """The .npz format: a zip archive of .npy files."""
 
-import math
 import os
 import zipfile
 from typing import IO
@@ -20,7 +19,7 @@ ADVICE = "Write it again with np.savez, or copy it again."
 def open_npz(path: str, name: str, key: str | None, ids: str | None) -> MemoryRows:
     """Load one array of an .npz archive."""
     with damage_told(name, ".npz archive", ADVICE), zipfile.ZipFile(path) as archive:
-        members = members_of(archive)
+        members = members_of(archive, name)
         entry = choose(name, {member: _declared(archive, info) for member, info in members.items()}, key)
         if ids is not None and ids not in members:
             raise not_found(name, "ids", ids, members)
@@ -32,7 +31,7 @@ def open_npz(path: str, name: str, key: str | None, ids: str | None) -> MemoryRo
 def read_columns(path: str, name: str) -> dict[str, np.ndarray] | None:
     """The arrays of an archive that holds one-dimensional arrays alone, by name; None for other archives."""
     with damage_told(name, ".npz archive", ADVICE), zipfile.ZipFile(path) as archive:
-        members = members_of(archive)
+        members = members_of(archive, name)
         if not members or any(len(_declared(archive, info).shape) != 1 for info in members.values()):
             return None
         return {member: load_member(archive, info, f"{name}:{member}") for member, info in members.items()}
@@ -41,13 +40,20 @@ def read_columns(path: str, name: str) -> dict[str, np.ndarray] | None:
 def load_all(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Every array of an archive by name."""
     with zipfile.ZipFile(path) as archive:
-        return {member: load_member(archive, info, member) for member, info in members_of(archive).items()}
+        members = members_of(archive, os.path.basename(path))
+        return {member: load_member(archive, info, member) for member, info in members.items()}
 
 
-def members_of(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+def members_of(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
     """The arrays of an archive by name."""
-    files = [info for info in archive.infolist() if info.filename.endswith(".npy")]
-    return {info.filename.removesuffix(".npy"): info for info in files}
+    members: dict[str, zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        member = info.filename.removesuffix(".npy")
+        if member in members and member != info.filename:
+            raise InputError(f"{name} holds two arrays named {member!r}. Write it again with np.savez, each name once.")
+        if member != info.filename:
+            members[member] = info
+    return members
 
 
 def _declared(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Entry:
@@ -71,7 +77,7 @@ def check_member(member: IO[bytes], info: zipfile.ZipInfo, name: str) -> tuple[N
     """Header and size in bytes of an array that holds what it promises; `member` is left where the numbers begin."""
     header = read_header(member)
     refuse_objects(header, name)
-    promised = math.prod(header.shape) * header.dtype.itemsize
+    promised = header.size
     held = info.file_size - member.tell()
     if promised != held or min(header.shape, default=0) < 0:
         raise InputError(

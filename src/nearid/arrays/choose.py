@@ -1,6 +1,7 @@
 """Finding the wanted entry among the named arrays of a file."""
 
 import difflib
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -38,7 +39,7 @@ def choose(name: str, entries: Mapping[str, Entry], key: str | None) -> str:
     if candidates:
         raise InputError(
             f"{name} holds {len(candidates)} two-dimensional arrays: {_described(entries, candidates)}. "
-            f"Name one of them: key={candidates[0]!r} (on the command line --key {candidates[0]})."
+            f"Name one of them: key={candidates[0]!r} (on the command line --key {_typed(candidates[0])})."
         )
     held = f"It holds {_described(entries, entries)}." if entries else "It holds no arrays."
     raise InputError(f"{name} holds no two-dimensional array of numbers. {held}")
@@ -80,6 +81,11 @@ def refuse_names(name: str, what: str, key: str | None, ids: str | None) -> None
             f"{name} is {what} without named parts, so there is no {ids!r} to take ids from. In Python pass the ids "
             "themselves, one per row; for the command line save them beside the rows, as .npz, .parquet or .csv."
         )
+
+
+def _typed(key: str) -> str:
+    """A key as a shell takes it; one with control characters is only shown."""
+    return shlex.quote(key) if key.isprintable() else repr(key)
 
 
 def _described(entries: Mapping[str, Entry], names: Iterable[str]) -> str:

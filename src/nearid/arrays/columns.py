@@ -14,9 +14,12 @@ from nearid.arrays.frame import names_rows
 from nearid.arrays.held import is_a
 from nearid.arrays.ids import row_ids
 from nearid.arrays.memory import check_memory
+from nearid.arrays.npy import read_header, read_npy
 from nearid.arrays.open import file_suffix, open_rows
 from nearid.arrays.parquet import id_values, index_names
+from nearid.arrays.paths import local_path, reached
 from nearid.arrays.table import Column, features, id_position
+from nearid.arrays.unchanged import unchanged
 from nearid.errors import InputError
 
 
@@ -83,8 +86,12 @@ def one_column(values: Any) -> np.ndarray:
 
 def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
     if isinstance(source, str | os.PathLike):
-        path = Path(source).expanduser()
-        return _file(path, ids) if path.is_file() else None
+        path = local_path(source)
+        if not os.path.isfile(path):
+            return None
+        with reached(path), unchanged(str(path), path.name):
+            path.open("rb").close()
+            return _file(path, ids)
     if is_a(source, "pandas", "DataFrame"):
         return _frame(source, name or "table", ids)
     if is_a(source, "pandas", "Series"):
@@ -131,7 +138,7 @@ def _file(path: Path, ids: str | None) -> Columns | None:
         import pyarrow.parquet
 
         with damage_told(path.name, "parquet file"):
-            declared = pyarrow.parquet.ParquetFile(whole)
+            declared = pyarrow.parquet.ParquetFile(whole, page_checksum_verification=True)
             if any(pyarrow.types.is_nested(field.type) for field in declared.schema_arrow):
                 return None
             size = declared.metadata.num_rows * declared.metadata.num_columns * 8
@@ -142,10 +149,13 @@ def _file(path: Path, ids: str | None) -> Columns | None:
         held = read_columns(whole, path.name)
         return None if held is None else _without_ids(path.name, held, ids)
     if suffix == ".npy":
-        with damage_told(path.name, ".npy file"):
-            array = np.load(whole, mmap_mode="r", allow_pickle=False)
+        with damage_told(path.name, ".npy file"), open(whole, "rb") as file:
+            header = read_header(file)
+            if not header.dtype.names and len(header.shape) != 1 and header.dtype.kind not in "OSUT":
+                return None
+            array = read_npy(whole)
         if array.dtype.names:
-            return _without_ids(path.name, {field: np.array(array[field]) for field in array.dtype.names}, ids)
+            return _without_ids(path.name, {field: array[field] for field in array.dtype.names}, ids)
         return _by_place(array, path.name, ids)
     return None
 

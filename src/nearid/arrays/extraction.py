@@ -11,9 +11,11 @@ import numpy as np
 from nearid.arrays.choose import Entry, choose, not_found
 from nearid.arrays.damage import damage_told
 from nearid.arrays.ids import row_ids
-from nearid.arrays.npy import map_npy, open_npy
+from nearid.arrays.npy import open_npy, read_npy
+from nearid.arrays.paths import local_path, reached
 from nearid.arrays.rows import Rows
 from nearid.arrays.tensors import open_safetensors
+from nearid.arrays.unchanged import FileState
 from nearid.arrays.zarr_store import open_zarr
 from nearid.errors import InputError
 
@@ -44,12 +46,13 @@ class Extraction(Mapping[str, Rows]):
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> "Extraction":
         """The layers of a folder that `extract` wrote."""
-        place = Path(folder).expanduser()
+        place = local_path(folder)
         if not is_extraction(place):
             raise InputError(f"{place} is no folder of extracted layers: it has no {MANIFEST}. Make one with extract.")
         told = read_manifest(place)
         whole, ids = Path(os.path.abspath(place)), _read_ids(place, told["rows"])
-        return cls(place, told, {layer: _open(whole, told, layer, ids) for layer in told["layers"]})
+        with reached(place):
+            return cls(place, told, {layer: _open(whole, told, layer, ids) for layer in told["layers"]})
 
     def __getitem__(self, layer: str) -> Rows:
         if layer not in self._rows:
@@ -69,7 +72,7 @@ class Extraction(Mapping[str, Rows]):
 
 def is_extraction(folder: Path) -> bool:
     """Whether a folder holds extracted layers."""
-    return (folder / MANIFEST).is_file()
+    return os.path.isfile(folder / MANIFEST)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -114,11 +117,12 @@ def _open(folder: Path, told: dict[str, Any], layer: str, ids: np.ndarray) -> Ro
     file, shape = told["layers"][layer]["file"], told["layers"][layer]["shape"]
     if not (folder / file).exists():
         raise InputError(f"{folder.name} lacks {file}, the rows of its layer {layer}. Copy it again, or extract again.")
+    state = None if Path(file).suffix == ".zarr" else FileState(str(folder / file))
     rows = _OPENERS[Path(file).suffix](str(folder / file), file, None, None)
     if list(rows.shape) != shape:
         raise InputError(f"{folder / file} has shape {rows.shape}, not {shape}. Extract again.")
     rows.name = f"{folder.name}:{layer}"
-    rows.ids = ids
+    rows.ids, rows.file_state = ids, state
     rows.inputs_sha256 = told.get("data", {}).get("sha256")
     return rows
 
@@ -134,5 +138,4 @@ def name_rows(rows: Rows, path: Path) -> None:
 
 def _read_ids(folder: Path, n: int) -> np.ndarray:
     with damage_told(str(folder / IDS), ".npy file"):
-        # Mapped first: a header that promises more than the file holds is refused before memory is taken.
-        return row_ids(folder.name, map_npy(folder / IDS), n)
+        return row_ids(folder.name, read_npy(folder / IDS), n)

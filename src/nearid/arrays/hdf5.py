@@ -74,6 +74,8 @@ def find_dataset(file: Any, name: str, key: str, option: str) -> Any:
 
     item = file
     for part in key.strip("/").split("/"):
+        if part == ".":
+            continue
         link = item.get(part, getlink=True) if isinstance(item, h5py.Group) else None
         if link is None:
             raise not_found(name, option, key, _declared(file))
@@ -100,7 +102,8 @@ def find_dataset(file: Any, name: str, key: str, option: str) -> Any:
 def check_complete(dataset: Any, label: str) -> None:
     """Refuse storage that was never written, which HDF5 would read as the fill value."""
     if dataset.chunks is None:
-        promised, held, unit = dataset.size * dataset.dtype.itemsize, dataset.id.get_storage_size(), "bytes"
+        # Of the type in the file: numpy has none for some, as bfloat16, and widens them.
+        promised, held, unit = dataset.size * dataset.id.get_type().get_size(), dataset.id.get_storage_size(), "bytes"
     else:
         sizes = zip(dataset.shape, dataset.chunks, strict=True)
         promised, held, unit = (

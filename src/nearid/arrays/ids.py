@@ -32,7 +32,8 @@ def row_ids(name: str, values: Any, n: int) -> np.ndarray:
         except UnicodeDecodeError as error:
             raise InputError(f"The ids of {name} are bytes that are not UTF-8 text: {error}.") from None
     if array.dtype.kind in "UT":
-        array = array.astype(np.str_)
+        # Strings of any length, as of zarr, have no length to convert to; a list of them has.
+        array = np.asarray(array.tolist(), np.str_)
         if (array == "").any():
             raise _no_id(name, int(np.argmax(array == "")), "")
         return array

@@ -1,6 +1,5 @@
 """Opening any source as rows of numbers."""
 
-import difflib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +12,14 @@ from nearid.arrays.delimited import open_csv
 from nearid.arrays.extraction import is_extraction, name_rows, open_layer
 from nearid.arrays.frame import open_frame
 from nearid.arrays.hdf5 import open_hdf5
-from nearid.arrays.held import TensorRows, is_a, open_array
+from nearid.arrays.held import MemoryRows, TensorRows, is_a, open_array
 from nearid.arrays.ids import row_ids
 from nearid.arrays.npy import open_npy
 from nearid.arrays.parquet import open_parquet
+from nearid.arrays.paths import local_path, missing, reached
 from nearid.arrays.rows import Rows
 from nearid.arrays.tensors import open_safetensors
+from nearid.arrays.unchanged import FileState
 from nearid.arrays.zarr_store import open_zarr
 from nearid.check import checked
 from nearid.errors import InputError
@@ -84,7 +85,7 @@ def open_rows(source: Any, *, key: str | None = None, ids: Any = None, name: str
 
 def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Rows:
     if isinstance(source, str | os.PathLike):
-        return _open_path(Path(source).expanduser(), key, ids)
+        return _open_path(local_path(source), key, ids)
     if is_a(source, "torch", "Tensor"):
         refuse_names(name or "tensor", "a tensor", key, ids)
         return TensorRows(name or "tensor", source)
@@ -96,8 +97,13 @@ def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Ro
 def _open_path(path: Path, key: str | None, ids: str | None) -> Rows:
     if key is None:
         path, key = split_key(path)
-    if not path.exists():
-        raise _missing(path)
+    if not os.path.exists(path):
+        raise missing(path)
+    with reached(path):
+        return _open_existing(path, key, ids)
+
+
+def _open_existing(path: Path, key: str | None, ids: str | None) -> Rows:
     suffix = file_suffix(path)
     if suffix in _PICKLES:
         raise InputError(
@@ -113,18 +119,29 @@ def _open_path(path: Path, key: str | None, ids: str | None) -> Rows:
     if not path.is_dir() and (suffix == ".zarr" or not path.is_file()):
         raise InputError(f"{path} is not a {'zarr directory' if suffix == '.zarr' else 'regular file'}.")
     # Whole, because the rows may be read by a worker process that was started elsewhere.
-    rows = _OPENERS[suffix](os.path.abspath(path), path.name, key, ids)
+    whole = os.path.abspath(path)
+    if path.is_dir():
+        rows = _OPENERS[suffix](whole, path.name, key, ids)
+        name_rows(rows, path)
+        return rows
+    # Where it may not be read, some libraries would call it damaged.
+    path.open("rb").close()
+    state = FileState(whole)
+    rows = _OPENERS[suffix](whole, path.name, key, ids)
     name_rows(rows, path)
+    state.check(rows.name)
+    if not isinstance(rows, MemoryRows):
+        rows.file_state = state
     return rows
 
 
 def split_key(source: str | os.PathLike[str]) -> tuple[Path, str | None]:
     """A path, and the entry that is named after it as in model.pt:linear.weight or run:layer3."""
     text = os.fspath(source)
-    path = Path(text).expanduser()
+    path = local_path(text)
     before, colon, after = text.rpartition(":")
-    if colon and after and not path.exists() and Path(before).expanduser().exists():
-        return Path(before).expanduser(), after
+    if colon and after and not os.path.exists(path) and os.path.exists(local_path(before)):
+        return local_path(before), after
     return path, None
 
 
@@ -132,11 +149,3 @@ def file_suffix(path: Path) -> str:
     """The suffix that says what a file is, in lower case; .csv.gz counts as one."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
-
-
-def _missing(path: Path) -> InputError:
-    if not path.parent.is_dir():
-        return InputError(f"There is no file {path}: the folder {path.parent} does not exist.")
-    near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=3)
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return InputError(f"There is no file named {path.name!r} in {path.parent.resolve()}.{hint}")

@@ -124,7 +124,7 @@ class ParquetRows(Rows):
     def _table(self, group: int, columns: list[Any]) -> Any:
         import pyarrow.parquet
 
-        file = pyarrow.parquet.ParquetFile(self._path, metadata=self._metadata)
+        file = pyarrow.parquet.ParquetFile(self._path, metadata=self._metadata, page_checksum_verification=True)
         # A column "a" also selects a nested "a.b", so the names are selected once more.
         return file.read_row_group(group, columns=columns).select(columns)
 

@@ -1,6 +1,8 @@
 """Rows that lie as plain numbers at an offset of a file."""
 
+import io
 import os
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import numpy as np
@@ -65,33 +67,27 @@ class RawRows(Rows):
                 "it is truncated or its header is damaged. Write or copy it again."
             )
 
-    def _map(self) -> np.ndarray:
-        # Touching a mapped page beyond the end of a file that shrank would kill the process.
-        self._check_size()
-        return np.memmap(self._path, self._stored, "r", self._offset, self.shape, self._order)
-
     def _read(self, start: int, stop: int) -> np.ndarray:
-        if self._order == "F":
-            return self._decoded(np.array(self._map()[start:stop]))
-        # Plain reads need no lock and, unlike mapped pages, do not count as this process's memory.
-        d = self.shape[1]
-        count = (stop - start) * d
-        at = self._offset + start * d * self._stored.itemsize
-        block = np.fromfile(self._path, self._stored, count, offset=at)
-        if len(block) < count:
-            raise self._cut_short()
-        return self._decoded(block.reshape(stop - start, d))
+        n, d = self.shape
+        # Plain reads, never a map: touching a page beyond the end of a file that shrank would kill the process.
+        if self._order == "C":
+            return self._pieces([start * d], (stop - start) * d).reshape(stop - start, d)
+        return self._pieces(range(start, start + n * d, n), stop - start).T
 
     def _take(self, indices: np.ndarray) -> np.ndarray:
-        if self._order == "F":
-            return self._decoded(np.asarray(self._map()[indices]))
-        # Row by row: a map would bring in, and count, sixteen pages around each row.
-        block = np.empty((len(indices), self.shape[1]), self._stored)
-        size = block.strides[0]
+        d = self.shape[1]
+        if self._order == "C":
+            return self._pieces((indices * d).tolist(), d)
+        return super()._take(indices)
+
+    def _pieces(self, places: Iterable[int], count: int) -> np.ndarray:
+        """`count` numbers from each of the places (in numbers from the first), of shape (places, count)."""
+        places = list(places)
+        block = np.empty((len(places), count), self._stored)
         with open(self._path, "rb", buffering=0) as file:
-            for row, index in zip(block, indices.tolist(), strict=True):
-                file.seek(self._offset + index * size)
-                if file.readinto(row) < size:
+            for piece, place in zip(block, places, strict=True):
+                file.seek(self._offset + place * self._stored.itemsize)
+                if _fill(file, memoryview(piece.view(np.uint8))) < piece.nbytes:
                     raise self._cut_short()
         return self._decoded(block)
 
@@ -104,3 +100,11 @@ class RawRows(Rows):
         bits: np.ndarray = block.astype(np.uint32)
         bits <<= 16
         return bits.view(np.float32)
+
+
+def _fill(file: io.RawIOBase, target: memoryview) -> int:
+    """Read until the target is full or the file ends: the system delivers large pieces in parts."""
+    filled = 0
+    while filled < len(target) and (got := file.readinto(target[filled:])):
+        filled += got
+    return filled

@@ -10,6 +10,7 @@ import numpy as np
 
 from nearid.arrays.check import check_rows, delivered
 from nearid.arrays.ids import row_ids
+from nearid.arrays.unchanged import FileState
 from nearid.errors import InputError, ReadError
 
 _FINGERPRINT_ROWS = 256
@@ -45,6 +46,8 @@ class Rows(ABC):
     window = 1024
     columns: tuple[str, ...] | None = None
     inputs_sha256: str | None = None
+    # The file that is read again for every block, as it was when it was opened.
+    file_state: FileState | None = None
 
     def __init__(
         self,
@@ -103,9 +106,11 @@ class Rows(ABC):
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Turn what the system says of a file that is gone or out of reach into a sentence."""
+        """Turn what the system says of a file that is gone or out of reach into a sentence; refuse one that changed."""
         try:
             yield
+            if self.file_state is not None:
+                self.file_state.check(self.name)
         except OSError as error:
             raise ReadError(f"{self.name} could not be read: {error.strerror or error}.") from error
 

@@ -12,8 +12,9 @@ from nearid.arrays.checkpoint import flattened, load_saved
 from nearid.arrays.choose import whole_name
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import is_a
-from nearid.arrays.npy import map_npy
+from nearid.arrays.npy import read_npy
 from nearid.arrays.open import file_suffix, split_key
+from nearid.arrays.paths import reached
 from nearid.arrays.tensors import find_vector
 from nearid.errors import InputError
 
@@ -34,12 +35,17 @@ def read_vector(source: Any, name: str) -> np.ndarray:
 
 def vector_in(path: Path, key: str | None) -> np.ndarray | None:
     """A vector of a file by name; None where the file holds no such entry, or is of a kind without names."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         return None
+    with reached(path):
+        return _vector_in(path, key)
+
+
+def _vector_in(path: Path, key: str | None) -> np.ndarray | None:
     suffix = file_suffix(path)
     if suffix == ".npy" and key is None:
         with damage_told(path.name, ".npy file"):
-            return np.array(map_npy(path))
+            return read_npy(path)
     if key is None:
         return None
     if suffix == ".safetensors":
@@ -50,7 +56,7 @@ def vector_in(path: Path, key: str | None) -> np.ndarray | None:
         return None if held is None else _plain(held)
     if suffix == ".npz":
         with damage_told(path.name, ".npz archive"), zipfile.ZipFile(path) as archive:
-            members = members_of(archive)
+            members = members_of(archive, path.name)
             return load_member(archive, members[key], f"{path.name}:{key}") if key in members else None
     return None
 

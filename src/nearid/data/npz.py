@@ -55,7 +55,7 @@ def npz_array(path: Path, key: str) -> np.ndarray:
 
 
 def _find(archive: zipfile.ZipFile, path: Path, key: str) -> zipfile.ZipInfo:
-    members = members_of(archive)
+    members = members_of(archive, path.name)
     if key not in members:
         raise not_found(path.name, "key", key, members)
     return members[key]

@@ -22,6 +22,7 @@ from nearid.arrays.ids import row_ids
 from nearid.arrays.memory import check_memory
 from nearid.arrays.npy import map_npy, read_header
 from nearid.arrays.open import file_suffix
+from nearid.arrays.paths import local_path
 from nearid.errors import InputError
 
 # Entries of a mapping that are no inputs of their own.
@@ -193,7 +194,7 @@ def open_source(data: Any, *, mask: Any = None, ids: Any = None, key: str | None
     """
     name = Path(data).name if isinstance(data, str | os.PathLike) else type(data).__name__
     if isinstance(data, str | os.PathLike):
-        data = _file(Path(data).expanduser())
+        data = _file(local_path(data))
     elif isinstance(data, list) and data and not hasattr(data[0], "shape") and not isinstance(data[0], Mapping):
         data = _array_of(name, data)
     if is_a(data, "torch", "Dataset"):

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 
 from nearid.arrays.held import is_a
 from nearid.arrays.open import file_suffix
+from nearid.arrays.paths import local_path
 from nearid.errors import InputError
 from nearid.extraction.digest import byte_view
 from nearid.models.weights import SAVED, is_factory, load_module
@@ -143,7 +143,7 @@ def open_network(
             f"A model is a torch module, a file of weights, package.module:function, or a transformers folder or name; "
             f"a {type(model).__name__} was given."
         )
-    text, place = os.fspath(model), Path(model).expanduser()
+    text, place = os.fspath(model), local_path(model)
     if is_factory(text) or file_suffix(place) in SAVED:
         if revision:
             raise InputError("A revision belongs to a transformers model, not to a file of weights.")

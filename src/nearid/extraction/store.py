@@ -16,6 +16,7 @@ import numpy as np
 
 from nearid.arrays.extraction import IDS, MANIFEST, is_extraction, read_manifest
 from nearid.arrays.memory import readable
+from nearid.arrays.paths import local_path
 from nearid.errors import InputError
 from nearid.extraction.formats import Part
 from nearid.extraction.names import file_stems
@@ -35,7 +36,7 @@ def partial_folder(out: Path) -> Path:
 
 def check_out(out: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Refuse a place where layers cannot or should not be written; asked before long work."""
-    target = Path(out).expanduser()
+    target = local_path(out)
     target = target if target.name else target.resolve()
     if target.suffix in (".npy", ".npz", ".zarr", ".safetensors", ".html"):
         raise InputError(f"Layers are written to a folder, a file for each: name it {target.stem}, not {target.name}.")
