@@ -21,8 +21,8 @@ though the bootstrap takes them as if they were.
 
 ICA is no rigid motion: it whitens, and so follows directions that one run has in another size than the other. Its error
 may be below that of the best rigid motion, and its efficiency above 100%, as with the hidden states before the last of
-the GPTs that are trained here. The whitening also blows up directions that hardly vary, as those of the masked autoencoders' mean embeddings, and then ICA
-may do worse than matching the columns as they are.
+the GPTs that are trained here. The whitening also blows up directions that hardly vary, as those of the masked
+autoencoders' mean embeddings, and then ICA may do worse than matching the columns as they are.
 
 ICA needs many rows: of the first pair its efficiency is a third with all 10,000 test images, and 27% with half of them.
 """
