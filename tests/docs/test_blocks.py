@@ -18,7 +18,7 @@ from nearid.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-BLOCK = re.compile(r"(?:^<!-- not run: (?P<reason>.+) -->\n\n?)?^```(?P<kind>\w*)\n(?P<code>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n\n?)?^```(?P<kind>\w*)\n(?P<code>.*?)^```$", re.M | re.S)
 # Extras that the examples of a page use.
 NEEDS = {
     "README": ("torch", "pandas", "pyarrow", "anndata", "lightgbm"),
@@ -127,3 +127,10 @@ def test_a_block_that_is_not_run_is_valid(block):
 def test_a_wrong_option_in_a_block_that_is_not_run_is_found():
     with pytest.raises(Exception, match="--no-such-option"):
         call(only_parsed(typer.main.get_command(app)), ["nearid", "compare", "a.npy", "b.npy", "--no-such-option"])
+
+
+def test_every_fence_of_a_page_is_seen():
+    for page, blocks in BLOCKS.items():
+        fences = re.findall(r"^```(?:python|sh)$", page.read_text(encoding="utf-8"), re.M)
+        assert len(blocks) == len(fences), page
+        assert all("```" not in (block.reason or "") for block in blocks)
