@@ -22,7 +22,7 @@ class Payload:
         return os.mkdir, (str(self.path),)
 
 
-@pytest.mark.parametrize("suffix", [".pt", ".pth", ".th"])
+@pytest.mark.parametrize("suffix", [".pt", ".pth", ".th", ".ckpt"])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "int64"])
 @pytest.mark.parametrize("zipped", [True, False])
 def test_a_tensor(tmp_path: Path, suffix: str, dtype: str, zipped: bool) -> None:
@@ -59,6 +59,7 @@ def test_code_is_never_run(tmp_path: Path, zipped: bool) -> None:
         open_rows(tmp_path / "x.pt", key="x")
     message = str(caught.value)
     assert message.startswith("x.pt holds Python objects that could run code; nearid never unpickles.")
+    assert " The first of them is posix.mkdir. " in message
     assert "torch.save(tensor" in message and "weights_only" not in message
     assert caught.value.__suppress_context__
     assert not marker.exists()
@@ -127,3 +128,16 @@ def test_what_is_put_around_weights_need_not_be_named(tmp_path: Path) -> None:
     # An ending that several have is no name, but they are shown.
     with pytest.raises(InputError, match=r"Did you mean 'state_dict.module.layer0.weight' or"):
         open_rows(path, key="weight")
+
+
+def test_entries_that_hold_themselves_are_refused(tmp_path: Path) -> None:
+    inside: dict[str, object] = {"x": torch.zeros(3, 2)}
+    inside["again"] = inside
+    # Small to save, but with more names than could ever be listed.
+    many: list[object] = [torch.zeros(2)]
+    for _ in range(30):
+        many = [many] * 10
+    for saved in (inside, many):
+        torch.save(saved, tmp_path / "x.pt")
+        with pytest.raises(InputError, match=r"nests its entries .* Save the tensor"):
+            open_rows(tmp_path / "x.pt", key="x")

@@ -1,4 +1,9 @@
-"""A real Lightning Trainer with the callback: what is logged, and that training is not changed by it."""
+"""A real Lightning Trainer with the callback: what is logged, and that training is not changed by it.
+
+And the checkpoints that it writes, which are loaded like any other weights.
+"""
+
+import argparse
 
 import pytest
 import torch
@@ -12,6 +17,7 @@ from lightning.pytorch.loggers import CSVLogger
 from nearid import InputError, extract
 from nearid.callbacks.lightning import IdentifiabilityCallback
 from nearid.callbacks.probe import Probe
+from nearid.models.weights import load_module, load_weights
 
 
 class Model(pl.LightningModule):
@@ -80,3 +86,47 @@ def test_a_wrong_probe_is_an_error_before_training(tmp_path, network, probe_inpu
     probe = Probe(extract(network(1), probe_inputs, layers="1"), probe_inputs, layer="net.9")
     with pytest.raises(InputError, match=r"nothing named 'net\.9'"):
         trained(tmp_path, network, probe_inputs, [IdentifiabilityCallback(probe)])
+
+
+class Configured(Model):
+    def __init__(self, net, about=None):
+        super().__init__(net)
+        self.save_hyperparameters("about")
+        self.loss = torch.nn.CrossEntropyLoss(weight=torch.ones(3))
+
+    def training_step(self, batch, batch_idx):
+        loss = self.loss(self(batch[0]), batch[1])
+        self.log("loss", loss)
+        return loss
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters())
+
+
+def written(folder, network, x, about):
+    """The last checkpoint of a run with Adam and with callbacks that keep figures."""
+    keep = pl.callbacks.ModelCheckpoint(folder / "kept", filename="best", monitor="loss", save_last=True)
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    trainer = pl.Trainer(max_epochs=2, accelerator="cpu", callbacks=[keep, pl.callbacks.EarlyStopping("loss")], **quiet)
+    model = Configured(network(0), about)
+    trainer.fit(model, DataLoader(TensorDataset(torch.tensor(x), torch.arange(len(x)) % 3), batch_size=20))
+    return model, str(folder / "kept" / "last.ckpt")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_weights_of_a_checkpoint_are_found(tmp_path, network, probe_inputs, monkeypatch):
+    model, path = written(tmp_path, network, probe_inputs, {"seed": 0})
+    assert load_weights(path).keys() == model.state_dict().keys()
+    monkeypatch.setattr("nearid.models.weights._module", lambda factory: network(3))
+    with pytest.raises(InputError, match=r"--prefix net\.\)\.$"):
+        load_module(path, factory="a:net")
+    loaded = load_module(path, factory="a:net", prefix="net.")
+    x = torch.tensor(probe_inputs)
+    torch.testing.assert_close(loaded.eval()(x), model.net.eval()(x))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_checkpoint_with_objects_is_refused_by_their_name(tmp_path, network, probe_inputs):
+    _, path = written(tmp_path, network, probe_inputs, argparse.Namespace(seed=0))
+    with pytest.raises(InputError, match=r"never unpickles\. The first of them is argparse\.Namespace\. Save the"):
+        load_weights(path)

@@ -100,7 +100,7 @@ def test_autoencoders_follow_their_seeds(home, rng, tmp_path):
     assert first.curves["loss"]["x"][-1] == 2 and first.curves["loss"]["y"] != other.curves["loss"]["y"]
 
 
-def test_gpts_give_penultimate_states_of_the_same_tokens(write_text, rng, tmp_path):
+def test_gpts_give_states_of_the_same_tokens(write_text, rng, tmp_path):
     write_text([f"w{k}" for k in rng.integers(0, 30, 400)])
     learner = TextModels(40, 0, vocabulary=20, context=8, width=8, depth=2, course=COURSE)
     stream, rows, size = learner.tokens
@@ -111,7 +111,7 @@ def test_gpts_give_penultimate_states_of_the_same_tokens(write_text, rng, tmp_pa
     assert first.features.shape == (40, 8) and (first.features != other.features).any()
 
 
-def test_the_state_before_the_last_block_is_taken(write_text, monkeypatch, tmp_path):
+def test_the_state_that_the_head_reads_is_taken(write_text, monkeypatch, tmp_path):
     """With a model whose states tell their layer, row and place."""
 
     class Told(torch.nn.Module):
@@ -130,7 +130,7 @@ def test_the_state_before_the_last_block_is_taken(write_text, monkeypatch, tmp_p
     write_text([f"w{k % 7}" for k in range(200)])
     learner = TextModels(20, 0, vocabulary=20, context=8, width=8, depth=3, course=COURSE)
     layer, ids, places = learner.learn(0, tmp_path).features.T
-    assert (layer == 2).all() and places.tolist() == [1, 3, 5, 7] * 5
+    assert (layer == 3).all() and places.tolist() == [1, 3, 5, 7] * 5
     np.testing.assert_array_equal(ids, learner.tokens[1][:, [1, 3, 5, 7]].ravel())
 
 

@@ -10,7 +10,7 @@ from nearid.data.cifar10_resnets import CIFAR10_RESNETS
 from nearid.data.places import find
 from nearid.data.registry import dataset
 from nearid.errors import InputError
-from nearid.experiments.cells import Finished, cells_of
+from nearid.experiments.cells import Finished, Store, cells_of
 from nearid.experiments.pair_claims import ALIKE, DEPTHS, HALF, HALVES, HERE, TRAINED, keys
 from nearid.experiments.pair_features import resnet_features
 from nearid.experiments.pretrained_pairs import PRETRAINED_PAIRS, Parameters, cell, representations, rows
@@ -67,7 +67,20 @@ def test_published_pairs_are_measured_where_features_are_given(tmp_path, rng):
 def test_without_features_a_published_pair_says_what_it_needs(tmp_path):
     [row] = [row for row in rows(Parameters()) if row.key == "pythia"]
     assert "--row pythia --set pythia=FIRST.npy,SECOND.npy" in row.note and "EleutherAI/pythia-160m-seed1" in row.note
+    # Twelve blocks: the state after the final norm, which is the one that is mapped linearly to the loss.
+    assert "after the final norm" in row.note and "--layers hidden_states.12 " in row.note
     assert cell(Parameters(**row.changes), 0, tmp_path) == {"scores": {}}
+
+
+def test_a_kept_cell_of_the_layer_before_is_not_taken_up(tmp_path):
+    [now] = cells_of(E, settle(E, "smoke"), [0], ["gpt"])
+    [before] = cells_of(replace(E, version=1), settle(E, "smoke"), [0], ["gpt"])
+    store = Store(tmp_path)
+    store.write(before, {"data": {"scores": {}}, "seconds": 0.0, "core_seconds": 0.0, "machine": {}})
+    assert store.read(before) is not None and store.read(now) is None
+    # Not even under the name of the new one.
+    store.file(before).rename(store.file(now))
+    assert store.read(now) is None
 
 
 @pytest.mark.parametrize("wrong", [{"kind": "vit"}, {"held_out": 10}, {"mae_rate": 0.0}, {"chexpert": "one.npy"}])

@@ -41,7 +41,7 @@ def module():
     return nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 7))
 
 
-@pytest.mark.parametrize("form", ["model.pt", "model.pth", "model.safetensors"])
+@pytest.mark.parametrize("form", ["model.pt", "model.pth", "model.ckpt", "model.safetensors"])
 def test_weights_of_each_format_through_a_factory(module, form):
     weights = {f"decoder.{name}": w for name, w in module.state_dict().items()} | {"encoder.weight": torch.ones(2)}
     save_file(weights, form) if form.endswith("safetensors") else torch.save(weights, form)
@@ -133,8 +133,40 @@ def test_weights_that_do_not_fit_are_told_by_name(tmp_path, monkeypatch):
     (tmp_path / "my_fits.py").write_text("from torch import nn\ndef make():\n    return nn.Linear(2, 3)\n")
     torch.save({"a.weight": torch.zeros(3, 2), "a.bias": torch.zeros(3)}, "prefixed.pt")
     torch.save({"weight": torch.zeros(4, 2), "bias": torch.zeros(3)}, "wide.pt")
-    told = "2 not in the module, such as a.weight, a.bias; 2 missing, such as weight, bias. A prefix may be missing."
-    with pytest.raises(InputError, match=f"do not fit the module: {told}$"):
+    told = "2 not in the module, such as a.weight, a.bias; 2 missing, such as weight, bias."
+    with pytest.raises(InputError, match=f"do not fit the module: {told} .*--prefix a.\\)\\.$"):
         load_module("prefixed.pt", factory="my_fits:make")
     with pytest.raises(InputError, match=r"1 of another size, such as weight \(4, 2\), not \(3, 2\)\.$"):
         load_module("wide.pt", factory="my_fits:make")
+
+
+def test_the_prefix_that_fits_is_named_whole(module):
+    inner = {f"net.module.{name}": w for name, w in module.state_dict().items()}
+    torch.save({f"_orig_mod.{name}": w for name, w in inner.items()} | {"_orig_mod.loss": torch.ones(2)}, "deep.pt")
+    with pytest.raises(InputError, match=r"--prefix _orig_mod.net.module.\)\.$"):
+        load_module("deep.pt", factory="my_decoders:decoder")
+    with pytest.raises(InputError, match=r"--prefix _orig_mod.net.module.\)\.$"):
+        load_module("deep.pt", factory="my_decoders:decoder", prefix="_orig_mod.")
+    load_module("deep.pt", factory="my_decoders:decoder", prefix="_orig_mod.net.module.")
+    torch.save({"a": torch.ones(1)}, "other.pt")
+    with pytest.raises(InputError, match=r"missing, such as 0.weight, .*\. A prefix may be missing\.$"):
+        load_module("other.pt", factory="my_decoders:decoder")
+
+
+@pytest.mark.parametrize("name", ["akamaster_resnet20-12fca82f.th", "DanSun18_resnet20.th", "Chelcacs_resnet20.th"])
+def test_real_weights_in_wrappers_of_any_name(real_data, name):
+    weights = load_weights(real_data / "cifar10_resnets" / name)
+    torch.save({"net": weights, "acc": 91.7, "epoch": 3}, "net.pt")
+    torch.save({"run": {"best": {"network": weights}, "seed": 1}, "history": [{"loss": 0.1}]}, "nested.ckpt")
+    assert len(weights) > 60
+    for file in ("net.pt", "nested.ckpt"):
+        found = load_weights(file)
+        assert found.keys() == weights.keys()
+        assert all(torch.equal(found[key], weights[key]) for key in weights)
+
+
+def test_real_vae_in_a_wrapper(real_data):
+    path = real_data / "mnist_vaes" / "VAE" / "model.pt"
+    torch.save({"net": torch.load(path, weights_only=True), "acc": 1.0}, "wrapped.pt")
+    z = torch.randn(2, 10)
+    torch.testing.assert_close(load_decoder("wrapped.pt")(z), load_decoder(str(path))(z))

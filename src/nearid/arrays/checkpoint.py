@@ -1,6 +1,7 @@
 """Tensors saved by torch.save, loaded without running any code they hold."""
 
 import pickle
+import re
 import warnings
 import zipfile
 from typing import Any
@@ -11,6 +12,11 @@ from nearid.arrays.choose import Entry, choose, not_found, whole_name
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import TensorRows, tensor_dtype
 from nearid.errors import InputError
+
+# Suffixes of what torch.save wrote; the last is Lightning's.
+CHECKPOINTS = (".pt", ".pth", ".th", ".ckpt")
+# How deep entries may be nested, and how many there may be; those of a hostile file may hold themselves.
+_DEEPEST, _MOST = 64, 10_000_000
 
 
 def open_checkpoint(path: str, name: str, key: str | None, ids: str | None) -> TensorRows:
@@ -50,12 +56,30 @@ def load_saved(path: str, name: str) -> Any:
         with warnings.catch_warnings():
             # torch warns with advice to its own developers; what matters is raised below.
             warnings.simplefilter("ignore")
-            return torch.load(path, weights_only=True, map_location="cpu", mmap=zipped)
-    except pickle.UnpicklingError:
+            saved = torch.load(path, weights_only=True, map_location="cpu", mmap=zipped)
+    except pickle.UnpicklingError as error:
         # torch's own message would advise to switch the protection off.
-        raise _refused(name) if zipped or _is_pickle(path) else _damaged(name) from None
+        raise _refused(name, str(error)) if zipped or _is_pickle(path) else _damaged(name) from None
     except Exception:  # damaged bytes make torch raise almost anything
         raise _damaged(name) from None
+    _check_nesting(saved, name)
+    return saved
+
+
+def _check_nesting(saved: Any, name: str) -> None:
+    """Refuse entries that hold themselves, or more of them than could be listed by name."""
+    level, count = [saved], 1
+    for _ in range(_DEEPEST):
+        level = [value for value in level if isinstance(value, dict | list | tuple)]
+        count += sum(map(len, level))
+        if not level or count > _MOST:
+            break
+        level = [part for value in level for part in (value.values() if isinstance(value, dict) else value)]
+    if level:
+        raise InputError(
+            f"{name} nests its entries {_DEEPEST} deep or more, or has more than {_MOST:,} of them. "
+            "Save the tensor (or state dict) alone with torch.save(tensor, path)."
+        )
 
 
 def _is_pickle(path: str) -> bool:
@@ -73,10 +97,13 @@ def _check_archive(path: str, name: str) -> None:
         raise InputError(f"{name} is a compressed archive, which torch.save does not write. Save the tensor again.")
 
 
-def _refused(name: str) -> InputError:
+def _refused(name: str, why: str = "") -> InputError:
+    # torch names the first object that is no data, as the pathlib.PosixPath among a trainer's hyperparameters.
+    named = re.search(r"GLOBAL ([\w.]{1,80})", why)
     return InputError(
         f"{name} holds Python objects that could run code; nearid never unpickles. "
-        "Save the tensor (or state dict) alone with torch.save(tensor, path), or as .npy or .safetensors."
+        + (f"The first of them is {named[1]}. " if named else "")
+        + "Save the tensor (or state dict) alone with torch.save(tensor, path), or as .npy or .safetensors."
     )
 
 

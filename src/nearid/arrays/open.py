@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nearid.arrays.archive import open_npz
-from nearid.arrays.checkpoint import open_checkpoint
+from nearid.arrays.checkpoint import CHECKPOINTS, open_checkpoint
 from nearid.arrays.choose import refuse_names
 from nearid.arrays.delimited import open_csv
 from nearid.arrays.extraction import is_extraction, name_rows, open_layer
@@ -37,9 +37,7 @@ _OPENERS: dict[str, Callable[[str, str, str | None, str | None], Rows]] = {
     ".hdf5": open_hdf5,
     ".h5ad": open_hdf5,
     ".zarr": open_zarr,
-    ".pt": open_checkpoint,
-    ".pth": open_checkpoint,
-    ".th": open_checkpoint,
+    **dict.fromkeys(CHECKPOINTS, open_checkpoint),
 }
 _PICKLES = (".pkl", ".pickle", ".joblib")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.archive import load_member, members_of
-from nearid.arrays.checkpoint import flattened, load_saved
+from nearid.arrays.checkpoint import CHECKPOINTS, flattened, load_saved
 from nearid.arrays.choose import whole_name
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import is_a
@@ -50,7 +50,7 @@ def _vector_in(path: Path, key: str | None) -> np.ndarray | None:
         return None
     if suffix == ".safetensors":
         return find_vector(str(path), path.name, key)
-    if suffix in (".pt", ".pth", ".th"):
+    if suffix in CHECKPOINTS:
         entries = dict(flattened(load_saved(str(path), path.name), ""))
         held = entries.get(whole_name(key, entries))
         return None if held is None else _plain(held)

@@ -16,12 +16,15 @@ def extract(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="Weights (.safetensors .pt .pth .th) with --factory; package.module:function; a transformers folder "
-            "or name.",
+            help="Weights (.safetensors .pt .pth .th .ckpt) with --factory; package.module:function; a transformers "
+            "folder or name.",
         ),
     ],
     data: Annotated[
-        str, typer.Argument(metavar="DATA", help="Inputs, one per entry of the first axis: .npy .npz .safetensors .pt")
+        str,
+        typer.Argument(
+            metavar="DATA", help="Inputs, one per entry of the first axis: .npy .npz .safetensors .pt .ckpt"
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the layers.")],
     layers: Annotated[
@@ -36,7 +39,7 @@ def extract(
         str | None,
         typer.Option(metavar="PACK.MOD:FUNC", help="Makes the module for the weights: package.module:function."),
     ] = None,
-    prefix: Annotated[str | None, typer.Option(help="Part of the weights that is the module, as encoder.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="Part of the weights that is the module, as model.")] = None,
     revision: Annotated[str | None, typer.Option(help="Version of a model on the hub.")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Inputs that go through the model at once.")] = 128,
     device: Annotated[str, typer.Option(help="cpu, cuda, mps, ...; auto for a GPU where there is one.")] = "auto",

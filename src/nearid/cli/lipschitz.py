@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 def lipschitz(
     model: Annotated[
         str,
-        typer.Argument(metavar="MODEL", help="Weights (.safetensors, .pt), or package.module:function for a decoder."),
+        typer.Argument(
+            metavar="MODEL", help="Weights (.safetensors .pt .pth .th .ckpt), or package.module:function for a decoder."
+        ),
     ],
     latents: Annotated[
         str | None, typer.Argument(metavar="[LATENTS]", help="File with one row of latents per example.")

@@ -137,7 +137,7 @@ class ImageModels:
 
 @dataclass(frozen=True)
 class TextModels:
-    """Small GPTs of WikiText-2; a representation is the penultimate hidden state at a token.
+    """Small GPTs of WikiText-2; a representation is the hidden state at a token that the output embedding reads.
 
     Attributes
     ----------
@@ -185,11 +185,12 @@ class TextModels:
         )
         step = self.context // PLACES
 
-        def penultimate(ids: Tensor) -> Tensor:
-            states: Tensor = model.hidden_states(ids)[-2][:, step - 1 :: step][:, :PLACES]
+        def last(ids: Tensor) -> Tensor:
+            # After the final norm: the theory is of the representation that is mapped linearly to the loss.
+            states: Tensor = model.hidden_states(ids)[-1][:, step - 1 :: step][:, :PLACES]
             return states.flatten(0, 1)
 
-        return Learnt(_seen(penultimate, rows, model), curves)
+        return Learnt(_seen(last, rows, model), curves)
 
 
 def files_of(given: str) -> tuple[str, str]:

@@ -5,6 +5,9 @@ diameter of the target's. In sample, as published, maps are fitted on the exampl
 on the others of five folds. ICA is fitted to each network alone, and its components are matched by signed correlations.
 Its efficiency is the share of what a rigid motion gains over a signed permutation.
 
+The "penultimate" representation of the paper is the one that is mapped linearly to the loss (its Section 3.1): what the
+classifier of a ResNet reads, and the last hidden state of a GPT, after the final norm, as its head reads it.
+
 Rows whose networks are downloaded or trained here are no rows of the paper: other networks and data, far smaller. The
 paper takes the examples that networks were trained on; here they are test images and test text. The published rows run
 for whoever has the weights: features of the same examples, from both networks, are given as two files.
@@ -17,9 +20,9 @@ that are trained here a seed is a new pair, and the interval one over pairs. Tok
 though the bootstrap takes them as if they were.
 
 ICA is no rigid motion: it whitens, and so follows directions that one run has in another size than the other. Its error
-may be below that of the best rigid motion, and its efficiency above 100%, as with the GPTs that are trained here. The
-whitening also blows up directions that hardly vary, as those of the masked autoencoders' mean embeddings, and then ICA
-may do worse than matching the columns as they are.
+may be below that of the best rigid motion, and its efficiency above 100%, as with the hidden states before the last of
+the GPTs that are trained here. The whitening also blows up directions that hardly vary, as those of the masked
+autoencoders' mean embeddings, and then ICA may do worse than matching the columns as they are.
 
 ICA needs many rows: of the first pair its efficiency is a third with all 10,000 test images, and 27% with half of them.
 """
@@ -57,8 +60,8 @@ PUBLISHED: Mapping[str, tuple[str, tuple[float, ...], str]] = {
     "pythia": (
         "Pythia-160M, seeds 0 and 1",
         (0.219, 0.150, 0.131, 0.202, 25),
-        "penultimate hidden states of EleutherAI/pythia-160m and EleutherAI/pythia-160m-seed1 (nearid extract with "
-        "--layers hidden_states.11 --pool tokens)",
+        "the last hidden states, after the final norm, of EleutherAI/pythia-160m and EleutherAI/pythia-160m-seed1 "
+        "(nearid extract with --layers hidden_states.12 --pool tokens)",
     ),
     "mae-vit": (
         "MAE, timm and original",
@@ -73,7 +76,7 @@ PUBLISHED: Mapping[str, tuple[str, tuple[float, ...], str]] = {
     "resnet18": (
         "ResNet-18, runs 1 and 2",
         (0.382, 0.206, 0.175, 0.312, 40),
-        "penultimate features of two runs (nearid extract with --layers avgpool or the like)",
+        "what the classifier reads in two runs (nearid extract with --layers avgpool or the like)",
     ),
 }
 SCORES = ("permutation_in", "rigid_in", "linear_in", "ica_in", "efficiency_in")
@@ -313,4 +316,5 @@ PRETRAINED_PAIRS = Experiment(
     figures=figures,
     requires={"torch": "train", "PIL": "images"},
     datasets=datasets,
+    version=2,
 )

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from nearid.arrays.archive import load_all
+from nearid.arrays.checkpoint import CHECKPOINTS, load_saved
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import is_a, refuse_unreadable
 from nearid.arrays.ids import row_ids
@@ -29,6 +30,7 @@ from nearid.errors import InputError
 IDS, MASK = "ids", "attention_mask"
 # A single array, which has no name.
 SINGLE = ""
+_INPUTS = ", ".join((".npy", ".npz", ".safetensors", *CHECKPOINTS))
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,7 @@ def _in_order(data: Any) -> bool:
 
 def _file(path: Path) -> Any:
     if not path.is_file():
-        raise InputError(f"There is no file {path}; inputs are .npy, .npz, .safetensors or .pt.")
+        raise InputError(f"There is no file {path}; inputs are {_INPUTS}.")
     suffix = file_suffix(path)
     if suffix in (".npy", ".npz"):
         with damage_told(path.name, f"{suffix} file"):
@@ -250,11 +252,9 @@ def _file(path: Path) -> Any:
         check_memory(path.name, path.stat().st_size, "Save the inputs as .npy, which is read piece by piece.")
         with damage_told(path.name, "safetensors file"):
             return load_file(path)
-    if suffix in (".pt", ".pth", ".th"):
-        from nearid.arrays.checkpoint import load_saved
-
+    if suffix in CHECKPOINTS:
         return load_saved(str(path), path.name)
-    raise InputError(f"{path.name} has no suffix of inputs: .npy, .npz, .safetensors or .pt are expected.")
+    raise InputError(f"{path.name} has no suffix of inputs: {_INPUTS} are expected.")
 
 
 def _loaded(given: Any, what: str) -> Any:

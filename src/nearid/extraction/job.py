@@ -65,12 +65,13 @@ def extract(
     Parameters
     ----------
     model : torch.nn.Module or str
-        A module; a file of weights (.safetensors, .pt; never unpickled) with a `factory`; package.module:function that
-        returns a module; a folder of a transformers model, or its name on the hub.
+        A module; a file of weights (.safetensors, .pt, .ckpt; never unpickled) with a `factory`;
+        package.module:function that returns a module; a folder of a transformers model, or its name on the hub.
     data : array, tensor, dict of such, path, torch dataset or iterable of batches
         One entry per input along the first axis. Images of bytes, (n, h, w, c) or (n, c, h, w), are divided by 255.
         Other whole numbers are token ids. A dict is passed by name; its "attention_mask" also guides pooling, its
-        "ids" name the rows. Files: .npy, .npz, .safetensors, .pt. Of batches that are tuples, the first is the input.
+        "ids" name the rows. Files: .npy, .npz, .safetensors, .pt, .ckpt. Of batches that are tuples, the first is the
+        input.
     layers : names or patterns, optional
         Dotted names of modules; * stays within a part, ** spans any number of them ("layer*.*", "encoder.**"); a part
         of an output as "lstm:0". For transformers models also "hidden_states.*", which is their default; for other

@@ -11,14 +11,15 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from nearid.arrays.choose import listed, not_found
+from nearid.arrays.checkpoint import CHECKPOINTS
+from nearid.arrays.choose import listed
 from nearid.arrays.open import file_suffix
 from nearid.errors import InputError, brief
 from nearid.models.burgess import BurgessDecoder
+from nearid.models.state_dicts import part_of, state_dicts, under
 
-SAVED = (".safetensors", ".pt", ".pth", ".th")
-# Wrappers that training scripts put around weights, and prefixes that a decoder has among them.
-WRAPPERS = ("state_dict", "model_state_dict", "model")
+SAVED = (".safetensors", *CHECKPOINTS)
+# Prefixes that a decoder has among the weights.
 PREFIXES = ("", "decoder.", "module.", "module.decoder.")
 # What data parallel and compiled modules put before the names of all their weights.
 WRAPPED = ("module.", "_orig_mod.")
@@ -30,12 +31,13 @@ def load_decoder(model: str, *, factory: str | None = None, prefix: str | None =
     Parameters
     ----------
     model : str
-        A file of weights (.safetensors, .pt), or package.module:function, a factory whose result needs no weights.
+        A file of weights (.safetensors, .pt, .ckpt), or package.module:function, a factory whose result needs none.
     factory : str, optional
         package.module:function that makes the module for the weights; by default the architecture is told from their
         names and shapes, where it is a known one.
     prefix : str, optional
-        Part of the weights to use, such as "decoder."; the prefix is taken off their names.
+        Part of the weights to use, such as "decoder."; the prefix is taken off their names. Of a file with several
+        state dicts it begins with the entry of one, as in "ema.decoder.".
     """
     if is_factory(model):
         if factory is not None or prefix is not None:
@@ -46,7 +48,7 @@ def load_decoder(model: str, *, factory: str | None = None, prefix: str | None =
         return made  # type: ignore[no-any-return]
     if factory is not None:
         return load_module(model, factory=factory, prefix=prefix)
-    weights, module = _known(model, _chosen(model, load_weights(model), prefix))
+    weights, module = _known(model, load_weights(model, prefix))
     return fill(model, module, weights)
 
 
@@ -56,23 +58,24 @@ def load_module(model: str, *, factory: str | None = None, prefix: str | None = 
     Parameters
     ----------
     model : str
-        A file of weights (.safetensors, .pt), or package.module:function, a factory whose result has its weights.
+        A file of weights (.safetensors, .pt, .ckpt), or package.module:function, a factory whose result has them.
     factory : str, optional
         package.module:function that makes the module for the weights.
     prefix : str, optional
-        Part of the weights to use; the prefix is taken off their names. What wrappers for training put before every
-        name ("module.", "_orig_mod.") is taken off without being asked.
+        Part of the weights to use, such as "model."; the prefix is taken off their names. Of a file with several state
+        dicts it begins with the entry of one, as in "ema.model.". What wrappers for training put before every name
+        ("module.", "_orig_mod.") is taken off in any case.
     """
     if is_factory(model):
         if factory is not None or prefix is not None:
             raise InputError(f"{model} is a factory itself; a factory or a prefix belongs to a file of weights.")
         return _module(model)
-    weights = _chosen(model, load_weights(model), prefix)
+    weights = load_weights(model, prefix)
     if factory is None:
         raise InputError(
             f"{model} holds weights alone. Name what makes their module: factory (--factory) package.module:function."
         )
-    return fill(model, _module(factory), weights)
+    return fill(model, _module(factory), weights, prefix)
 
 
 def is_factory(model: str) -> bool:
@@ -87,16 +90,21 @@ def _module(factory: str) -> nn.Module:
     return module
 
 
-def fill(model: str, module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
-    """Put weights, all of them and no others, into a module; what wrappers for training put before names comes off."""
+def fill(model: str, module: nn.Module, weights: dict[str, Tensor], prefix: str | None = None) -> nn.Module:
+    """Put weights, all of them and no others, into a module; what wrappers for training put before names comes off.
+
+    The prefix is what was taken off before, for messages.
+    """
+    given, own = weights, module.state_dict()
     for wrapper in WRAPPED:
-        if all(name.startswith(wrapper) for name in weights) and not _under(module.state_dict(), wrapper):
-            weights = _under(weights, wrapper)
+        if all(name.startswith(wrapper) for name in weights) and not under(own, wrapper):
+            weights = under(weights, wrapper)
     try:
         module.load_state_dict(weights)
     except RuntimeError as error:
-        told = _misfits(weights, module.state_dict()) or f"{brief(error)}."
-        raise InputError(f"The weights of {model} do not fit the module: {told}") from None
+        told = _misfits(weights, own) or f"{brief(error)}."
+        advice = "" if own.keys() <= weights.keys() else _prefix_advice(given, own, prefix or "")
+        raise InputError(f"The weights of {model} do not fit the module: {told}{advice}") from None
     return module
 
 
@@ -109,35 +117,51 @@ def _misfits(weights: dict[str, Tensor], own: dict[str, Tensor]) -> str:
     ]
     kinds = {"not in the module": extra, "missing": missing, "of another size": sizes}
     told = [f"{len(names)} {kind}, such as {', '.join(names[:3])}" for kind, names in kinds.items() if names]
-    advice = " A prefix may be missing." if extra and missing else ""
-    return f"{'; '.join(told)}.{advice}" if told else ""
+    return f"{'; '.join(told)}." if told else ""
 
 
-def load_weights(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """Named tensors of a file, loaded without running any code it holds; wrappers around them are taken off."""
+def _prefix_advice(weights: dict[str, Tensor], own: dict[str, Tensor], prefix: str) -> str:
+    """Under which prefix a file has all the weights of a module, where it has them."""
+    first = next(iter(own))
+    prefixes = [name.removesuffix(first) for name in weights if name.endswith(f".{first}")]
+    fitting = next((p for p in prefixes if all(p + name in weights for name in own)), None)
+    if fitting is None:
+        return "" if weights.keys() & own.keys() else " A prefix may be missing."
+    return f" Give prefix={prefix + fitting!r} (on the command line --prefix {prefix + fitting})."
+
+
+def load_weights(path: str | os.PathLike[str], prefix: str | None = None) -> dict[str, Tensor]:
+    """Named tensors of a file, loaded without running any code it holds.
+
+    The state dict is found by its shape, a mapping of names to tensors, whatever training scripts put around it.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+    prefix : str, optional
+        Part of the weights to use; the prefix is taken off their names. Of several state dicts it names one first.
+    """
     place = Path(path)
     if not place.is_file():
         raise InputError(f"There is no file {place}; give weights ({', '.join(SAVED)}) or package.module:function.")
     suffix = file_suffix(place)
     if suffix not in SAVED:
         raise InputError(f"{place.name} is no file of weights: {', '.join(SAVED)} are expected.")
-    if suffix == ".safetensors":
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
+    held = {"": _safe_tensors(place)} if suffix == ".safetensors" else state_dicts(str(place), place.name)
+    return part_of(place.name, held, prefix or "")
 
-        try:
-            return dict(load_file(place))
-        except SafetensorError as error:
-            raise InputError(f"{place.name} is truncated or no safetensors file: {error}. Copy it again.") from None
-    from nearid.arrays.checkpoint import load_saved
 
-    saved = load_saved(str(place), place.name)
-    for wrapper in WRAPPERS:
-        if isinstance(saved, dict) and isinstance(saved.get(wrapper), dict):
-            saved = saved[wrapper]
-    if not isinstance(saved, dict) or not saved or not all(isinstance(w, Tensor) for w in saved.values()):
-        raise InputError(f"{place.name} holds no state dict: save one with torch.save(module.state_dict(), path).")
-    return {str(name): weight for name, weight in saved.items()}
+def _safe_tensors(place: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        weights = dict(load_file(place))
+    except SafetensorError as error:
+        raise InputError(f"{place.name} is truncated or no safetensors file: {error}. Copy it again.") from None
+    if not weights:
+        raise InputError(f"{place.name} holds no tensors. Save some with safetensors.torch.save_file(weights, path).")
+    return weights
 
 
 def latent_width(decoder: object) -> int | None:
@@ -146,23 +170,10 @@ def latent_width(decoder: object) -> int | None:
     return next((m.in_features for m in modules if isinstance(m, nn.Linear)), None)
 
 
-def _chosen(model: str, weights: dict[str, Tensor], prefix: str | None) -> dict[str, Tensor]:
-    if prefix is None:
-        return weights
-    found = _under(weights, prefix)
-    if not found:
-        raise not_found(model, "prefix", prefix, weights)
-    return found
-
-
-def _under(weights: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
-
-
 def _known(model: str, weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], nn.Module]:
     """The architecture that the weights, or a part of them under a usual prefix, are of."""
     for prefix in PREFIXES:
-        part = _under(weights, prefix)
+        part = under(weights, prefix)
         module = BurgessDecoder.of(part)
         if module is not None:
             return part, module
