@@ -9,8 +9,8 @@ import numpy as np
 
 from nearid.deconfounding.paired import ALL
 from nearid.report.deconfounding_table import BRIEF
-from nearid.report.plots import CHANCE, SOURCE, TARGET, Figure, figure
-from nearid.report.scoring_plots import PALETTE, plain
+from nearid.report.plots import CHANCE, SOURCE, TARGET, Figure, figure, plain, wrapped
+from nearid.report.scoring_plots import PALETTE
 
 if TYPE_CHECKING:
     from nearid.deconfounding.result import ConditionResult, Deconfounding, Plane
@@ -38,7 +38,7 @@ def differences(found: Deconfounding, score: str = "auroc") -> Figure:
                 "orientation": "h",
                 "name": f"{BRIEF[second]} less {BRIEF[names[0]]}",
                 "x": [t.difference for _, t in kept],
-                "y": ["all" if p == ALL else plain(p) for p, _ in kept],
+                "y": ["all" if p == ALL else wrapped(p) for p, _ in kept],
                 "error_x": {
                     "type": "data",
                     "symmetric": False,

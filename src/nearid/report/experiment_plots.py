@@ -168,6 +168,7 @@ def _legend_below(names: Sequence[str], plot: int) -> dict[str, Any]:
         filled += width
     below = AXIS + LINE * lines
     legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -AXIS / plot, "yanchor": "top"}
+    legend["itemsizing"] = "constant"
     return {"height": TOP + plot + below, "margin": {"l": 60, "r": 20, "t": TOP, "b": below}, "legend": legend}
 
 
