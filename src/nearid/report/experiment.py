@@ -29,7 +29,7 @@ def write_report(found: Result, path: str | os.PathLike[str]) -> None:
 def page(found: Result) -> str:
     """The whole page as text."""
     e = found.experiment
-    shown = [
+    shown: list[dict[str, Any]] = [
         {"title": a.title, "figure": training(found, a), "caption": "A line for each seed."}
         for a in e.curves
         if found.curves(a.key)

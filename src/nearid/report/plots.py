@@ -243,13 +243,12 @@ def overlay(c: Comparison) -> Figure:
     return figure(data, height=320, meta={"panels": len(panels)}, **layout)
 
 
-def matrix(names: list[str], values: list[list[float]], title: str) -> Figure:
+def matrix(names: list[str], values: np.ndarray, title: str) -> Figure:
     """A run x run heat map."""
-    shown = np.array(values, dtype=float)
     titles = [wrapped(name) for name in names]
     heat = {
         "type": "heatmap",
-        "z": np.round(shown, 5).tolist(),
+        "z": np.round(values, 5).tolist(),
         "x": titles,
         "y": titles,
         "colorscale": "Viridis",
