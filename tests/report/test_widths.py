@@ -2,12 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 from nearid import ICA, bilipschitz, compare, compare_layers, deconfound, score
+from nearid.experiments.base import Column
 from nearid.report import deconfounding, experiment, layers, lipschitz, page, scoring, unmixing
 
 PAGES = ("comparison", "comparisons", "layers", "score", "unmixing", "deconfounding", "lipschitz", "experiment")
@@ -121,7 +123,9 @@ def _results():
 def looks(tmp_path_factory, browser, result):
     """What the browser sees of every page in every view, from a single start."""
     folder = tmp_path_factory.mktemp("pages")
-    texts = {name: make() for name, make in _results().items()} | {"experiment": experiment.page(result)}
+    columns = [Column("score", f"score {k}") for k in range(12)]
+    wide = replace(result, experiment=replace(result.experiment, columns=columns, claims=()))
+    texts = {name: make() for name, make in _results().items()} | {"experiment": experiment.page(wide)}
     assert tuple(texts) == PAGES
     for name, text in texts.items():
         # Of several pairs the first is enough.

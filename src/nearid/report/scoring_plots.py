@@ -143,7 +143,9 @@ def scatters(score: Score) -> Figure | None:
                 "yanchor": "bottom",
             }
         )
-    return figure(data, height=60 + 230 * high, meta={"panels": len(names)}, **layout)
+    lines = max(note["text"].count("<br>") for note in layout["annotations"]) + 1
+    layout["margin"] = {"l": 60, "r": 20, "t": 14 + 16 * lines, "b": 50}
+    return figure(data, height=60 + (214 + 16 * lines) * high, meta={"panels": len(names)}, **layout)
 
 
 def _heat(score: Score, matrix: np.ndarray, names: tuple[str, ...], limit: float) -> Figure:
