@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from nearid.cli.app import app
+from nearid.cli.commands import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])

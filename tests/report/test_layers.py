@@ -19,7 +19,7 @@ def found(rng):
 def test_a_heat_map_has_every_value(found):
     drawn = heat_map(found, "cka")["data"][0]
     np.testing.assert_allclose(np.array(drawn["z"], float), found["cka"], atol=1e-4)
-    assert [name.strip() for name in drawn["y"]] == ["<b>", "2", "dead"] and len(drawn["x"]) == 12
+    assert [name.strip() for name in drawn["y"]] == ["&lt;b&gt;", "2", "dead"] and len(drawn["x"]) == 12
 
 
 def test_the_page_and_the_fragment_escape_names(found, tmp_path):

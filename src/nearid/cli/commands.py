@@ -12,28 +12,15 @@ from nearid.cli.deconfound import deconfound
 from nearid.cli.demo import demo
 from nearid.cli.extract import extract
 from nearid.cli.heads import heads
+from nearid.cli.help import Command, plain
 from nearid.cli.lipschitz import lipschitz
 from nearid.cli.reproduce import reproduce
 from nearid.cli.score import score
 from nearid.cli.unmix import unmix
 
-app = typer.Typer(
-    name="nearid",
-    help="Are learned representations the same, are they the true ones? Up to what, and how nearly?",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-app.command()(compare)
-app.command()(extract)
-app.command()(heads)
-app.command()(score)
-app.command()(unmix)
-app.command()(apply)
-app.command()(lipschitz)
-app.command()(deconfound)
-app.command()(reproduce)
-app.command()(demo)
+app = plain("nearid", "Are learned representations the same, are they the true ones? Up to what, and how nearly?")
+for run in (compare, extract, heads, score, unmix, apply, lipschitz, deconfound, reproduce, demo):
+    app.command(cls=Command)(run)
 app.add_typer(data)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nearid.cli.help import Command, plain
 from nearid.cli.interrupt import leaving
 
 if TYPE_CHECKING:
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
 
     from nearid.data.base import FileSet
 
-data = typer.Typer(name="data", help="Data sets: what there is, where it is, and getting it.", no_args_is_help=True)
+data = plain("data", "Data sets: what there is, where it is, and getting it.")
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A data set, as `nearid data list` tells.")]
 
 
-@data.command("list")
+@data.command("list", cls=Command)
 def list_all(as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False) -> None:
     """List the data sets: images, words or networks, factors, licence, and which are here."""
     from nearid.cli.show import show
@@ -31,7 +32,7 @@ def list_all(as_json: Annotated[bool, typer.Option("--json", help="Print JSON on
         show(lambda width: _table(datasets()))
 
 
-@data.command()
+@data.command(cls=Command)
 def path(name: NameArgument) -> None:
     """Print the folder of a data set; if it is not here, say how to get it."""
     from nearid.data.places import locate
@@ -40,7 +41,7 @@ def path(name: NameArgument) -> None:
     typer.echo(locate(dataset(name)))
 
 
-@data.command()
+@data.command(cls=Command)
 def fetch(
     name: NameArgument,
     given: Annotated[

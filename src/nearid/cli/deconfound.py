@@ -18,7 +18,11 @@ def deconfound(
         str | None, typer.Option(help="Table with these columns; of a table or .h5ad, X itself by default.")
     ] = None,
     control: Annotated[
-        str | None, typer.Option(metavar="VALUE", help="Label that the others are told from [each from all others].")
+        str | None,
+        typer.Option(
+            metavar="VALUE",
+            help="Control label: every other label is classified against it [each against all others].",
+        ),
     ] = None,
     conditions: Annotated[str, typer.Option(help="Of base, pca, random, ica.")] = "base,pca,random,ica",
     classifiers: Annotated[

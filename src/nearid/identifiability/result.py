@@ -14,10 +14,14 @@ from nearid.alerts import Alert
 from nearid.errors import InputError
 from nearid.identifiability.efficiency import Efficiency
 from nearid.identifiability.evaluate import Similarities
+from nearid.identifiability.matrix import Matrix
 from nearid.identifiability.verdict import Verdict
 from nearid.jsonable import finite
 from nearid.measures.diameter import Diameter
 from nearid.moments import Floats
+
+# What a matrix of runs shows.
+MATRICES = {"epsilon": "Mean error / diameter, held out", "r2": "R2, held out", "chance": "Error / diameter by chance"}
 
 
 @dataclass(frozen=True)
@@ -212,16 +216,17 @@ class Comparisons(Sequence[Comparison]):
     def __repr__(self) -> str:
         return f"<Comparisons of {len(self.names)} runs: {', '.join(c.verdict.group for c in self.results)}>"
 
-    def matrix(self, group: str, what: str = "epsilon") -> Floats:
-        """Source x target matrix of a group's mean "epsilon", its "r2" or its "chance".
+    def matrix(self, group: str, what: str = "epsilon") -> Matrix:
+        """Source x target matrix of a group's mean "epsilon", its "r2" or its "chance", with the names of the runs.
 
         Errors are not symmetric: below the diagonal there are numbers only with ``symmetric=True``, else NaN. The
-        diagonal is 0 (1 for "r2").
+        diagonal is 0 (1 for "r2"). An entry is found by names or positions, ``matrix["a.npy", "b.npy"]``;
+        ``np.asarray(matrix)`` is the bare array and ``matrix.to_frame()`` a pandas DataFrame.
         """
         known = list(self.results[0].groups)
         if group not in known:
             raise InputError(f"{group!r} was not compared; the groups are {', '.join(known)}.")
-        if what not in ("epsilon", "r2", "chance"):
+        if what not in MATRICES:
             raise InputError(f"A matrix shows epsilon, r2 or chance, not {what!r}.")
         full = np.full((len(self.names), len(self.names)), np.nan)
         np.fill_diagonal(full, 1.0 if what == "r2" else 0.0)
@@ -230,15 +235,15 @@ class Comparisons(Sequence[Comparison]):
                 if result is not None:
                     g = result.groups[group]
                     full[a, b] = g.epsilon.mean if what == "epsilon" else getattr(g, what)
-        return full
+        return Matrix(f"{MATRICES[what]}, {self.results[0].groups[group].title}", self.names, full)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         groups = list(self.results[0].groups)
         return {
             "names": list(self.names),
-            "epsilon": {g: finite(self.matrix(g).tolist()) for g in groups},
-            "r2": {g: finite(self.matrix(g, "r2").tolist()) for g in groups},
+            "epsilon": {g: finite(self.matrix(g).values.tolist()) for g in groups},
+            "r2": {g: finite(self.matrix(g, "r2").values.tolist()) for g in groups},
             "verdicts": [[*pair, c.verdict.group] for pair, c in zip(self.pairs, self.results, strict=True)],
             "pairs": [c.to_dict() for c in self.results],
         }

@@ -9,8 +9,8 @@ import numpy as np
 
 from nearid.deconfounding.paired import ALL
 from nearid.report.deconfounding_table import BRIEF
-from nearid.report.plots import CHANCE, SOURCE, TARGET, Figure, figure
-from nearid.report.scoring_plots import PALETTE, plain
+from nearid.report.plots import CHANCE, SOURCE, TARGET, Figure, figure, wrapped
+from nearid.report.scoring_plots import PALETTE
 
 if TYPE_CHECKING:
     from nearid.deconfounding.result import ConditionResult, Deconfounding, Plane
@@ -38,7 +38,7 @@ def differences(found: Deconfounding, score: str = "auroc") -> Figure:
                 "orientation": "h",
                 "name": f"{BRIEF[second]} less {BRIEF[names[0]]}",
                 "x": [t.difference for _, t in kept],
-                "y": ["all" if p == ALL else plain(p) for p, _ in kept],
+                "y": ["all" if p == ALL else wrapped(p) for p, _ in kept],
                 "error_x": {
                     "type": "data",
                     "symmetric": False,
@@ -52,7 +52,12 @@ def differences(found: Deconfounding, score: str = "auroc") -> Figure:
     what = "AUROC" if score == "auroc" else score
     return figure(
         data,
-        xaxis={"title": {"text": f"difference of {what} in batches held out"}, "zeroline": True, "zerolinewidth": 2},
+        xaxis={
+            "title": {"text": wrapped(f"difference of {what} in batches held out")},
+            "zeroline": True,
+            "zerolinewidth": 2,
+            "automargin": True,
+        },
         yaxis={"type": "category", "autorange": "reversed", "automargin": True},
         # Beside one another, so that intervals do not hide each other.
         scattermode="group",
@@ -127,7 +132,7 @@ def plane(found: Deconfounding, shown: Plane, by: str) -> Figure:
             {
                 "type": "scattergl" if len(where) > 2000 else "scatter",
                 "mode": "markers",
-                "name": plain(name),
+                "name": wrapped(name, 40),
                 "x": np.round(points[:, 0].astype(float), 4).tolist(),
                 "y": np.round(points[:, 1].astype(float), 4).tolist(),
                 "marker": {"size": 4, "color": colour, "opacity": 0.65},

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from nearid.experiments.figures import Listing
+from nearid.experiments.figures import HeatMaps, Listing, ScatterMatrix
 from nearid.files import write_text
 from nearid.report.experiment_plots import drawn, training
-from nearid.report.experiment_table import claims_note, columns_and_rows, counted, footnotes, how_run
+from nearid.report.experiment_table import claims_note, counted, footnotes, how_run, tables_of
 from nearid.report.html import check_report, render
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 # Colours of the page for what a run says of a claim, the worst last.
 MARKS = {"reproduced": "permutation", "not testable here": "linear", "not reproduced": "none"}
+
+# Characters beside one another in a table, on the page and on paper; what does not fit follows in further tables.
+ROOM = 96
 
 
 def write_report(found: Result, path: str | os.PathLike[str]) -> None:
@@ -26,25 +29,27 @@ def write_report(found: Result, path: str | os.PathLike[str]) -> None:
 def page(found: Result) -> str:
     """The whole page as text."""
     e = found.experiment
-    shown = [
+    shown: list[dict[str, Any]] = [
         {"title": a.title, "figure": training(found, a), "caption": "A line for each seed."}
         for a in e.curves
         if found.curves(a.key)
     ]
     slots = e.figures(found) if e.figures is not None else []
     texts = [slot for slot in slots if isinstance(slot, Listing)]
-    shown += [{"title": s.title, "figure": drawn(s), "caption": s.caption} for s in slots if not isinstance(s, Listing)]
+    shown += [
+        {"title": s.title, "figure": drawn(s), "caption": s.caption, "broad": isinstance(s, ScatterMatrix | HeatMaps)}
+        for s in slots
+        if not isinstance(s, Listing)
+    ]
     figures: dict[str, Any] = {f"f{k}": f["figure"] for k, f in enumerate(shown)}
     statuses = [str(outcome.status) for _, outcome in found.outcomes]
-    heads, rows = columns_and_rows(found)
     return render(
         "experiment.html",
         f"{e.name}: {e.shows}",
         figures,
         e=e,
         found=found,
-        heads=heads,
-        rows=rows,
+        tables=tables_of(found, ROOM),
         how=how_run(found),
         notes=footnotes(found),
         claims_note=claims_note(found),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.experiments.figures import Dots, HeatMaps, ImageGrid, Scatter, ScatterMatrix
-from nearid.report.plots import CHANCE, TARGET, Figure, figure
+from nearid.report.plots import CHANCE, TARGET, Figure, figure, wrapped
 
 if TYPE_CHECKING:
     from nearid.experiments.base import Axes
@@ -21,6 +21,8 @@ SYMBOLS = ("circle", "diamond", "cross")
 # Pixels: what a legend has from left to right, a character of it, the sign before its text, and a line of text; what
 # an axis below a plot takes, and what is free above it.
 LEGEND, CHARACTER, SIGN, LINE, AXIS, TOP = 940, 7, 50, 20, 60, 20
+# Characters of a name in a legend before it is broken.
+NAME = 40
 # Points that are drawn large.
 MANY = 100
 
@@ -38,7 +40,7 @@ def training(found: Result, axes: Axes) -> Figure:
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": row,
+                "name": wrapped(row, NAME),
                 "legendgroup": row,
                 "showlegend": row not in named,
                 "x": curve["x"],
@@ -85,9 +87,9 @@ def _scatter_matrix(slot: ScatterMatrix) -> Figure:
                     "hoverinfo": "skip",
                 }
             )
-            bare = {"showticklabels": False, "zeroline": False}
-            layout[f"xaxis{axis}"] = {**bare, "title": {"text": bottom if i == len(down) - 1 else ""}}
-            layout[f"yaxis{axis}"] = {**bare, "title": {"text": left if j == 0 else ""}}
+            bare = {"showticklabels": False, "zeroline": False, "automargin": True}
+            layout[f"xaxis{axis}"] = {**bare, "title": {"text": wrapped(bottom) if i == len(down) - 1 else ""}}
+            layout[f"yaxis{axis}"] = {**bare, "title": {"text": wrapped(left) if j == 0 else ""}}
     return figure(data, **layout)
 
 
@@ -97,7 +99,7 @@ def _scatter(slot: Scatter) -> Figure:
         {
             "type": "scatter",
             "mode": "markers",
-            "name": name,
+            "name": wrapped(name, NAME),
             "x": list(x),
             "y": list(y),
             "marker": {
@@ -113,7 +115,7 @@ def _scatter(slot: Scatter) -> Figure:
         {
             "type": "scatter",
             "mode": "lines",
-            "name": name,
+            "name": wrapped(name, NAME),
             "x": list(x),
             "y": list(y),
             "line": {"color": CHANCE, "dash": DASHES[k % len(DASHES)], "width": 2},
@@ -135,7 +137,7 @@ def _dots(slot: Dots) -> Figure:
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": name,
+                "name": wrapped(name, NAME),
                 "y": [row for row, *_ in there],
                 "x": [round(x, 5) for _, x, _, _ in there],
                 "error_x": {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "width": 3},
@@ -162,12 +164,13 @@ def _legend_below(names: Sequence[str], plot: int) -> dict[str, Any]:
     """Layout of a legend under a plot that keeps its height, whatever the legend takes."""
     lines, filled = 1, 0
     for name in names:
-        width = CHARACTER * len(name) + SIGN
+        width = CHARACTER * min(len(name), NAME) + SIGN
         if filled and filled + width > LEGEND:
             lines, filled = lines + 1, 0
         filled += width
-    below = AXIS + LINE * lines
+    below = AXIS + LINE * lines * (1 + max((wrapped(name, NAME).count("<br>") for name in names), default=0))
     legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -AXIS / plot, "yanchor": "top"}
+    legend["itemsizing"] = "constant"
     return {"height": TOP + plot + below, "margin": {"l": 60, "r": 20, "t": TOP, "b": below}, "legend": legend}
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from nearid.experiments.plan import Plan
     from nearid.experiments.result import Result
 
+# Both lines of a column's head; the title and the values of a row.
+Head = tuple[str, str]
+Line = tuple[str, list[str]]
 # Sign and colour of each status.
 MARKS = {"reproduced": ("✓", "green"), "not reproduced": ("✗", "red"), "not testable here": ("?", "yellow")}
 UNVERIFIED = "*"
@@ -62,32 +65,43 @@ def how_run(found: Result) -> str:
 
 def _tables(found: Result, width: int) -> list[Table]:
     """The table; columns for which there is no room beside the others follow in further ones below."""
-    heads, rows = columns_and_rows(found)
-    # The interval stands below its mean, and neither is broken.
-    texts = [[value.replace(" [", "\n[") for value in values] for _, values in rows]
-    needed = [
-        max(len(word) for word in (*" ".join(head).split(), *(line for v in texts for line in v[k].split("\n"))))
-        for k, head in enumerate(heads)
-    ]
     gap = 3 if width >= WIDE else 2
-    longest = max((len(title) for title, _ in rows), default=0)
-    # What the names of the settings have in any case; the frame of the table takes one.
-    names = min(SETTINGS[width >= WIDE] - gap - 1, longest)
     tables = []
-    for part in _parts([head[0] for head in heads], [n + gap for n in needed], width - names - gap - 1):
-        spare = width - names - gap - 1 - sum(needed[k] + gap for k in part)
+    for heads, rows in tables_of(found, width - 1, gap, SETTINGS[width >= WIDE] - gap - 1):
+        needed = _needed(heads, rows)
+        longest = max((len(title) for title, _ in rows), default=0)
+        # What the names of the settings have in any case; the frame of the table takes one.
+        names = min(SETTINGS[width >= WIDE] - gap - 1, longest)
+        spare = width - names - gap - 1 - sum(n + gap for n in needed)
         # What is left goes to the names, so that they are broken less, and then to the heads of the columns.
         wider = min(spare, longest - names)
-        each = (spare - wider) // len(part)
+        each = (spare - wider) // len(heads)
         table = Table(box=SIMPLE_HEAD, padding=(0, 1) if width >= WIDE else (0, 0, 0, 1))
         table.add_column("setting", overflow="fold", width=max(names + wider, len("setting")))
-        for k in part:
-            more = min(each, max(0, max(map(len, heads[k])) - needed[k]))
-            table.add_column("\n".join(heads[k]), justify="right", width=needed[k] + more)
-        for (title, _), values in zip(rows, texts, strict=True):
-            table.add_row(escape(title), *(values[k] for k in part))
+        for head, n in zip(heads, needed, strict=True):
+            more = min(each, max(0, max(map(len, head)) - n))
+            table.add_column("\n".join(head), justify="right", width=n + more)
+        for title, values in rows:
+            table.add_row(escape(title), *(value.replace(" [", "\n[") for value in values))
         tables.append(table)
     return tables
+
+
+def tables_of(found: Result, room: int, gap: int = 3, names: int = SETTINGS[1]) -> list[tuple[list[Head], list[Line]]]:
+    """Heads and rows of tables of so many characters, those between columns and for the settings included."""
+    heads, rows = columns_and_rows(found)
+    names = min(names, max((len(title) for title, _ in rows), default=0))
+    parts = _parts([title for title, _ in heads], [n + gap for n in _needed(heads, rows)], room - names - gap)
+    return [([heads[k] for k in part], [(title, [v[k] for k in part]) for title, v in rows]) for part in parts]
+
+
+def _needed(heads: Sequence[Head], rows: Sequence[Line]) -> list[int]:
+    """Characters that each column has at least: an interval stands below its mean, and neither is broken."""
+    texts = [[value.replace(" [", "\n[").split("\n") for value in values] for _, values in rows]
+    return [
+        max(len(word) for word in (*" ".join(head).split(), *(line for values in texts for line in values[k])))
+        for k, head in enumerate(heads)
+    ]
 
 
 def _parts(titles: Sequence[str], widths: Sequence[int], room: int) -> list[list[int]]:
@@ -102,10 +116,10 @@ def _parts(titles: Sequence[str], widths: Sequence[int], room: int) -> list[list
     return parts
 
 
-def columns_and_rows(found: Result) -> tuple[list[tuple[str, str]], list[tuple[str, list[str]]]]:
+def columns_and_rows(found: Result) -> tuple[list[Head], list[Line]]:
     """Both lines of each column's head, and the title and values of each row."""
-    heads: list[tuple[str, str]] = []
-    rows: list[tuple[str, list[str]]] = [(_setting(row), []) for row in found.rows]
+    heads: list[Head] = []
+    rows: list[Line] = [(_setting(row), []) for row in found.rows]
     for column in found.experiment.columns:
         if any(column.key in row.published for row in found.rows):
             heads.append((column.title, "published"))

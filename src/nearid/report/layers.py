@@ -11,7 +11,7 @@ from nearid.files import write_text
 from nearid.identifiability.layer_result import EPSILONS
 from nearid.report.html import check_report, environment, render
 from nearid.report.layers_table import title
-from nearid.report.plots import Figure, figure
+from nearid.report.plots import Figure, figure, wrapped, written
 
 if TYPE_CHECKING:
     from nearid.identifiability.layer_result import LayerComparison
@@ -54,13 +54,12 @@ def heat_map(found: LayerComparison, measure: str) -> Figure:
     values = np.round(found.values[measure], 4)
     error = measure in EPSILONS
     most = float(np.nanmax(values)) if error and np.isfinite(values).any() else 1.0
-    shown = len(found.layers[1]) <= WRITTEN
     heat = {
         "type": "heatmap",
         "z": values.tolist(),
         # Names that look like numbers would otherwise be drawn on a scale.
-        "x": [f"{layer} " for layer in found.layers[1]],
-        "y": [f"{layer} " for layer in found.layers[0]],
+        "x": [f"{wrapped(layer)} " for layer in found.layers[1]],
+        "y": [f"{wrapped(layer)} " for layer in found.layers[0]],
         "zmin": min(0.0, float(np.nanmin(values))) if np.isfinite(values).any() else 0.0,
         "zmax": most,
         "colorscale": "Viridis",
@@ -68,10 +67,12 @@ def heat_map(found: LayerComparison, measure: str) -> Figure:
         "reversescale": error,
         "hovertemplate": "%{y} → %{x}: %{z:.3f}<extra></extra>",
         "colorbar": {"thickness": 12},
-        **({"texttemplate": "%{z:.2f}"} if shown else {}),
     }
-    across, down = ({"title": {"text": name}, "automargin": True, "type": "category"} for name in found.names[::-1])
+    down, across = (
+        {"title": {"text": wrapped(name, 40), "standoff": 16}, "automargin": True, "type": "category"}
+        for name in found.names
+    )
     down["autorange"] = "reversed"
-    down["title"] = {"text": found.names[0], "standoff": 16}
     height = 180 + max(22 * len(found.layers[0]), 160)
-    return figure([heat], xaxis=across, yaxis=down, height=height)
+    text = [written(heat, 2)] if len(found.layers[1]) <= WRITTEN else []
+    return figure([heat, *text], xaxis=across, yaxis=down, height=height)

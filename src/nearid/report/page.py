@@ -11,6 +11,7 @@ from nearid.report import plots
 from nearid.report.html import check_report, environment, render
 
 if TYPE_CHECKING:
+    from nearid.identifiability.matrix import Matrix
     from nearid.identifiability.result import Comparison
 
 
@@ -34,6 +35,11 @@ def page(found: Sequence[Comparison], title: str = "Are these the same represent
 def fragment(c: Comparison) -> str:
     """The tables alone, for a notebook."""
     return environment().get_template("fragment.html").render(c=c)
+
+
+def matrix_fragment(matrix: Matrix) -> str:
+    """A matrix of runs as a table, for a notebook."""
+    return environment().get_template("matrix_fragment.html").render(matrix=matrix)
 
 
 def _figures(c: Comparison) -> list[dict[str, Any]]:
@@ -67,6 +73,10 @@ def _matrices(found: Sequence[Comparison]) -> list[dict[str, Any]]:
     pairs = tuple((names.index(c.names[0]), names.index(c.names[1])) for c in found)
     table = Comparisons(tuple(names), pairs, tuple(found))
     return [
-        {"title": f"Mean epsilon, {g}", "figure": plots.matrix(names, table.matrix(g).tolist(), ""), "caption": ""}
+        {
+            "title": f"Mean epsilon, {g}",
+            "figure": plots.matrix(names, table.matrix(g).values, ""),
+            "caption": "",
+        }
         for g in found[0].groups
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,8 @@ Figure = dict[str, Any]
 
 # Okabe-Ito, legible in both colour schemes and for the colour-blind.
 COLOURS = {"permutation": "#009E73", "rigid": "#56B4E9", "linear": "#E69F00", "ica": "#D55E00"}
+# From here on along Viridis, black is more legible than white.
+BRIGHT = 4 / 9
 SOURCE, TARGET, CHANCE = "#CC79A7", "#0072B2", "#999999"
 
 
@@ -23,9 +26,49 @@ def figure(data: list[dict[str, Any]], x: str = "", y: str = "", **layout: Any) 
         "yaxis": {"title": {"text": y}, "automargin": True},
         "margin": {"l": 60, "r": 20, "t": 30, "b": 50},
         "height": 340,
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        # Signs in the legend are large enough to be seen, however small the points are.
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "itemsizing": "constant"},
     }
     return {"data": data, "layout": {**base, **layout}}
+
+
+def plain(text: str) -> str:
+    """Text that the drawing library must not read as markup."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def wrapped(text: str, width: int = 24) -> str:
+    """Plain text in lines of at most so many characters, which end after a space or a sign where there is one."""
+    lines = [""]
+    for piece in re.findall(rf"[^\s/_.,-]{{1,{width - 1}}}[\s/_.,-]?|[\s/_.,-]", text):
+        if len(lines[-1] + piece) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "<br>".join(map(plain, lines))
+
+
+def written(heat: dict[str, Any], digits: int) -> dict[str, Any]:
+    """The values of a heat map as text in its cells, black or white, whichever is legible on the cell's colour.
+
+    Plotly's own text is grey on bright cells, which cannot be read on the greens of Viridis.
+    """
+    z = np.array(heat["z"], dtype=float)
+    known = np.isfinite(z)
+    low = heat.get("zmin", np.min(z[known], initial=np.inf))
+    high = heat.get("zmax", np.max(z[known], initial=-np.inf))
+    share = (z - low) / ((high - low) or 1.0)
+    bright = 1 - share if heat.get("reversescale") else share
+    cells = list(zip(*np.nonzero(known), strict=True))
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "x": [heat["x"][j] for _, j in cells],
+        "y": [heat["y"][i] for i, _ in cells],
+        "text": [f"{z[cell]:.{digits}f}" for cell in cells],
+        "textfont": {"color": ["#000" if bright[cell] > BRIGHT else "#fff" for cell in cells]},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
 
 
 def ladder(c: Comparison) -> Figure:
@@ -110,8 +153,8 @@ def spectra(c: Comparison) -> Figure:
             "y": [float(s) if s > 1e-16 else None for s in values],
         }
         for name, values, colour in (
-            (c.names[0], c.views.spectrum_x, SOURCE),
-            (c.names[1], c.views.spectrum_y, TARGET),
+            ("source", c.views.spectrum_x, SOURCE),
+            ("target", c.views.spectrum_y, TARGET),
         )
     ]
     axis = {"type": "log", "title": {"text": "share of variance"}, "exponentformat": "power"}
@@ -197,23 +240,22 @@ def overlay(c: Comparison) -> Figure:
                 "yanchor": "top",
             }
         )
-    return figure(data, height=320, **layout)
+    return figure(data, height=320, meta={"panels": len(panels)}, **layout)
 
 
-def matrix(names: list[str], values: list[list[float]], title: str) -> Figure:
+def matrix(names: list[str], values: np.ndarray, title: str) -> Figure:
     """A run x run heat map."""
-    shown = np.array(values, dtype=float)
+    titles = [wrapped(name) for name in names]
     heat = {
         "type": "heatmap",
-        "z": np.round(shown, 5).tolist(),
-        "x": names,
-        "y": names,
+        "z": np.round(values, 5).tolist(),
+        "x": titles,
+        "y": titles,
         "colorscale": "Viridis",
-        "texttemplate": "%{z:.3f}",
         "colorbar": {"thickness": 12},
     }
     return figure(
-        [heat],
+        [heat, written(heat, 3)],
         "target",
         "source",
         yaxis={"autorange": "reversed", "title": {"text": "source", "standoff": 12}, "automargin": True},

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.report.plots import SOURCE, TARGET, Figure, figure
+from nearid.report.plots import SOURCE, TARGET, Figure, figure, plain, wrapped
 from nearid.report.scoring_table import columns
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def factor_bars(score: Score) -> Figure:
             {
                 "type": "bar",
                 "name": title,
-                "x": [plain(n) for n in names],
+                "x": [wrapped(n) for n in names],
                 "y": [None if e is None else e.value for e in found],
                 "error_y": _bars([e for e in found if e is not None]) if None not in found else {},
                 "marker": {"color": PALETTE[at % len(PALETTE)]},
@@ -133,7 +133,7 @@ def scatters(score: Score) -> Figure | None:
         layout[f"yaxis{axis}"] = {"zeroline": False}
         layout["annotations"].append(
             {
-                "text": plain(f"{name} | latent {matched[name]}"),
+                "text": wrapped(f"{name} | latent {matched[name]}", 22),
                 "showarrow": False,
                 "xref": f"x{axis} domain",
                 "yref": f"y{axis} domain",
@@ -143,7 +143,9 @@ def scatters(score: Score) -> Figure | None:
                 "yanchor": "bottom",
             }
         )
-    return figure(data, height=60 + 230 * high, **layout)
+    lines = max(note["text"].count("<br>") for note in layout["annotations"]) + 1
+    layout["margin"] = {"l": 60, "r": 20, "t": 14 + 16 * lines, "b": 50}
+    return figure(data, height=60 + (214 + 16 * lines) * high, meta={"panels": len(names)}, **layout)
 
 
 def _heat(score: Score, matrix: np.ndarray, names: tuple[str, ...], limit: float) -> Figure:
@@ -159,7 +161,7 @@ def _heat(score: Score, matrix: np.ndarray, names: tuple[str, ...], limit: float
         "zmax": limit,
         "colorscale": "Viridis",
         "x": [f"z{j}" for j in order],
-        "y": [plain(n) for n in names[:MAP_FACTORS]],
+        "y": [wrapped(n) for n in names[:MAP_FACTORS]],
         "hovertemplate": "%{y}, %{x}: %{z:.3f}<extra></extra>",
         "colorbar": {"thickness": 12},
     }
@@ -180,8 +182,3 @@ def _bars(found: list[Any]) -> dict[str, Any]:
         "arrayminus": [e.value - e.low for e in found],
         "thickness": 1.2,
     }
-
-
-def plain(text: str) -> str:
-    """Text that the drawing library must not read as markup."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,77 @@
+"""The help of every command, at the widths of common terminals."""
+
+import inspect
+import re
+
+import pytest
+from typer.main import get_command
+
+from nearid.cli.commands import app
+
+
+def _walk(command, path=()):
+    """Every command and group below one, with the words that call it."""
+    yield path, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from _walk(below, (*path, name))
+
+
+COMMANDS = dict(_walk(get_command(app)))
+
+
+def _letters(text):
+    """The text without whitespace: where lines are broken does not matter."""
+    return re.sub(r"\s", "", text)
+
+
+def _declared(command):
+    """All that a command has to show: its own help, that of its parameters with their values, and that of commands."""
+    yield from inspect.cleandoc(command.help).split("\n\n")
+    for parameter in command.params:
+        yield from (*parameter.opts[: parameter.param_type_name == "option"], *parameter.secondary_opts)
+        yield from filter(None, (parameter.help, parameter.metavar))
+        yield from map(str, getattr(parameter.type_descriptor, "choices", None) or ())
+    for name, below in getattr(command, "commands", {}).items():
+        yield name + " ".join(inspect.cleandoc(below.help).split("\n\n")[0].split())
+
+
+@pytest.fixture
+def shown(monkeypatch, capsys):
+    """Call `nearid` in this process, in a terminal of some width; gives what it prints."""
+
+    def run(*args, columns=80):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        with pytest.raises(SystemExit):
+            app(args, prog_name="nearid")
+        return "".join(capsys.readouterr())
+
+    return run
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "nearid")
+def test_help_is_whole_and_plain(path, columns, shown):
+    text = shown(*path, "--help", columns=columns)
+    letters = _letters(text)
+    assert not [part for part in _declared(COMMANDS[path]) if _letters(part) not in letters]
+    assert not re.search(r"…|\[\[|\{|<\w+[\w |]*>", text)
+    assert max(map(len, text.splitlines())) <= columns
+
+
+def test_a_wide_terminal_is_used(shown):
+    assert max(map(len, shown("compare", "--help", columns=120).splitlines())) > 100
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        "nearid compare [OPTIONS] A B [C ...]",
+        "nearid lipschitz [OPTIONS] MODEL [LATENTS]",
+        "nearid reproduce [OPTIONS] [NAME]",
+        "nearid data fetch [OPTIONS] NAME",
+    ],
+)
+def test_usage_is_what_to_type(usage, shown):
+    path = usage.removeprefix("nearid ").split(" [OPTIONS]")[0].split()
+    assert f"Usage: {usage}\n" in shown(*path, "--help")
+    assert f"Usage: {usage}\n" in shown(*path, "--unknown")
