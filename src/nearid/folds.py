@@ -98,12 +98,19 @@ def fold_moments(
 def row_moments(
     rows: Rows,
     *,
+    only: np.ndarray | None = None,
     drop_nonfinite: bool = False,
     engine: Engine = LOCAL,
     tick: Callable[[], object] | None = None,
 ) -> tuple[Moments, np.ndarray | None]:
-    """Moments of the rows of one input, in one pass; and which rows are in use, None when that is all."""
-    fold = np.zeros(rows.shape[0], dtype=np.uint8)
+    """Moments of the rows of one input, or `only` of a part of them, in one pass; and which rows are not dropped.
+
+    Parameters
+    ----------
+    only : ndarray of bool, shape (n,), optional
+        Rows to take; all by default. The others may hold a NaN.
+    """
+    fold = np.zeros(rows.shape[0], dtype=np.uint8) if only is None else np.where(only, 0, 1).astype(np.uint8)
     parts, kept = _moments(Single(rows), fold, 1, drop_nonfinite, engine, tick)
     return parts[0], kept
 
