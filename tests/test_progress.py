@@ -30,7 +30,7 @@ def test_a_function_is_handed_on_and_anything_else_refused():
     with progress.reporting(progress.silent) as report:
         assert report is progress.silent
     with (
-        pytest.raises(InputError, match="progress must be True, False or a function .* not 'yes'"),
+        pytest.raises(InputError, match=r"progress must be True, False or a function .* not 'yes'"),
         progress.reporting("yes"),
     ):
         pass
