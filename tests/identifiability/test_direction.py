@@ -34,7 +34,7 @@ def test_both_directions_are_named_where_they_differ(skewed):
         assert "up to a linear map from y to x" in headline(found)
         plain = found.to_dict()
         assert plain["other_direction"]["status"] == "differs" and "other_direction" not in plain["reverse"]
-        assert "not computed" not in str(found) + found._repr_html_() + page([found])
+        assert "was not computed" not in str(found) + found._repr_html_() + page([found])
 
 
 @pytest.mark.parametrize("relation", ["permutation", "rigid", "linear", "none"])
