@@ -6,8 +6,8 @@ import pytest
 import nearid.engines.local as local
 from nearid.arrays import open_rows, pair_rows
 from nearid.errors import InputError
-from nearid.folds import assign, fold_moments
-from nearid.moments import PairMoments
+from nearid.folds import assign, fold_moments, row_moments
+from nearid.moments import Moments, PairMoments
 
 
 def pair(x, y):
@@ -44,6 +44,16 @@ def test_the_result_is_the_same_bytes_whatever_the_threads(rng, monkeypatch):
         monkeypatch.setattr(local, "cores", lambda cores=cores: cores)
         found.append(fold_moments(pair(x, y), assign(3000, 5, 0), 5).all.xy.tobytes())
     assert len(set(found)) == 1
+
+
+def test_moments_of_a_part_of_the_rows_ignore_the_others(rng):
+    x = rng.normal(size=(1000, 4)) + 9
+    only = rng.random(1000) < 0.5
+    x[np.flatnonzero(~only)[3]] = np.nan
+    found, expected = row_moments(open_rows(x), only=only)[0], Moments.of(x[only])
+    assert found.n == expected.n
+    np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-12)
+    np.testing.assert_allclose(found.scatter, expected.scatter, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

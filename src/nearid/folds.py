@@ -60,6 +60,16 @@ class FoldMoments:
     kept: np.ndarray | None
 
     @property
+    def counts(self) -> list[int]:
+        """Rows of each fold."""
+        return [part.n for part in self.parts]
+
+    @property
+    def spreads_y(self) -> list[Floats]:
+        """Centred sum of squares of each column of y, in each fold."""
+        return [np.diag(part.scatter)[self.width :] for part in self.parts]
+
+    @property
     def all(self) -> PairMoments:
         """Moments of all rows."""
         return PairMoments.split(total(self.parts), self.width)
@@ -104,12 +114,19 @@ def fold_moments(
 def row_moments(
     rows: Rows,
     *,
+    only: np.ndarray | None = None,
     drop_nonfinite: bool = False,
     engine: Engine = LOCAL,
     tick: Callable[[], object] | None = None,
 ) -> tuple[Moments, np.ndarray | None]:
-    """Moments of the rows of one input, in one pass; and which rows are in use, None when that is all."""
-    fold = np.zeros(rows.shape[0], dtype=np.uint8)
+    """Moments of the rows of one input, or `only` of a part of them, in one pass; and which rows are not dropped.
+
+    Parameters
+    ----------
+    only : ndarray of bool, shape (n,), optional
+        Rows to take; all by default. The others may hold a NaN.
+    """
+    fold = np.zeros(rows.shape[0], dtype=np.uint8) if only is None else np.where(only, 0, 1).astype(np.uint8)
     parts, kept = _moments(Single(rows), fold, 1, drop_nonfinite, engine, tick)
     return parts[0], kept
 
@@ -174,7 +191,7 @@ def _sums(block: tuple[int, int], plan: Plan, *rows: Rows) -> Iterator[Sums]:
             first = z.sum(axis=0)
         if not np.isfinite(first).all():
             if not plan.drop_nonfinite:
-                _refuse(list(zip(rows, plan.indices, strict=True)), sides, block[0])
+                refuse_nonfinite(list(zip(rows, plan.indices, strict=True)), sides, block[0])
             good = np.isfinite(z).all(axis=1)
             dropped = at[~good] + block[0]
             z = z[good]
@@ -217,13 +234,17 @@ def _gather(
     for rows, _ in source.sides:
         columns = slice(start, start + rows.shape[1])
         start = columns.stop
-        largest = np.max([sums.second.diagonal()[columns] for sums in found])
-        vanished = largest == 0 and any(sums.first[columns].any() for sums in found)
-        if not largest < LARGEST**2 or 0 < largest < LARGEST**-2 or vanished:
-            raise InputError(
-                f"Fourth powers of the values of {rows.name} leave the range of float64; divide it by its typical size."
-            )
+        largest = float(np.max([sums.second.diagonal()[columns] for sums in found]))
+        refuse_range(rows.name, largest, any(sums.first[columns].any() for sums in found))
     return [Moments.from_sums(s.n, s.first, s.second, plan.shift) for s in found], kept
+
+
+def refuse_range(name: str, largest: float, nonzero: bool) -> None:
+    """Refuse values whose sums of squares, `largest` in any column, overflow or vanish although some are not zero."""
+    if not largest < LARGEST**2 or 0 < largest < LARGEST**-2 or (largest == 0 and nonzero):
+        raise InputError(
+            f"Fourth powers of the values of {name} leave the range of float64; divide it by its typical size."
+        )
 
 
 def _shift(source: Pair | Single) -> Floats:
@@ -259,7 +280,7 @@ def refuse_constant(names: tuple[str, str], moments: PairMoments) -> None:
             raise InputError(f"Every column of {name} is constant: there is no representation to compare.")
 
 
-def _refuse(sources: Sequence[tuple[Rows, Index]], sides: Sequence[Floats], start: int) -> None:
+def refuse_nonfinite(sources: Sequence[tuple[Rows, Index]], sides: Sequence[Floats], start: int) -> None:
     """Name the first value that is not finite, in the row numbers of its own input."""
     for (rows, index), block in zip(sources, sides, strict=True):
         bad = first_nonfinite(block, start)

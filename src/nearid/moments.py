@@ -145,6 +145,11 @@ class PairMoments:
         parts = (np.hstack([x[a:b], y[a:b]], dtype=np.float64) for a, b in blocks(len(x), width))
         return cls.split(total([Moments.zero(width), *map(Moments.of, parts)]), x.shape[1])
 
+    @property
+    def cross(self) -> CrossMoments:
+        """The same without the products of the columns of x with one another."""
+        return CrossMoments(self.n, np.diag(self.xx), self.xy, self.yy)
+
     def through(self, x_map: Floats, y_map: Floats) -> PairMoments:
         """Moments of the rows x x_map^T and y y_map^T; maps of shape (k, p) and (m, q)."""
         return PairMoments(
@@ -167,3 +172,37 @@ class PairMoments:
             self.xy + n * np.outer(mx, my),
             self.yy + n * np.outer(my, my),
         )
+
+
+@dataclass(frozen=True)
+class CrossMoments:
+    """Moments of paired rows (x, y) that correlations of single columns of x with y need.
+
+    Attributes
+    ----------
+    n : int
+    spread : ndarray of shape (p,)
+        Centred sum of squares of each column of x.
+    xy, yy : ndarray of shape (p, q), (q, q)
+        Centred sums of products.
+    """
+
+    n: int
+    spread: Floats
+    xy: Floats
+    yy: Floats
+
+    @classmethod
+    def of(cls, x: Floats, y: Floats) -> CrossMoments:
+        """Moments of paired rows in memory."""
+        x, y = _centred(x), _centred(y)
+        return cls(len(x), np.einsum("ij,ij->j", x, x), x.T @ y, y.T @ y)
+
+
+def _centred(rows: Floats) -> Floats:
+    """Rows less their mean; 0 in columns that are constant."""
+    mean = rows.mean(axis=0)
+    centred: Floats = rows - mean
+    still = np.einsum("ij,ij->j", centred, centred) <= len(rows) * (ROUNDING * mean) ** 2
+    centred[:, still] = 0
+    return centred

@@ -7,9 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from nearid.errors import InputError
+
 # A stage: its name and number of steps -> a function to call after each step, with a note to show beside the name or
 # without one.
 Progress = Callable[[str, int], Callable[..., object]]
+# What every public function takes as `progress`: whether to draw bars, or where to report instead.
+Reporting = bool | Progress
 
 PATIENCE = 1.0
 
@@ -20,8 +24,18 @@ def silent(stage: str, steps: int) -> Callable[..., object]:
 
 
 @contextmanager
-def reporting(on: bool = True) -> Iterator[Progress]:
-    """Give a Progress that draws bars on stderr once `PATIENCE` seconds have passed and stderr is a terminal."""
+def reporting(on: Reporting = True) -> Iterator[Progress]:
+    """Give a Progress that draws bars on stderr once `PATIENCE` seconds have passed and stderr is a terminal.
+
+    A function is given back as it is: a caller that draws bars already hands on its own.
+    """
+    if callable(on):
+        yield on
+        return
+    if on not in (True, False, None):
+        raise InputError(
+            f"progress must be True, False or a function of a stage's name and its number of steps, not {on!r}."
+        )
     if not on or not sys.stderr.isatty():
         yield silent
         return

@@ -174,10 +174,12 @@ def test_rows_that_repeat_are_told(rng):
     assert "repeated_rows" in codes(score(z, u, measures="mcc"))
 
 
-def test_part_of_the_factors_is_said_to_be_part(rng):
+def test_a_categorical_factor_is_not_counted_among_those_judged(rng):
     u = {"size": rng.normal(size=200), "shape": rng.choice(["a", "b"], 200)}
     found = score(u["size"][:, None] + 0.01 * rng.normal(size=(200, 1)), u, measures="mcc")
-    assert "1 of 2 true factors is recovered nearly exactly" in str(found) and "no_geometry" in codes(found)
+    assert "The continuous factor is recovered nearly exactly" in str(found) and "no_geometry" in codes(found)
+    verdict = found.to_dict()["verdict"]
+    assert verdict["factors"] == ["size"] and verdict["scored_separately"] == ["shape"]
 
 
 def test_equal_names_and_equal_ids_are_fine(rng, tmp_path):

@@ -24,7 +24,7 @@ def test_blocks_point_at_the_columns_of_each_factor(rng):
         assert found.names == ("size", "kind", "level") and found.kinds == ("continuous", "categorical", "continuous")
         assert found.blocks == (slice(0, 1), slice(1, 4), slice(4, 5))
     whole = PairMoments.of(z, np.hstack([factor.columns for factor in known.items]))
-    np.testing.assert_allclose(found.parts.all.xy, whole.xy, atol=1e-10)
+    np.testing.assert_allclose(found.source.all.xy, whole.xy, atol=1e-10)
 
 
 def test_constant_factors_are_left_out_of_what_is_streamed(rng):

@@ -22,7 +22,8 @@ def found():
 def test_all_parts_are_there(found):
     text = scoring.page(found)
     for part in (
-        "2 of 3 true factors are recovered",
+        "Both continuous factors are recovered",
+        "The categorical factor is scored separately: R2 ",
         "After ICA",
         "Normalised mutual information, after ICA",
         "|Correlation|, held out",

@@ -1,9 +1,12 @@
 """Scores in a terminal."""
 
+import re
+
 import numpy as np
 import pytest
 
 from nearid import score
+from nearid.groups.ladder import LADDER
 from nearid.report.scoring_table import as_text, columns, headline, kind_of, lines
 
 
@@ -30,6 +33,29 @@ def test_headlines_follow_the_verdict(found):
     assert headline(found.resolved).endswith("up to a signed permutation")
     noise = score(np.random.default_rng(1).normal(size=(60, 2)), np.arange(60.0), measures="mcc")
     assert headline(noise) == "The true factors are not recovered up to any group of the ladder"
+
+
+def test_the_headline_counts_the_factors_that_are_judged():
+    """It was "4 of 5 true factors are recovered closely" where the fifth was categorical and recovered best."""
+    rng = np.random.default_rng(0)
+    u = {name: rng.laplace(size=300) for name in "abcd"}
+    shape = rng.choice(["disc", "square"], 300)
+    z = np.column_stack([*u.values(), shape == "disc"]) + 0.2 * rng.normal(size=(300, 5)) * [1, 1, 1, 1, 0.01]
+    found = score(z, {**u, "shape": shape}, measures="mcc,r2", permutations=1)
+    r2 = found.measures["r2"].factors["shape"].value
+    assert headline(found) == (
+        f"All 4 continuous factors are recovered closely, up to a {LADDER[found.verdict.group].title}. "
+        f"The categorical factor is scored separately: R2 {r2:.3f}"
+    )
+    mixed = {**u, "shape": shape, "size": rng.integers(0, 9, 300), "line": rng.choice(["x", "y"], 300)}
+    noise = score(rng.normal(size=(300, 2)), mixed, measures="mcc,mig", permutations=1)
+    assert headline(noise).startswith("The 5 numeric factors are not recovered up to any group of the ladder. ")
+    assert re.search(r"The 2 categorical factors are scored separately: MCC -?0\.\d+ to -?0\.\d+$", headline(noise))
+    classes = score(z, {"shape": shape}, measures="modularity", permutations=1)
+    assert headline(classes) == (
+        "There is no verdict on a group, because all factors are categorical. "
+        "The categorical factor is scored separately, by the measures below"
+    )
 
 
 def test_parts_after_ica_are_those_of_their_own_measure():

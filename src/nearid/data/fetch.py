@@ -15,7 +15,7 @@ from nearid.data.extract import extract
 from nearid.data.places import VARIABLE, cache_folder, find, how_to_get, missing
 from nearid.errors import InputError
 from nearid.files import alone_in
-from nearid.progress import Progress, silent
+from nearid.progress import Progress, Reporting, reporting
 
 UNPACKING = ".unpacking-"
 
@@ -25,7 +25,7 @@ def fetch(
     *,
     given: tuple[Path, ...] = (),
     again: bool = False,
-    progress: Progress = silent,
+    progress: Reporting = False,
     say: Callable[[str], object] = lambda text: None,
 ) -> Path:
     """Get a data set, unless it is here already; gives its folder.
@@ -37,7 +37,8 @@ def fetch(
         Files that were downloaded before, to be used instead of their addresses and of what is here.
     again : bool
         Whether to get anew what is here; it stays until the new is whole.
-    progress : Progress
+    progress : bool, default=False
+        Draw progress bars on stderr. A function is called with the name of each stage and its number of steps.
     say : callable
         Told what is done, in sentences.
     """
@@ -62,14 +63,14 @@ def fetch(
     wanted = [file for file in dataset.files if again or file.name in sources or not _is_in(file, folder)]
     if any(file.by_hand and file.name not in sources for file in wanted):
         raise missing(dataset) if here is None else InputError(f"To get {dataset.title} anew, {how_to_get(dataset)}")
-    with alone_in(folder):
+    with alone_in(folder), reporting(progress) as report:
         asked = [file for file in wanted if file.name not in sources and (again or not (folder / file.name).exists())]
         # Each once, though it may be said of many files.
         for note in dict.fromkeys(file.note for file in asked if not file.confirmed):
             say(f"{dataset.title}: {note}")
         try:
             for file in wanted:
-                _one(file, folder, sources.get(file.name), again, progress, say)
+                _one(file, folder, sources.get(file.name), again, report, say)
         except Unreachable as error:
             raise InputError(f"{error}\n{_without_network(dataset, folder)}") from None
     return folder

@@ -10,7 +10,7 @@ from nearid.data.places import cache_folder, locate
 from nearid.data.registry import dataset
 from nearid.data.unpack import unpacked
 from nearid.errors import InputError
-from nearid.progress import Progress, silent
+from nearid.progress import Reporting, reporting
 
 
 def load(
@@ -19,7 +19,7 @@ def load(
     split: str | None = None,
     size: int | None = None,
     unpack: bool = False,
-    progress: Progress = silent,
+    progress: Reporting = False,
 ) -> LabelledImages:
     """Open a data set: its images, read block by block, and the true factors of each.
 
@@ -34,8 +34,8 @@ def load(
     unpack : bool
         Write the images to the cache as plain numbers, once, and map that file: for batches in random order of sets
         that are compressed or kept in many files. Takes their full size on disk.
-    progress : Progress
-        Told of the unpacking.
+    progress : bool, default=False
+        Draw a progress bar of the unpacking on stderr. A function is called with the stage and its number of steps.
 
     Returns
     -------
@@ -59,5 +59,6 @@ def load(
     if unpack:
         stats = [(folder / path).stat() for path in described.held(folder) or ()]
         origin = f"{parts} {[(stat.st_size, stat.st_mtime_ns) for stat in stats]}"
-        found = found.with_images(unpacked(found.images, cache_folder() / described.name, origin, progress))
+        with reporting(progress) as report:
+            found = found.with_images(unpacked(found.images, cache_folder() / described.name, origin, report))
     return found

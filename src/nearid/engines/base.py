@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 A = TypeVar("A")
 L = TypeVar("L")
@@ -33,6 +33,10 @@ class Failure:
 
 class Engine(ABC):
     """Something that runs the same task on every item: passes, whose parts are merged, or tasks that stand alone."""
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """An engine is a place: a copy of an estimator that runs there runs in the same place."""
+        return self
 
     @abstractmethod
     def reduce(

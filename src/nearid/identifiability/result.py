@@ -12,6 +12,7 @@ import numpy as np
 
 from nearid.alerts import Alert
 from nearid.errors import InputError
+from nearid.identifiability.direction import Direction, other_direction
 from nearid.identifiability.efficiency import Efficiency
 from nearid.identifiability.evaluate import Similarities
 from nearid.identifiability.matrix import Matrix
@@ -118,6 +119,8 @@ class Comparison:
     in_sample_similarity : Similarities or None
     reverse : Comparison or None
         Target to source, with ``symmetric=True``.
+    one_way : Verdict or None
+        Of source to target alone, with ``symmetric=True``; `verdict` is then the worse of the two directions.
     provenance : dict
         What made the result.
     views : Views
@@ -138,6 +141,12 @@ class Comparison:
     reverse: Comparison | None
     provenance: dict[str, Any]
     views: Views
+    one_way: Verdict | None = None
+
+    @property
+    def other_direction(self) -> Direction:
+        """Whether the verdict from target to source is another one, is the same, or is not known."""
+        return other_direction(self)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON (NaN becomes null)."""
@@ -146,6 +155,7 @@ class Comparison:
             "n": self.n,
             "dims": list(self.dims),
             "verdict": self.verdict.to_dict(),
+            "other_direction": asdict(self.other_direction),
             "groups": {k: _group_dict(g) for k, g in self.groups.items()},
             **_similarity_dict(self.similarity, self.chance_similarity),
             "diameter": {k: v for k, v in asdict(self.diameter).items() if k != "pair"},
@@ -161,6 +171,8 @@ class Comparison:
             plain["efficiency"] = asdict(self.efficiency)
         if self.reverse is not None:
             plain["reverse"] = self.reverse.to_dict()
+            # Of a result with both directions, the other one of the second is the first.
+            del plain["reverse"]["other_direction"]
         cleaned: dict[str, Any] = finite(plain)
         return cleaned
 

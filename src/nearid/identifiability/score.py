@@ -130,12 +130,26 @@ class Score:
     provenance: dict[str, Any]
     points: dict[str, Points]
 
+    @property
+    def judged(self) -> tuple[FactorInfo, ...]:
+        """Factors that the verdict is about."""
+        return tuple(f for f in self.factors if f.kind != "categorical")
+
+    @property
+    def separate(self) -> tuple[FactorInfo, ...]:
+        """Categorical factors: no group can keep their geometry, so the measures alone score them."""
+        return tuple(f for f in self.factors if f.kind == "categorical")
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON (NaN becomes null)."""
         plain: dict[str, Any] = {
             "names": list(self.names),
             "n": self.n,
-            "verdict": self.verdict.to_dict(),
+            "verdict": {
+                **self.verdict.to_dict(),
+                "factors": [f.name for f in self.judged],
+                "scored_separately": [f.name for f in self.separate],
+            },
             "measures": {name: _measured_dict(m) for name, m in self.measures.items()},
             "factors": {f.name: self._factor_dict(f) for f in self.factors},
             "latents": {

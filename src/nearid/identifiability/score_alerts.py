@@ -54,12 +54,20 @@ def latent_alerts(x: Floats, active: np.ndarray, factors: Factors) -> Iterable[A
         )
     live = x[:, ~still]
     if live.shape[1] > 1:
-        directions = int(
-            np.sum(np.linalg.eigvalsh(np.corrcoef(live / np.abs(live).max(axis=0), rowvar=False)) > COLLAPSED)
-        )
+        directions = _directions(live)
         if directions < min(live.shape[1], m):
             yield Alert(
                 "collapsed_latents",
                 f"The {live.shape[1]} latents that vary do so along {directions} directions (to 1% of their spread): "
                 f"these cannot hold {m} factors.",
             )
+
+
+def _directions(live: Floats) -> int:
+    """Directions along which standardised latents vary, of rows x that all vary."""
+    standard = live / np.abs(live).max(axis=0)
+    standard -= standard.mean(axis=0)
+    standard /= np.linalg.norm(standard, axis=0)
+    # Latents have as many correlations among them as they are, rows as many: the fewer tell the same.
+    products = standard.T @ standard if live.shape[1] <= len(live) else standard @ standard.T
+    return int(np.sum(np.linalg.eigvalsh(products) > COLLAPSED))

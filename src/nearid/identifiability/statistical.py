@@ -320,7 +320,7 @@ def _both_ways(there: Comparison, back: Comparison) -> Comparison:
         return order.index(c.verdict.group), -c.groups[c.verdict.group].r2 if c.verdict.group in c.groups else 0.0
 
     further = [a for a in back.alerts if a not in there.alerts]
-    joined = replace(there, reverse=back, alerts=[*there.alerts, *further])
+    joined = replace(there, reverse=back, one_way=there.verdict, alerts=[*there.alerts, *further])
     if standing(back) <= standing(there):
         return joined
     reason = f"From {back.names[0]} to {back.names[1]}: {back.verdict.reason}"

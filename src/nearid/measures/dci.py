@@ -20,7 +20,7 @@ from nearid.measures.kinds import Factor
 from nearid.measures.predictors import predict
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats
-from nearid.progress import Progress, silent
+from nearid.progress import Reporting, reporting
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def dci(
     folds: int = 3,
     random_state: int = 0,
     drop_nonfinite: bool = False,
-    progress: Progress = silent,
+    progress: Reporting = False,
 ) -> DCI:
     """Disentanglement, completeness and informativeness.
 
@@ -74,7 +74,8 @@ def dci(
         Seed of the folds and the models.
     drop_nonfinite : bool
         Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
-    progress : Progress
+    progress : bool, default=False
+        Draw a progress bar on stderr. A function is called with the name of each stage and its number of steps.
 
     Returns
     -------
@@ -85,7 +86,6 @@ def dci(
     x, found, alerts = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
     fold = assign(len(x), folds, random_state)
     tasks = [(factor, k) for factor in found.items for k in range(folds)]
-    tick = progress("predictors", len(tasks))
 
     def run(task: tuple[Factor, int]) -> Fit:
         factor, k = task
@@ -93,8 +93,8 @@ def dci(
         return _fit(factor, x, test, ~test if folds > 1 else test, model, random_state)
 
     # Fits are small and many: a thread for each beats many threads for one.
-    with threadpool_limits(limits=1):
-        fits = list(ordered_map(run, tasks, tick=tick))
+    with threadpool_limits(limits=1), reporting(progress) as report:
+        fits = list(ordered_map(run, tasks, tick=report("predictors", len(tasks))))
     matrix = np.zeros((x.shape[1], len(found.items)))
     informativeness, chance = np.zeros(len(found.items)), np.zeros(len(found.items))
     for at, factor in enumerate(found.items):

@@ -25,7 +25,7 @@ from nearid.measures.logistic import LogisticFit, Scaling, fit_logistic
 from nearid.measures.neighbours import neighbour_information
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats
-from nearid.progress import Progress, silent
+from nearid.progress import Progress, Reporting, reporting
 
 # The three sets of constants in print: infomec(..., **PRESETS["k3_prune8"]).
 PRESETS: dict[str, dict[str, Any]] = {
@@ -80,7 +80,7 @@ def infomec(
     converged: bool = False,
     bins: int = BINS,
     drop_nonfinite: bool = False,
-    progress: Progress = silent,
+    progress: Reporting = False,
 ) -> InfoMEC:
     """Modularity, explicitness and compactness of latents against factors.
 
@@ -107,7 +107,8 @@ def infomec(
         Bins of each factor that has no classes of its own.
     drop_nonfinite : bool
         Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
-    progress : Progress
+    progress : bool, default=False
+        Draw a progress bar on stderr. A function is called with the name of each stage and its number of steps.
 
     Returns
     -------
@@ -125,23 +126,24 @@ def infomec(
     codes: list[Codes] = [np.unique(factor.codes(bins), return_inverse=True)[1] for factor in found.items]
     active = active_latents(values, None if discrete_latents else prune)
 
-    if discrete_latents:
-        levels: list[Codes] = [np.unique(column, return_inverse=True)[1] for column in values.T]
-        _refuse_continuous(levels)
-        information = np.array([[discrete_mutual_information(c, v) for v in levels] for c in codes])
-        design: Floats = np.hstack([np.eye(int(v.max()) + 1)[v] for v in levels])
-    else:
-        design = _standardise(values)
-        information = _information(design, codes, k, jitter, progress)
-    # The intercept of the linear fits.
-    design = np.hstack([design, np.ones((len(design), 1))])
-    fits = list(
-        ordered_map(
-            lambda c: fit_logistic(design, c, scaling=scaling, converged=converged),
-            codes,
-            tick=progress("explicitness", len(codes)),
+    with reporting(progress) as report:
+        if discrete_latents:
+            levels: list[Codes] = [np.unique(column, return_inverse=True)[1] for column in values.T]
+            _refuse_continuous(levels)
+            information = np.array([[discrete_mutual_information(c, v) for v in levels] for c in codes])
+            design: Floats = np.hstack([np.eye(int(v.max()) + 1)[v] for v in levels])
+        else:
+            design = _standardise(values)
+            information = _information(design, codes, k, jitter, report)
+        # The intercept of the linear fits.
+        design = np.hstack([design, np.ones((len(design), 1))])
+        fits = list(
+            ordered_map(
+                lambda c: fit_logistic(design, c, scaling=scaling, converged=converged),
+                codes,
+                tick=report("explicitness", len(codes)),
+            )
         )
-    )
 
     nmi = information / np.array([[entropy(c)] for c in codes])
     # Without any latents the balanced fit gives every class the same probability: ln K.

@@ -14,7 +14,6 @@ from nearid.alerts import Alert
 from nearid.arrays import Pair, open_rows, pair_rows
 from nearid.check import checked
 from nearid.engines.base import Engine
-from nearid.engines.local import LOCAL
 from nearid.errors import InputError
 from nearid.folds import assign, fold_moments
 from nearid.groups.fits import fit_linear
@@ -22,8 +21,8 @@ from nearid.measures.factors import load_pair
 from nearid.measures.kinds import Factor
 from nearid.measures.recovery import FactorRecovery
 from nearid.measures.targets import Targets, gather
-from nearid.moments import Floats, PairMoments
-from nearid.progress import Progress, silent
+from nearid.moments import CrossMoments, Floats, PairMoments
+from nearid.progress import Reporting, reporting
 
 METHODS = ("pearson", "spearman", "piecewise")
 # Breaks of a piecewise linear fit: the deciles of the latent.
@@ -52,8 +51,8 @@ def mcc(
     folds: int = 5,
     random_state: int = 0,
     drop_nonfinite: bool = False,
-    engine: Engine = LOCAL,
-    progress: Progress = silent,
+    engine: str | Engine | None = None,
+    progress: Reporting = False,
 ) -> MCC:
     """Mean correlation of each factor with the latent matched to it, on rows that the matching has not seen.
 
@@ -75,9 +74,10 @@ def mcc(
         Seed of the folds.
     drop_nonfinite : bool
         Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
-    engine : Engine
-        Where the pass for "pearson" runs.
-    progress : Progress
+    engine : {"local", "dask"}, address or Engine, optional
+        Where the pass for "pearson" runs. Rows that are fewer than the latents are read into memory here.
+    progress : bool, default=False
+        Draw a progress bar on stderr. A function is called with the name of each stage and its number of steps.
 
     Returns
     -------
@@ -108,14 +108,15 @@ def mcc(
     targets = replace(targets, alerts=tuple(dict.fromkeys(notes + targets.alerts)))
     if method == "spearman":
         return _matched(targets, *_pearson(targets))
-    tick = progress("piecewise fits", x.shape[1])
     seen, held, rows = [], [], found.rows
-    for column in x.T:
-        pair = pair_rows(open_rows(_hinges(column)), rows)
-        train, test = _fitted(pair, targets, folds, random_state)
-        seen.append(train)
-        held.append(test)
-        tick()
+    with reporting(progress) as report:
+        tick = report("piecewise fits", x.shape[1])
+        for column in x.T:
+            pair = pair_rows(open_rows(_hinges(column)), rows)
+            train, test = _fitted(pair, targets, folds, random_state)
+            seen.append(train)
+            held.append(test)
+            tick()
     return _matched(targets, np.stack(seen, axis=1), np.stack(held, axis=1))
 
 
@@ -141,35 +142,39 @@ def _matched(targets: Targets, seen: Floats, held: Floats) -> MCC:
 
 
 def _pearson(targets: Targets) -> tuple[Floats, Floats]:
-    whole = targets.parts.all
-    pairs = targets.splits(
+    whole = targets.cross
+    pairs = targets.cross_splits(
         lambda train, test: (_along(train, train, targets.blocks), _along(train, test, targets.blocks))
     )
     seen = [train for train, _ in pairs]
     return np.stack([*seen, _along(whole, whole, targets.blocks)]), np.stack([test for _, test in pairs])
 
 
-def _along(train: PairMoments, test: PairMoments, blocks: tuple[slice, ...]) -> Floats:
+def _along(train: CrossMoments, test: CrossMoments, blocks: tuple[slice, ...]) -> Floats:
     """Correlation in `test` of each latent with each factor's columns, combined as fits the latent best in `train`."""
-    out = np.zeros((len(train.mean_x), len(blocks)))
+    d = len(train.spread)
+    out, no_latents = np.zeros((d, len(blocks))), np.zeros((d, 0))
     for at, b in enumerate(blocks):
-        back = PairMoments(train.n, train.mean_y[b], train.mean_x, train.yy[b, b], train.xy[:, b].T, train.xx)
+        columns = train.yy[b, b]
+        # From the factor's columns to each latent: such a fit needs no products of latents.
+        back = PairMoments(train.n, np.zeros(len(columns)), np.zeros(d), columns, train.xy[:, b].T, no_latents)
         weights = fit_linear(back).coefficients
         top = np.sum(weights * test.xy[:, b].T, axis=0)
-        out[:, at] = _ratio(top, np.sum(weights * (test.yy[b, b] @ weights), axis=0), np.diag(test.xx))
+        out[:, at] = _ratio(top, np.sum(weights * (test.yy[b, b] @ weights), axis=0), test.spread)
     return out
 
 
 def _fitted(pair: Pair, targets: Targets, folds: int, seed: int) -> tuple[Floats, Floats]:
     """Correlation of each factor with its fit by one latent: in training, all rows last; and held out."""
-    parts = replace(targets, parts=fold_moments(pair, assign(pair.n, folds, seed), folds))
+    parts = replace(targets, source=fold_moments(pair, assign(pair.n, folds, seed), folds))
 
     def judged(train: PairMoments, test: PairMoments) -> tuple[Floats, Floats]:
         matrix = fit_linear(train).coefficients
         return _agreement(matrix, train, targets.blocks), _agreement(matrix, test, targets.blocks)
 
     pairs = parts.splits(judged)
-    whole = judged(parts.parts.all, parts.parts.all)[0]
+    everything = parts.row_space.parts.all
+    whole = judged(everything, everything)[0]
     return np.stack([*(train for train, _ in pairs), whole]), np.stack([test for _, test in pairs])
 
 

@@ -13,7 +13,7 @@ from nearid.measures.information import discrete_mutual_information, entropy
 from nearid.measures.kinds import BINS, binned
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats
-from nearid.progress import Progress, silent
+from nearid.progress import Reporting, reporting
 
 # Mutual information of independent codes is not 0 in finite samples; above this share of the entropy it is told.
 BIAS = 0.05
@@ -21,7 +21,7 @@ BIAS = 0.05
 
 @checked
 def mig(
-    latents: object, factors: object, *, bins: int = BINS, drop_nonfinite: bool = False, progress: Progress = silent
+    latents: object, factors: object, *, bins: int = BINS, drop_nonfinite: bool = False, progress: Reporting = False
 ) -> FactorRecovery:
     """Mean over factors of the gap between the two largest mutual informations, in units of the factor's entropy.
 
@@ -36,7 +36,8 @@ def mig(
         Bins of each latent and of each factor that has no classes of its own.
     drop_nonfinite : bool
         Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
-    progress : Progress
+    progress : bool, default=False
+        Draw a progress bar on stderr. A function is called with the name of each stage and its number of steps.
 
     Returns
     -------
@@ -50,7 +51,7 @@ def mig(
 
 
 def mutual_information(
-    x: Floats, factors: Factors, bins: int, progress: Progress
+    x: Floats, factors: Factors, bins: int, progress: Reporting
 ) -> tuple[Floats, Floats, tuple[Alert, ...]]:
     """Mutual information of binned latents and factors, shape (d, m); entropies of the factors; and cautions."""
     if bins < 2:
@@ -61,7 +62,8 @@ def mutual_information(
     def of_latent(a: np.ndarray) -> list[float]:
         return [discrete_mutual_information(a, b) for b in factor_codes]
 
-    matrix = np.array(list(ordered_map(of_latent, latent_codes, tick=progress("information", x.shape[1]))))
+    with reporting(progress) as report:
+        matrix = np.array(list(ordered_map(of_latent, latent_codes, tick=report("information", x.shape[1]))))
     entropies = np.array([entropy(codes) for codes in factor_codes])
     # The first term of the bias (Miller 1955): (levels - 1)(levels - 1) / 2n
     levels = np.array([len(np.unique(codes)) for codes in factor_codes])

@@ -15,7 +15,7 @@ from nearid.measures.kinds import BINS
 from nearid.measures.mig import mutual_information
 from nearid.measures.recovery import FactorRecovery, Recovery
 from nearid.moments import Floats
-from nearid.progress import Progress, silent
+from nearid.progress import Reporting, reporting
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Modularity(Recovery):
 
 @checked
 def modularity(
-    latents: object, factors: object, *, bins: int = BINS, drop_nonfinite: bool = False, progress: Progress = silent
+    latents: object, factors: object, *, bins: int = BINS, drop_nonfinite: bool = False, progress: Reporting = False
 ) -> Modularity:
     """How nearly each latent tells of one factor alone.
 
@@ -50,7 +50,8 @@ def modularity(
     bins : int
     drop_nonfinite : bool
         Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
-    progress : Progress
+    progress : bool, default=False
+        Draw a progress bar on stderr. A function is called with the name of each stage and its number of steps.
 
     Returns
     -------
@@ -85,7 +86,7 @@ def explicitness(
     folds: int = 3,
     random_state: int = 0,
     drop_nonfinite: bool = False,
-    progress: Progress = silent,
+    progress: Reporting = False,
 ) -> FactorRecovery:
     """How well logistic regression on all latents tells the classes of each factor: mean of 2 AUC - 1 over classes.
 
@@ -103,7 +104,8 @@ def explicitness(
         Seed of the folds.
     drop_nonfinite : bool
         Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
-    progress : Progress
+    progress : bool, default=False
+        Draw a progress bar on stderr. A function is called with the name of each stage and its number of steps.
 
     Returns
     -------
@@ -115,10 +117,14 @@ def explicitness(
     spread = x.std(axis=0)
     x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     fold = assign(len(x), folds, random_state)
-    tick = progress("classifiers", len(found.items))
+    with reporting(progress) as report:
+        tick = report("classifiers", len(found.items))
+        each = []
+        for factor in found.items:
+            each.append(_areas(x, factor.codes(bins), fold, folds))
+            tick()
     per_factor = np.zeros(len(found.items))
-    for at, factor in enumerate(found.items):
-        areas = _areas(x, factor.codes(bins), fold, folds)
+    for at, (factor, areas) in enumerate(zip(found.items, each, strict=True)):
         if areas:
             per_factor[at] = 2 * float(np.mean([np.mean(found_areas) for found_areas in areas.values()])) - 1
         else:
@@ -129,7 +135,6 @@ def explicitness(
                     "counts as 0. Merge rare classes or take more rows.",
                 ),
             )
-        tick()
     return FactorRecovery(float(per_factor.mean()), per_factor[None, :], found.names, alerts, per_factor)
 
 

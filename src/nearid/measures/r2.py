@@ -9,13 +9,12 @@ import numpy as np
 from nearid.alerts import Alert
 from nearid.check import checked
 from nearid.engines.base import Engine
-from nearid.engines.local import LOCAL
 from nearid.groups.fits import fit_linear
 from nearid.groups.maps import squared_errors
 from nearid.measures.recovery import FactorRecovery
 from nearid.measures.targets import Targets, gather
-from nearid.moments import Floats, PairMoments
-from nearid.progress import Progress, silent
+from nearid.moments import CrossMoments, Floats, PairMoments
+from nearid.progress import Reporting
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,8 @@ def r2(
     folds: int = 5,
     random_state: int = 0,
     drop_nonfinite: bool = False,
-    engine: Engine = LOCAL,
-    progress: Progress = silent,
+    engine: str | Engine | None = None,
+    progress: Reporting = False,
 ) -> R2:
     """Share of each factor's variance that a linear map of the latents explains in rows it was not fitted on.
 
@@ -68,9 +67,10 @@ def r2(
         Seed of the folds.
     drop_nonfinite : bool
         Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
-    engine : Engine
-        Where the pass over the rows runs.
-    progress : Progress
+    engine : {"local", "dask"}, address or Engine, optional
+        Where the pass over the rows runs. Rows that are fewer than the latents are read into memory here.
+    progress : bool, default=False
+        Draw a progress bar on stderr. A function is called with the name of each stage and its number of steps.
 
     Returns
     -------
@@ -87,9 +87,9 @@ def r2(
     )
     error, spread = np.sum(targets.splits(_errors), axis=0)
     per_factor = np.array([1 - error[b].sum() / spread[b].sum() for b in targets.blocks])
-    whole = targets.parts.all
-    matrix = fit_linear(whole).coefficients
-    d, n = len(matrix), min(whole.n - part.n for part in targets.parts.parts) or whole.n
+    space, whole = targets.row_space, targets.cross
+    matrix = space.in_latents(fit_linear(space.parts.all).coefficients)
+    d, n = len(matrix), min(whole.n - count for count in targets.source.counts) or whole.n
     alerts = targets.alerts
     if n <= d + 1:
         alerts += (
@@ -111,8 +111,8 @@ def _errors(train: PairMoments, test: PairMoments) -> tuple[Floats, Floats]:
     return squared_errors(fit_linear(train), test), np.diag(test.yy) + test.n * shift**2
 
 
-def _coefficients(matrix: Floats, moments: PairMoments, targets: Targets) -> Floats:
-    scaled = matrix * np.sqrt(np.diag(moments.xx))[:, None]
+def _coefficients(matrix: Floats, moments: CrossMoments, targets: Targets) -> Floats:
+    scaled = matrix * np.sqrt(moments.spread)[:, None]
     total = np.diag(moments.yy)
     return np.column_stack([np.linalg.norm(scaled[:, b], axis=1) / np.sqrt(total[b].sum()) for b in targets.blocks])
 

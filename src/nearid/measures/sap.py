@@ -11,7 +11,7 @@ from nearid.measures.kinds import Factor
 from nearid.measures.mig import gaps
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats
-from nearid.progress import Progress, silent
+from nearid.progress import Reporting, reporting
 
 
 @checked
@@ -22,7 +22,7 @@ def sap(
     folds: int = 3,
     random_state: int = 0,
     drop_nonfinite: bool = False,
-    progress: Progress = silent,
+    progress: Reporting = False,
 ) -> FactorRecovery:
     """Mean over factors of the gap between the two latents that predict it best, each alone.
 
@@ -39,7 +39,8 @@ def sap(
         Seed of the folds.
     drop_nonfinite : bool
         Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
-    progress : Progress
+    progress : bool, default=False
+        Draw a progress bar on stderr. A function is called with the name of each stage and its number of steps.
 
     Returns
     -------
@@ -50,12 +51,13 @@ def sap(
     spread = x.std(axis=0)
     # The machine's penalty depends on units; a latent's own spread makes the score independent of them.
     x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    tick = progress("predictors", x.shape[1] * len(found.items))
     matrix = np.zeros((x.shape[1], len(found.items)))
-    for at, factor in enumerate(found.items):
-        for j, column in enumerate(x.T):
-            matrix[j, at] = _score(factor, column[:, None], fold, folds)
-            tick()
+    with reporting(progress) as report:
+        tick = report("predictors", matrix.size)
+        for at, factor in enumerate(found.items):
+            for j, column in enumerate(x.T):
+                matrix[j, at] = _score(factor, column[:, None], fold, folds)
+                tick()
     per_factor, lone = gaps(matrix)
     return FactorRecovery(float(per_factor.mean()), matrix, found.names, alerts + lone, per_factor)
 

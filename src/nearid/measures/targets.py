@@ -12,7 +12,8 @@ from nearid.alerts import Alert
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.columns import named_columns
 from nearid.engines.base import Engine
-from nearid.engines.local import LOCAL, blocks
+from nearid.engines.local import blocks
+from nearid.engines.open import open_engine
 from nearid.errors import InputError
 from nearid.folds import FoldMoments, assign, fold_moments
 from nearid.measures.factors import (
@@ -24,8 +25,9 @@ from nearid.measures.factors import (
     open_latents,
     unnamed,
 )
-from nearid.moments import PairMoments
-from nearid.progress import Progress
+from nearid.measures.wide import RowSpace, WideRows, read_wide
+from nearid.moments import CrossMoments, PairMoments
+from nearid.progress import Reporting, reporting
 
 T = TypeVar("T")
 
@@ -36,7 +38,8 @@ class Targets:
 
     Attributes
     ----------
-    parts : FoldMoments
+    source : FoldMoments or WideRows
+        The moments, or the rows where they are fewer than the latents.
     names : tuple of str
         Factors that vary.
     blocks : tuple of slice
@@ -46,17 +49,36 @@ class Targets:
     alerts : tuple of Alert
     """
 
-    parts: FoldMoments
+    source: FoldMoments | WideRows
     names: tuple[str, ...]
     blocks: tuple[slice, ...]
     kinds: tuple[str, ...]
     alerts: tuple[Alert, ...]
 
+    @property
+    def row_space(self) -> RowSpace:
+        """Moments that linear fits are made from."""
+        return self.source.row_space if isinstance(self.source, WideRows) else RowSpace(self.source, None)
+
+    @property
+    def cross(self) -> CrossMoments:
+        """Products of latents with factors, over all rows."""
+        return self.source.cross if isinstance(self.source, WideRows) else self.source.all.cross
+
     def splits(self, function: Callable[[PairMoments, PairMoments], T]) -> list[T]:
-        """function(train, test) of every fold; with one fold both are all rows."""
-        if len(self.parts.parts) == 1:
-            return [function(self.parts.all, self.parts.all)]
-        return self.parts.map_splits(lambda _, train, test: function(train, test))
+        """function(train, test) of every fold, in coordinates of the row space; with one fold both are all rows."""
+        parts = self.row_space.parts
+        if len(parts.parts) == 1:
+            return [function(parts.all, parts.all)]
+        return parts.map_splits(lambda _, train, test: function(train, test))
+
+    def cross_splits(self, function: Callable[[CrossMoments, CrossMoments], T]) -> list[T]:
+        """The same for products of latents with factors alone."""
+        if len(self.source.counts) == 1:
+            return [function(self.cross, self.cross)]
+        if isinstance(self.source, WideRows):
+            return self.source.map_cross(function)
+        return self.source.map_splits(lambda _, train, test: function(train.cross, test.cross))
 
 
 def gather(
@@ -66,51 +88,56 @@ def gather(
     folds: int,
     random_state: int,
     drop_nonfinite: bool,
-    engine: Engine = LOCAL,
-    progress: Progress,
+    engine: str | Engine | None = None,
+    progress: Reporting = False,
 ) -> Targets:
     """Moments of latents and factors.
 
-    Factors without names or kinds are numbers and are streamed like the latents, whatever their size.
+    Factors without names or kinds are numbers and are streamed like the latents, whatever their size. Rows that are
+    fewer than the latents are read into memory.
     """
     named = None if isinstance(factors, Factors | Rows) else named_columns(factors, name=unnamed(factors, "factors"))
     known = factors if isinstance(factors, Factors) else None if named is None else factors_of(named)
     rows = known.rows if known else open_rows(factors, name=unnamed(factors, "factors"))
     pair = pair_rows(open_latents(latents), rows)
-    steps = len(blocks(pair.n, pair.x.shape[1] + pair.y.shape[1]))
-    parts = fold_moments(
-        pair,
-        assign(pair.n, folds, random_state),
-        folds,
-        drop_nonfinite=drop_nonfinite,
-        engine=engine,
-        tick=progress("moments", steps),
-    )
+    fold = assign(pair.n, folds, random_state)
+    source: FoldMoments | WideRows
+    with reporting(progress) as report, open_engine(engine) as opened:
+        if pair.n <= pair.x.shape[1]:
+            source = read_wide(pair, fold, folds, drop_nonfinite=drop_nonfinite)
+        else:
+            tick = report("moments", len(blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])))
+            source = fold_moments(pair, fold, folds, drop_nonfinite=drop_nonfinite, engine=opened, tick=tick)
     alerts = tuple(Alert("input", note) for note in pair.notes) + (known.alerts if known else ())
-    if parts.kept is not None:
-        alerts += (dropped_rows(int(np.sum(~parts.kept)), pair.n),)
-    if min(part.n for part in parts.parts) < 2:
-        raise InputError(f"{sum(part.n for part in parts.parts)} usable rows are too few for {folds} folds.")
+    if source.kept is not None:
+        alerts += (dropped_rows(int(np.sum(~source.kept)), pair.n),)
+    if min(source.counts) < 2:
+        raise InputError(f"{sum(source.counts)} usable rows are too few for {folds} folds.")
     names = known.names if known else tuple(map(str, range(rows.shape[1])))
     kinds = tuple(factor.kind for factor in known.items) if known else ("continuous",) * rows.shape[1]
     widths = [factor.columns.shape[1] for factor in known.items] if known else [1] * rows.shape[1]
     ends = np.cumsum(widths)
-    return _varying(parts, names, [slice(e - w, e) for e, w in zip(ends, widths, strict=True)], kinds, alerts)
+    return _varying(source, names, [slice(e - w, e) for e, w in zip(ends, widths, strict=True)], kinds, alerts)
 
 
 def _varying(
-    parts: FoldMoments, names: tuple[str, ...], columns: list[slice], kinds: tuple[str, ...], alerts: tuple[Alert, ...]
+    source: FoldMoments | WideRows,
+    names: tuple[str, ...],
+    columns: list[slice],
+    kinds: tuple[str, ...],
+    alerts: tuple[Alert, ...],
 ) -> Targets:
-    """Leave out what is constant in the rows in use, and say so."""
-    moments = parts.all
+    """Leave out what is constant in the rows in use, with an alert."""
+    targets = Targets(source, names, tuple(columns), kinds, alerts)
+    moments = targets.cross
     spread = np.diag(moments.yy)
-    alerts += constant_latents(np.diag(moments.xx) <= 0)
+    alerts += constant_latents(moments.spread <= 0)
     live = [at for at, block in enumerate(columns) if spread[block].any()]
     if not live:
         raise InputError("Every factor is constant: there is nothing to recover.")
     alerts += tuple(constant_factor(name) for at, name in enumerate(names) if at not in live)
     for at in live:
-        if not all(np.diag(part.scatter)[parts.width :][columns[at]].any() for part in parts.parts):
+        if not all(own[columns[at]].any() for own in source.spreads_y):
             alerts += (
                 Alert(
                     "constant_in_fold",
@@ -119,4 +146,4 @@ def _varying(
                 ),
             )
     pick = [columns[at] for at in live]
-    return Targets(parts, tuple(names[at] for at in live), tuple(pick), tuple(kinds[at] for at in live), alerts)
+    return Targets(source, tuple(names[at] for at in live), tuple(pick), tuple(kinds[at] for at in live), alerts)

@@ -26,7 +26,7 @@ from nearid.models.checkpoint import State, load, save
 from nearid.models.log import Record, append_log, restart_log
 from nearid.models.observers import Observer
 from nearid.models.options import Training, torch_device
-from nearid.progress import Progress, silent
+from nearid.progress import Reporting, reporting
 
 Batches = Callable[[np.random.Generator], Sequence[np.ndarray[Any, np.dtype[Any]]]]
 Score = Callable[[nn.Module], Mapping[str, float]]
@@ -73,7 +73,7 @@ def train(
     folder: str | os.PathLike[str] | None = None,
     score: Score | None = None,
     observers: Sequence[Observer] = (),
-    progress: Progress = silent,
+    progress: Reporting = False,
 ) -> Trained:
     """Minimise the loss of a model over batches; the model is changed in place and left in evaluation mode.
 
@@ -92,7 +92,8 @@ def train(
         Numbers by name for the model as it is, which is in evaluation mode meanwhile.
     observers : sequence of callable
         Given each record.
-    progress : Progress
+    progress : bool, default=False
+        Draw a progress bar on stderr. A function is called with the name of the stage and its number of steps.
 
     Returns
     -------
@@ -104,7 +105,7 @@ def train(
     place = _prepared(folder)
     # What a model says of itself: another loss on the same parameters is another run.
     identity = options.identity() | {"parameters": [list(p.shape) for p in model.parameters()], "model": repr(model)}
-    with seeded(options.seed):
+    with seeded(options.seed), reporting(progress) as report:
         state = load(place, model, optimiser, identity) if place else State()
         if place:
             restart_log(place, state.records)
@@ -112,7 +113,7 @@ def train(
             # There is more time now.
             state.stopped = ""
         run = _Run(model, batches, options, device, optimiser, state)
-        tick = progress("training", math.ceil(options.steps / options.log_every))
+        tick = report("training", math.ceil(options.steps / options.log_every))
         for _ in state.records:
             tick()
         saved = time.monotonic()

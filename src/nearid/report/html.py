@@ -15,7 +15,7 @@ from nearid.errors import InputError
 from nearid.files import check_target
 from nearid.jsonable import finite
 from nearid.report.plots import Figure
-from nearid.report.tables import headline, number, span
+from nearid.report.tables import headline, number, span, verdict_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -45,7 +45,13 @@ def environment() -> Environment:
     from markupsafe import Markup
 
     env = Environment(loader=PackageLoader("nearid.report"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    env.filters.update(number=number, mean=_mean, headline=headline, script=lambda v: Markup(_script_json(v)))
+    env.filters.update(
+        number=number,
+        mean=_mean,
+        headline=headline,
+        verdict_line=verdict_line,
+        script=lambda v: Markup(_script_json(v)),
+    )
     env.globals["span"] = span
     return env
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nearid.groups.ladder import LADDER
+from nearid.measures.declarations import DECLARATIONS
 from nearid.report.tables import COLOURS, WIDE, number, span, warned
 from nearid.report.unmixing_table import counted
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 # Parts that the table leaves to the plain data: those that the measure's own row tells, and those in raw units.
 UNTOLD = {"infom", "disentanglement", "orthogonality_error", "scale", "scale_error"}
+UNRECOVERED = "not recovered up to any group of the ladder"
 IN_SAMPLE = "* of all rows, as defined, not held out: compare with chance."
 
 
@@ -45,16 +47,35 @@ def render(score: Score, width: int) -> RenderableType:
 
 
 def headline(score: Score) -> str:
-    """The verdict in a line."""
-    verdict = score.verdict
-    if score.structure is None:
-        return "Classes alone: no verdict, see the measures"
-    placed = sum(f.kind != "categorical" for f in score.factors)
-    which = "The true factors" if placed == len(score.factors) else f"{placed} of {len(score.factors)} true factors"
-    are = "is" if placed == 1 and placed < len(score.factors) else "are"
-    if verdict.group == "none":
-        return f"{which} {are} not recovered up to any group of the ladder"
-    return f"{which} {are} recovered {verdict.strength}, up to a {LADDER[verdict.group].title}"
+    """The verdict in a line, and the figures of the factors that it does not judge."""
+    verdict, judged = score.verdict, score.judged
+    if not judged:
+        return f"There is no verdict on a group, because all factors are categorical. {_separate(score)}"
+    group = None if verdict.group == "none" else f"{verdict.strength}, up to a {LADDER[verdict.group].title}"
+    if not score.separate:
+        return f"The true factors are {f'recovered {group}' if group else UNRECOVERED}"
+    kinds = {factor.kind for factor in judged}
+    kind = kinds.pop() if len(kinds) == 1 else "numeric"
+    count = "Both" if len(judged) == 2 and group else f"{'All' if group else 'The'} {len(judged)}"
+    which = f"{count} {kind} factors are" if len(judged) > 1 else f"The {kind} factor is"
+    return f"{which} {f'recovered {group}' if group else UNRECOVERED}. {_separate(score)}"
+
+
+def _separate(score: Score) -> str:
+    """The factors that the verdict does not judge, and how well one measure recovers them."""
+    count = len(score.separate)
+    which = "The categorical factor is" if count == 1 else f"The {count} categorical factors are"
+    known = {name: [m.factors[f.name].value for f in score.separate if f.name in m.factors] for name, m in _each(score)}
+    name = next((name for name in known if len(known[name]) == count), None)
+    if name is None:
+        return f"{which} scored separately, by the measures below"
+    title, ends = DECLARATIONS[name].each.split(",")[0], (number(min(known[name])), number(max(known[name])))
+    return f"{which} scored separately: {title} {' to '.join(dict.fromkeys(ends))}"
+
+
+def _each(score: Score) -> list[tuple[str, Measured]]:
+    """Measures that give a figure of each factor; a share of explained variance is the easiest to read."""
+    return sorted(score.measures.items(), key=lambda item: item[0] != "r2")
 
 
 def alerts(score: Score) -> Iterator[tuple[str, str]]:

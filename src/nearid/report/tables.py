@@ -54,7 +54,7 @@ def render(found: Comparison | Iterable[Comparison], width: int) -> RenderableTy
 def _one(c: Comparison, width: int) -> RenderableType:
     parts: list[RenderableType] = [_verdict(c), _ladder(c, width), *_efficiency(c), _similarity(c)]
     if c.reverse is not None:
-        parts += [Text(f"\nThe other direction: {headline(c.reverse)}. {c.reverse.verdict.reason}")]
+        parts += [Text(f"\nThe other direction: {verdict_line(c.reverse)}. {c.reverse.verdict.reason}")]
         parts += [_ladder(c.reverse, width), *_efficiency(c.reverse)]
     return Group(*parts, *warned(a.message for a in c.alerts))
 
@@ -67,7 +67,12 @@ def _verdict(c: Comparison) -> Panel:
 
 
 def headline(c: Comparison) -> str:
-    """The verdict in a line."""
+    """The verdict in a line, and where the other direction differs or is not known, a second one."""
+    return ". ".join(filter(None, (verdict_line(c), c.other_direction.text)))
+
+
+def verdict_line(c: Comparison) -> str:
+    """The verdict alone."""
     verdict = c.verdict
     if verdict.group == "none":
         return "Not the same representation up to any group of the ladder"
@@ -156,4 +161,17 @@ def many(found: Iterable[Comparison], width: int) -> RenderableType:
         pair = f"{c.names[0]} -> {c.names[1]}" if wide else f"{c.names[0]}\n-> {c.names[1]}"
         table.add_row(escape(pair), *cells, Text(said, style=COLOURS[c.verdict.group]))
     said_once = {a.message for c in results for a in c.alerts}
-    return Group(table, *warned(sorted(said_once)))
+    return Group(table, *_directions(results), *warned(sorted(said_once)))
+
+
+def _directions(results: list[Comparison]) -> list[Text]:
+    """Of several comparisons: those whose other direction differs, and how many have one that is not known."""
+    known = [c.other_direction for c in results]
+    unknown = sum(direction.status == "not computed" for direction in known)
+    said = [f"{direction.text}." for direction in known if direction.status == "differs"]
+    if unknown:
+        said.append(
+            f"The other direction of {unknown} of {len(results)} pairs was not computed and may differ: use "
+            "--symmetric (symmetric=True)."
+        )
+    return [Text(sentence) for sentence in said]

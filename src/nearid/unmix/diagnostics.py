@@ -67,7 +67,8 @@ class Diagnostics:
     typical_curvature : float
         The median over all pairs; 0 for a single component.
     stability : ndarray of shape (k,) or None
-        Mean matched |correlation| with the components of fits from other starts to random halves of the rows.
+        Mean matched |correlation| with the components of fits from other starts to random halves of the rows, each
+        half whitened by its own moments.
     cautions : list of Caution
     """
 

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from nearid.arrays import Rows, open_rows
+from nearid.engines.base import Engine
 from nearid.engines.local import one_blas_thread
 from nearid.engines.open import open_engine
 from nearid.errors import InputError
@@ -46,7 +47,7 @@ class Whitening(LinearUnmixer):
         "pca" gives components by descending variance; "zca" turns them back, as near to the columns as can be.
     rtol : float, default=0.0
         Leave out directions with less than this share of the largest variance.
-    engine : {"local", "dask"} or str, optional
+    engine : {"local", "dask"}, address or Engine, optional
         Where the pass of `fit` runs: this process by default, a Dask cluster of this machine's cores, or the cluster of
         the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
 
@@ -60,11 +61,16 @@ class Whitening(LinearUnmixer):
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "form": [StrOptions({"pca", "zca"})],
         "rtol": [Interval(Real, 0, 1, closed="left")],
-        "engine": [None, str],
+        "engine": [None, str, Engine],
     }
 
     def __init__(
-        self, n_components: int | None = None, *, form: Form = "pca", rtol: float = 0.0, engine: str | None = None
+        self,
+        n_components: int | None = None,
+        *,
+        form: Form = "pca",
+        rtol: float = 0.0,
+        engine: str | Engine | None = None,
     ) -> None:
         self.n_components = n_components
         self.form = form
@@ -115,7 +121,7 @@ class ICA(LinearUnmixer):
         Precision of the products; that of the rows by default. Sums are float64.
     random_state : int, RandomState or None, default=0
         Of the first rotation.
-    engine : {"local", "dask"} or str, optional
+    engine : {"local", "dask"}, address or Engine, optional
         Where the passes of `fit` run: this process by default, a Dask cluster of this machine's cores, or the cluster
         of the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
 
@@ -148,7 +154,7 @@ class ICA(LinearUnmixer):
         "stability": [Interval(Integral, 0, None, closed="left")],
         "dtype": [None, StrOptions({"float32", "float64"})],
         "random_state": ["random_state"],
-        "engine": [None, str],
+        "engine": [None, str, Engine],
     }
 
     def __init__(
@@ -162,7 +168,7 @@ class ICA(LinearUnmixer):
         stability: int = 0,
         dtype: str | None = None,
         random_state: Any = 0,
-        engine: str | None = None,
+        engine: str | Engine | None = None,
     ) -> None:
         self.n_components = n_components
         self.whiten = whiten

@@ -102,7 +102,8 @@ def fit_ica(
     keep : callable, optional
         Given a Checkpoint after every pass.
     stability_runs : int
-        Fits from other starts to random halves of the rows, for the diagnostics' stability.
+        Fits from other starts to random halves of the rows, each whitened by its own moments, for the diagnostics'
+        stability.
     tick : callable, optional
         Called after every pass.
 
@@ -119,23 +120,33 @@ def fit_ica(
     sweeper = Sweeper(rows, kept, moments.mean, CONTRASTS[contrast], np.dtype(dtype or rows.dtype), engine=engine)
     # The last digits of decompositions depend on the threads of BLAS too.
     with one_blas_thread:
-        whitener = fit_whitener(moments, components=components, stored=sweeper.rows.dtype)
-        unequal = None
-        if not whiten:
-            whitener, variances = _common_unit(whitener)
-            unequal = Unequal(variances, sweeper.contrast)
-        k = len(whitener.forward)
 
-        def search(over: Sweeper, first: Floats | Checkpoint, n: int, keep: Keep | None = None) -> Solution:
-            return solve(
-                _oracle(over, whitener, unequal, tick),
-                first,
-                tol=tol,
-                max_passes=max_passes,
-                n=n,
-                gaussian=over.contrast.gaussian,
-                keep=keep,
-            )
+        def whitened(of: Moments) -> tuple[Whitener, Unequal | None]:
+            whitener = fit_whitener(of, components=components, stored=sweeper.rows.dtype)
+            if whiten:
+                return whitener, None
+            whitener, variances = _common_unit(whitener)
+            return whitener, Unequal(variances, sweeper.contrast)
+
+        def search(
+            oracle: Callable[[Floats, bool], State], first: Floats | Checkpoint, n: int, keep: Keep | None = None
+        ) -> Solution:
+            gaussian = sweeper.contrast.gaussian
+            return solve(oracle, first, tol=tol, max_passes=max_passes, n=n, gaussian=gaussian, keep=keep)
+
+        def components_of(half: np.ndarray, seed: int) -> Floats:
+            own, _ = row_moments(rows, only=half, engine=engine)
+            over = replace(sweeper, kept=half, mean=own.mean)
+            try:
+                whitener, unequal = whitened(own)
+            except InputError:
+                # Nothing varies in this half, so none of the components comes out of it.
+                return np.zeros((0, rows.shape[1]))
+            solution = search(_oracle(over, whitener, unequal, tick), _first(over, whitener, seed), own.n)
+            return np.asarray(solution.state.rotation @ whitener.forward)
+
+        whitener, unequal = whitened(moments)
+        k = len(whitener.forward)
 
         first: Floats | Checkpoint
         if resume is not None:
@@ -149,24 +160,17 @@ def fit_ica(
             first = polar(start @ whitener.backward)
         else:
             first = _first(sweeper, whitener, seed)
-        solution, values, curved = _canonical(sweeper, whitener, unequal, search(sweeper, first, moments.n, keep))
-        rotation = solution.state.rotation
+        settled = search(_oracle(sweeper, whitener, unequal, tick), first, moments.n, keep)
+        solution, values, curved = _canonical(sweeper, whitener, unequal, settled)
+        unmixing = solution.state.rotation @ whitener.forward
         stability = None
         if stability_runs:
-            covariance = np.eye(k) if unequal is None else np.diag(unequal.variances)
-            stability = _stability(
-                rotation,
-                covariance,
-                stability_runs,
-                seed,
-                moments.n,
-                sweeper,
-                lambda o, s, n: search(o, _first(o, whitener, s), n),
-            )
+            used = np.ones(rows.shape[0], dtype=bool) if kept is None else kept
+            stability = _stability(unmixing, moments.scatter, used, stability_runs, seed, components_of)
         return Unmixing(
             mean=moments.mean,
-            components=rotation @ whitener.forward,
-            mixing=whitener.backward @ rotation.T,
+            components=unmixing,
+            mixing=whitener.backward @ solution.state.rotation.T,
             whitener=whitener,
             kappa=solution.state.kappa,
             solution=solution,
@@ -279,28 +283,39 @@ def _diagnose(
 
 
 def _stability(
-    rotation: Floats,
-    covariance: Floats,
+    components: Floats,
+    scatter: Floats,
+    used: np.ndarray,
     runs: int,
     seed: int,
-    n: int,
-    sweeper: Sweeper,
-    again: Callable[[Sweeper, int, int], Solution],
+    components_of: Callable[[np.ndarray, int], Floats],
 ) -> Floats:
     """Mean |correlation| of each component with its match in fits from other starts to random halves of the rows.
 
-    The halves are not whitened anew: what is told is the stability of the rotation.
+    Each half is whitened by its own moments, as a fit to these rows alone would be: the whitener of all rows leaves
+    correlations in a half, which no rotation can remove. Correlations are those over all rows. A component without a
+    partner, because fewer directions exist in a half, counts as 0 there.
+
+    Parameters
+    ----------
+    components : ndarray of shape (k, p)
+    scatter : ndarray of shape (p, p)
+        Of all rows in use.
+    used : ndarray of bool, shape (n,)
+        Rows in use.
+    components_of : callable
+        (rows of a half as a mask, seed) -> components of shape (m, p), in the units of the columns.
     """
 
     def normed(found: Floats) -> Floats:
-        return np.asarray(found / np.sqrt(np.diag(found @ covariance @ found.T))[:, None])
+        sizes = np.sqrt(np.einsum("ij,ij->i", found @ scatter, found))
+        return np.asarray(found / np.where(sizes > 0, sizes, 1.0)[:, None])
 
-    used = np.arange(sweeper.rows.shape[0]) if sweeper.kept is None else np.flatnonzero(sweeper.kept)
-    matched = np.zeros(len(rotation))
+    matched = np.zeros(len(components))
     for run in range(1, runs + 1):
-        half = np.zeros(sweeper.rows.shape[0], dtype=bool)
-        half[np.random.default_rng([seed, run]).permutation(used)[: n // 2]] = True
-        other = again(replace(sweeper, kept=half), seed + run, n // 2).state.rotation
-        alike = np.abs(normed(rotation) @ covariance @ normed(other).T)
-        matched += alike[linear_sum_assignment(-alike)]
+        half = np.zeros_like(used)
+        half[np.random.default_rng([seed, run]).permutation(np.flatnonzero(used))[: used.sum() // 2]] = True
+        alike = np.abs(normed(components) @ scatter @ normed(components_of(half, seed + run)).T)
+        own, other = linear_sum_assignment(alike, maximize=True)
+        matched[own] += np.minimum(alike[own, other], 1.0)
     return matched / runs

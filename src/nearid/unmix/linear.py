@@ -14,7 +14,7 @@ from nearid.arrays import Rows, open_rows
 from nearid.errors import InputError
 from nearid.groups.estimators import validated
 from nearid.moments import Floats
-from nearid.progress import Progress, silent
+from nearid.progress import Reporting, reporting
 from nearid.unmix.stream import Affine, check_output, refuse_input, write_mapped
 
 PRECISIONS = [np.float64, np.float32]
@@ -59,7 +59,7 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         inverse: bool = False,
         overwrite: bool = False,
         drop_nonfinite: bool = False,
-        progress: Progress = silent,
+        progress: Reporting = False,
     ) -> None:
         """Write the components of rows to a file, block by block.
 
@@ -74,8 +74,8 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             Replace a file that exists.
         drop_nonfinite : bool
             Give rows with a NaN or an infinity components of NaN; otherwise they are refused.
-        progress : Progress, optional
-            Told of each block.
+        progress : bool, default=False
+            Draw a progress bar on stderr. A function is called with the name of the stage and its number of blocks.
         """
         check_is_fitted(self)
         target = check_output(path, overwrite=overwrite)
@@ -85,8 +85,9 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if inverse:
             self._check_components(rows.name, rows.shape)
         affine = self._map(inverse)
-        tick = progress("rows" if inverse else "components", len(affine.cut(rows.shape[0])))
-        write_mapped(affine, rows, target, drop_nonfinite=drop_nonfinite, tick=tick)
+        with reporting(progress) as report:
+            tick = report("rows" if inverse else "components", len(affine.cut(rows.shape[0])))
+            write_mapped(affine, rows, target, drop_nonfinite=drop_nonfinite, tick=tick)
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows from components."""

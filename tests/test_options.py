@@ -1,0 +1,120 @@
+"""Options that many functions share: `progress` and `engine` take the same values wherever they exist."""
+
+import inspect
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import nearid
+import nearid.engines.open as engines
+from nearid import progress
+from nearid.engines.local import LOCAL
+
+RNG = np.random.default_rng(0)
+Z = RNG.laplace(size=(40, 3))
+Y, U = Z @ RNG.normal(size=(3, 3)), Z[:, ::-1] + 0.1 * RNG.normal(size=(40, 3))
+LABELS, BATCHES = np.array(["a", "b"])[np.arange(40) % 2], np.arange(40) // 10
+
+
+def _decoder(z):
+    return 2 * z
+
+
+def _module():
+    import torch
+
+    return torch.nn.Linear(3, 2)
+
+
+# How to call every public function and method that has one of these options, with a folder for what it writes.
+CALLS = {
+    "ICA": lambda folder, **o: nearid.ICA(**o).fit(Z),
+    "ICA.transform_to": lambda folder, **o: nearid.ICA().fit(Z).transform_to(Z, folder / "s.npy", overwrite=True, **o),
+    "Whitening": lambda folder, **o: nearid.Whitening(**o).fit(Z),
+    "Whitening.transform_to": lambda folder, **o: (
+        nearid.Whitening().fit(Z).transform_to(Z, folder / "w.npy", overwrite=True, **o)
+    ),
+    "bilipschitz": lambda folder, **o: nearid.bilipschitz(_decoder, Z, **o),
+    "compare": lambda folder, **o: nearid.compare(Z, Y, permutations=1, **o),
+    "compare_layers": lambda folder, **o: nearid.compare_layers({"a": Z}, {"b": Y}, **o),
+    "dci": lambda folder, **o: nearid.dci(Z, U, model="l1", **o),
+    "deconfound": lambda folder, **o: nearid.deconfound(
+        Z, LABELS, BATCHES, conditions="base,ica", classifiers="logistic", folds=2, min_rows=2, **o
+    ),
+    "explicitness": lambda folder, **o: nearid.explicitness(Z, U, bins=3, **o),
+    "extract": lambda folder, **o: nearid.extract(_module(), Z.astype(np.float32), **o),
+    "infomec": lambda folder, **o: nearid.infomec(Z, U, **o),
+    "mcc": lambda folder, **o: [nearid.mcc(Z, U, method=m, **o) for m in ("pearson", "spearman", "piecewise")],
+    "mig": lambda folder, **o: nearid.mig(Z, U, **o),
+    "modularity": lambda folder, **o: nearid.modularity(Z, U, **o),
+    "r2": lambda folder, **o: nearid.r2(Z, U, **o),
+    "sap": lambda folder, **o: nearid.sap(Z, U, **o),
+    "score": lambda folder, **o: nearid.score(Z, U, measures="mcc,r2", permutations=1, **o),
+}
+
+
+def _taking(option):
+    """Names of the public functions, estimators and their methods that have an option."""
+    found = []
+    for name in nearid.__all__:
+        thing = getattr(nearid, name)
+        if not callable(thing) or (inspect.isclass(thing) and issubclass(thing, Exception)):
+            continue
+        callables = {name: thing}
+        if inspect.isclass(thing):
+            methods = {m: getattr(thing, m) for m in dir(thing) if not m.startswith("_")}
+            callables |= {f"{name}.{m}": method for m, method in methods.items() if callable(method)}
+        found += [called for called, at in callables.items() if option in inspect.signature(at).parameters]
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", _taking("progress"))
+def test_progress_may_be_a_function_but_nothing_else(name, tmp_path):
+    stages = []
+
+    def report(stage, steps):
+        assert isinstance(stage, str) and steps > 0
+        stages.append(stage)
+        return lambda note="": None
+
+    CALLS[name](tmp_path, progress=report)
+    assert stages
+    with pytest.raises(nearid.InputError, match="progress must be True, False or a function"):
+        CALLS[name](tmp_path, progress="yes")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", _taking("progress"))
+def test_progress_draws_bars_on_stderr(name, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setenv("TERM", "xterm")
+    CALLS[name](tmp_path, progress=True)
+    out, err = capsys.readouterr()
+    assert out == "" and "0:00:0" in err
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", _taking("engine"))
+def test_engine_is_a_name_an_address_or_an_engine(name, tmp_path, dask_client, monkeypatch):
+    from nearid.engines.cluster import Cluster
+
+    address = dask_client.scheduler_info()["address"]
+    # Starting a cluster of one's own has tests of its own, and takes seconds.
+    monkeypatch.setattr(engines, "_own_cluster", contextmanager(lambda: (yield address)))
+    for value in ("local", LOCAL, "dask", address, Cluster(dask_client)):
+        CALLS[name](tmp_path, engine=value)
+    with pytest.raises(nearid.InputError, match="The engine must be"):
+        CALLS[name](tmp_path, engine="dusk")
+
+
+def test_a_copy_of_an_estimator_runs_on_the_same_engine(dask_client):
+    from nearid.engines.cluster import Cluster
+
+    cluster = Cluster(dask_client)
+    for estimator in (nearid.ICA(engine=cluster), nearid.Whitening(engine=cluster)):
+        assert clone(estimator).engine is cluster
