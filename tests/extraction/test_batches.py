@@ -124,3 +124,13 @@ class Stream(IterableDataset):
 def test_no_batches():
     with pytest.raises(InputError, match="the data is empty"):
         peeked(open_source([]).batches(2))
+
+
+def test_the_index_of_a_frame_names_the_inputs(rng):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(rng.normal(size=(6, 2)))
+    assert taken(open_source(frame))[1].tolist() == list(range(6))
+    values, ids, _ = taken(open_source(frame.iloc[::-1]))
+    assert ids.tolist() == [5, 4, 3, 2, 1, 0] and np.array_equal(values, frame.to_numpy()[::-1])
+    assert taken(open_source(frame.set_axis(list("uvwxyz"))))[1].tolist() == list("uvwxyz")
+    assert taken(open_source(frame, ids=list("uvwxyz")))[1].tolist() == list("uvwxyz")

@@ -34,6 +34,7 @@ def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRo
         array[:, at] = table.column(position).cast(pa.float64()).to_numpy()
     id_values = None if id_at is None else plain_ids(table.column(id_at))
     rows = MemoryRows(name, array, id_values, notes + chosen.notes)
+    rows.is_table = True
     if has_header:
         rows.columns = tuple(names[at] for at in chosen.positions)
     return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -21,10 +21,9 @@ def alerts(
     radii: Floats,
     traits: Floats,
     diameter: Diameter,
-    notes: Iterable[str],
 ) -> list[Alert]:
-    """All cautions about a pair of inputs."""
-    found = [Alert("input", note) for note in notes]
+    """All cautions about the numbers of a pair of inputs."""
+    found: list[Alert] = []
     p, q = len(moments.mean_x), len(moments.mean_y)
     if p != q:
         found.append(

@@ -11,6 +11,7 @@ import numpy as np
 from nearid.alerts import Alert
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.columns import named_columns
+from nearid.arrays.metadata import input_alerts
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL, blocks
 from nearid.errors import InputError
@@ -86,7 +87,7 @@ def gather(
         engine=engine,
         tick=progress("moments", steps),
     )
-    alerts = tuple(Alert("input", note) for note in pair.notes) + (known.alerts if known else ())
+    alerts = tuple(input_alerts(pair)) + (known.alerts if known else ())
     if parts.kept is not None:
         alerts += (dropped_rows(int(np.sum(~parts.kept)), pair.n),)
     if min(part.n for part in parts.parts) < 2:
