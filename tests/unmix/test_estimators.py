@@ -180,6 +180,6 @@ def test_columns_of_a_file_that_look_like_metadata_give_a_warning(rng, tmp_path)
         Whitening().fit(tmp_path / "x.csv")
     fitted = Whitening().fit(open_rows(tmp_path / "x.csv", exclude="cell_id"))
     with pytest.raises(
-        InputError, match="3 columns; 2 were fitted. Leave out what was not fitted, with exclude='cell_id'"
+        InputError, match=r"3 columns; 2 were fitted\. Leave out what was not fitted, with exclude='cell_id'"
     ):
         fitted.transform(tmp_path / "x.csv")
