@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nearid.arrays import open_columns
+from nearid.arrays import open_columns, open_rows
 from nearid.errors import InputError
 
 
@@ -65,6 +65,24 @@ def test_vectors_and_tables_of_text_are_columns() -> None:
     series = pd.Series([1.0, 2.0], index=["r1", "r2"], name="size")
     found = open_columns(series)
     assert found.values["size"].tolist() == [1, 2] and found.ids is not None and found.ids.tolist() == ["r1", "r2"]
+
+
+def test_series_in_a_dict_bring_their_index() -> None:
+    pd = pytest.importorskip("pandas")
+    series = pd.Series([1.0, 2.0, 3.0], index=pd.date_range("2020-01-01", periods=3))
+    columns = open_columns({"a": series, "b": [4, 5, 6], "c": series * 2})
+    assert columns.index.equals(series.index) and columns.ids is None
+    assert open_columns({"a": series, "b": list("xyz")}, ids="b").index is None
+    with pytest.raises(InputError, match="'a' and 'c' of table are Series with different indexes"):
+        open_columns({"a": series, "c": series[::-1]})
+
+
+def test_a_column_comes_before_an_index_of_the_same_name() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": [1.0, 2.0], "who": ["x", "y"]}, index=pd.Index(["r", "s"], name="who"))
+    assert open_columns(frame, ids="who").ids.tolist() == ["x", "y"]  # type: ignore[union-attr]
+    assert open_rows(frame, ids="who").ids.tolist() == ["x", "y"]  # type: ignore[union-attr]
+    assert open_columns(frame.drop(columns="who"), ids="who").ids.tolist() == ["r", "s"]  # type: ignore[union-attr]
 
 
 def test_a_parquet_file_of_lists_is_rows(tmp_path: Path) -> None:

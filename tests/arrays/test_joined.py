@@ -23,3 +23,11 @@ def test_what_does_not_belong_together_is_told(rng):
     for ids in (None, range(1, 10)):
         with pytest.raises(InputError, match="different ids"):
             JoinedRows("both", [a, open_rows(rng.normal(size=(9, 2)), name="b", ids=ids)])
+
+
+def test_frames_in_different_orders_are_refused(rng):
+    pd = pytest.importorskip("pandas")
+    a = pd.DataFrame(rng.normal(size=(9, 2)), index=pd.date_range("2020-01-01", periods=9))
+    assert JoinedRows("both", [open_rows(a), open_rows(a)]).index.equals(a.index)
+    with pytest.raises(InputError, match="different indexes, or in another order"):
+        JoinedRows("both", [open_rows(a), open_rows(a[::-1])])

@@ -107,3 +107,105 @@ def test_notes_of_both_sides_come_first(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a,t\n1,u\n2,v\n")
     x = open_rows(tmp_path / "x.csv")
     assert pair_rows(x, rows([1, 2])).notes[0] == x.notes[0]
+
+
+def by_index(index: object, order: object = None, name: str = "table") -> Rows:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"at": np.arange(float(len(index)))}, index=index)  # type: ignore[arg-type]
+    return open_rows(frame if order is None else frame.iloc[order], name=name)
+
+
+def kinds_of_index() -> list[object]:
+    pd = pytest.importorskip("pandas")
+    dates = pd.date_range("2020-01-01", periods=6)
+    return [
+        pytest.param(index, id=name)
+        for name, index in {
+            "range": pd.RangeIndex(6),
+            "range with a start": pd.RangeIndex(3, 9),
+            "range with a step": pd.RangeIndex(0, 12, 2),
+            "integers": pd.Index([3, 1, 2, 0, 5, 4]),
+            "nullable integers": pd.Index(range(6), dtype="Int64"),
+            "large unsigned": pd.Index(np.arange(6, dtype="u8") + 2**63),
+            "floats": pd.Index([0.5, 1, 2, 3, 4, 5]),
+            "floats with NaN": pd.Index([0, 1, np.nan, 3, 4, 5]),
+            "strings": pd.Index(list("uvwxyz")),
+            "an empty string": pd.Index(["", *"vwxyz"]),
+            "mixed": pd.Index([0, "1", 2.5, None, ("a",), 5]),
+            "dates": dates,
+            "dates of a zone": dates.tz_localize("Europe/Zurich"),
+            "periods": pd.period_range("2020-01-01", periods=6, freq="D"),
+            "two levels": pd.MultiIndex.from_product([[1, 2, 3], ["a", "b"]]),
+            "categories": pd.CategoricalIndex(list("uvwxyz")),
+            "categories of numbers": pd.CategoricalIndex([5, 4, 3, 2, 1, 0]),
+            "intervals": pd.IntervalIndex.from_tuples([(i, i + 2) for i in range(6)]),
+        }.items()
+    ]
+
+
+@pytest.mark.parametrize("index", kinds_of_index())
+def test_frames_are_joined_on_an_index_of_any_kind(index: object) -> None:
+    order = [3, 0, 5, 1, 4, 2]
+    pair = pair_rows(by_index(index), by_index(index, order))
+    x, y = pair.read(0, pair.n)
+    assert pair.n == 6 and pair.notes == ()
+    np.testing.assert_array_equal(x, y)
+    same = pair_rows(by_index(index), by_index(index))
+    assert same.x_index is None and same.y_index is None and same.notes == ()
+    part = pair_rows(by_index(index, [0, 1, 2, 3]), by_index(index, [5, 4, 3, 2]))
+    np.testing.assert_array_equal(part.read(0, part.n)[0], part.read(0, part.n)[1])
+    assert part.n == 2 and part.notes[0] == "2 of the 4 rows of table found no partner by index."
+    with pytest.raises(InputError, match=r"No label of the index of a .* is in the index of b .*reset_index"):
+        pair_rows(by_index(index, [0, 1, 2], "a"), by_index(index, [3, 4, 5], "b"))
+
+
+def test_indexes_of_different_kinds_are_compared_by_value() -> None:
+    pd = pytest.importorskip("pandas")
+    dates = pd.date_range("2020-01-01", periods=4, tz="UTC")
+    for one, two in [
+        (pd.RangeIndex(4), [3.0, 2.0, 1.0, 0.0]),
+        (pd.CategoricalIndex(list("wxyz")), list("zyxw")),
+        (dates, dates[::-1].tz_convert("Asia/Tokyo")),
+        (pd.Index(np.arange(4, dtype="u8") + 2**53), np.arange(4)[::-1] + 2**53),
+    ]:
+        np.testing.assert_array_equal(pair_rows(by_index(one), by_index(two)).y_index, [3, 2, 1, 0])
+    pair = pair_rows(by_index(pd.RangeIndex(4), name="a"), by_index(list("3210"), name="b"))
+    np.testing.assert_array_equal(pair.y_index, [3, 2, 1, 0])
+    assert pair.notes == ("The index of b has strings, that of a integers: compared as strings.",)
+    levels = pd.MultiIndex.from_product([[0, 1], [0, 1]])
+    for one, two in [(dates, dates.tz_localize(None)), (pd.RangeIndex(4), list("wxyz")), (levels, pd.RangeIndex(4))]:
+        with pytest.raises(InputError, match="No label"):
+            pair_rows(by_index(one), by_index(two))
+    with pytest.raises(InputError, match="Only one label"):
+        pair_rows(by_index([1, 2]), by_index([2, 3]))
+
+
+def test_a_repeated_index_is_refused_unless_both_are_the_same() -> None:
+    index = ["a", "a", "b", "c"]
+    assert pair_rows(by_index(index), by_index(index)).notes == ()
+    with pytest.raises(InputError, match="index of table has 'a' more than once and the indexes of table and table di"):
+        pair_rows(by_index(index), by_index(index, [3, 2, 1, 0]))
+    with pytest.raises(InputError, match="'a' more than once"):
+        pair_rows(by_index(list("abcd")), by_index(index))
+
+
+def test_a_frame_and_an_array_are_paired_by_position() -> None:
+    pd = pytest.importorskip("pandas")
+    array = rows(n=4, name="b")
+    assert pair_rows(by_index(pd.RangeIndex(4)), array).notes == ()
+    for index in (list("wxyz"), pd.RangeIndex(4, 8), [1, 0, 2, 3]):
+        assert pair_rows(by_index(index, name="a"), array).notes[0].startswith("Only a has ids, b has none")
+    for index in (pd.date_range("2020-01-01", periods=4), list("wwyz"), [0.0, 1.0, 2.0, 3.5]):
+        told = ("b has no index as a has: the rows are paired by position.",)
+        assert pair_rows(array, by_index(index, name="a")).notes == told
+
+
+def test_ids_that_are_given_come_before_the_index() -> None:
+    pd = pytest.importorskip("pandas")
+    x = pd.DataFrame({"at": [0.0, 1.0, 2.0], "who": list("xyz")}, index=[2, 1, 0])
+    y = pd.DataFrame({"at": [2.0, 1.0, 0.0], "who": list("zyx")}, index=[2, 1, 0])
+    for left, right in [
+        (open_rows(x, ids="who"), open_rows(y, ids="who")),
+        (open_rows(x, ids=list("xyz")), open_rows(y, ids=list("zyx"))),
+    ]:
+        np.testing.assert_array_equal(pair_rows(left, right).y_index, [2, 1, 0])

@@ -39,6 +39,16 @@ def test_the_same_features_are_near(network, probe_inputs):
     assert part == pytest.approx(same)
 
 
+def test_frames_are_paired_by_their_index(network, probe_inputs):
+    pd = pytest.importorskip("pandas")
+    model = network(1)
+    features = pd.DataFrame(extract(model, probe_inputs, layers="1")["1"].read(0, len(probe_inputs)))
+    for reference in (features.sample(frac=1, random_state=1), features[:100]):
+        assert Probe(reference, probe_inputs, layer="1").measure(model)["permutation_error"] < 1e-6
+    with pytest.raises(InputError, match="The ids of reference"):
+        Probe(features.set_axis(pd.date_range("2020-01-01", periods=len(features))), probe_inputs, layer="1")
+
+
 def test_trouble_is_told(network, probe_inputs):
     reference = np.random.default_rng(0).normal(size=(120, 4))
     with pytest.raises(InputError, match=r"nothing named '7'"):

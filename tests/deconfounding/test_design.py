@@ -65,13 +65,57 @@ def test_series_are_paired_by_their_index():
     d = open_design(table, meta["drug"], meta["plate"])
     assert codes(d.labels) == LABELS and codes(d.batches) == list("112233")
     d = open_design(table, meta["drug"][1:], meta["plate"])
-    assert codes(d.labels) == list("abaab") and d.alerts[0].code == "missing_metadata"
+    assert codes(d.labels) == list("abaab")
+    assert [a.code for a in d.alerts[:2]] == ["input", "missing_metadata"] and "no partner by index" in d.alerts[
+        0
+    ].message
     counted = meta.set_axis([3, 0, 5, 1, 4, 2])
     assert codes(open_design(table.reset_index(drop=True), counted["drug"], BATCHES).labels) == LABELS
     # An array names no rows.
-    assert codes(open_design(X, counted["drug"], BATCHES).labels) == list(meta["drug"])
-    with pytest.raises(InputError, match="is an id of the index of labels"):
+    d = open_design(X, counted["drug"], BATCHES)
+    assert codes(d.labels) == list(meta["drug"]) and "paired by position" in d.alerts[0].message
+    assert open_design(X, pd.Series(LABELS), BATCHES).alerts == ()
+    with pytest.raises(InputError, match=r"such as 'w0'\) is in the index of labels \(such as 'u'\)"):
         open_design(table, meta["drug"].set_axis(list("uvwxyz")), BATCHES)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.RangeIndex(6),
+        pd.date_range("2020-01-01", periods=6, tz="UTC"),
+        pd.MultiIndex.from_product([[1, 2, 3], ["a", "b"]]),
+        pd.CategoricalIndex(list("uvwxyz")),
+    ],
+    ids=["range", "dates", "two levels", "categories"],
+)
+def test_frames_of_metadata_are_paired_by_their_index(index):
+    order = [3, 0, 5, 1, 4, 2]
+    table = pd.DataFrame(X, columns=["f1", "f2", "f3"], index=index)
+    meta = pd.DataFrame({"drug": LABELS, "plate": BATCHES}, index=index).iloc[order]
+    for given in ({"labels": "drug", "batches": "plate", "meta": meta}, {"labels": meta["drug"], "batches": BATCHES}):
+        d = open_design(table, **given)
+        assert codes(d.labels) == LABELS and codes(d.batches) == list("112233") and d.alerts == ()
+    other = meta.set_axis(pd.Index(range(100, 106)))
+    with pytest.raises(InputError, match="is in the index of metadata"):
+        open_design(table, "drug", "plate", meta=other)
+
+
+def test_series_in_different_orders_are_refused_beside_an_array():
+    labels, batches = pd.Series(LABELS), pd.Series(BATCHES)
+    with pytest.raises(InputError, match="labels and batches are Series with different indexes"):
+        open_design(X, labels, batches.sample(frac=1, random_state=1))
+
+
+def test_columns_that_look_like_metadata_are_told_and_can_be_left_out():
+    table = pd.DataFrame(X, columns=["f1", "f2", "f3"]).assign(drug=LABELS, plate=BATCHES, site=[1, 2] * 3, well_row=1)
+    d = open_design(table, "drug", "plate")
+    (alert,) = [a for a in d.alerts if a.code == "metadata_columns"]
+    assert "--exclude site,well_row" in alert.message and "plate" not in alert.message
+    for chosen in ({"exclude": "site,well_*"}, {"features": ["f?"]}, {"exclude": ["site", "well_row", "plate"]}):
+        d = open_design(table, "drug", "plate", **chosen)
+        assert d.rows.columns == ("f1", "f2", "f3") and codes(d.batches) == list("112233")
+        assert "metadata_columns" not in [a.code for a in d.alerts]
 
 
 @pytest.fixture
@@ -89,8 +133,10 @@ def test_anndata(cells):
 
 def test_anndata_and_a_table_without_ids_are_not_paired(cells):
     table = pd.DataFrame({"cell": cells.obs_names, "drug": LABELS, "plate": BATCHES})[::-1].reset_index(drop=True)
-    with pytest.raises(InputError, match="nothing says that both are in the same order"):
+    with pytest.raises(InputError, match=r"such as 'c0'\) is in the index of metadata \(such as 0\)"):
         open_design(cells, "drug", "plate", meta=table)
+    with pytest.raises(InputError, match="nothing says that both are in the same order"):
+        open_design(cells, "drug", "plate", meta={"drug": LABELS, "plate": BATCHES})
     assert codes(open_design(cells, "drug", "plate", meta=table, ids="cell").labels) == LABELS
     with pytest.raises(InputError, match="no meta"):
         open_design(cells, "drug", "plate", ids="nonsense")

@@ -141,3 +141,13 @@ def test_an_npy_file_is_read_piece_by_piece_and_may_not_become_shorter(tmp_path,
     # A map of the file would end the process here.
     with pytest.raises(InputError, match=r"x\.npy became shorter"):
         next(batches)
+
+
+def test_the_index_of_a_frame_names_the_inputs(rng):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(rng.normal(size=(6, 2)))
+    assert taken(open_source(frame))[1].tolist() == list(range(6))
+    values, ids, _ = taken(open_source(frame.iloc[::-1]))
+    assert ids.tolist() == [5, 4, 3, 2, 1, 0] and np.array_equal(values, frame.to_numpy()[::-1])
+    assert taken(open_source(frame.set_axis(list("uvwxyz"))))[1].tolist() == list("uvwxyz")
+    assert taken(open_source(frame, ids=list("uvwxyz")))[1].tolist() == list("uvwxyz")

@@ -320,6 +320,60 @@ def test_data_frames_are_paired_by_their_index(rng):
 
     x = pd.DataFrame(rng.normal(size=(200, 3)), index=[f"cell{k}" for k in range(200)])
     assert compare(x, -x.iloc[rng.permutation(200)]).verdict.group == "permutation"
+    x = x.reset_index(drop=True)
+    turned = pd.DataFrame(x.to_numpy() @ np.linalg.qr(rng.normal(size=(3, 3)))[0])
+    alerts = {}
+    for name, y in {"same": turned, "shuffled": turned.sample(frac=1, random_state=1)}.items():
+        found = compare(x, y, permutations=1)
+        alerts[name] = [a.code for a in found.alerts]
+        assert found.verdict.group == "rigid" and found.n == 200
+    assert "input" not in alerts["same"] + alerts["shuffled"]
+    found = compare(x.iloc[:150], turned.iloc[50:], permutations=1)
+    assert found.verdict.group == "rigid" and found.n == 100
+    assert [a.message for a in found.alerts if a.code == "input"] == [
+        f"50 of the 150 rows of table {k} found no partner by index." for k in (1, 2)
+    ]
+    with pytest.raises(InputError, match="No label of the index of table 1"):
+        compare(x.iloc[::2], turned.iloc[1::2])
+
+
+def test_sparse_frames_are_read(rng):
+    import pandas as pd
+
+    x = rng.normal(size=(60, 2))
+    found = compare(pd.DataFrame(x).astype("Sparse[float]"), -x, permutations=1)
+    assert found.verdict.group == "permutation"
+
+
+def test_ids_that_are_no_ids_are_refused(rng):
+    x = rng.normal(size=(20, 2))
+    with pytest.raises(InputError, match="one id array per run, not 5"):
+        compare(x, x, ids=5)
+
+
+def test_columns_that_look_like_metadata_are_told_and_can_be_left_out(rng, tmp_path):
+    import pandas as pd
+
+    # Independent noise: only the counter and the plate agree.
+    for name in "xy":
+        frame = pd.DataFrame(rng.normal(size=(200, 2)), columns=["f1", "f2"])
+        frame.assign(cell_id=range(200), plate=np.arange(200) // 20).to_csv(tmp_path / f"{name}.csv", index=False)
+    x, y = tmp_path / "x.csv", tmp_path / "y.csv"
+    found = compare(x, y, permutations=1)
+    told = [a.message for a in found.alerts if a.code == "metadata_columns"]
+    assert len(told) == 2 and all("--exclude cell_id,plate" in text and "--ids cell_id" in text for text in told)
+    assert "x.csv" in told[0] and "y.csv" in told[1]
+    for chosen in ({"exclude": "cell_id,plate"}, {"features": "f*"}, {"features": ["f1", "f2"], "exclude": None}):
+        found = compare(x, y, permutations=1, **chosen)
+        assert found.dims == (2, 2) and found.verdict.group == "none"
+        assert "metadata_columns" not in [a.code for a in found.alerts]
+    # Beside a table, an array keeps its columns.
+    found = compare(x, rng.normal(size=(200, 3)), exclude="cell_id,plate", permutations=1)
+    assert found.dims == (2, 3)
+    with pytest.raises(
+        InputError, match=r"No numeric column of x.csv or y.csv fits 'cel_id' .* Did you mean 'cell_id'"
+    ):
+        compare(x, y, exclude="cel_id")
 
 
 def test_control_characters_do_not_reach_the_terminal(rng):

@@ -200,6 +200,28 @@ def test_frames_are_paired_by_their_index(rng):
     shuffled = u.sample(frac=0.8, random_state=1)
     found = score(z, shuffled, measures="r2")
     assert found.n == 160 and found.measures["r2"].value == pytest.approx(1)
+    dates = pd.date_range("2020-01-01", periods=200)
+    dated, latents = shuffled.set_axis(dates[shuffled.index]), z.set_axis(dates)
+    for given in (dated, dated["a"], {name: dated[name] for name in "abc"}):
+        assert score(latents, given, measures="r2", permutations=1).measures["r2"].value == pytest.approx(1)
+    assert nearid.r2(latents, dated).value == pytest.approx(1)
+    with pytest.raises(InputError, match="'a' and 'b' of factors are Series with different indexes"):
+        score(z, {"a": u["a"], "b": shuffled["b"]})
+    with pytest.raises(InputError, match="No label of the index of latents"):
+        score(z, dated)
+
+
+def test_columns_of_latents_that_look_like_metadata_are_told_and_can_be_left_out(rng):
+    pd = pytest.importorskip("pandas")
+    u = sources(rng, 200)
+    z = pd.DataFrame(u, columns=["z1", "z2", "z3"]).assign(well_row=np.arange(200) % 8)
+    found = score(z, u, measures="r2,mcc", permutations=1)
+    (told,) = [a.message for a in found.alerts if a.code == "metadata_columns"]
+    assert "'well_row'" in told and "--exclude well_row" in told
+    found = score(z, u, measures="r2", permutations=1, exclude="well_*")
+    assert len(found.active) == 3 and "metadata_columns" not in codes(found)
+    # Factors are labels by nature.
+    assert "metadata_columns" not in codes(score(u, z, measures="r2", permutations=1))
 
 
 def test_one_dimensional_files_and_text_are_factors(rng, tmp_path):

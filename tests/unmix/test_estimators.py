@@ -15,7 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import nearid
 import nearid.engines.local as local
 from nearid import ICA, InputError, Whitening
-from nearid.unmix.linear import IdentifiabilityWarning, RankWarning
+from nearid.arrays import open_rows
+from nearid.unmix.linear import IdentifiabilityWarning, MetadataWarning, RankWarning
 
 
 @parametrize_with_checks([Whitening(), Whitening(form="zca"), ICA(), ICA(whiten=False)])
@@ -169,3 +170,16 @@ def test_columns_in_another_order_are_refused(rng, tmp_path, suffix):
     assert again.transform(tmp_path / f"x{suffix}").shape == (500, 3)
     np.save(tmp_path / "x.npy", frame.to_numpy())
     assert not hasattr(again.fit(tmp_path / "x.npy"), "feature_names_in_")
+
+
+def test_columns_of_a_file_that_look_like_metadata_give_a_warning(rng, tmp_path):
+    names = ",".join(["f1", "f2", "cell_id"])
+    x = np.column_stack([rng.laplace(size=(300, 2)), np.arange(300)])
+    np.savetxt(tmp_path / "x.csv", x, delimiter=",", header=names, comments="")
+    with pytest.warns(MetadataWarning, match="--exclude cell_id"):
+        Whitening().fit(tmp_path / "x.csv")
+    fitted = Whitening().fit(open_rows(tmp_path / "x.csv", exclude="cell_id"))
+    with pytest.raises(
+        InputError, match=r"3 columns; 2 were fitted\. Leave out what was not fitted, with exclude='cell_id'"
+    ):
+        fitted.transform(tmp_path / "x.csv")

@@ -44,7 +44,7 @@ def _open_object(cells: Any, key: str | None) -> tuple[Rows, Columns]:
         raise InputError(f"{chosen or 'X'} of the AnnData is sparse. Give an embedding in obsm, or make it dense.")
     name = f"AnnData:{chosen or 'X'}"
     table = _table("obs of AnnData", cells.obs)
-    return MemoryRows(name, np.asarray(values), table.ids), table
+    return MemoryRows(name, np.asarray(values), table.ids, index=table.index), table
 
 
 def _open_file(path: Path, key: str | None) -> tuple[Rows, Columns]:
@@ -60,7 +60,7 @@ def _open_file(path: Path, key: str | None) -> tuple[Rows, Columns]:
     chosen = _chosen(path.name, held, key)
     rows = open_hdf5(os.path.abspath(path), path.name, "X" if chosen is None else f"obsm/{chosen}", None)
     table = _table(f"obs of {path.name}", frame)
-    rows.ids = table.ids
+    rows.ids, rows.index = table.ids, table.index
     return rows, table
 
 
@@ -81,8 +81,8 @@ def _chosen(name: str, held: list[str], key: str | None) -> str | None:
 
 
 def _table(name: str, frame: Any) -> Columns:
-    names = np.asarray(frame.index.astype(str), dtype=object)
+    names = frame.index.astype(str)
     table = named_columns(frame.reset_index(drop=True), name=name)
     if table is None:
         raise InputError(f"{name} has no columns.")
-    return table._replace(ids=names.astype(np.str_))
+    return table._replace(ids=np.asarray(names, dtype=np.str_), index=names)

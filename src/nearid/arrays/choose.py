@@ -54,15 +54,16 @@ def whole_name(key: str, names: Iterable[str]) -> str:
 
 def not_found(name: str, option: str, wanted: str, available: Iterable[str]) -> InputError:
     """Error for a name that the source lacks, with the nearest names it has."""
+    return InputError(f"{name} has nothing named {wanted!r} (given as {option}). {nearest(wanted, available)}")
+
+
+def nearest(wanted: str, available: Iterable[str]) -> str:
+    """The names that are nearest to one that there is not, or all, as a sentence."""
     names = list(available)
     near = [n for n in names if n.endswith(f".{wanted}")][:3] or difflib.get_close_matches(wanted, names, n=3)
     if near:
-        hint = f"Did you mean {' or '.join(map(repr, near))}?"
-    elif names:
-        hint = f"Available: {listed(map(repr, names))}."
-    else:
-        hint = "It has no names to choose from."
-    return InputError(f"{name} has nothing named {wanted!r} (given as {option}). {hint}")
+        return f"Did you mean {' or '.join(map(repr, near))}?"
+    return f"Available: {listed(map(repr, names))}." if names else "It has no names to choose from."
 
 
 def listed(names: Iterable[str]) -> str:

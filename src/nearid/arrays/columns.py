@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nearid.arrays.archive import read_columns
+from nearid.arrays.arrow import id_values, index_names
 from nearid.arrays.damage import damage_told
 from nearid.arrays.delimited import plain_ids, read_text
-from nearid.arrays.frame import names_rows
+from nearid.arrays.frame import index_ids, labels, names_index
 from nearid.arrays.held import is_a
 from nearid.arrays.ids import row_ids
 from nearid.arrays.memory import check_memory
 from nearid.arrays.npy import read_header, read_npy
 from nearid.arrays.open import file_suffix, open_rows
-from nearid.arrays.parquet import id_values, index_names
 from nearid.arrays.paths import local_path, reached
 from nearid.arrays.table import Column, features, id_position
 from nearid.arrays.unchanged import unchanged
@@ -24,12 +24,13 @@ from nearid.errors import InputError
 
 
 class Columns(NamedTuple):
-    """Columns of one table: their values by name, the ids of the rows, and notes for the user."""
+    """Columns of one table: their values by name, the ids of the rows, notes for the user, and the pandas index."""
 
     name: str
     values: dict[str, np.ndarray]
     ids: np.ndarray | None
     notes: tuple[str, ...]
+    index: Any = None
 
 
 def open_columns(source: Any, *, key: str | None = None, ids: Any = None, name: str | None = None) -> Columns:
@@ -51,7 +52,8 @@ def open_columns(source: Any, *, key: str | None = None, ids: Any = None, name: 
     block = rows.read(0, rows.shape[0])
     names = rows.columns or tuple(map(str, range(rows.shape[1])))
     _refuse_repeats(rows.name, list(names))
-    return Columns(rows.name, {label: block[:, at] for at, label in enumerate(names)}, rows.ids, rows.notes)
+    values = {label: block[:, at] for at, label in enumerate(names)}
+    return Columns(rows.name, values, rows.ids, rows.notes, rows.index)
 
 
 def named_columns(source: Any, *, key: str | None = None, ids: Any = None, name: str | None = None) -> Columns | None:
@@ -72,7 +74,8 @@ def named_columns(source: Any, *, key: str | None = None, ids: Any = None, name:
     if n < 2:
         raise InputError(f"{table.name} has {n} rows, but at least 2 rows are needed: give one row per sample.")
     given = table.ids if ids is None or by_name is not None else ids
-    return table._replace(name=name or table.name, ids=None if given is None else row_ids(table.name, given, n))
+    checked = None if given is None else row_ids(table.name, given, n)
+    return table._replace(name=name or table.name, ids=checked, index=table.index if ids is None else None)
 
 
 def one_column(values: Any) -> np.ndarray:
@@ -96,8 +99,14 @@ def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
         return _frame(source, name or "table", ids)
     if is_a(source, "pandas", "Series"):
         return _frame(source.to_frame(str(source.name or 0)), name or "series", ids)
+    if is_a(source, "polars", "DataFrame"):
+        return _arrow(source.to_arrow(), name or "table", ids)
+    if is_a(source, "polars", "Series"):
+        return _arrow(source.alias(source.name or "0").to_frame().to_arrow(), name or "series", ids)
     if isinstance(source, dict) and source:
-        return _without_ids(name or "table", {str(label): one_column(values) for label, values in source.items()}, ids)
+        table = _without_ids(name or "table", {str(k): one_column(values) for k, values in source.items()}, ids)
+        index = _common_index(table.name, source) if ids is None else None
+        return table if index is None else table._replace(ids=index_ids(index), index=labels(index))
     if isinstance(source, np.ndarray) and source.dtype.names:
         return _without_ids(name or "array", {field: source[field] for field in source.dtype.names}, ids)
     return _by_place(source, name or "array", ids)
@@ -178,14 +187,33 @@ def _table(
 def _frame(frame: Any, name: str, ids: str | None) -> Columns:
     import pyarrow as pa
 
-    indexed = ids == frame.index.name if ids is not None else names_rows(frame.index)
+    indexed = names_index(frame, ids)
     _refuse_repeats(name, [str(label) for label in frame.columns])
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError) as error:
         raise InputError(f"{name} has a column of mixed values: {error.args[-1]}. Make each numbers or text.") from None
-    columns = _table(name, table, None if indexed else ids, id_values, (), ())
-    return columns._replace(ids=np.asarray(frame.index)) if indexed else columns
+    columns = _arrow(table, name, None if indexed else ids)
+    if indexed:
+        return columns._replace(ids=np.asarray(frame.index))
+    return columns if ids is not None else columns._replace(ids=index_ids(frame.index), index=labels(frame.index))
+
+
+def _arrow(table: Any, name: str, ids: str | None) -> Columns:
+    return _table(name, table, ids, id_values, (), ())
+
+
+def _common_index(name: str, columns: dict[Any, Any]) -> Any:
+    """The index of those columns that are Series; None where there are none."""
+    series = {label: values for label, values in columns.items() if is_a(values, "pandas", "Series")}
+    first = next(iter(series), None)
+    for label, values in series.items():
+        if not values.index.equals(series[first].index):
+            raise InputError(
+                f"The columns {first!r} and {label!r} of {name} are Series with different indexes, or in another "
+                "order. Join them first, with pd.DataFrame(columns).dropna()."
+            )
+    return None if first is None else series[first].index
 
 
 def _without_ids(name: str, values: dict[str, np.ndarray], ids: str | None) -> Columns:

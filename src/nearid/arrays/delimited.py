@@ -47,6 +47,7 @@ def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRo
         array[:, at] = numbers.to_numpy()
     id_values = None if id_at is None else plain_ids(table.column(id_at))
     rows = MemoryRows(name, array, id_values, notes + chosen.notes)
+    rows.is_table = True
     if has_header:
         rows.columns = tuple(names[at] for at in chosen.positions)
     return rows

@@ -14,8 +14,11 @@ from nearid.errors import InputError
 class MemoryRows(Rows):
     """Rows of a numpy array, which is kept as it is and never copied whole."""
 
-    def __init__(self, name: str, array: np.ndarray, ids: Any = None, notes: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, name: str, array: np.ndarray, ids: Any = None, notes: tuple[str, ...] = (), index: Any = None
+    ) -> None:
         super().__init__(name, array.shape, array.dtype, ids, notes)
+        self.index = index
         # Read-only, so that a pass that works in place cannot change the caller's array.
         self._array = array.view()
         self._array.flags.writeable = False

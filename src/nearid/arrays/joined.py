@@ -34,10 +34,15 @@ class JoinedRows(Rows):
                 )
             if (other.ids is None) != (first.ids is None) or not np.array_equal(other.ids, first.ids):  # type: ignore[arg-type]
                 raise InputError(f"{other.name} and {first.name} have different ids, or in another order.")
+            if other.index is not None and first.index is not None and not other.index.equals(first.index):
+                raise InputError(
+                    f"{other.name} and {first.name} have different indexes, or in another order: layers of one model "
+                    "must have the same rows. Bring one to the order of the other with .loc[other.index]."
+                )
         ends = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
         dtype = np.result_type(*(part.dtype for part in parts))
         super().__init__(name, (first.shape[0], ends[-1]), dtype, first.ids)
-        self.inputs_sha256 = first.inputs_sha256
+        self.index, self.inputs_sha256 = first.index, first.inputs_sha256
         self.window = max(part.window for part in parts)
         self.columns_of = [slice(a, b) for a, b in pairwise(ends)]
         self._parts = list(parts)

@@ -14,7 +14,7 @@ class MappedRows(Rows):
     ----------
     name : str
     source : Rows
-        Its ids are kept.
+        Its ids and its index are kept.
     width : int
         Columns of the result.
     function : callable
@@ -23,7 +23,7 @@ class MappedRows(Rows):
 
     def __init__(self, name: str, source: Rows, width: int, function: Callable[[np.ndarray], np.ndarray]) -> None:
         super().__init__(name, (source.shape[0], width), source.dtype, source.ids)
-        self.window = source.window
+        self.window, self.index = source.window, source.index
         self._source, self._function = source, function
 
     def _read(self, start: int, stop: int) -> np.ndarray:

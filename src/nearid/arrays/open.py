@@ -1,11 +1,12 @@
 """Opening any source as rows of numbers."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from nearid.arrays.archive import open_npz
+from nearid.arrays.arrow import open_polars
 from nearid.arrays.checkpoint import CHECKPOINTS, open_checkpoint
 from nearid.arrays.choose import refuse_names
 from nearid.arrays.delimited import open_csv
@@ -14,6 +15,7 @@ from nearid.arrays.frame import open_frame
 from nearid.arrays.hdf5 import open_hdf5
 from nearid.arrays.held import MemoryRows, TensorRows, is_a, open_array
 from nearid.arrays.ids import row_ids
+from nearid.arrays.metadata import choose_columns
 from nearid.arrays.npy import open_npy
 from nearid.arrays.parquet import open_parquet
 from nearid.arrays.paths import local_path, missing, reached
@@ -43,12 +45,20 @@ _PICKLES = (".pkl", ".pickle", ".joblib")
 
 
 @checked
-def open_rows(source: Any, *, key: str | None = None, ids: Any = None, name: str | None = None) -> Rows:
+def open_rows(
+    source: Any,
+    *,
+    key: str | None = None,
+    ids: Any = None,
+    name: str | None = None,
+    features: Iterable[str] | str | None = None,
+    exclude: Iterable[str] | str | None = None,
+) -> Rows:
     """Open an array, a tensor, a DataFrame or a file as rows of numbers.
 
     Parameters
     ----------
-    source : array-like, torch.Tensor, pandas.DataFrame, str, os.PathLike or Rows
+    source : array-like, torch.Tensor, pandas.DataFrame, polars.DataFrame, str, os.PathLike or Rows
         What to open. Files are told apart by their suffix; of a folder that `extract` wrote, a layer is opened. A key
         may also stand behind the path, as in "model.pt:fc.weight". Rows that are open already are returned as they are.
     key : str, optional
@@ -58,6 +68,9 @@ def open_rows(source: Any, *, key: str | None = None, ids: Any = None, name: str
         What names the rows: a column, another entry of the same file, or the ids themselves.
     name : str, optional
         What to call the rows in messages and reports; the file name by default.
+    features, exclude : sequence of str or str, optional
+        Columns to use, all by default, and columns to leave out: names or patterns, as "emb_*", one by one or in a
+        text with commas. Columns without names are named by their place, counted from 0.
 
     Returns
     -------
@@ -71,14 +84,14 @@ def open_rows(source: Any, *, key: str | None = None, ids: Any = None, name: str
     if isinstance(source, Rows):
         if key is not None or ids is not None or name is not None:
             raise InputError(f"{source.name} is open already, so key, ids and name must be given when opening it.")
-        return source
+        return choose_columns([source], features, exclude)[0]
     by_name = ids if isinstance(ids, str) else None
     rows = _open(source, name, key, by_name)
     if name is not None:
         rows.name = name
     if ids is not None and by_name is None:
-        rows.ids = row_ids(rows.name, ids, rows.shape[0])
-    return rows
+        rows.ids, rows.index = row_ids(rows.name, ids, rows.shape[0]), None
+    return choose_columns([rows], features, exclude)[0]
 
 
 def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Rows:
@@ -89,6 +102,8 @@ def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Ro
         return TensorRows(name or "tensor", source)
     if is_a(source, "pandas", "DataFrame"):
         return open_frame(source, name or "table", key, ids)
+    if is_a(source, "polars", "DataFrame"):
+        return open_polars(source, name or "table", key, ids)
     return open_array(source, name or "array", key, ids)
 
 

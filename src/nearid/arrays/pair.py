@@ -4,11 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from nearid.arrays.frame import is_count
 from nearid.arrays.rows import Rows
 from nearid.errors import InputError
 
 # Rows of a side that make up the pairs; None when these are all rows in order.
 Index = np.ndarray | None
+
+_POSITION = "To pair by position, call .reset_index(drop=True) on both."
 
 
 class Single:
@@ -78,11 +81,16 @@ class Pair:
 
 
 def pair_rows(x: Rows, y: Rows) -> Pair:
-    """Pair the rows of `x` and `y`: by id when both have ids, by position otherwise.
+    """Pair the rows of `x` and `y`: by index when both have one, by id when both have ids, by position otherwise.
 
     The pairs keep the order of x.
     """
-    pair = _by_position(x, y) if x.ids is None or y.ids is None else _by_id(x, y, x.ids, y.ids)
+    if x.index is not None and y.index is not None:
+        pair = _by_index(x, y)
+    elif x.ids is not None and y.ids is not None:
+        pair = _by_id(x, y, x.ids, y.ids)
+    else:
+        pair = _by_position(x, y)
     if x.inputs_sha256 and y.inputs_sha256 and x.inputs_sha256 != y.inputs_sha256:
         pair.notes += (f"{x.name} and {y.name} are of different inputs, by their hashes, or in another order or form.",)
     return pair
@@ -98,7 +106,48 @@ def _by_position(x: Rows, y: Rows) -> Pair:
     if x.ids is not None or y.ids is not None:
         named, unnamed = (x, y) if x.ids is not None else (y, x)
         notes = (f"Only {named.name} has ids, {unnamed.name} has none: the rows are paired by position.",)
+    for rows, other in ((x, y), (y, x)):
+        if rows.ids is None and rows.index is not None and not is_count(rows.index):
+            notes += (f"{other.name} has no index as {rows.name} has: the rows are paired by position.",)
     return Pair(x, y, x.shape[0], notes=notes)
+
+
+def _by_index(x: Rows, y: Rows) -> Pair:
+    """Pairs of equal labels; where all labels are equal in order they may repeat, or be of any kind."""
+    if x.index.equals(y.index):
+        return Pair(x, y, x.shape[0])
+    for rows in (x, y):
+        if not rows.index.is_unique:
+            twice = rows.index[rows.index.duplicated()][0]
+            raise InputError(
+                f"The index of {rows.name} has {_shown(twice)} more than once and the indexes of {x.name} and {y.name} "
+                f"differ, so the rows cannot be paired. Make its labels unique. {_POSITION}"
+            )
+    notes: tuple[str, ...] = ()
+    at = _places(x.index, y.index)
+    if not (at >= 0).any() and {x.index.inferred_type, y.index.inferred_type} == {"string", "integer"}:
+        at = _places(x.index.astype(str), y.index.astype(str))
+        text, numbers = (x, y) if x.index.inferred_type == "string" else (y, x)
+        notes = (f"The index of {text.name} has strings, that of {numbers.name} integers: compared as strings.",)
+    x_index = np.flatnonzero(at >= 0)
+    if len(x_index) < 2:
+        shared = f"Only one label of the index of {x.name}" if len(x_index) else f"No label of the index of {x.name}"
+        raise InputError(
+            f"{shared} (such as {_shown(x.index[0])}) is in the index of {y.name} (such as {_shown(y.index[0])}), so "
+            f"the rows cannot be paired. Give both the same labels, or name a column of ids: ids (--ids). {_POSITION}"
+        )
+    return _joined(x, y, x_index, at[x_index], "index", notes)
+
+
+def _places(labels: Any, among: Any) -> np.ndarray:
+    """Where each label is in another index; -1 where it is not."""
+    if labels.nlevels != among.nlevels:
+        return np.full(len(labels), -1)
+    return np.asarray(among.get_indexer(labels))
+
+
+def _shown(label: Any) -> str:
+    return repr(label.item() if isinstance(label, np.generic) else label)
 
 
 def _by_id(x: Rows, y: Rows, x_ids: np.ndarray, y_ids: np.ndarray) -> Pair:
@@ -118,9 +167,14 @@ def _by_id(x: Rows, y: Rows, x_ids: np.ndarray, y_ids: np.ndarray) -> Pair:
         raise InputError(
             f"{x.name} and {y.name} share only the id {x_ids[x_index[0]].item()!r}, but at least 2 rows are needed."
         )
+    return _joined(x, y, x_index, y_index, "id", notes)
+
+
+def _joined(x: Rows, y: Rows, x_index: np.ndarray, y_index: np.ndarray, by: str, notes: tuple[str, ...]) -> Pair:
+    n = len(x_index)
     for rows in (x, y):
         if rows.shape[0] > n:
-            notes += (f"{rows.shape[0] - n} of the {rows.shape[0]} rows of {rows.name} found no partner by id.",)
+            notes += (f"{rows.shape[0] - n} of the {rows.shape[0]} rows of {rows.name} found no partner by {by}.",)
     return Pair(x, y, n, _none_if_all(x_index, x), _none_if_all(y_index, y), notes)
 
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.check import delivered
+from nearid.arrays.arrow import declared, floats, id_values, index_names, is_number, stored
 from nearid.arrays.choose import listed, not_found
 from nearid.arrays.damage import damage_told
 from nearid.arrays.memory import check_memory
 from nearid.arrays.rows import Rows
-from nearid.arrays.table import Column, features, id_position
+from nearid.arrays.table import features, id_position
 from nearid.errors import InputError
 
 
@@ -35,21 +35,21 @@ class ParquetRows(Rows):
             self._columns = [self._list]
             notes: tuple[str, ...] = ()
             width = self._list_length(schema.field(self._list).type)
-            stored = _stored(schema.field(self._list).type.value_type)
+            dtype = stored(schema.field(self._list).type.value_type)
         else:
             chosen = features(
                 name,
-                _declared(schema),
+                declared(schema),
                 id_at,
                 lambda: np.asarray(self._column(names[0])),
             )
             self._columns, notes = [names[at] for at in chosen.positions], chosen.notes
             width = len(self._columns)
-            stored = np.result_type(*(_stored(schema.field(at).type) for at in chosen.positions))
+            dtype = np.result_type(*(stored(schema.field(at).type) for at in chosen.positions))
         label = name if self._list is None else f"{name}:{self._list}"
-        super().__init__(label, (self._metadata.num_rows, width), stored, row_ids, notes)
+        super().__init__(label, (self._metadata.num_rows, width), dtype, row_ids, notes)
         if self._list is None:
-            self.columns = tuple(self._columns)
+            self.columns, self.is_table = tuple(self._columns), True
         sizes = [self._metadata.row_group(at).num_rows for at in range(self._metadata.num_row_groups)]
         self._edges = np.concatenate([[0], np.cumsum(sizes)])
         if self._edges[-1] != self.shape[0] or min(sizes) < 0:
@@ -94,7 +94,7 @@ class ParquetRows(Rows):
             return self._decode_lists(group, table.column(self._list))
         block = np.empty((table.num_rows, self.shape[1]), self.dtype)
         for at, name in enumerate(self._columns):
-            block[:, at] = _floats(table.column(name), self.dtype)
+            block[:, at] = floats(table.column(name), self.dtype)
         return block
 
     def _decode_lists(self, group: int, column: Any) -> np.ndarray:
@@ -109,7 +109,7 @@ class ParquetRows(Rows):
                 f"Row {int(self._edges[group]) + row} of {self.name} holds {found}, but the first row holds "
                 f"{width} numbers. Give all rows the same length or drop those that differ."
             )
-        return _floats(pyarrow.compute.list_flatten(column), self.dtype).reshape(-1, width)
+        return floats(pyarrow.compute.list_flatten(column), self.dtype).reshape(-1, width)
 
     def _list_length(self, kind: Any) -> int:
         import pyarrow as pa
@@ -155,7 +155,7 @@ def _list_column(name: str, schema: Any, key: str | None, id_at: int | None) -> 
     plain = [
         field.name
         for at, field in enumerate(schema)
-        if _is_number(field.type) and at != id_at and field.name not in index
+        if is_number(field.type) and at != id_at and field.name not in index
     ]
     if len(lists) == 1 and not plain:
         return str(lists[0])
@@ -168,55 +168,9 @@ def _list_column(name: str, schema: Any, key: str | None, id_at: int | None) -> 
     return None
 
 
-def _declared(schema: Any) -> list[Column]:
-    index = index_names(schema)
-    return [Column(field.name, _is_number(field.type), is_index=field.name in index) for field in schema]
-
-
-def index_names(schema: Any) -> set[str]:
-    """Columns that pandas wrote to keep an index."""
-    written = (schema.pandas_metadata or {}).get("index_columns", [])
-    return {"__index_level_0__", *(name for name in written if isinstance(name, str))}
-
-
-def _is_number(kind: Any) -> bool:
-    import pyarrow as pa
-
-    types = pa.types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
-
-
 def _is_list(kind: Any) -> bool:
     import pyarrow as pa
 
     types = pa.types
     nested = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return bool(nested and _is_number(kind.value_type))
-
-
-def _stored(kind: Any) -> np.dtype[Any]:
-    import pyarrow as pa
-
-    small_float = pa.types.is_floating(kind) and kind.bit_width <= 32
-    return delivered(np.dtype(np.float32 if small_float else np.float64))
-
-
-def _floats(column: Any, dtype: np.dtype[Any]) -> np.ndarray:
-    import pyarrow as pa
-
-    kind = pa.from_numpy_dtype(dtype)
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.uint8())  # there is no direct way from booleans to floats
-    array: np.ndarray = column.cast(kind, safe=False).to_numpy()
-    return array
-
-
-def id_values(column: Any) -> np.ndarray:
-    """Ids of a column: integers as they are, everything else as objects."""
-    import pyarrow as pa
-
-    if pa.types.is_integer(column.type) and not column.null_count:
-        return np.asarray(column)
-    values = np.empty(len(column), object)
-    values[:] = column.to_pylist()
-    return values
+    return bool(nested and is_number(kind.value_type))

@@ -36,6 +36,10 @@ class Rows(ABC):
     ----------
     columns : tuple of str or None
         Names of the columns, where the source has them.
+    index : pandas.Index or None
+        Labels of the rows of a DataFrame, a Series or AnnData; None where ids were named instead.
+    is_table : bool
+        Whether the columns are those of a table, among which there may be metadata.
     inputs_sha256 : str or None
         Hash of what a model was given for these rows, where an extraction tells.
     dtype : numpy.dtype
@@ -45,6 +49,8 @@ class Rows(ABC):
     # Rows that `take` may read at once: a subclass sets the number its storage decodes together.
     window = 1024
     columns: tuple[str, ...] | None = None
+    index: Any = None
+    is_table = False
     inputs_sha256: str | None = None
     # The file that is read again for every block, as it was when it was opened.
     file_state: FileState | None = None

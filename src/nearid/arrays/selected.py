@@ -16,7 +16,7 @@ class SelectedRows(Rows):
 
     def __init__(self, source: Rows, places: np.ndarray) -> None:
         super().__init__(source.name, (len(places), source.shape[1]), source.dtype, notes=source.notes)
-        self.columns, self.window = source.columns, source.window
+        self.columns, self.is_table, self.window = source.columns, source.is_table, source.window
         self._source, self._places = source, places
 
     def _read(self, start: int, stop: int) -> np.ndarray:
@@ -32,13 +32,12 @@ class SelectedColumns(Rows):
     Parameters
     ----------
     source : Rows
-        Its columns have names.
     places : ndarray of int, shape (d,)
     """
 
     def __init__(self, source: Rows, places: np.ndarray) -> None:
         super().__init__(source.name, (source.shape[0], len(places)), source.dtype, source.ids, source.notes)
-        self.window = source.window
+        self.index, self.is_table, self.window = source.index, source.is_table, source.window
         if source.columns is not None:
             self.columns = tuple(source.columns[at] for at in places)
         self._source, self._places = source, places

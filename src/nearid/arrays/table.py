@@ -63,7 +63,9 @@ def features(
     notes = []
     if index:
         names = listed(repr(columns[at].name) for at in index)
-        notes.append(f"The column {names} of {name} is an index written by pandas; it is not used as a feature.")
+        label = columns[index[0]].name
+        hint = f" To pair rows by it: ids={label!r} (--ids)." if label and id_at is None else ""
+        notes.append(f"The column {names} of {name} is an index written by pandas; it is not used as a feature.{hint}")
     if other:
         hint = "" if id_at is not None else " If one of them names the rows, pair by it: ids (--ids)."
         notes.append(f"Columns of {name} that are not numeric are ignored: {listed(map(_described, other))}.{hint}")

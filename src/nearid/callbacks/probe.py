@@ -13,6 +13,7 @@ from torch import nn
 from nearid.arrays import Rows, open_rows
 from nearid.arrays.choose import not_found
 from nearid.arrays.extraction import Extraction
+from nearid.arrays.held import is_a
 from nearid.errors import InputError
 from nearid.extraction.job import extract
 from nearid.extraction.network import Network
@@ -25,9 +26,10 @@ class Probe:
 
     Parameters
     ----------
-    reference : Extraction, array, tensor, file, FILE:ENTRY or FOLDER:LAYER
-        Features of the reference run. Rows are paired by id where both sides have ids, by position otherwise. Of an
-        extraction the same layer is taken, or the only one.
+    reference : Extraction, array, tensor, DataFrame, file, FILE:ENTRY or FOLDER:LAYER
+        Features of the reference run. Rows are paired by id where both sides have ids, by position otherwise. The ids
+        of a DataFrame are its index; inputs without ids are numbered from 0. Of an extraction the same layer is taken,
+        or the only one.
     inputs : anything `extract` takes as data
         The probe: the same inputs, in the same order or with the same ids.
     layer : str
@@ -88,6 +90,9 @@ def _reference(given: Any, layer: str) -> Rows:
         if layer not in given:
             raise not_found("The reference", "layer", layer, given)
         return given[layer]
+    if is_a(given, "pandas", "DataFrame"):
+        # The rows of the probe always have ids, so that even an index that only counts must be paired with them.
+        return open_rows(given, ids=given.index, name="reference")
     own = isinstance(given, str | os.PathLike | Rows)
     return open_rows(given, name=None if own else "reference")
 

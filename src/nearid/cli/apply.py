@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from nearid.cli.columns import ExcludeOption, FeaturesOption
+
 
 def apply(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that `nearid unmix` wrote.")],
@@ -15,6 +17,8 @@ def apply(
     inverse: Annotated[bool, typer.Option("--inverse", help="X holds components; write rows.")] = False,
     key: Annotated[str | None, typer.Option(help="Entry to read from a file that holds several arrays.")] = None,
     ids: Annotated[str | None, typer.Option(help="Column (or entry) with row ids; kept beside the output.")] = None,
+    features: FeaturesOption = None,
+    exclude: ExcludeOption = None,
     drop_nonfinite: Annotated[
         bool, typer.Option("--drop-nonfinite", help="Give rows with NaN or Inf an output of NaN.")
     ] = False,
@@ -29,7 +33,7 @@ def apply(
     check_output(out, overwrite=overwrite)
     refuse_input(out, source)
     fitted = ICA.load(model)
-    rows = open_rows(source, key=key, ids=ids)
+    rows = open_rows(source, key=key, ids=ids, features=features, exclude=exclude)
     with reporting() as progress:
         fitted.transform_to(
             rows, out, inverse=inverse, overwrite=overwrite, drop_nonfinite=drop_nonfinite, progress=progress

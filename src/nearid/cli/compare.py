@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from nearid.cli.columns import ExcludeOption, FeaturesOption
 from nearid.cli.engine import EngineName, EngineOption, SchedulerOption, engine_of
 
 # Options that only the ladder, or only a comparison of layers, knows.
 OF_RUNS = (
-    "groups", "ids", "key", "in_sample", "symmetric", "drop_nonfinite", "translation", "scale", "ridge", "engine",
-    "scheduler",
+    "groups", "ids", "key", "features", "exclude", "in_sample", "symmetric", "drop_nonfinite", "translation", "scale",
+    "ridge", "engine", "scheduler",
 )  # fmt: skip
 OF_LAYERS = ("measures",)
 
@@ -29,6 +30,8 @@ def compare(
     folds: Annotated[int, typer.Option(help="Folds for held-out errors.")] = 5,
     ids: Annotated[str | None, typer.Option(help="Column (or entry) with row ids; rows are paired by it.")] = None,
     key: Annotated[str | None, typer.Option(help="Entry to read from files that hold several arrays.")] = None,
+    features: FeaturesOption = None,
+    exclude: ExcludeOption = None,
     in_sample: Annotated[bool, typer.Option("--in-sample", help="Also give in-sample figures.")] = False,
     symmetric: Annotated[bool, typer.Option("--symmetric", help="Compare in both directions.")] = False,
     drop_nonfinite: Annotated[
@@ -83,6 +86,8 @@ def compare(
         folds=folds,
         ids=ids,
         key=key,
+        features=features,
+        exclude=exclude,
         in_sample=in_sample,
         symmetric=symmetric,
         drop_nonfinite=drop_nonfinite,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from nearid.cli.columns import ExcludeOption, FeaturesOption
 from nearid.cli.engine import EngineName, EngineOption, SchedulerOption, engine_of
 
 
@@ -64,6 +65,8 @@ def deconfound(
     ids: Annotated[
         str | None, typer.Option(help="Column (or entry) with row ids; X and META are paired by it.")
     ] = None,
+    features: FeaturesOption = None,
+    exclude: ExcludeOption = None,
     drop_nonfinite: Annotated[bool, typer.Option("--drop-nonfinite", help="Leave out rows with NaN or Inf.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of folds, samples, models and ICA.")] = 0,
     engine: EngineOption = EngineName.local,
@@ -104,6 +107,8 @@ def deconfound(
         random_state=seed,
         key=key,
         ids=ids,
+        features=features,
+        exclude=exclude,
         engine=engine_of(engine, scheduler),
         progress=True,
     )

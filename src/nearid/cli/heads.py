@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from nearid.cli.columns import ExcludeOption, FeaturesOption
+
 
 def heads(
     head1: Annotated[
@@ -24,6 +26,8 @@ def heads(
         bool, typer.Option("--pairs", help="Build the map from as many pairs of classes as features, as published.")
     ] = False,
     draws: Annotated[int, typer.Option(min=1, help="Choices of pairs to draw, of which the best is taken.")] = 100,
+    features: FeaturesOption = None,
+    exclude: ExcludeOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the halves of the rows and of the pairs.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
 ) -> None:
@@ -42,6 +46,15 @@ def heads(
         raise InputError("Biases were given, and --no-bias as well; leave one of the two out.")
     biases = False if no_bias else [bias or True for bias in given]
     found = compare_heads(
-        head1, head2, features1, features2, biases=biases, pairs=pairs, draws=draws, random_state=seed
+        head1,
+        head2,
+        features1,
+        features2,
+        biases=biases,
+        pairs=pairs,
+        draws=draws,
+        features=features,
+        exclude=exclude,
+        random_state=seed,
     )
     deliver(found, render, as_json, None)

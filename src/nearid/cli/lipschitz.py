@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nearid.cli.columns import ExcludeOption, FeaturesOption
+
 if TYPE_CHECKING:
     from nearid.arrays import Rows
 
@@ -44,6 +46,8 @@ def lipschitz(
         float | None, typer.Option(help="Constant c of Theorem 1's bound c sqrt(L^2 - 1), where it is known.")
     ] = None,
     key: Annotated[str | None, typer.Option(help="Entry of LATENTS to read, of a file that holds several.")] = None,
+    features: FeaturesOption = None,
+    exclude: ExcludeOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of draws, rows and directions.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report to this file.")] = None,
@@ -76,6 +80,8 @@ def lipschitz(
         constant=constant,
         random_state=seed,
         name=model,
+        features=features,
+        exclude=exclude,
         progress=True,
     )
     from nearid.cli.show import deliver

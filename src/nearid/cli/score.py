@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from nearid.cli.columns import ExcludeOption, FeaturesOption
 from nearid.cli.engine import EngineName, EngineOption, SchedulerOption, engine_of
 
 
@@ -37,6 +38,8 @@ def score(
     ] = 10_000,
     key: Annotated[str | None, typer.Option(help="Entry of Z to read, of a file that holds several arrays.")] = None,
     factors_key: Annotated[str | None, typer.Option(help="Entry of FACTORS to read.")] = None,
+    features: FeaturesOption = None,
+    exclude: ExcludeOption = None,
     drop_nonfinite: Annotated[
         bool, typer.Option("--drop-nonfinite", help="Leave out rows of Z with NaN or Inf.")
     ] = False,
@@ -72,6 +75,8 @@ def score(
         key=key,
         factors_key=factors_key,
         ids=ids,
+        features=features,
+        exclude=exclude,
         engine=engine_of(engine, scheduler),
         progress=True,
     )

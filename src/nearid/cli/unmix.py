@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from nearid.cli.columns import ExcludeOption, FeaturesOption
 from nearid.cli.engine import EngineName, EngineOption, SchedulerOption, engine_of
 from nearid.cli.interrupt import leaving
 
@@ -37,6 +38,8 @@ def unmix(
     form: Annotated[Literal["npy", "zarr"], typer.Option("--format", help="Format of the components.")] = "npy",
     key: Annotated[str | None, typer.Option(help="Entry to read from a file that holds several arrays.")] = None,
     ids: Annotated[str | None, typer.Option(help="Column (or entry) with row ids; kept beside the components.")] = None,
+    features: FeaturesOption = None,
+    exclude: ExcludeOption = None,
     drop_nonfinite: Annotated[
         bool,
         typer.Option("--drop-nonfinite", help="Leave rows with NaN or Inf out of the fit; their components are NaN."),
@@ -52,20 +55,21 @@ def unmix(
     on where it was. `nearid apply` maps other rows with the model.
     """
     from nearid.arrays import open_rows
+    from nearid.arrays.metadata import metadata_alerts
     from nearid.errors import InputError
     from nearid.progress import reporting
     from nearid.report.html import check_report
     from nearid.unmix.estimators import ICA
     from nearid.unmix.job import left_behind, refuse_input, unmix_into
 
-    rows = open_rows(source, key=key, ids=ids)
+    rows = open_rows(source, key=key, ids=ids, features=features, exclude=exclude)
     refuse_input(out, source)
     if report is not None:
         if report.resolve() == out.resolve():
             raise InputError(f"{out} is the folder for the components (--out); give the report another name.")
         # A page may go into the folder that is made for the rest.
         check_report(out.parent / report.name if _in_new(out, report) else report)
-    for note in rows.notes:
+    for note in (*rows.notes, *(alert.message for alert in metadata_alerts(rows))):
         typer.echo(note, err=True)
     ica = ICA(
         components,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,9 @@ from nearid.arrays import Columns, Rows, open_columns, open_rows, pair_rows
 from nearid.arrays.annotated import is_annotated, open_annotated
 from nearid.arrays.choose import listed, not_found
 from nearid.arrays.columns import named_columns, one_column
-from nearid.arrays.frame import names_rows
+from nearid.arrays.frame import index_ids, is_count, labels
 from nearid.arrays.held import MemoryRows, is_a
-from nearid.arrays.ids import row_ids
+from nearid.arrays.metadata import choose_columns, metadata_alerts
 from nearid.arrays.selected import SelectedColumns, SelectedRows
 from nearid.errors import InputError
 from nearid.measures.factors import unnamed
@@ -94,6 +95,8 @@ def open_design(
     control: Any = None,
     key: str | None = None,
     ids: Any = None,
+    features: Iterable[str] | str | None = None,
+    exclude: Iterable[str] | str | None = None,
 ) -> Design:
     """Open an embedding and find the label, batch and group of each row; see `nearid.deconfound`."""
     named = {"labels": labels, "batches": batches, "groups": groups}
@@ -101,9 +104,14 @@ def open_design(
         if named[what] is None:
             raise InputError(f"{what} are needed: one value for each row, or the name of a column of the metadata.")
     wanted = [v if isinstance(v, str) else getattr(v, "name", None) for v in named.values()]
-    rows, table = _open(X, meta, key, ids, [name for name in wanted if isinstance(name, str)])
+    rows, table = _open(X, meta, key, ids, [name for name in wanted if isinstance(name, str)], features, exclude)
     places, at, notes = _paired(rows, table if meta is not None else None)
-    ordered = {what: _in_order(what, given, X, rows) for what, given in named.items() if given is not None}
+    ordered: dict[str, Any] = {}
+    _refuse_orders({what: given for what, given in named.items() if is_a(given, "pandas", "Series")}, rows)
+    for what, given in named.items():
+        if given is not None:
+            ordered[what], more = _in_order(what, given, rows)
+            notes += more
     found = {what: _column(what, given, rows, table, places, at) for what, given in ordered.items()}
     known = np.all([column.codes >= 0 for column in found.values()], axis=0)
     alerts = [Alert("input", note) for note in (*rows.notes, *notes)]
@@ -125,6 +133,7 @@ def open_design(
         told = f"{rows.name} holds labels, batches or groups among its columns: {listed(map(repr, same))} left out."
         alerts.append(Alert("input", told))
         rows = _features(rows, same)
+    alerts += metadata_alerts(rows)
     return _checked(rows, coded, control, alerts)
 
 
@@ -200,7 +209,15 @@ def open_again(X: Any, key: str | None, columns: tuple[str, ...] | None) -> Rows
     return SelectedColumns(rows, np.array([places[name] for name in columns]))
 
 
-def _open(X: Any, meta: Any, key: str | None, ids: Any, wanted: list[str]) -> tuple[Rows, Columns | None]:
+def _open(
+    X: Any,
+    meta: Any,
+    key: str | None,
+    ids: Any,
+    wanted: list[str],
+    features: Iterable[str] | str | None,
+    exclude: Iterable[str] | str | None,
+) -> tuple[Rows, Columns | None]:
     """The rows, and the table that columns are named in."""
     own, theirs = ids if isinstance(ids, tuple | list) and len(ids) == 2 else (ids, ids)
     table: Columns | None
@@ -214,7 +231,8 @@ def _open(X: Any, meta: Any, key: str | None, ids: Any, wanted: list[str]) -> tu
     else:
         rows = open_rows(X, key=key, ids=own, name=unnamed(X, "embedding"))
         table = named_columns(X) if meta is None and wanted and rows.columns is not None else None
-        rows = rows if rows.columns is None else _features(rows, wanted)
+    rows = choose_columns([rows], features, exclude)[0]
+    rows = rows if rows.columns is None else _features(rows, wanted)
     if meta is not None:
         table = open_columns(meta, ids=theirs, name=unnamed(meta, "metadata"))
     return rows, table
@@ -248,35 +266,43 @@ def _paired(rows: Rows, table: Columns | None) -> tuple[np.ndarray | None, np.nd
     """Places of the rows in use and of their lines in the table (None: all in order), and what is to be said."""
     if table is None:
         return None, None, ()
-    if rows.ids is not None and table.ids is None:
+    if rows.ids is not None and table.ids is None and (rows.index is None or table.index is None):
         raise InputError(
             f"{rows.name} has row ids, but {table.name} has none: nothing says that both are in the same order. Name "
             "its column of ids with ids (--ids), or give labels and batches as arrays."
         )
     n = len(next(iter(table.values.values())))
-    pair = pair_rows(rows, MemoryRows(table.name, np.zeros((n, 1)), table.ids))
-    notes = tuple(note for note in pair.notes if note not in rows.notes) + table.notes
-    return pair.x_index, pair.y_index, notes
+    pair = pair_rows(rows, MemoryRows(table.name, np.zeros((n, 1)), table.ids, index=table.index))
+    return pair.x_index, pair.y_index, pair.notes[len(rows.notes) :] + table.notes
 
 
-def _in_order(what: str, given: Any, X: Any, rows: Rows) -> Any:
-    """Values in the order of the rows: a Series is paired by its index with rows that have names; else None."""
+def _refuse_orders(series: dict[str, Any], rows: Rows) -> None:
+    """Refuse Series in different orders beside rows that have no labels to pair them by."""
+    first = next(iter(series), None)
+    if first is None or rows.ids is not None or rows.index is not None:
+        return
+    for what, given in series.items():
+        if not given.index.equals(series[first].index):
+            raise InputError(
+                f"{first} and {what} are Series with different indexes, but {rows.name} has no index to pair them by. "
+                "Give a DataFrame with an index, or arrays in the order of its rows."
+            )
+
+
+def _in_order(what: str, given: Any, rows: Rows) -> tuple[Any, tuple[str, ...]]:
+    """Values in the order of the rows, None where a row has no value, and notes; a Series is paired by its index."""
     if not is_a(given, "pandas", "Series"):
-        return given
-    own = rows.ids if rows.ids is not None else np.asarray(X.index) if is_a(X, "pandas", "DataFrame") else None
-    if own is None or np.array_equal(own, np.asarray(given.index)) or not names_rows(given.index):
-        return given
-    mine, theirs = (
-        MemoryRows(name, np.zeros((len(ids), 1)), row_ids(name, ids, len(ids)))
-        for name, ids in ((rows.name, own), (f"the index of {what}", np.asarray(given.index)))
-    )
-    pair = pair_rows(mine, theirs)
-    found = np.full(len(own), None, dtype=object)
-    every = np.arange(len(own))
-    found[every if pair.x_index is None else pair.x_index] = given.to_numpy(dtype=object)[
-        every if pair.y_index is None else pair.y_index
-    ]
-    return found
+        return given, ()
+    if rows.ids is None and rows.index is None:
+        told = f"{rows.name} has no index as {what} have: the rows are paired by position."
+        return given, () if is_count(given.index) else (told,)
+    index = labels(given.index)
+    pair = pair_rows(rows, MemoryRows(what, np.zeros((len(index), 1)), index_ids(index), index=index))
+    notes = pair.notes[len(rows.notes) :]
+    mine, theirs = (slice(None) if places is None else places for places in (pair.x_index, pair.y_index))
+    found = np.full(rows.shape[0], None, dtype=object)
+    found[mine] = given.to_numpy(dtype=object)[theirs]
+    return found, notes
 
 
 def _column(

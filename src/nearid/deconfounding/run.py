@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -61,6 +61,8 @@ def deconfound(
     random_state: int = 0,
     key: str | None = None,
     ids: Any = None,
+    features: Iterable[str] | str | None = None,
+    exclude: Iterable[str] | str | None = None,
     engine: str | Engine | None = None,
     progress: bool = False,
 ) -> Deconfounding:
@@ -75,7 +77,7 @@ def deconfound(
         Perturbation and batch (plate, donor, site) of each row: columns of `meta`, of `obs`, or of the table X; or the
         values themselves.
     meta : DataFrame, dict of columns or path of a table, optional
-        Paired with X by position, or by id where both have ids.
+        Paired with X by position, or by id where both have ids; DataFrames by their index.
     control : str or number, optional
         The label that each other one is told from; without it each is told from all others.
     conditions : names
@@ -115,6 +117,9 @@ def deconfound(
         Entry to read, of a file with several arrays; of AnnData the entry of `obsm`.
     ids : optional
         Name of the column with row ids; for arrays a pair of id arrays (of X, of meta).
+    features, exclude : sequence of str or str, optional
+        Columns of the table X to use as features, and columns to leave out: names or patterns, as "emb_*", one by one
+        or in a text with commas. Columns that are left out may still be labels, batches or groups.
     engine : {"local", "dask"}, address or Engine, optional
         Where passes of moments and ICA run.
     progress : bool, default=False
@@ -136,7 +141,18 @@ def deconfound(
     _check_drop(drop, names, ways)
     if "boost" in learners:
         check_boosting(boosting or {})
-    design = open_design(X, labels, batches, meta=meta, groups=groups, control=control, key=key, ids=ids)
+    design = open_design(
+        X,
+        labels,
+        batches,
+        meta=meta,
+        groups=groups,
+        control=control,
+        key=key,
+        ids=ids,
+        features=features,
+        exclude=exclude,
+    )
     with reporting(progress) as report, open_engine(engine) as opened:
         with watch.stage("moments"):
             tick = report("moments", len(blocks(*design.rows.shape)))

@@ -203,6 +203,8 @@ def open_source(data: Any, *, mask: Any = None, ids: Any = None, key: str | None
         data = torch.utils.data.DataLoader(data, batch_size=size)
     if not isinstance(data, Mapping) and not hasattr(data, "shape"):
         return _batched(name, data, mask, ids, key)
+    if ids is None and is_a(data, "pandas", "DataFrame"):
+        ids = data.index
     arrays = _named(name, data)
     entry = arrays.pop(IDS, None)
     if isinstance(ids, str) and ids in arrays:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from nearid import __version__
 from nearid.alerts import Alert
 from nearid.arrays import Rows, first_nonfinite, open_rows
 from nearid.arrays.memory import check_memory
+from nearid.arrays.metadata import metadata_alerts
 from nearid.check import at_least, checked
 from nearid.errors import InputError
 from nearid.geometry.bounds import rigid_bound
@@ -42,6 +43,8 @@ def bilipschitz(
     constant: float | None = None,
     random_state: int = 0,
     name: str | None = None,
+    features: Iterable[str] | str | None = None,
+    exclude: Iterable[str] | str | None = None,
     progress: bool = False,
 ) -> BiLipschitz:
     """Measure how a decoder stretches lengths, and the bi-Lipschitz constants that follow.
@@ -68,6 +71,9 @@ def bilipschitz(
         Seed of rows and directions.
     name : str, optional
         What to call the decoder.
+    features, exclude : sequence of str or str, optional
+        Columns of a table of latents to use, all numeric ones by default, and columns to leave out: names or patterns,
+        as "z_*", one by one or in a text with commas.
     progress : bool
         Draw a bar on stderr for work that takes seconds.
 
@@ -80,7 +86,7 @@ def bilipschitz(
     InputError
         If the decoder gives NaN, cannot be differentiated, or does not take such latents.
     """
-    rows = open_rows(latents)
+    rows = open_rows(latents, features=features, exclude=exclude)
     directions, points = at_least("directions", directions, 1), at_least("points", points, 2)
     random_state = at_least("random_state", random_state, 0)
     rng = np.random.default_rng(random_state)
@@ -113,7 +119,11 @@ def bilipschitz(
         pairwise=pairwise,
         bound=rigid_bound(max(best.local.maximum.value, 1.0), constant),
         scaled_bound=rigid_bound(max(best.scale_free, 1.0), constant),
-        alerts=tuple(_alerts(best, exactly is not None, known.outputs, z.shape[1])),
+        alerts=(
+            *(Alert("input", note) for note in rows.notes),
+            *metadata_alerts(rows),
+            *_alerts(best, exactly is not None, known.outputs, z.shape[1]),
+        ),
         provenance={
             "nearid": __version__,
             "torch": str(torch.__version__),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -20,10 +20,9 @@ def alerts(
     names: tuple[str, str],
     radii: tuple[Floats, Floats],
     diameter: Diameter,
-    notes: Iterable[str],
 ) -> list[Alert]:
-    """All cautions about a pair of inputs; `radii` are the distances of the rows of each side from its mean."""
-    found = [Alert("input", note) for note in notes]
+    """All cautions about the numbers of a pair; `radii` are the distances of the rows of each side from its mean."""
+    found: list[Alert] = []
     p, q = len(moments.mean_x), len(moments.mean_y)
     if p != q:
         found.append(

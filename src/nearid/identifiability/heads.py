@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from nearid import __version__
 from nearid.alerts import Alert
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.memory import check_memory
+from nearid.arrays.metadata import choose_columns, metadata_alerts
 from nearid.arrays.open import split_key
 from nearid.arrays.vector import read_vector, vector_in
 from nearid.check import checked
@@ -49,6 +50,8 @@ def compare_heads(
     pairs: bool = False,
     draws: int = 100,
     names: Sequence[str] | None = None,
+    features: Iterable[str] | str | None = None,
+    exclude: Iterable[str] | str | None = None,
     random_state: int = 0,
 ) -> HeadComparison:
     """Compare the linear map that two models' heads imply with the one that their features show.
@@ -73,6 +76,9 @@ def compare_heads(
     draws : int, default=100
     names : two of str, optional
         What to call the models.
+    features, exclude : sequence of str or str, optional
+        Columns of features that are tables to use, all numeric ones by default, and columns to leave out: names or
+        patterns, as "emb_*", one by one or in a text with commas.
     random_state : int, default=0
         Seed of the halves and of the pairs.
 
@@ -89,7 +95,8 @@ def compare_heads(
         h.bias if b is None or isinstance(b, bool) else read_vector(b, f"bias {i}")
         for i, (h, b) in enumerate(zip(heads, each, strict=True), start=1)
     ]
-    rows = pair_rows(*(_open(f, f"features {i}") for i, f in enumerate((features1, features2), start=1)))
+    sides = [_open(f, f"features {i}") for i, f in enumerate((features1, features2), start=1)]
+    rows = pair_rows(*choose_columns(sides, features, exclude))
     for head, side in zip(heads, (rows.x, rows.y), strict=True):
         _check_width(head.rows, side)
     m = heads[0].rows.shape[1]
@@ -118,7 +125,12 @@ def compare_heads(
         pairs=chosen,
         compared=compared,
         verdict=_decide(compared, m),
-        alerts=[Alert("pairing", note) for note in rows.notes] + _cautions(compared, chosen, rows.n, m),
+        alerts=[
+            *(Alert("pairing", note) for note in rows.notes),
+            *metadata_alerts(rows.x),
+            *metadata_alerts(rows.y),
+            *_cautions(compared, chosen, rows.n, m),
+        ],
         provenance={"nearid": __version__, "options": options, "inputs": inputs},
     )
 

@@ -18,6 +18,7 @@ from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.extraction import Extraction
 from nearid.arrays.joined import JoinedRows
 from nearid.arrays.memory import check_memory
+from nearid.arrays.metadata import metadata_alerts
 from nearid.arrays.patterns import chosen, patterns_of
 from nearid.check import checked
 from nearid.errors import InputError, unknown
@@ -107,6 +108,7 @@ def compare_layers(
             if not isinstance(measure, str):
                 _own_measure(measure, left, right, found[name], report(name, len(left) * len(right)))
     alerts = [Alert("pairing", note) for note in notes]
+    alerts += dict.fromkeys(a for side in (left, right) for rows in side.values() for a in metadata_alerts(rows))
     dead |= {layer for m in errors for layer in _all_nan(left, found[m]) | _all_nan(right, found[m].T)}
     if dead:
         alerts.append(Alert("constant_layer", f"Every column of {', '.join(sorted(dead))} is constant: no measure."))

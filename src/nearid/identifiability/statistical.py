@@ -15,6 +15,7 @@ import numpy as np
 from nearid import __version__
 from nearid.alerts import Alert
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
+from nearid.arrays.metadata import choose_columns, input_alerts
 from nearid.check import checked
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks
@@ -93,6 +94,8 @@ def compare(
     names: Sequence[str] | None = None,
     key: str | None = None,
     ids: Any = None,
+    features: Iterable[str] | str | None = None,
+    exclude: Iterable[str] | str | None = None,
     engine: str | Engine | None = None,
     progress: bool = False,
 ) -> Any:
@@ -101,7 +104,8 @@ def compare(
     Parameters
     ----------
     x, y, *more : arrays, tensors, paths or Rows, each of shape (n, d)
-        Two or more runs: x is the source and y the target. Rows are paired by position, or by id where ids are given.
+        Two or more runs: x is the source and y the target. Rows are paired by position, or by id where ids are given;
+        DataFrames by their index.
     groups : names, optional
         Rungs of the ladder, "permutation", "rigid", "linear": these three by default. Beside it "ica": ICA fitted on
         each side alone, then signed matching; it costs two fits per fold. "all" for all four.
@@ -127,6 +131,9 @@ def compare(
         What to call the runs.
     key, ids : optional
         Entry of a file with several, and its id column; for arrays `ids` is a sequence with one id array per run.
+    features, exclude : sequence of str or str, optional
+        Columns of tables to use, all numeric ones by default, and columns to leave out: names or patterns, as "emb_*",
+        one by one or in a text with commas.
     engine : {"local", "dask"}, address or Engine, optional
         Where the moments are gathered and ICA is fitted: this process by default, a Dask cluster of this machine's
         cores, or the cluster of the scheduler at an address such as "tcp://127.0.0.1:8786". The other passes run in
@@ -143,7 +150,7 @@ def compare(
         groups, folds, translation, scale, ridge, svcca_k, in_sample, drop_nonfinite, permutations, random_state
     )
     runs = [x, y, *more]
-    sources = _open(runs, names, key, ids)
+    sources = choose_columns(_open(runs, names, key, ids), features, exclude)
     origins = {rows.name: origin_of(run) for rows, run in zip(sources, runs, strict=True)}
     links = list(itertools.combinations(range(len(sources)), 2))
     results = []
@@ -189,8 +196,8 @@ def _settings(
 def _open(runs: Sequence[object], names: Sequence[str] | None, key: str | None, ids: Any) -> list[Rows]:
     if names is not None and len(names) != len(runs):
         raise InputError(f"{len(runs)} runs but {len(names)} names.")
-    if not (ids is None or isinstance(ids, Iterable)):
-        raise InputError(f"ids is {ids!r}, but the name of a column is expected, or one id array per run.")
+    if ids is not None and not isinstance(ids, str | Sequence | np.ndarray):
+        raise InputError(f"ids must be the name of a column, or a sequence with one id array per run, not {ids!r}.")
     each = [ids] * len(runs) if ids is None or isinstance(ids, str) else list(ids)
     if len(each) != len(runs):
         raise InputError(f"{len(runs)} runs but {len(each)} id arrays: give one per run, or the name of a column.")
@@ -266,10 +273,11 @@ def compare_pair(
         )
         in_similar = Similarities(whole.cca, whole.svcca, cka_from_moments(moments))
 
-    notes = list(pair.notes)
+    cautions = input_alerts(pair)
     if parts.kept is not None:
-        notes.append(f"{pair.n - moments.n} of {pair.n} pairs of rows held NaN or Inf and were dropped.")
-    cautions = alerts(moments, names, (found.source_radii[kept], found.radii[kept]), diameter, notes)
+        dropped = f"{pair.n - moments.n} of {pair.n} pairs of rows held NaN or Inf and were dropped."
+        cautions.append(Alert("input", dropped))
+    cautions += alerts(moments, names, (found.source_radii[kept], found.radii[kept]), diameter)
     if unmixed:
         cautions += unmixing_alerts(names, unmixed)
     if found.same:

@@ -14,8 +14,7 @@ from nearid import __version__
 from nearid.alerts import Alert
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.choose import not_found
-from nearid.arrays.frame import names_rows
-from nearid.arrays.held import MemoryRows, is_a
+from nearid.arrays.held import MemoryRows
 from nearid.arrays.mapped import MappedRows
 from nearid.check import checked
 from nearid.engines.base import Engine
@@ -70,6 +69,8 @@ def score(
     key: str | None = None,
     factors_key: str | None = None,
     ids: Any = None,
+    features: Iterable[str] | str | None = None,
+    exclude: Iterable[str] | str | None = None,
     engine: str | Engine | None = None,
     progress: bool = False,
 ) -> Score:
@@ -79,7 +80,8 @@ def score(
     ----------
     latents : array, tensor, path or Rows, of shape (n, d)
     factors : array, structured array, DataFrame, dict of columns, path of a table or array, or Factors
-        One column per true factor. Rows are paired by position, or by id where both have ids.
+        One column per true factor. Rows are paired by position, or by id where both have ids; DataFrames and Series by
+        their index.
     measures : names, optional
         Of `nearid.measures.declarations.DECLARATIONS`: "mcc", "mcc_spearman", "r2", "infomec", "dci", "mig", "sap",
         "modularity" and "explicitness" by default; also "mcc_piecewise", "dci_forest" and "dci_l1"; or "all".
@@ -104,6 +106,9 @@ def score(
         Entry to read, of a file with several, for the latents and for the factors.
     ids : optional
         Name of the column with row ids; for arrays a pair of id arrays.
+    features, exclude : sequence of str or str, optional
+        Columns of the latents to use, where these are a table, and columns to leave out: names or patterns, as
+        "z_*", one by one or in a text with commas.
     engine : {"local", "dask"}, address or Engine, optional
         Where the passes of "mcc", "r2", the verdict's moments and ICA run.
     progress : bool, default=False
@@ -115,8 +120,9 @@ def score(
     """
     request = Request(_named(measures), folds, permutations, max_rows, drop_nonfinite, random_state)
     _check(request, resolve)
-    own, theirs = _both_ids(ids, latents, factors)
-    rows = open_rows(latents, key=key, ids=own, name=unnamed(latents, "latents"))
+    own, theirs = _both_ids(ids)
+    called = unnamed(latents, "latents")
+    rows = open_rows(latents, key=key, ids=own, name=called, features=features, exclude=exclude)
     known = open_factors(factors, kinds=kinds, periods=periods, key=factors_key, ids=theirs)
     if known.name == rows.name:
         known = replace(known, name=f"{known.name} (factors)")
@@ -157,12 +163,8 @@ def _check(request: Request, resolve: str | None) -> None:
             raise InputError(f"{name} must be a whole number from {bound} on, not {value!r}.")
 
 
-def _both_ids(ids: Any, latents: Any, factors: Any) -> tuple[Any, Any]:
-    """Ids of the latents and of the factors; those of two DataFrames are their indices, if one of them names rows."""
-    if ids is None and all(is_a(t, "pandas", "DataFrame") or is_a(t, "pandas", "Series") for t in (latents, factors)):
-        indices = latents.index, factors.index
-        if any(map(names_rows, indices)) and all(index.is_unique for index in indices):
-            return np.asarray(indices[0]), np.asarray(indices[1])
+def _both_ids(ids: Any) -> tuple[Any, Any]:
+    """Ids of the latents and of the factors."""
     if ids is None or isinstance(ids, str):
         return ids, ids
     if not isinstance(ids, tuple | list) or len(ids) != 2:

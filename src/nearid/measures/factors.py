@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from nearid.alerts import Alert
 from nearid.arrays import Columns, Rows, first_nonfinite, nonfinite, open_columns, open_rows, pair_rows
 from nearid.arrays.choose import not_found
 from nearid.arrays.held import MemoryRows
+from nearid.arrays.metadata import input_alerts
 from nearid.check import checked
 from nearid.errors import InputError
 from nearid.measures.kinds import Factor, as_factor, doubts
@@ -33,12 +35,14 @@ class Factors:
         Those that vary; constant ones are left out with an alert.
     ids : ndarray of shape (n,) or None
     alerts : tuple of Alert
+    index : pandas.Index or None
     """
 
     name: str
     items: tuple[Factor, ...]
     ids: np.ndarray | None
     alerts: tuple[Alert, ...]
+    index: Any = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,7 +52,7 @@ class Factors:
     @cached_property
     def rows(self) -> Rows:
         """What regressions aim at, all factors side by side."""
-        return MemoryRows(self.name, np.hstack([factor.columns for factor in self.items]), self.ids)
+        return MemoryRows(self.name, np.hstack([factor.columns for factor in self.items]), self.ids, index=self.index)
 
     @property
     def geometry(self) -> Rows | None:
@@ -62,7 +66,7 @@ class Factors:
             return None
         # One scale for cosine and sine: a circle stays a circle.
         scaled = [(c - c.mean(axis=0)) / np.sqrt(c.var(axis=0).sum()) for c in placed]
-        return MemoryRows(self.name, np.hstack(scaled), self.ids)
+        return MemoryRows(self.name, np.hstack(scaled), self.ids, index=self.index)
 
     def take(self, index: np.ndarray | None) -> Factors:
         """The factors of some rows, in the order given; None stands for all."""
@@ -120,7 +124,8 @@ def factors_of(
         if not (np.isfinite(period) and period > 0):
             raise InputError(f"The period of {wanted!r} must be a positive number such as 360, not {period}.")
     items = [as_factor(c, values, kinds.get(c), periods.get(c)) for c, values in columns.values.items()]
-    return _checked(columns.name, items, columns.ids, tuple(Alert("input", note) for note in columns.notes))
+    checked = _checked(columns.name, items, columns.ids, tuple(Alert("input", note) for note in columns.notes))
+    return replace(checked, index=columns.index)
 
 
 def load_pair(
@@ -137,7 +142,7 @@ def load_pair(
     """
     rows, found = open_latents(latents), open_factors(factors)
     pair = pair_rows(rows, found.rows)
-    notes = tuple(Alert("input", note) for note in pair.notes)
+    notes = tuple(input_alerts(pair))
     x_index, y_index = pair.x_index, pair.y_index
     if most is not None and pair.n > most:
         picked = np.sort(np.random.default_rng([random_state, 5]).choice(pair.n, most, replace=False))
@@ -157,7 +162,7 @@ def load_pair(
     # Halved, so that none overflows.
     ranges = x.max(axis=0) / 2 - x.min(axis=0) / 2
     # Rows are paired now.
-    taken = replace(taken, ids=None)
+    taken = replace(taken, ids=None, index=None)
     return x, taken, notes + taken.alerts + constant_latents(ranges <= ROUNDING * np.abs(x / 2).max(axis=0))
 
 

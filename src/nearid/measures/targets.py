@@ -11,6 +11,7 @@ import numpy as np
 from nearid.alerts import Alert
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.columns import named_columns
+from nearid.arrays.metadata import input_alerts
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks
 from nearid.engines.open import open_engine
@@ -108,7 +109,7 @@ def gather(
         else:
             tick = report("moments", len(blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])))
             source = fold_moments(pair, fold, folds, drop_nonfinite=drop_nonfinite, engine=opened, tick=tick)
-    alerts = tuple(Alert("input", note) for note in pair.notes) + (known.alerts if known else ())
+    alerts = tuple(input_alerts(pair)) + (known.alerts if known else ())
     if source.kept is not None:
         alerts += (dropped_rows(int(np.sum(~source.kept)), pair.n),)
     if min(source.counts) < 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from nearid.arrays import Rows, open_rows
+from nearid.arrays.metadata import metadata_alerts, typed_exclude
 from nearid.errors import InputError
 from nearid.groups.estimators import validated
 from nearid.moments import Floats
@@ -26,6 +28,10 @@ class RankWarning(UserWarning):
 
 class IdentifiabilityWarning(UserWarning):
     """Some components may not be the data's own: Gaussian ones, too few rows, no optimum, or others each time."""
+
+
+class MetadataWarning(UserWarning):
+    """Some columns of a table look like ids, counters, positions or labels, but are used as features."""
 
 
 class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -113,8 +119,12 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if reset:
             self.n_features_in_ = rows.shape[1]
             self._name_columns(rows.columns)
+            for alert in metadata_alerts(rows):
+                warnings.warn(alert.message, MetadataWarning, stacklevel=3)
         elif rows.shape[1] != self.n_features_in_:
-            raise InputError(f"{rows.name} has {rows.shape[1]} columns; {self.n_features_in_} were fitted.")
+            raise InputError(
+                f"{rows.name} has {rows.shape[1]} columns; {self.n_features_in_} were fitted.{self._advice(rows)}"
+            )
         elif rows.columns is not None and hasattr(self, "feature_names_in_"):
             for at, (here, fitted) in enumerate(zip(rows.columns, self.feature_names_in_, strict=True)):
                 if here != fitted:
@@ -123,6 +133,13 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                         "that were fitted, in their order."
                     )
         return rows
+
+    def _advice(self, rows: Rows) -> str:
+        """What to type where a table has the columns that were fitted, and more."""
+        more = [name for name in rows.columns or () if name not in getattr(self, "feature_names_in_", ())]
+        if not more or len(more) != rows.shape[1] - self.n_features_in_:
+            return ""
+        return f" Leave out what was not fitted, with {typed_exclude(more)}."
 
     def _name_columns(self, names: Sequence[str] | None) -> None:
         """Keep the names of the columns where there are any, as scikit-learn does for DataFrames."""

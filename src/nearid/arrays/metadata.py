@@ -1,0 +1,178 @@
+"""Columns of a table that are features, chosen by patterns; and those that look like metadata instead."""
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+import numpy as np
+
+from nearid.alerts import Alert
+from nearid.arrays.choose import listed, nearest
+from nearid.arrays.pair import Pair
+from nearid.arrays.rows import Rows
+from nearid.arrays.selected import SelectedColumns
+from nearid.errors import InputError
+
+IDENTIFIERS = frozenset(("id", "ids", "idx", "index", "uid", "uuid", "barcode"))
+# Words that name what a row is or where it comes from, not what was measured in it.
+ORIGINS = (
+    "row rows col cols column columns position pos site well plate batch fold split label labels class target cluster "
+    "seed group run epoch step frame fov donor patient subject sample replicate timepoint timestamp time date meta "
+    "metadata"
+)
+WORDS = IDENTIFIERS.union(ORIGINS.split())
+# Values say little in fewer rows, and enough in the first rows of many.
+FEWEST, MOST = 20, 4096
+MOST_NUMBERS = 1 << 23
+# Rows for each value of a column of labels, on average.
+ROWS_PER_LABEL = 10
+# More names than this are not typed one by one.
+MOST_TYPED = 50
+# Columns whose names differ in their number alone, as col1, col2, col3, are features that were numbered.
+NUMBERED = 3
+
+
+class Suspect(NamedTuple):
+    """A column that looks like metadata, why, and whether it may name the rows."""
+
+    name: str
+    reason: str
+    identifies: bool
+
+
+def column_names(rows: Rows) -> tuple[str, ...]:
+    """Names of the columns; their places, counted from 0, where they have none."""
+    return rows.columns or tuple(map(str, range(rows.shape[1])))
+
+
+def choose_columns(
+    sources: Sequence[Rows], features: Iterable[str] | str | None = None, exclude: Iterable[str] | str | None = None
+) -> list[Rows]:
+    """Sources with the columns that fit a pattern of `features` (all by default) and none of `exclude`.
+
+    Patterns are names in which * stands for any text, ? for a letter and [ab] for one of these; one by one, or in a
+    text with commas. Each must fit a column of at least one source.
+    """
+    wanted, unwanted = _patterns("features", features), _patterns("exclude", exclude)
+    for option, patterns in (("features", wanted), ("exclude", unwanted)):
+        for pattern in patterns or ():
+            if not any(_fits(name, [pattern]) for rows in sources for name in column_names(rows)):
+                names = dict.fromkeys(name for rows in sources for name in column_names(rows))
+                among = " or ".join(rows.name for rows in sources)
+                raise InputError(
+                    f"No numeric column of {among} fits {pattern!r} (given as {option}). {nearest(pattern, names)}"
+                )
+    return [_chosen(rows, wanted, unwanted) for rows in sources]
+
+
+def _patterns(option: str, given: Iterable[str] | str | None) -> list[str] | None:
+    if given is None:
+        return None
+    parts = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
+    found = [part.strip() for part in parts if isinstance(part, str) and part.strip()]
+    if not found or len(found) < len(parts):
+        raise InputError(f"{option} takes names or patterns of columns, as 'plate,well_*', not {given!r}.")
+    return found
+
+
+def _fits(name: str, patterns: Iterable[str]) -> bool:
+    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _chosen(rows: Rows, wanted: list[str] | None, unwanted: list[str] | None) -> Rows:
+    names = column_names(rows)
+    # Beside a table, rows whose columns have no names keep them all.
+    every = wanted is None or (rows.columns is None and not any(_fits(name, wanted) for name in names))
+    kept = [
+        at for at, name in enumerate(names) if (every or _fits(name, wanted or ())) and not _fits(name, unwanted or ())
+    ]
+    if not kept:
+        raise InputError(
+            f"No column of {rows.name} is chosen by features={wanted!r} and exclude={unwanted!r}. Its columns: "
+            f"{listed(map(repr, names))}."
+        )
+    return rows if len(kept) == len(names) else SelectedColumns(rows, np.array(kept))
+
+
+def input_alerts(pair: Pair) -> list[Alert]:
+    """Alerts about both inputs: their notes, and columns that look like metadata."""
+    notes = [Alert("input", note) for note in pair.notes]
+    return notes + [alert for rows in (pair.x, pair.y) for alert in metadata_alerts(rows)]
+
+
+def metadata_alerts(rows: Rows) -> list[Alert]:
+    """An alert that names the columns of a table that look like metadata, and what to type to leave them out."""
+    found = suspects(rows) if rows.is_table else []
+    if not found:
+        return []
+    described = listed(f"{suspect.name!r} ({suspect.reason})" for suspect in found)
+    told = f"Columns of {rows.name} that look like metadata are used as features: {described}. "
+    if len(found) > MOST_TYPED:
+        told += "Name the features with a pattern: features='emb_*' (--features 'emb_*')."
+    else:
+        told += f"To leave them out: {typed_exclude(suspect.name for suspect in found)}."
+    names = next((s.name for s in found if s.identifies), None)
+    if names is not None and rows.ids is None and rows.columns is not None:
+        told += f" If {names!r} names the rows: ids={names!r} (--ids {shlex.quote(names)})."
+    return [Alert("metadata_columns", told)]
+
+
+def typed_exclude(names: Iterable[str]) -> str:
+    """What to type to leave columns out, in Python and on the command line."""
+    # Commas separate patterns, and brackets make letters of what would be wildcards.
+    typed = ",".join(re.sub(r"([*?[])", r"[\1]", name).replace(",", "?") for name in names)
+    return f"exclude={typed!r} (--exclude {shlex.quote(typed)})"
+
+
+def suspects(rows: Rows) -> list[Suspect]:
+    """Columns that look like ids, counters, positions or labels, by their names and by their first values."""
+    names = column_names(rows)
+    n, d = rows.shape
+    block = rows.read(0, min(n, MOST, max(FEWEST, MOST_NUMBERS // d)))
+    whole, different = _whole(block)
+    enough = len(block) >= FEWEST
+    ids = whole & (different == len(block)) & enough
+    few = whole & (different > 1) & (different * ROWS_PER_LABEL <= len(block)) & enough
+    # What most columns have in common is no mark of metadata: counts, binary features, quantised embeddings.
+    ids &= 2 * ids.sum() <= d
+    few &= 2 * whole.sum() <= d
+    named = _named(names, whole)
+    found = []
+    for at, name in enumerate(names):
+        reasons = ["its name"] * (at in named) + ["a different whole number in each row"] * bool(ids[at])
+        reasons += [f"{different[at]} different whole numbers"] * bool(few[at])
+        if reasons:
+            found.append(Suspect(name, ", ".join(reasons), bool(ids[at]) or named.get(at) in IDENTIFIERS))
+    return found
+
+
+def _whole(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of whole numbers beside what is missing, and how many different numbers they hold."""
+    # Beyond this every number of this precision is whole.
+    exact = 1 / np.finfo(block.dtype).eps
+    whole = np.all(np.isnan(block) | ((np.abs(block) < exact) & (block == np.rint(block))), axis=0)
+    different = np.zeros(block.shape[1], dtype=int)
+    ordered = np.sort(block[:, whole], axis=0)
+    first = ~np.isnan(ordered[:1])
+    # NaN comes last, and is not counted.
+    different[whole] = first.sum(axis=0) + np.sum((np.diff(ordered, axis=0) > 0), axis=0)
+    return whole & (different > 0), different
+
+
+def _named(names: Sequence[str], whole: np.ndarray) -> dict[int, str]:
+    """Places of columns whose names have a word for metadata, and the word.
+
+    Among several words, as of refractive_index, it counts only where the values are whole numbers.
+    """
+    families = Counter(re.sub(r"\d+", "#", name) for name in names)
+    found: dict[int, str] = {}
+    for at, name in enumerate(names):
+        words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+        telling = [word for word in words if word in WORDS]
+        alone = families[re.sub(r"\d+", "#", name)] < NUMBERED
+        if telling and alone and (whole[at] or len(words) == 1):
+            found[at] = next((word for word in telling if word in IDENTIFIERS), telling[0])
+    return found

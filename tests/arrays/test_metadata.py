@@ -1,0 +1,119 @@
+"""Columns chosen by patterns, and those that look like metadata."""
+
+import numpy as np
+import pytest
+
+from nearid.arrays import open_rows
+from nearid.arrays.metadata import choose_columns, metadata_alerts, suspects
+from nearid.errors import InputError
+
+pd = pytest.importorskip("pandas")
+N = 400
+
+
+def table(rng, **columns):
+    return pd.DataFrame(rng.normal(size=(N, 4)), columns=[f"emb_{k}" for k in range(4)]).assign(**columns)
+
+
+def names(frame):
+    return [suspect.name for suspect in suspects(open_rows(frame))]
+
+
+@pytest.mark.parametrize("name", ["cell_id", "wellRow", "WELL", "Metadata.Site", "fold number", "index", "imageID"])
+def test_names_are_evidence_where_values_are_not(rng, name):
+    # Neither few values nor all different.
+    assert names(table(rng, **{name: rng.integers(0, N // 2, N)})) == [name]
+
+
+@pytest.mark.parametrize("name", ["colour", "identity", "sitting", "refractive_index", "rowdy", "label_smoothing_loss"])
+def test_measured_columns_are_not_named(rng, name):
+    assert names(table(rng, **{name: rng.normal(size=N)})) == []
+
+
+def test_values_are_evidence(rng):
+    frame = table(
+        rng,
+        counter=np.arange(N),
+        shuffled=rng.permutation(N) * 7,
+        gapped=pd.array([None, *rng.integers(0, 5, N - 1)], dtype="Int64"),
+        many=rng.integers(0, N // 2, N),
+        dead=0.0,
+        constant=3,
+        large=rng.normal(size=N) * 1e300,
+    ).assign(**{f"more_{k}": rng.normal(size=N) for k in range(4)})
+    assert names(frame) == ["counter", "shuffled", "gapped"]
+    # In few rows values say little.
+    assert names(frame[:15]) == []
+
+
+def test_what_most_columns_have_in_common_is_no_evidence(rng):
+    counts = pd.DataFrame(rng.poisson(2, size=(N, 30)))
+    assert names(counts) == [] and names(counts > 1) == []
+    assert names(pd.DataFrame(rng.integers(0, 60, size=(N, 30)))) == []
+    assert names(counts.assign(cell=np.arange(N), batch=1)) == ["cell", "batch"]
+    assert names(pd.DataFrame(rng.integers(0, 9, (N, 5)), columns=[f"col{k}" for k in range(5)])) == []
+    # Numbers beyond the precision are whole in any case.
+    assert names((table(rng) * 1e9).astype(np.float32).assign(x=rng.normal(size=N).astype(np.float32))) == []
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+def test_one_alert_says_what_to_type(rng, tmp_path, suffix):
+    path = tmp_path / f"t.{suffix}"
+    frame = table(rng, cell_id=np.arange(N), **{"a,b [*]": rng.integers(0, 3, N)})
+    if suffix == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
+    rows = open_rows(path)
+    (alert,) = metadata_alerts(rows)
+    assert alert.code == "metadata_columns" and rows.shape[1] == 6
+    assert alert.message == (
+        f"Columns of t.{suffix} that look like metadata are used as features: 'cell_id' (its name, a different whole "
+        "number in each row), 'a,b [*]' (3 different whole numbers). To leave them out: exclude='cell_id,a?b [[][*]]' "
+        "(--exclude 'cell_id,a?b [[][*]]'). If 'cell_id' names the rows: ids='cell_id' (--ids cell_id)."
+    )
+    chosen = open_rows(path, exclude="cell_id,a?b [[][*]]")
+    assert chosen.columns == ("emb_0", "emb_1", "emb_2", "emb_3") and metadata_alerts(chosen) == []
+    np.testing.assert_array_equal(chosen.read(3, 9), rows.read(3, 9)[:, :4])
+    np.testing.assert_array_equal(chosen.take(np.array([7, 2])), rows.take(np.array([7, 2]))[:, :4])
+
+
+def test_a_table_without_names_is_named_by_place(rng, tmp_path):
+    np.savetxt(tmp_path / "t.csv", np.column_stack([np.arange(N), rng.normal(size=(N, 2))]), delimiter=",")
+    rows = open_rows(tmp_path / "t.csv")
+    (alert,) = metadata_alerts(rows)
+    assert "--exclude 0)" in alert.message and "--ids" not in alert.message
+    assert open_rows(tmp_path / "t.csv", exclude="0").shape == (N, 2)
+    # An array is no table, but its columns can be chosen.
+    array = open_rows(np.column_stack([np.arange(N), np.ones(N)]))
+    assert metadata_alerts(array) == [] and open_rows(array, features=["1"]).shape == (N, 1)
+
+
+def test_many_columns_are_not_typed_one_by_one(rng):
+    frame = pd.DataFrame(rng.normal(size=(N, 80))).assign(**{f"{'x' * k}_id": np.arange(N) for k in range(60)})
+    (alert,) = metadata_alerts(open_rows(frame))
+    assert "--features 'emb_*'" in alert.message and len(alert.message) < 2000
+
+
+def test_a_big_table_is_read_once_at_its_beginning(rng, monkeypatch):
+    rows = open_rows(pd.DataFrame(np.zeros((10_000, 3)), columns=list("abc")))
+    asked = []
+    read = rows.read
+    monkeypatch.setattr(rows, "read", lambda start, stop: asked.append((start, stop)) or read(start, stop))
+    metadata_alerts(rows)
+    assert asked == [(0, 4096)]
+
+
+def test_patterns_hold_for_the_sources_that_they_fit(rng):
+    one, two = open_rows(table(rng, plate=1), name="a"), open_rows(table(rng), name="b")
+    assert [rows.shape[1] for rows in choose_columns([one, two], exclude="plate, emb_3")] == [3, 4 - 1]
+    assert choose_columns([one], None, None)[0] is one
+    array = open_rows(rng.normal(size=(N, 2)))
+    assert [rows.shape[1] for rows in choose_columns([one, array], features="emb_[01]")] == [2, 2]
+    with pytest.raises(InputError, match=r"No numeric column of a or b fits 'plat' \(given as exclude\). Did you mean"):
+        choose_columns([one, two], exclude="emb_0,plat")
+    with pytest.raises(InputError, match="No column of b is chosen by features"):
+        choose_columns([one, two], features="plate")
+    for wrong in ("", "a,,b", [], [3], 5):
+        with pytest.raises(InputError, match="exclude takes names or patterns"):
+            choose_columns([one], exclude=wrong)
