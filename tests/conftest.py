@@ -1,4 +1,4 @@
-"""Shared set-up: real data where this checkout has it, toy experiments, and hypothesis without a clock."""
+"""Shared set-up: real data where NEARID_DATA names it, toy experiments, and hypothesis without a clock."""
 
 import os
 import sys
@@ -13,16 +13,9 @@ HERE = str(Path(__file__).resolve().parent)
 if HERE not in sys.path:
     sys.path.append(HERE)
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
-
 # A loaded machine is no failure: examples are bounded by number, the suite by pytest-timeout.
 settings.register_profile("nearid", deadline=None, max_examples=40)
 settings.load_profile("nearid")
-
-
-def pytest_configure() -> None:
-    if SHARED.is_dir():
-        os.environ.setdefault("NEARID_DATA", str(SHARED))
 
 
 @pytest.fixture
