@@ -11,14 +11,14 @@ import nearid.cli.app as cli
 from nearid.cli.interrupt import Interrupted
 
 
-def test_help_and_version(nearid):
-    assert "compare" in nearid("--help").stdout
-    assert nearid("--version").stdout.strip() == f"nearid {package.__version__}"
-    assert nearid("compare", "--help").returncode == 0
+def test_help_and_version(process):
+    assert "compare" in process("--help").stdout
+    assert process("--version").stdout.strip() == f"nearid {package.__version__}"
+    assert process("compare", "--help").returncode == 0
 
 
-def test_an_unknown_command_is_an_error(nearid):
-    done = nearid("compere")
+def test_an_unknown_command_is_an_error(process):
+    done = process("compere")
     assert done.returncode == 2 and "compere" in done.stderr
 
 

@@ -23,15 +23,15 @@ def runs(tmp_path):
     return x, y
 
 
-def test_a_table_with_the_verdict_on_stdout(nearid, runs):
-    done = nearid("compare", "a.npy", "b.npy")
+def test_a_table_with_the_verdict_on_stdout(process, runs):
+    done = process("compare", "a.npy", "b.npy")
     assert done.returncode == 0 and done.stderr == ""
     for word in ("up to a rigid motion", "permutation", "rigid", "linear", "chance", "R2", "CCA", "a.npy -> b.npy"):
         assert word in done.stdout
 
 
-def test_json_alone_on_stdout(nearid, runs, tmp_path):
-    done = nearid("compare", "a.npy", "b.npy", "--json", "--in-sample", "--symmetric", "--report", "out.html")
+def test_json_alone_on_stdout(process, runs, tmp_path):
+    done = process("compare", "a.npy", "b.npy", "--json", "--in-sample", "--symmetric", "--report", "out.html")
     plain = json.loads(done.stdout)
     assert plain["verdict"]["group"] == "rigid" and plain["n"] == 300 and plain["dims"] == [4, 4]
     assert plain["in_sample"]["rigid"]["epsilon"]["mean"] < plain["groups"]["rigid"]["chance"]
@@ -200,9 +200,9 @@ def test_a_key_is_for_the_files_that_have_entries(nearid, runs, tmp_path):
     assert nearid("compare", "a.npy", "b.npz", "--key", "two").returncode == 0
 
 
-def test_a_full_disk_and_a_closed_pipe(nearid, runs):
+def test_a_full_disk_and_a_closed_pipe(process, runs):
     with open("/dev/full", "w") as full:
-        done = nearid("compare", "a.npy", "b.npy", stdout=full)
+        done = process("compare", "a.npy", "b.npy", stdout=full)
     assert done.returncode == 1 and "No space left" in done.stderr and "Traceback" not in done.stderr
 
 

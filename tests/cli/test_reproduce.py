@@ -7,15 +7,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
-# The command with one more experiment, which needs no torch.
-COMMAND = """
+# The command with two experiments of the tests alone, which need no torch.
+TOYS = {"wanting": "toy_experiments:WANTING", "toy": "toy_experiments:TOY"}
+COMMAND = f"""
 from nearid.experiments.registry import HOMES
 HOMES.clear()
-HOMES["wanting"] = "toy_experiments:WANTING"
-HOMES["toy"] = "toy_experiments:TOY"
+HOMES.update({TOYS!r})
 from nearid.cli.app import main
 main()
 """
@@ -38,13 +39,15 @@ def start(tmp_path):
 
 
 @pytest.fixture
-def reproduce(start):
-    """Run `nearid reproduce` to its end; gives exit code, stdout and stderr."""
+def reproduce(nearid):
+    """Run `nearid reproduce` to its end in this process; gives exit code, stdout and stderr."""
 
     def run(*args, **options):
-        process = start(*args, **options)
-        out, err = process.communicate(timeout=120)
-        return process.returncode, out, err
+        from nearid.experiments.registry import HOMES
+
+        with mock.patch.dict(HOMES, TOYS, clear=True):
+            done = nearid("reproduce", *args, **options)
+        return done.returncode, done.stdout, done.stderr
 
     return run
 

@@ -36,8 +36,8 @@ def test_a_table_and_the_files(nearid, x, tmp_path, width):
     np.testing.assert_array_equal(np.load(tmp_path / "out" / "components.npy"), fitted.transform(x))
 
 
-def test_json_alone_on_stdout_and_a_report(nearid, x, tmp_path):
-    done = nearid("unmix", "x.npy", "-o", "out", "--json", "--report", "out.html")
+def test_json_alone_on_stdout_and_a_report(process, x, tmp_path):
+    done = process("unmix", "x.npy", "-o", "out", "--json", "--report", "out.html")
     told = json.loads(done.stdout)
     assert told["diagnostics"]["converged"] and told["diagnostics"]["components"] == 7
     assert sum(told["diagnostics"]["gaussian"]) == 2 and told["input"]["shape"] == [4000, 7]
@@ -55,8 +55,8 @@ def test_options_reach_the_fit(nearid, x, tmp_path):
     assert (tmp_path / "out" / "components.zarr").is_dir()
 
 
-def test_a_fit_that_did_not_converge_says_so(nearid, x):
-    done = nearid("unmix", "x.npy", "-o", "out", "--max-passes", "2")
+def test_a_fit_that_did_not_converge_says_so(process, x):
+    done = process("unmix", "x.npy", "-o", "out", "--max-passes", "2")
     assert done.returncode == 0 and "not settled after 2 passes" in done.stdout and "Warning" not in done.stderr
 
 
@@ -138,8 +138,8 @@ def test_bad_input_gets_a_sentence(refused, x, tmp_path, args, words):
     assert not (tmp_path / "out").exists()
 
 
-def test_bad_input_has_exit_code_2(nearid, x):
-    done = nearid("unmix", "x.npy", "-o", "out", "--tol", "0")
+def test_bad_input_has_exit_code_2(process, x):
+    done = process("unmix", "x.npy", "-o", "out", "--tol", "0")
     assert done.returncode == 2 and done.stderr.startswith("nearid: The 'tol' parameter") and done.stdout == ""
 
 

@@ -78,7 +78,7 @@ def test_the_same_seed_gives_the_same_and_another_another(tmp_path):
 
 
 def test_training_reconstructs(tmp_path):
-    p = changed(TINY, {"steps": 150, "batch": 32, "rate": 3e-3, "dci_rows": 0})
+    p = changed(TINY, {"steps": 300, "batch": 32, "rate": 3e-3, "dci_rows": 0})
     found = cell(p, 0, tmp_path)["scores"]
     assert found["explained"] > 0.3
 

@@ -6,7 +6,7 @@ from nearid.experiments.contrastive_views import views
 
 
 def test_views_are_in_the_order_of_the_latents():
-    z = np.random.default_rng(0).uniform(size=(500, 7))
+    z = np.random.default_rng(0).uniform(size=(4000, 7))
     v = views(z[:, [1, 2, 0, 6, 3, 5, 4]], z, z)
     assert np.asarray(v["recovered"]).shape == (300, 5) and v["recovered"] == v["true"]
     np.testing.assert_allclose(np.diag(v["matched"]), 1)

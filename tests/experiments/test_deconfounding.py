@@ -20,7 +20,7 @@ E = DECONFOUNDING
 @pytest.fixture(scope="module")
 def small():
     pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
-    return settle(E, "smoke", {"size": 2000})
+    return settle(E, "smoke", {"size": 2000, "effect": 2.0})
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_an_embedding_of_ones_own(tmp_path):
     pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
     rng = np.random.default_rng(0)
     labels = rng.choice(["EMPTY", "MTOR"], 300)
-    np.save(tmp_path / "emb.npy", rng.laplace(size=(300, 4)) + np.outer(labels == "MTOR", [2, 0, 0, 0]))
+    np.save(tmp_path / "emb.npy", rng.laplace(size=(300, 4)) + np.outer(labels == "MTOR", [4, 0, 0, 0]))
     pd.DataFrame({"label": labels, "batch": rng.integers(0, 6, 300)}).to_parquet(tmp_path / "meta.parquet")
     given = {"embedding": str(tmp_path / "emb.npy"), "meta": str(tmp_path / "meta.parquet"), "control": "EMPTY"}
     p = settle(E, "smoke", {**given, "source": "file", "top": "1"})

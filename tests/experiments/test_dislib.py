@@ -20,10 +20,10 @@ TINY = Parameters(data="sprites", steps=2, batch=8, width=8, fitted=200, judged=
 
 def test_decoding_is_the_correlation_with_least_squares():
     rng = np.random.default_rng(0)
-    x, noise = rng.normal(size=(600, 4)), rng.normal(size=600)
-    y = np.column_stack([x @ [1, 2, 0, -1] + noise, rng.normal(size=600)])
+    x, noise = rng.normal(size=(2400, 4)), 0.5 * rng.normal(size=2400)
+    y = np.column_stack([x @ [1, 2, 0, -1] + noise, rng.normal(size=2400)])
     found = decoding(x[:400], y[:400], x[400:], y[400:])
-    design = np.column_stack([x, np.ones(600)])
+    design = np.column_stack([x, np.ones(2400)])
     estimate = design[400:] @ np.linalg.lstsq(design[:400], y[:400], rcond=None)[0]
     expected = [np.corrcoef(estimate[:, k], y[400:, k])[0, 1] for k in range(2)]
     np.testing.assert_allclose(found, expected, atol=1e-9)

@@ -34,14 +34,14 @@ def test_a_cell_depends_on_its_parameters_and_seed_alone(corpora, tmp_path_facto
 
 
 def test_two_runs_of_one_width_have_maps_and_learn(corpora, tmp_path_factory):
-    p = settle(E, "smoke", SMALL | {"steps": 40, "batch": 16, "rate": 3e-3, "looks": 2})
+    p = settle(E, "smoke", SMALL | {"steps": 60, "batch": 16, "rate": 6e-3, "looks": 2})
     same = next(r for r in rows(p) if r.key == "same")
     trained = cell(changed(p, same.changes), 0, tmp_path_factory.mktemp("a"))
     untrained = cell(changed(p, same.changes | {"trained": False}), 0, tmp_path_factory.mktemp("b"))
     assert trained["scores"]["loss"] < untrained["scores"]["loss"] - 0.3
     assert trained["scores"]["r2"] > 0 and "r2_heads" in trained["scores"]
     assert trained["scores"]["shuffled"] < min(trained["scores"]["back0"], untrained["scores"]["back0"])
-    assert [*trained["curves"]["held_out"]["x"]] == [20, 40] and not untrained["curves"]
+    assert [*trained["curves"]["held_out"]["x"]] == [30, 60] and not untrained["curves"]
 
 
 def test_the_row_of_pretrained_models(corpora, tmp_path, monkeypatch, rng):

@@ -37,7 +37,7 @@ def stored(lengths, gap):
 
 def test_pairs_of_stored_films_are_a_few_frames_apart_in_one_film():
     source = stored([10, 1, 4], gap=3)
-    first, later = (x[:, 0, 0, 0] * 255 for x in source.pairs(4000, np.random.default_rng(0)))
+    first, later = (x[:, 0, 0, 0] * 255 for x in source.pairs(20_000, np.random.default_rng(0)))
     gaps = np.rint(later - first).astype(int)
     assert set(gaps) == {1, 2, 3}
     # Frames of the middle of the long film are followed evenly; the last of a film is never the first of a pair.

@@ -38,8 +38,8 @@ def test_planted_answers_decode_as_well_as_can_be(rng, strength, dtype):
 
 def test_constant_features_tell_nothing_and_do_no_harm(rng):
     answers = np.arange(400) % 2 == 0
-    x = np.column_stack([np.full(400, 5.0), rng.normal(size=400) + 4 * answers])
-    assert probe(x, answers, rng) > 0.93
+    x = np.column_stack([np.full(400, 5.0), rng.normal(size=400) + 8 * answers])
+    assert probe(x, answers, rng) > 0.97
 
 
 def test_an_answer_that_is_too_rare_is_left_out(rng):

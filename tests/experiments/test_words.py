@@ -44,7 +44,7 @@ def test_early_is_a_tenth_of_the_steps(corpora, tmp_path, steps, looks, step):
 
 def test_training_brings_runs_nearer(corpora, tmp_path):
     small = SMALL | {"dimensions": 4, "held_out": 1000}
-    p = settle(E, "smoke", small | {"steps": 100, "batch": 512})
+    p = settle(E, "smoke", small | {"steps": 200, "batch": 512})
     trained = cell(p, 0, tmp_path / "a")["scores"]
     untrained = cell(settle(E, "smoke", small | {"trained": False}), 0, tmp_path / "b")
     assert trained["cca_f"] > untrained["scores"]["cca_f"] + 0.1 and trained["r2_f"] > untrained["scores"]["r2_f"] + 0.1

@@ -52,8 +52,8 @@ def test_a_rotation_is_informative_but_neither_disentangled_nor_complete(rng):
 
 
 def test_noise_is_at_chance_held_out(rng):
-    level = rng.integers(0, 2, 300)
-    found = dci(rng.normal(size=(300, 5)), {"level": level, "size": rng.normal(size=300)})
+    level = rng.integers(0, 2, 1200)
+    found = dci(rng.normal(size=(1200, 5)), {"level": level, "size": rng.normal(size=1200)})
     assert abs(found.per_factor[0] - found.chance[0]) < 0.12 and found.per_factor[1] < 0.05
 
 

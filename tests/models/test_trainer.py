@@ -127,7 +127,7 @@ def test_records_and_what_sees_them(tmp_path):
 def test_the_loss_falls_and_regression_learns():
     with seeded(0):
         learner = Regression(mlp(2, 2, [32]), 2)
-    found = train(learner, regression, Training(steps=300, learning_rate=1e-2, log_every=20, score_every=20))
+    found = train(learner, regression, Training(steps=600, learning_rate=1e-2, log_every=20, score_every=20))
     assert found.records[-1]["loss"] < 0.1 * found.records[0]["loss"]
 
 

@@ -45,7 +45,7 @@ def test_a_fit_goes_on_from_a_checkpoint(rng):
 
 
 def test_stability_tells_sources_from_noise(rng):
-    x = np.column_stack([rng.laplace(size=(10_000, 3)), rng.normal(size=(10_000, 3))])
+    x = np.column_stack([rng.laplace(size=(40_000, 3)), rng.normal(size=(40_000, 3))])
     found = fit_ica(open_rows(x), stability_runs=4).diagnostics
     assert found.gaussian.tolist() == [False] * 3 + [True] * 3
     assert found.stability[:3].min() > 0.98 > found.stability[3:].max()

@@ -31,7 +31,7 @@ MODELS = {
     "BioAE": lambda: BioAE(LATENTS, LIGHT),
     "VQ-VAE": lambda: VQVAE(LATENTS, LIGHT, size=16, dimension=4),
     "QLAE": lambda: QLAE(LATENTS, LIGHT),
-    "masked": lambda: MaskedAutoencoder(1, SIDE, ratio=0.5, width=16, depth=1, heads=2, decoder_width=16),
+    "masked": lambda: MaskedAutoencoder(1, SIDE, ratio=0.25, width=16, depth=1, heads=2, decoder_width=16),
 }
 ROWS = {"dense", "orthogonal", "orthogonal, torch's map"}
 # Bright bars at eight places, easy to tell apart.
@@ -46,9 +46,15 @@ def made(name):
         return MODELS[name]()
 
 
+def shown(name):
+    # Three coordinates of near-isometric networks without biases hold three images.
+    images = BARS[:3, None] if name.startswith("orthogonal") else IMAGES
+    return images.reshape(len(images), -1) if name in ROWS else images
+
+
 def batches(name):
-    images = IMAGES.reshape(8, -1) if name in ROWS else IMAGES
-    return lambda rng: (images[rng.integers(0, 8, size=16)],)
+    images = shown(name)
+    return lambda rng: (images[rng.integers(0, len(images), size=16)],)
 
 
 def state(model):
@@ -63,7 +69,7 @@ def same(a, b):
 def test_learns_a_few_images(name):
     model = made(name)
     rate = 3e-2 if name.startswith("orthogonal") else 1e-2
-    found = train(model, batches(name), Training(150, rate, log_every=10, score_every=10))
+    found = train(model, batches(name), Training(300, rate, log_every=10, score_every=10))
     # No cross-entropy is below the entropy of the images.
     least = 0.0 if name in ROWS else float(-(IMAGES * np.log(IMAGES) + (1 - IMAGES) * np.log(1 - IMAGES)).mean())
     first, last = (found.records[k]["loss"] - least for k in (0, -1))
@@ -73,13 +79,12 @@ def test_learns_a_few_images(name):
         z = model.encode(x)
         again = model.decode(z)
     assert z.shape == (16, 12 if name == "VQ-VAE" else LATENTS) and again.shape == x.shape
-    # Three coordinates of near-isometric networks do not hold eight images.
-    assert (again - x).square().mean() < (0.08 if name.startswith("orthogonal") else 0.05) < MEAN_IMAGE
+    assert (again - x).square().mean() < 0.05 < MEAN_IMAGE
 
 
 def test_the_masked_one_learns_more_than_the_mean_image():
-    found = train(made("masked"), batches("masked"), Training(300, 1e-2, log_every=50, score_every=50))
-    assert found.records[-1]["loss"] < 0.8 * MEAN_IMAGE
+    found = train(made("masked"), batches("masked"), Training(600, 1e-2, log_every=50, score_every=50))
+    assert found.records[-1]["loss"] < 0.5 * MEAN_IMAGE
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -27,10 +27,13 @@ def test_layers_stay_orthogonal_while_they_learn(orthogonal_map):
         model = Autoencoder(2, Orthogonal(9, (6, 4), orthogonal_map=orthogonal_map), reconstruction="squared")
     before = [w.clone() for w in weights(model)]
     assert [tuple(w.shape) for w in before] == [(6, 9), (4, 6), (2, 4), (4, 2), (6, 4), (9, 6)]
+    # Of rows on a line, which two latents hold: nearly all of the loss can go.
     found = train(
-        model, lambda rng: (rng.normal(size=(32, 9)) * np.arange(9),), Training(60, 3e-2, log_every=10, score_every=10)
+        model,
+        lambda rng: (np.outer(rng.uniform(0, 5, size=32), np.arange(9)),),
+        Training(60, 3e-2, log_every=10, score_every=10),
     )
-    assert found.records[-1]["loss"] < 0.9 * found.records[0]["loss"]
+    assert found.records[-1]["loss"] < 0.5 * found.records[0]["loss"]
     for now, then in zip(weights(model), before, strict=True):
         assert deviation(now) < 1e-5 and (now - then).abs().max() > 0.05
 

@@ -36,6 +36,13 @@ def test_place_and_size_can_be_read_off_the_images(side, rng):
         np.testing.assert_allclose(centre, MARGIN + (1 - 2 * MARGIN) * z[:, k], atol=2e-3)
 
 
+def test_rounding_does_not_leave_the_range_of_pixels():
+    process = SpriteProcess(48, (category("shape", 1), *DSPRITES[1:]))
+    for seed in (1, 8):
+        images = process.observe(process.sample(3000, np.random.default_rng(seed)), np.float64)
+        assert images.min() >= 0 and images.max() <= 1
+
+
 def test_hearts_stay_in_the_frame_and_keep_their_area(rng):
     process = SpriteProcess(64, (category("shape", 1, 2), *DSPRITES[1:]))
     z = process.sample(200, rng)

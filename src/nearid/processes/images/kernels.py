@@ -32,13 +32,14 @@ def _step(t):  # type: ignore[no-untyped-def]
     """0 below -1, 1 above 1, between them the integral of the biweight kernel (15/16)(1 - t^2)^2."""
     t = min(max(t, -1.0), 1.0)
     s = t * t
-    return 0.5 + t * (15.0 - 10.0 * s + 3.0 * s * s) / 16.0
+    # Rounding may leave [0, 1] by a last digit near the ends.
+    return min(max(0.5 + t * (15.0 - 10.0 * s + 3.0 * s * s) / 16.0, 0.0), 1.0)
 
 
 @njit(fastmath=FAST, nogil=True, cache=True)
 def _bar(t, half, soft):  # type: ignore[no-untyped-def]
     """Coverage of a bar, |t| <= half."""
-    return _step((t + half) / soft) - _step((t - half) / soft)
+    return max(_step((t + half) / soft) - _step((t - half) / soft), 0.0)
 
 
 @njit(fastmath=FAST, nogil=True, cache=True)
