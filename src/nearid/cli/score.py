@@ -23,9 +23,15 @@ def score(
     ] = None,
     resolve: Annotated[Literal["ica"] | None, typer.Option(help="Also score the independent components.")] = None,
     ids: Annotated[str | None, typer.Option(help="Column (or entry) with row ids; rows are paired by it.")] = None,
-    categorical: Annotated[list[str] | None, typer.Option(help="Factor whose values are classes; repeatable.")] = None,
-    integer: Annotated[list[str] | None, typer.Option(help="Factor of ordered levels; repeatable.")] = None,
-    continuous: Annotated[list[str] | None, typer.Option(help="Factor that is measured; repeatable.")] = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Factor whose values are classes; repeatable.")
+    ] = None,
+    integer: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Factor of ordered levels; repeatable.")
+    ] = None,
+    continuous: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Factor that is measured; repeatable.")
+    ] = None,
     circular: Annotated[
         list[str] | None, typer.Option(metavar="NAME=PERIOD", help="Angle and its period, as pan=360; repeatable.")
     ] = None,
@@ -51,8 +57,8 @@ def score(
 ) -> None:
     """Is this the true representation? How well are known factors recovered, and up to which group?
 
-    FACTORS: .csv .tsv .parquet or .npz with a column per factor, or a plain array (.npy and all that Z may be). The
-    kind of each factor is inferred from its values, and said, unless it is given.
+    FACTORS: .csv .tsv .parquet or .npz with a column per factor, or a plain array (.npy and all that Z may be).
+    nearid infers the kind of each factor from its values and prints it; an option gives it where that is wrong.
     """
     from nearid.identifiability.structural import score as run
     from nearid.report.html import check_report
