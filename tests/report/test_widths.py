@@ -41,11 +41,17 @@ function scrolls(node) {
   return above !== null && (/auto|scroll/.test(getComputedStyle(above).overflowX) || scrolls(above));
 }
 function named(node) { return `${node.tagName} ${node.getAttribute('class')} ${node.textContent.slice(0, 60)}`; }
-function look(frame) {
+function look(frame, view) {
   const document = frame.contentDocument, width = frame.clientWidth, body = [...document.body.querySelectorAll("*")];
   const hidden = "svg, script, details:not([open]) > :not(summary)";
   const seen = body.filter(n => !n.closest(hidden) && n.getClientRects().length);
-  const out = seen.filter(n => n.getBoundingClientRect().right > width + 1 && !scrolls(n));
+  // Paper does not scroll. On a desk figures and the table of single cells may, no other table.
+  const mayScroll = {phone: "*", desk: ".plot, .plot *, .cells *", paper: ":not(*)"}[view];
+  const sticksOut = n => {
+    const box = n.closest(".scroll"), edge = box ? Math.min(width, box.getBoundingClientRect().right) : width;
+    return n.getBoundingClientRect().right > edge + 1;
+  };
+  const out = seen.filter(n => sticksOut(n) && !(scrolls(n) && n.matches(mayScroll)));
   const cut = [...document.querySelectorAll(".plot")].flatMap(plot => {
     const box = plot.getBoundingClientRect();
     return [...plot.querySelectorAll("svg text")].filter(text => {
@@ -88,7 +94,7 @@ async function all(names, views) {
       frame.style.width = `${width}px`;
       if (view === "paper") onPaper(frame.contentDocument);
       await drawn(frame, view === "paper" ? "beforeprint" : "afterprint");
-      seen[`${name}-${view}`] = look(frame);
+      seen[`${name}-${view}`] = look(frame, view);
     }
     frame.remove();
   }
