@@ -83,7 +83,7 @@ def test_progress_may_be_a_function_but_nothing_else(name, tmp_path):
 
     CALLS[name](tmp_path, progress=report)
     assert stages
-    with pytest.raises(nearid.InputError, match="progress must be True, False or a function"):
+    with pytest.raises(nearid.InputError, match=r"progress .*a function"):
         CALLS[name](tmp_path, progress="yes")
 
 

@@ -69,6 +69,8 @@ def _fits(value: object, hint: Any) -> bool:
     if hint in (int, float):
         kind = Integral if hint is int else Real
         return isinstance(value, kind) and not isinstance(value, bool)
+    if origin is Callable:
+        return callable(value)
     if hint is bool:
         return isinstance(value, bool | np.bool_)
     kind = origin or hint
@@ -83,4 +85,6 @@ def _described(hint: Any) -> str:
         return " or ".join(map(repr, parts))
     if origin in (Sequence, Iterable):
         return f"a list (each item {_described(parts[0])})"
+    if origin is Callable:
+        return "a function"
     return _WORDS.get(hint) or str(getattr(origin or hint, "__name__", hint))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from nearid.cli.app import app
+from nearid.cli.commands import app
 
 
 @pytest.fixture

@@ -168,11 +168,12 @@ def test_impossible_arguments_are_told(z):
     for name, value, least in (
         ("points", 1, 2),
         ("directions", 0, 1),
-        ("directions", 2.5, 1),
         ("random_state", -1, 0),
     ):
         with pytest.raises(InputError, match=f"{name} is {value}, but a whole number of at least {least}"):
             bilipschitz(torch.sin, z, **{name: value})
+    with pytest.raises(InputError, match=r"directions is 2\.5, but a whole number is expected"):
+        bilipschitz(torch.sin, z, directions=2.5)
     z[7, 1] = np.nan
     with pytest.raises(InputError, match="nan at row 7, column 1"):
         bilipschitz(torch.sin, z)

@@ -28,7 +28,7 @@ from nearid.engines.open import open_engine
 from nearid.errors import InputError, unknown
 from nearid.folds import row_moments
 from nearid.identifiability.statistical import origin_of
-from nearid.progress import reporting
+from nearid.progress import Reporting, reporting
 
 # Numbers of leading components for the concentration; those of the paper are not legible in its text.
 TOP = (5, 10, 20)
@@ -48,7 +48,7 @@ def deconfound(
     classifiers: Sequence[str] | str | None = None,
     directions: Sequence[str] | str = ("most", "one"),
     folds: int = 5,
-    perturbations: Sequence[str] | str | int | None = None,
+    perturbations: Sequence[Any] | str | int | None = None,
     top: Sequence[int] | None = None,
     drop: float | None = None,
     components: int | None = None,
@@ -64,7 +64,7 @@ def deconfound(
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
     engine: str | Engine | None = None,
-    progress: bool = False,
+    progress: Reporting = False,
 ) -> Deconfounding:
     """Compare an embedding, whitened, unmixed and turned at random: what is told of perturbations in unseen batches?
 

@@ -22,7 +22,7 @@ from nearid.extraction.run import Run
 from nearid.extraction.store import check_out, refuse_inputs_in
 from nearid.extraction.taps import Taps
 from nearid.models.options import torch_device
-from nearid.progress import reporting
+from nearid.progress import Reporting, reporting
 
 DTYPES = ("float32", "float16", "float64")
 MIXED = {"float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -54,7 +54,7 @@ def extract(
     keep_nonfinite: bool = False,
     restart: bool = False,
     overwrite: bool = False,
-    progress: bool = False,
+    progress: Reporting = False,
 ) -> Extraction:
     """Run a model over inputs and keep what its layers give, one row for each input.
 

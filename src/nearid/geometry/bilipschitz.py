@@ -22,7 +22,7 @@ from nearid.geometry.isometry import PAIRED, Isometry, Pairwise
 from nearid.geometry.jacobians import Decoder, check_finite, tried
 from nearid.geometry.lipschitz_result import BiLipschitz
 from nearid.moments import Floats
-from nearid.progress import Progress, reporting
+from nearid.progress import Progress, Reporting, reporting
 
 # Latents up to which the whole Jacobian is formed unless it is asked for.
 EXACT = 128
@@ -45,7 +45,7 @@ def bilipschitz(
     name: str | None = None,
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
-    progress: bool = False,
+    progress: Reporting = False,
 ) -> BiLipschitz:
     """Measure how a decoder stretches lengths, and the bi-Lipschitz constants that follow.
 

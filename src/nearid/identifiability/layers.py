@@ -26,7 +26,7 @@ from nearid.folds import assign, fold_moments
 from nearid.identifiability.layer_result import EPSILONS, MEASURES, LayerComparison
 from nearid.identifiability.layer_tiles import Tile, epsilons
 from nearid.moments import Floats
-from nearid.progress import Progress, reporting
+from nearid.progress import Progress, Reporting, reporting
 
 # Moments of a tile, of all folds together, take so much memory at most, unless one pair of layers takes more.
 TILE_BYTES = 512 << 20
@@ -47,7 +47,7 @@ def compare_layers(
     svcca_k: int | None = None,
     random_state: int = 0,
     names: Sequence[str] | None = None,
-    progress: bool = False,
+    progress: Reporting = False,
 ) -> LayerComparison:
     """Compare every layer of one model with every layer of another.
 
@@ -72,8 +72,8 @@ def compare_layers(
         Seed of the folds.
     names : two of str, optional
         What to call the models.
-    progress : bool, default=False
-        Draw progress bars on stderr.
+    progress : bool or function, default=False
+        Draw progress bars on stderr; or a function of the name of a stage and its number of steps.
 
     Returns
     -------

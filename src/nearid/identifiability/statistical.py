@@ -43,7 +43,7 @@ from nearid.identifiability.verdict import decide
 from nearid.identifiability.views import views
 from nearid.measures.diameter import SWEEPS, search
 from nearid.measures.similarity import cka_from_moments, debiased_cka
-from nearid.progress import Progress, reporting
+from nearid.progress import Progress, Reporting, reporting
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def compare(
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
     engine: str | Engine | None = None,
-    progress: bool = False,
+    progress: Reporting = False,
 ) -> Any:
     """Compare representations of the same rows.
 
@@ -138,8 +138,8 @@ def compare(
         Where the moments are gathered and ICA is fitted: this process by default, a Dask cluster of this machine's
         cores, or the cluster of the scheduler at an address such as "tcp://127.0.0.1:8786". The other passes run in
         this process. The result is the same.
-    progress : bool, default=False
-        Draw progress bars on stderr.
+    progress : bool or function, default=False
+        Draw progress bars on stderr; or a function of the name of a stage and its number of steps.
 
     Returns
     -------

@@ -32,7 +32,7 @@ from nearid.measures.kinds import Factor
 from nearid.measures.mcc import MCC
 from nearid.measures.recovery import Recovery
 from nearid.moments import Floats
-from nearid.progress import Progress, reporting
+from nearid.progress import Progress, Reporting, reporting
 
 DEFAULT = ("mcc", "mcc_spearman", "r2", "infomec", "dci", "mig", "sap", "modularity", "explicitness")
 # What the literature takes, and what measures that hold their rows in memory are given.
@@ -72,7 +72,7 @@ def score(
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
     engine: str | Engine | None = None,
-    progress: bool = False,
+    progress: Reporting = False,
 ) -> Score:
     """Score latents against known factors.
 
@@ -111,8 +111,8 @@ def score(
         "z_*", one by one or in a text with commas.
     engine : {"local", "dask"}, address or Engine, optional
         Where the passes of "mcc", "r2", the verdict's moments and ICA run.
-    progress : bool, default=False
-        Draw progress bars on stderr.
+    progress : bool or function, default=False
+        Draw progress bars on stderr; or a function of the name of a stage and its number of steps.
 
     Returns
     -------
