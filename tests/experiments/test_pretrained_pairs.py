@@ -57,7 +57,7 @@ def test_published_pairs_are_measured_where_features_are_given(tmp_path, rng):
     s = found["scores"]
     assert set(s) == {c.key for c in E.columns}
     assert max(s["rigid"], s["linear"], s["rigid_in"]) < 1e-6 and s["r2"] > 0.999
-    assert s["permutation"] > 0.02 and s["efficiency"] > 80 and s["efficiency_low"] < s["efficiency"]
+    assert s["permutation"] > 0.02 and s["efficiency"] > 80 and s["efficiency_low"] <= s["efficiency"]
     share = (s["permutation_in"] - s["ica_in"]) / (s["permutation_in"] - s["rigid_in"])
     assert s["efficiency_in"] == pytest.approx(100 * share)
     value, low, high = found["views"]["held_out"]["permutation"]

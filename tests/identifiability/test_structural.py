@@ -162,8 +162,8 @@ def test_a_factor_that_varies_in_one_row_leaves_no_interval_and_that_is_said(rng
 
 
 def test_a_factor_that_the_sample_misses_is_kept_where_all_rows_are_used(rng):
-    u = {"a": rng.normal(size=1000), "rare": np.arange(1000) < 3}
-    found = score(np.column_stack([u["a"], rng.normal(size=1000)]), u, measures="mcc,mig", max_rows=100)
+    u = {"a": rng.normal(size=50_000), "rare": np.arange(50_000) < 3}
+    found = score(np.column_stack([u["a"], rng.normal(size=50_000)]), u, measures="mcc,mig", max_rows=100)
     assert "constant_in_sample" in codes(found) and "constant_factor" not in codes(found)
     assert [f.name for f in found.factors] == ["a", "rare"]
     assert set(found.measures["mcc"].factors) == {"a", "rare"} and set(found.measures["mig"].factors) == {"a"}
