@@ -122,11 +122,11 @@ def test_the_control_is_compared_with_every_pair_of_one_target():
 
 def test_the_smoke_preset_runs_with_figures(home, rng, tmp_path, inline, monkeypatch):
     pytest.importorskip("torch", reason="the extra `train` is not installed")
-    sources = rng.laplace(size=(400, 6))
+    sources = rng.laplace(size=(4000, 6))
 
     def representations(p, seed, folder):
         made = np.random.default_rng(seed)
-        both = [sources @ made.normal(size=(6, 6)) + 0.1 * made.normal(size=(400, 6)) for _ in range(2)]
+        both = [sources @ made.normal(size=(6, 6)) + 0.01 * made.normal(size=(4000, 6)) for _ in range(2)]
         return *both, {f"{p.kind}_loss": {"x": [1.0], "y": [2.0]}}
 
     monkeypatch.setattr("nearid.experiments.pretrained_pairs.representations", representations)
