@@ -36,10 +36,12 @@ def test_the_same_as_on_a_held_matrix(rows, which, monkeypatch):
         monkeypatch.setattr(classifiers, "HELD_BYTES", 0)
         found = learn("logistic", view, places, y[places], which=which, **OPTIONS)
         z = view.take(np.arange(len(x)), which).astype(np.float64)
-        exact = LogisticRegression(class_weight="balanced", tol=1e-8, max_iter=1000).fit(z[places], y[places])
-        assert np.allclose(found.predict(z), exact.decision_function(z), atol=5e-3)
+        exact = LogisticRegression(class_weight="balanced", tol=1e-8, solver="newton-cholesky").fit(z[places], y[places])
+        expected = exact.decision_function(z)
+        # Other weights of the classes or of the penalty, or other rows, change scores by a tenth and more.
+        assert np.allclose(found.predict(z), expected, atol=1e-2 * expected.std())
         sizes = np.abs(exact.coef_[0])
-        assert np.allclose(found.shares, sizes / sizes.sum(), atol=1e-3)
+        assert np.allclose(found.shares, sizes / sizes.sum(), atol=3e-3)
 
 
 def test_a_component_that_does_not_vary_has_no_share():

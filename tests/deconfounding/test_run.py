@@ -38,8 +38,10 @@ def test_components_are_what_they_are(screen, found):
     kinds = np.array(found.conditions["ica"].components.kinds)
     assert set(kinds[truth == "technical"]) == {"technical"}
     assert "technical" not in kinds[truth != "technical"]
-    moved = np.abs(process.shifts).sum(axis=0)
-    assert np.sum(kinds == "biological") == np.count_nonzero(moved)
+    # Perturbations move some of the biological factors: of these one may be missed, and one of the others be named.
+    moved = np.flatnonzero(process.kinds == "biological")[np.abs(process.shifts).sum(axis=0) > 0]
+    named = set(rho.argmax(axis=1)[kinds == "biological"])
+    assert len(set(moved) - named) <= 1 and len(named - set(moved)) <= 1
 
 
 def test_conditions_keep_the_order_of_the_paper(found):

@@ -57,7 +57,7 @@ def test_published_pairs_are_measured_where_features_are_given(tmp_path, rng):
     s = found["scores"]
     assert set(s) == {c.key for c in E.columns}
     assert max(s["rigid"], s["linear"], s["rigid_in"]) < 1e-6 and s["r2"] > 0.999
-    assert s["permutation"] > 0.02 and s["efficiency"] > 80 and s["efficiency_low"] < s["efficiency"]
+    assert s["permutation"] > 0.02 and s["efficiency"] > 80 and s["efficiency_low"] <= s["efficiency"]
     share = (s["permutation_in"] - s["ica_in"]) / (s["permutation_in"] - s["rigid_in"])
     assert s["efficiency_in"] == pytest.approx(100 * share)
     value, low, high = found["views"]["held_out"]["permutation"]
@@ -135,11 +135,11 @@ def test_the_control_is_compared_with_every_pair_of_one_target():
 
 def test_the_smoke_preset_runs_with_figures(home, rng, tmp_path, inline, monkeypatch):
     pytest.importorskip("torch", reason="the extra `train` is not installed")
-    sources = rng.laplace(size=(400, 6))
+    sources = rng.laplace(size=(4000, 6))
 
     def representations(p, seed, folder):
         made = np.random.default_rng(seed)
-        both = [sources @ made.normal(size=(6, 6)) + 0.1 * made.normal(size=(400, 6)) for _ in range(2)]
+        both = [sources @ made.normal(size=(6, 6)) + 0.01 * made.normal(size=(4000, 6)) for _ in range(2)]
         return *both, {f"{p.kind}_loss": {"x": [1.0], "y": [2.0]}}
 
     monkeypatch.setattr("nearid.experiments.pretrained_pairs.representations", representations)

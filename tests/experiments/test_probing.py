@@ -84,7 +84,7 @@ def test_noise_passes_the_published_test_too_often_and_not_the_one_that_allows_f
     for k in range(sets):
         x = np.random.default_rng([k, 0]).normal(size=(120, 3))
         answers = np.arange(120) < 60
-        tried = (probe(x, answers, np.random.default_rng([k, s])) for s in range(1, 7))
+        tried = (probe(x, answers, np.random.default_rng([k, s])) for s in range(1, 21))
         found = AboveChance.over(tried, judged_on(answers))
         passed += found.decodes(level)
         as_published += found.decodes_as_published(level)

@@ -121,6 +121,7 @@ def test_impossible_parameters_get_a_sentence(wrong):
         Parameters(**wrong)
 
 
+@pytest.mark.own_seeds
 def test_the_smoke_preset_runs_with_figures(tmp_path, monkeypatch):
     # One process that loads torch is enough.
     monkeypatch.setattr("nearid.engines.local.cores", lambda: 1)

@@ -17,6 +17,7 @@ def found(tmp_path_factory):
     return reproduce(TOY, tmp_path_factory.mktemp("toy") / "out", seeds=3)
 
 
+@pytest.mark.own_seeds
 def test_estimates_are_over_the_seeds(found):
     scores = found.scores("high", "score")
     expected = {s: np.mean(0.9 + 0.01 * np.random.default_rng(s).normal(size=5)) for s in range(3)}

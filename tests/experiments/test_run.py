@@ -188,6 +188,7 @@ def test_cells_that_fail_or_die_do_not_lose_the_others(toy, tmp_path):
     assert ran() == ["0.5 1", "0.5 2", "0.9 1", "0.9 2"]
 
 
+@pytest.mark.own_seeds
 def test_dask_gives_the_same(toy, tmp_path, dask_client):
     experiment, _ = toy
     reproduce(experiment, tmp_path / "local", preset="smoke", changes={"wrong": 1})
@@ -214,6 +215,7 @@ def half_done(cells):
     )
 
 
+@pytest.mark.own_seeds
 def test_killed_and_resumed_equals_undisturbed(tmp_path, inline):
     script, out = tmp_path / "script.py", tmp_path / "out"
     script.write_text(KILLED)

@@ -92,13 +92,13 @@ def test_held_out_figures_are_those_of_fits_without_the_fold(rng, scale):
 # Where matches correlate by c, R2 is 2c - 1 without a scale and c^2 with one: the same bar on c, 0.75.
 @pytest.mark.parametrize(("scale", "bar"), [(True, 0.75**2), (False, 0.5)])
 def test_gaussian_sources_are_not_separated_and_that_is_said(rng, scale, bar):
-    x = rng.normal(size=(2000, 5))
-    y = noisy(x @ mixture(rng, "rotation", 5), rng, 0.3)
+    x = rng.normal(size=(2000, 20))
+    y = noisy(x @ mixture(rng, "rotation", 20), rng, 0.3)
     found = compare(x, y, groups="all", scale=scale, permutations=1)
     assert found.verdict.group == "rigid"
     assert found.efficiency.value < 0.3 and found.groups["ica"].r2 < bar
     said = [a.message for a in found.alerts if a.code == "ica_gaussian"]
-    assert len(said) == 2 and "5 of 5 components of array 1" in said[0]
+    assert len(said) == 2 and "20 of 20 components of array 1" in said[0]
 
 
 def test_a_single_gaussian_source_is_what_the_others_leave(rng):

@@ -43,10 +43,10 @@ def test_bends_are_means_of_slopes_and_squares(rng):
 
 def test_single_precision_is_enough_at_condition_100(rng):
     scales = np.logspace(0, -2, 6)
-    z = rng.laplace(size=(100_000, 6))
+    z = rng.laplace(size=(20_000, 6))
     turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
     x = (z * scales @ turn.T).astype(np.float32)
     unmixing, mean = (turn / scales).T, x.mean(axis=0, dtype=np.float64)
     coarse = Sweeper(open_rows(x), None, mean, CONTRASTS["logcosh"], np.dtype(np.float32)).sweep(unmixing)
     fine = Sweeper(open_rows(x), None, mean, CONTRASTS["logcosh"], np.dtype(np.float64)).sweep(unmixing)
-    np.testing.assert_allclose(coarse.products, fine.products, atol=1e-6)
+    np.testing.assert_allclose(coarse.products, fine.products, atol=2e-6)
