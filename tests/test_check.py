@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nearid
-from nearid.check import at_least, checked, positive
+from nearid.check import Seed, at_least, checked, positive
 from nearid.errors import InputError
 
 
@@ -42,6 +42,7 @@ def asked(
     groups: Iterable[str] | str | None = None,
     form: Literal["pca", "zca"] = "pca",
     scale: bool = True,
+    random_state: Seed = 0,
     anything: Any = None,
 ) -> str:
     return "answered"
@@ -77,10 +78,12 @@ def test_options_of_the_type_that_is_declared_pass(options):
         ("groups", [None], "each item a text"),
         ("form", "nosuch", "'pca' or 'zca'"),
         ("scale", 1, "True or False"),
+        ("random_state", -1, "a whole number of at least 0"),
+        ("random_state", None, "a whole number of at least 0"),
     ],
 )
 def test_options_of_another_type_are_refused_by_name(option, value, words):
-    with pytest.raises(InputError, match=f"^{option} is .*{words}"):
+    with pytest.raises(InputError, match=rf"^{option}( \(--seed\))? is .*{words}"):
         asked(None, **{option: value})
 
 
@@ -92,8 +95,9 @@ def test_every_public_function_refuses_options_of_another_type(name):
     function = getattr(nearid, name)
     parameters = inspect.signature(function).parameters.values()
     data = [np.zeros((20, 2)) for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
-    simple = {"int", "int | None", "float", "float | None", "bool", "str", "str | None"}
+    simple = {"int", "int | None", "float", "float | None", "bool", "str", "str | None", "Seed"}
+    assert all(parameter.annotation == "Seed" for parameter in parameters if parameter.name == "random_state")
     for parameter in parameters:
         if parameter.annotation in simple:
-            with pytest.raises(InputError, match=f"^{parameter.name} is "):
+            with pytest.raises(InputError, match=rf"^{parameter.name}( \(--seed\))? is "):
                 function(*data, **{parameter.name: object()})

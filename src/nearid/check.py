@@ -6,14 +6,25 @@ import inspect
 import math
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from functools import cache, wraps
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from nearid.errors import InputError
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """A bound that an annotation carries."""
+
+    least: int
+
+
+Seed = Annotated[int, AtLeast(0)]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,14 +49,15 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
     @cache
     def annotations() -> tuple[inspect.Signature, dict[str, Any]]:
-        return inspect.signature(function), get_type_hints(function)
+        return inspect.signature(function), get_type_hints(function, include_extras=True)
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         signature, hints = annotations()
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             if name in hints and not _fits(value, hints[name]):
-                raise InputError(f"{name} is {reprlib.repr(value)}, but {_described(hints[name])} is expected.")
+                spelt = "random_state (--seed)" if name == "random_state" else name
+                raise InputError(f"{spelt} is {reprlib.repr(value)}, but {_described(hints[name])} is expected.")
         return function(*args, **kwargs)
 
     return call
@@ -55,8 +67,10 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 _WORDS = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", NoneType: "None"}
 
 
-def _fits(value: object, hint: Any) -> bool:
+def _fits(value: Any, hint: Any) -> bool:
     origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _fits(value, parts[0]) and all(value >= bound.least for bound in parts[1:])
     if origin in (Union, UnionType):
         return any(_fits(value, part) for part in parts)
     if origin is Literal:
@@ -79,6 +93,8 @@ def _fits(value: object, hint: Any) -> bool:
 
 def _described(hint: Any) -> str:
     origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return f"{_described(parts[0])} of at least {parts[1].least}"
     if origin in (Union, UnionType):
         return " or ".join(map(_described, parts))
     if origin is Literal:

@@ -13,7 +13,7 @@ from nearid.errors import InputError
 # without one.
 Progress = Callable[[str, int], Callable[..., object]]
 # What every public function takes as `progress`: whether to draw bars, or where to report instead.
-Reporting = bool | Progress
+Reporting = bool | Progress | None
 
 PATIENCE = 1.0
 

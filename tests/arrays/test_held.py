@@ -87,6 +87,8 @@ class TestTensors:
         torch = self.torch
         with pytest.raises(InputError, match=r"sparse tensor.*to_dense"):
             open_rows(torch.eye(3).to_sparse())
+        with pytest.raises(InputError, match=r"nested tensor.*to_padded_tensor"):
+            open_rows(torch.nested.nested_tensor([torch.zeros(2, 3), torch.zeros(4, 3)]))
         with pytest.raises(InputError, match=r"meta device"):
             open_rows(torch.empty(3, 3, device="meta"))
         with pytest.raises(InputError, match=r"float8.*x\.to\(torch\.float32\)"):

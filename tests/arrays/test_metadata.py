@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import nearid
 from nearid.arrays import open_rows
 from nearid.arrays.metadata import choose_columns, metadata_alerts, suspects
 from nearid.errors import InputError
@@ -117,3 +118,13 @@ def test_patterns_hold_for_the_sources_that_they_fit(rng):
     for wrong in ("", "a,,b", [], [3], 5):
         with pytest.raises(InputError, match="exclude takes names or patterns"):
             choose_columns([one], exclude=wrong)
+
+
+def test_columns_that_are_the_same_in_both_tables_are_named(rng):
+    pd = pytest.importorskip("pandas")
+    shared = {"size": rng.normal(size=200)}
+    a, b = (pd.DataFrame(rng.normal(size=(200, 3)), columns=list("uvw")).assign(**shared, zero=0.0) for _ in "ab")
+    alerts = {alert.code: alert.message for alert in nearid.compare(a, b, permutations=1).alerts}
+    assert "hold the same numbers in both, as metadata do: 'size'. " in alerts["shared_columns"]
+    assert "--exclude size" in alerts["shared_columns"]
+    assert "shared_columns" not in {x.code for x in nearid.compare(a, b, permutations=1, exclude="size").alerts}

@@ -164,7 +164,7 @@ def test_bad_inputs_get_a_sentence_and_exit_code_2(nearid, runs, tmp_path, kind)
         (["a.npy", "b.npy", "--ids", "cell"], "cell"),
         (["a.npy", "b.npy", "--report", "a.npy"], "name it something.html"),
         (["a.npy", "b.npy", "--report", "/dev/null"], "name it something.html"),
-        (["a.npy", "b.npy", "--seed", "-1"], "seed must be"),
+        (["a.npy", "b.npy", "--seed", "-1"], "--seed"),
         (["a.npy", "b.npy", "--groups", "ica"], "beside the ladder"),
         (["a.npy", "b.npy", "--fold", "3"], "No such option"),
     ],

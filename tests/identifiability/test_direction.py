@@ -62,3 +62,15 @@ def test_several_pairs_have_one_line(rng, skewed):
     x, y = skewed
     text = " ".join(str(nearid.compare(x, y, x[:, ::-1], permutations=1)).split())
     assert "The other direction of 2 of 3 pairs was not computed and may differ: use --symmetric" in text
+
+
+def test_a_verdict_of_the_other_direction_names_it(rng):
+    x = rng.laplace(size=(400, 8))
+    y = x[:, :3] @ rng.normal(size=(3, 3))
+    found = nearid.compare(x, y, symmetric=True, names=["A", "B"], permutations=1)
+    # B follows from A exactly, A from B in part.
+    assert found.groups["linear"].r2 > 0.999 and found.verdict.strength != "nearly exactly"
+    assert headline(found).startswith("From B to A, the worse direction: the target is contained in the source, ")
+    assert "nearly exactly up to a linear map from A to B" in headline(found)
+    assert "widths_differ" not in {alert.code for alert in found.alerts}
+    assert ", back" in str(nearid.compare(x, y, x[:, :5], symmetric=True, permutations=1))

@@ -112,3 +112,9 @@ def test_what_has_no_layers_is_told(sides, tmp_path):
         compare_layers(tmp_path, sides[1])
     with pytest.raises(InputError, match="was not measured"):
         compare_layers(*sides)["cca"]
+
+
+def test_a_measure_of_your_own_that_gives_no_number_is_refused_by_the_layers(rng):
+    x = rng.normal(size=(50, 2))
+    with pytest.raises(InputError, match=r"gave 'no' for .* but a number is expected"):
+        compare_layers({"a": x}, {"b": x}, measures=lambda a, b: "no")

@@ -105,6 +105,8 @@ def test_figures_hold_parts_and_name_factors(rng):
     assert (infoe, infoc, a) == (found.infoe, found.infoc, found.per_factor[0])
 
 
-def test_a_class_of_one_row_leaves_no_interval_rather_than_an_error(rng):
-    score = nearid.score(rng.normal(size=(200, 2)), {"k": ["x"] * 199 + ["y"]}, measures="mcc,r2")
-    assert "singleton_classes" in {alert.code for alert in score.alerts}
+def test_classes_of_few_rows_leave_no_interval_rather_than_an_error(rng):
+    with pytest.raises(InputError, match="classes seen once"):
+        nearid.score(rng.normal(size=(200, 2)), {"k": ["x"] * 199 + ["y"]}, measures="mcc,r2")
+    score = nearid.score(rng.normal(size=(200, 2)), {"k": ["x"] * 198 + ["y"] * 2}, measures="mcc,r2")
+    assert np.isnan(score.measures["r2"].overall.low)

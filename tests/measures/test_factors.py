@@ -145,3 +145,14 @@ def test_constant_latents_are_told(rng):
 def test_factors_whose_squares_leave_float64_are_refused(rng, unit):
     with pytest.raises(InputError, match="'u' leave the range of float64"):
         open_factors({"u": rng.normal(size=30) * unit})
+
+
+def test_numbered_columns_may_be_named_by_their_numbers(rng):
+    factors = open_factors(rng.integers(0, 5, size=(40, 2)), kinds={0: "categorical"}, periods={1: 5})
+    assert [factor.kind for factor in factors.items] == ["categorical", "circular"]
+
+
+@pytest.mark.parametrize("period", ["360", None, True, 1j, -1])
+def test_a_period_that_is_no_positive_number_is_refused(rng, period):
+    with pytest.raises(InputError, match="The period of 'u' must be a positive number"):
+        open_factors({"u": rng.normal(size=30)}, periods={"u": period})

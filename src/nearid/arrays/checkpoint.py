@@ -1,5 +1,6 @@
 """Tensors saved by torch.save, loaded without running any code they hold."""
 
+import os
 import pickle
 import re
 import warnings
@@ -11,6 +12,7 @@ import numpy as np
 from nearid.arrays.choose import Entry, choose, not_found, whole_name
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import TensorRows, tensor_dtype
+from nearid.arrays.memory import check_memory
 from nearid.errors import InputError
 
 # Suffixes of what torch.save wrote; the last is Lightning's.
@@ -52,11 +54,15 @@ def load_saved(path: str, name: str) -> Any:
         zipped = zipfile.is_zipfile(path)
     if zipped:
         _check_archive(path, name)
+    check_memory(name, os.path.getsize(path), "Save the arrays that are needed as .safetensors, read in parts.")
+        name, os.path.getsize(path), "Save the arrays that are needed as .safetensors, which is read in parts."
+    )
     try:
         with warnings.catch_warnings():
             # torch warns with advice to its own developers; what matters is raised below.
             warnings.simplefilter("ignore")
-            saved = torch.load(path, weights_only=True, map_location="cpu", mmap=zipped)
+            # Not mapped: a file that becomes shorter while it is mapped ends the process.
+            saved = torch.load(path, weights_only=True, map_location="cpu")
     except pickle.UnpicklingError as error:
         # torch's own message would advise to switch the protection off.
         raise _refused(name, str(error)) if zipped or _is_pickle(path) else _damaged(name) from None

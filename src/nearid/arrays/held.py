@@ -79,6 +79,8 @@ def refuse_unreadable(name: str, source: Any) -> None:
     if type(source).__module__.startswith("scipy.sparse"):
         raise InputError(f"{name} is a sparse matrix. Make it dense first with x.toarray().")
     if is_a(source, "torch", "Tensor"):
+        if source.is_nested:
+            raise InputError(f"{name} is a nested tensor. Pad it first, as with x.to_padded_tensor(0.0).")
         if str(source.layout) != "torch.strided":
             raise InputError(f"{name} is a sparse tensor ({source.layout}). Make it dense first with x.to_dense().")
         if source.is_meta:

@@ -20,7 +20,8 @@ IDENTIFIERS = frozenset(("id", "ids", "idx", "index", "uid", "uuid", "barcode"))
 # Words that name what a row is or where it comes from, not what was measured in it.
 ORIGINS = (
     "row rows col cols column columns position pos site well plate batch fold split label labels class target cluster "
-    "seed group run epoch step frame fov donor patient subject sample replicate timepoint timestamp time date meta "
+    "seed group run concentration dose molecule geometry epoch "
+    "step frame fov donor patient subject sample replicate timepoint timestamp time date meta "
     "metadata"
 )
 WORDS = IDENTIFIERS.union(ORIGINS.split())
@@ -100,7 +101,32 @@ def _chosen(rows: Rows, wanted: list[str] | None, unwanted: list[str] | None) ->
 def input_alerts(pair: Pair) -> list[Alert]:
     """Alerts about both inputs: their notes, and columns that look like metadata."""
     notes = [Alert("input", note) for note in pair.notes]
-    return notes + [alert for rows in (pair.x, pair.y) for alert in metadata_alerts(rows)]
+    return notes + [alert for rows in (pair.x, pair.y) for alert in metadata_alerts(rows)] + _shared(pair)
+
+
+def _shared(pair: Pair) -> list[Alert]:
+    """An alert that names columns of both tables which hold the same numbers: no two runs learn such columns."""
+    if not (pair.x.is_table and pair.y.is_table and pair.x.columns and pair.y.columns):
+        return []
+    places = [
+        (pair.x.columns.index(name), pair.y.columns.index(name), name)
+        for name in pair.x.columns
+        if name in pair.y.columns
+    ]
+    if not places:
+        return []
+    x, y = pair.take(np.arange(min(pair.n, MOST, max(MOST_NUMBERS // pair.x.shape[1], 2))))
+    same = [name for i, j, name in places if np.array_equal(x[:, i], y[:, j]) and np.ptp(x[:, i]) > 0]
+    if not same or len(same) == pair.x.shape[1]:
+        return []
+    return [
+        Alert(
+            "shared_columns",
+            f"Columns of {pair.x.name} and {pair.y.name} hold the same numbers in both, as metadata do: "
+            f"{listed(map(repr, same))}. Unrelated runs look alike with them. "
+            f"To leave them out: {typed_exclude(same)}.",
+        )
+    ]
 
 
 def metadata_alerts(rows: Rows) -> list[Alert]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from nearid import __version__
 from nearid.alerts import Alert
-from nearid.check import checked
+from nearid.check import Seed, checked
 from nearid.deconfounding.classifiers import PUBLISHED, TREES, check_boosting
 from nearid.deconfounding.classifiers import named as named_classifiers
 from nearid.deconfounding.conditions import Fitted, fit_conditions
@@ -58,7 +58,7 @@ def deconfound(
     max_rows: int = MAX_ROWS,
     boosting: Mapping[str, Any] | None = None,
     drop_nonfinite: bool = False,
-    random_state: int = 0,
+    random_state: Seed = 0,
     key: str | None = None,
     ids: Any = None,
     features: Iterable[str] | str | None = None,

@@ -39,7 +39,7 @@ def extract(
     format: str = "npy",
     dtype: str = "float32",
     batch_size: int = 128,
-    device: str | None = None,
+    device: Any = None,
     mixed: str | None = None,
     mask: Any = None,
     ids: Any = None,

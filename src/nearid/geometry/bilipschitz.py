@@ -14,7 +14,7 @@ from nearid.alerts import Alert
 from nearid.arrays import Rows, first_nonfinite, open_rows
 from nearid.arrays.memory import check_memory
 from nearid.arrays.metadata import metadata_alerts
-from nearid.check import at_least, checked
+from nearid.check import Seed, at_least, checked
 from nearid.errors import InputError
 from nearid.geometry.bounds import rigid_bound
 from nearid.geometry.constants import Constants
@@ -41,7 +41,7 @@ def bilipschitz(
     exact: bool | None = None,
     points: int = 1000,
     constant: float | None = None,
-    random_state: int = 0,
+    random_state: Seed = 0,
     name: str | None = None,
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,

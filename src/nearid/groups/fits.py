@@ -88,12 +88,7 @@ def fit_rigid(moments: PairMoments, *, translation: bool = True, scale: bool = T
     if not translation:
         moments = moments.about_origin()
     xx, xy = moments.xx, moments.xy
-    spare = len(xx) - xy.shape[1]
-    if scale and spare >= moments.n:
-        # The rows lie at right angles to as many directions as there are target columns and more: on them, every linear
-        # map is a rotation, a scale and a projection.
-        return fit_linear(moments)
-    if spare > 0:
+    if len(xx) > xy.shape[1]:
         return DenseMap(moments.mean_x, moments.mean_y, _rotate_and_drop(moments, scale))
     few = 2 * moments.n < len(xx)
     rotation = _isometry_of_few(xy, moments.n) if few else polar(xy)
@@ -119,6 +114,8 @@ def _isometry_of_few(xy: Floats, n: int) -> Floats:
     left, right = span_of(square, n), span_of(square.T, n)
     u, sizes, vt = np.linalg.svd(left.T @ square @ right)
     k = int(np.sum(sizes > resolution(q) * sizes[0]))
+    if not k:
+        return np.eye(p, q)
     # The rotation sends the columns of a to those of b. All of it happens in the plane that both span.
     a, b = left @ u[:, :k], right @ vt[:k].T
     plane = np.linalg.qr(np.hstack([a, b]))[0]
@@ -135,6 +132,13 @@ def _rotate_and_drop(moments: PairMoments, scale: bool, steps: int = 100, tol: f
     Each step minimises a bound that touches the error at R (x^T x replaced by its largest eigenvalue), so the error
     never grows. The starts include the signed permutation, so that the ladder stays nested.
     """
+    p, q = moments.xy.shape
+    if moments.n + q < p:
+        # Few rows: the frame lies in their span and as many directions at right angles to them as it can use.
+        more = np.random.default_rng(0).normal(size=(p, q))
+        basis = np.linalg.qr(np.hstack([span_of(moments.xx, moments.n), more]))[0]
+        small = _rotate_and_drop(moments.through(basis.T, np.eye(q)), scale, steps, tol)
+        return np.asarray(basis @ small)
     unit_x, unit_y = (float(np.trace(m)) or 1.0 for m in (moments.xx, moments.yy))
     xx, xy = moments.xx / unit_x, moments.xy / np.sqrt(unit_x) / np.sqrt(unit_y)
     fixed = np.sqrt(unit_x / unit_y)

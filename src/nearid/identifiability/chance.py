@@ -16,6 +16,8 @@ from nearid.measures.similarity import debiased_cka, fourth_moments
 from nearid.moments import Floats, PairMoments
 from nearid.progress import Progress
 
+# More repetitions than this take for ever and tell nothing.
+MOST_PERMUTATIONS = 100_000
 # Rows on which chance is measured, and the memory they may take.
 ROWS = 10_000
 BYTES = 128 << 20

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from nearid.groups.ladder import LADDER
-from nearid.identifiability.verdict import LEAST_EXPLAINED, ROUNDING
+from nearid.identifiability.verdict import LEAST_EXPLAINED, ROUNDING, Verdict
 
 if TYPE_CHECKING:
     from nearid.identifiability.result import Comparison
@@ -46,19 +46,24 @@ class Direction:
 def other_direction(c: Comparison) -> Direction:
     """Whether the verdict of the other direction is another one, is the same, or is not known."""
     if c.reverse is not None and c.one_way is not None:
-        there, back = c.one_way.group, c.reverse.verdict.group
-        if there == back:
+        there, back = c.one_way, c.reverse.verdict
+        if (there.group, there.strength) == (back.group, back.strength):
             return Direction("same", "")
-        (x, y), named = c.names, {**{g.name: f"a {g.title}" for g in LADDER.values()}, "none": "no group"}
+        x, y = c.names
         return Direction(
-            "differs",
-            f"The directions differ: up to {named[there]} from {x} to {y}, up to {named[back]} from {y} to {x}",
+            "differs", f"The directions differ: {_reached(there)} from {x} to {y}, {_reached(back)} from {y} to {x}"
         )
     if _cannot_differ(c):
         return Direction("cannot differ", "")
     return Direction(
         "not computed", "The other direction was not computed and may differ: use --symmetric (symmetric=True)"
     )
+
+
+def _reached(verdict: Verdict) -> str:
+    if verdict.group == "none":
+        return "up to no group"
+    return f"{verdict.strength} up to a {LADDER[verdict.group].title}"
 
 
 def _cannot_differ(c: Comparison) -> bool:

@@ -16,7 +16,7 @@ from nearid.arrays.memory import check_memory
 from nearid.arrays.metadata import choose_columns, metadata_alerts
 from nearid.arrays.open import split_key
 from nearid.arrays.vector import read_vector, vector_in
-from nearid.check import checked
+from nearid.check import Seed, checked
 from nearid.errors import InputError
 from nearid.geometry.diversity import LARGEST_CONDITION, Pairs, choose_pairs
 from nearid.geometry.heads import TransformComparison, compare_transforms
@@ -52,7 +52,7 @@ def compare_heads(
     names: Sequence[str] | None = None,
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
-    random_state: int = 0,
+    random_state: Seed = 0,
 ) -> HeadComparison:
     """Compare the linear map that two models' heads imply with the one that their features show.
 
@@ -184,7 +184,7 @@ def _cautions(compared: TransformComparison, pairs: Pairs | None, n: int, width:
 def _decide(compared: TransformComparison, width: int) -> HeadVerdict:
     """What the agreement of the maps is evidence of."""
     seen = compared.seen
-    if seen is None:
+    if seen is None or not seen.dimensions:
         return HeadVerdict("undetermined", "All classes have one vector in the second head, which says nothing.")
     whole = compared.heads.matrix is not None
     why = next((d.note for d in compared.heads.diversity if not d.holds), compared.heads.note)

@@ -20,7 +20,7 @@ from nearid.arrays.joined import JoinedRows
 from nearid.arrays.memory import check_memory
 from nearid.arrays.metadata import metadata_alerts
 from nearid.arrays.patterns import chosen, patterns_of
-from nearid.check import checked
+from nearid.check import Seed, checked
 from nearid.errors import InputError, unknown
 from nearid.folds import assign, fold_moments
 from nearid.identifiability.layer_result import EPSILONS, MEASURES, LayerComparison
@@ -45,7 +45,7 @@ def compare_layers(
     layers: Iterable[str] | str | None = None,
     folds: int = 5,
     svcca_k: int | None = None,
-    random_state: int = 0,
+    random_state: Seed = 0,
     names: Sequence[str] | None = None,
     progress: Reporting = False,
 ) -> LayerComparison:
@@ -180,7 +180,13 @@ def _own_measure(
             pair = pair_rows(a, b)
             size = 8 * pair.n * (a.shape[1] + b.shape[1])
             check_memory(f"A measure of your own between {a.name} and {b.name}", size, "Give fewer rows.")
-            into[i, j] = float(measure(*pair.take(np.arange(pair.n))))
+            value = measure(*pair.take(np.arange(pair.n)))
+            try:
+                into[i, j] = float(value)
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"Your measure gave {value!r} for {a.name} and {b.name}, but a number is expected."
+                ) from None
             tick()
 
 

@@ -144,6 +144,11 @@ class Comparison:
     one_way: Verdict | None = None
 
     @property
+    def decided_by_reverse(self) -> bool:
+        """Whether the verdict, the worse one of two directions, is that from target to source."""
+        return self.one_way is not None and self.verdict != self.one_way
+
+    @property
     def other_direction(self) -> Direction:
         """Whether the verdict from target to source is another one, is the same, or is not known."""
         return other_direction(self)

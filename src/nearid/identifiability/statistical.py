@@ -16,7 +16,7 @@ from nearid import __version__
 from nearid.alerts import Alert
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
 from nearid.arrays.metadata import choose_columns, input_alerts
-from nearid.check import checked
+from nearid.check import Seed, checked
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks
 from nearid.engines.open import open_engine
@@ -25,7 +25,7 @@ from nearid.folds import assign, refuse_constant
 from nearid.groups.ladder import LADDER, UNMIXED, Group, rungs
 from nearid.identifiability.alerts import alerts
 from nearid.identifiability.bootstrap import Replicates, bootstrap
-from nearid.identifiability.chance import chance_level
+from nearid.identifiability.chance import MOST_PERMUTATIONS, chance_level
 from nearid.identifiability.efficiency import efficiency
 from nearid.identifiability.evaluate import (
     Options,
@@ -90,7 +90,7 @@ def compare(
     symmetric: bool = False,
     drop_nonfinite: bool = False,
     permutations: int | None = None,
-    random_state: int = 0,
+    random_state: Seed = 0,
     names: Sequence[str] | None = None,
     key: str | None = None,
     ids: Any = None,
@@ -181,14 +181,12 @@ def _settings(
 ) -> Settings:
     if folds < 2:
         raise InputError(f"folds must be between 2 and 255, not {folds}; in-sample figures come with in_sample=True.")
-    if seed < 0:
-        raise InputError(f"The seed must be a whole number >= 0, not {seed}.")
     if ridge < 0 or not np.isfinite(ridge):
         raise InputError(f"ridge must be a finite number >= 0, not {ridge}.")
     if svcca_k is not None and svcca_k < 1:
         raise InputError(f"svcca_k must be at least 1, not {svcca_k}.")
-    if permutations is not None and permutations < 1:
-        raise InputError(f"permutations must be at least 1, not {permutations}.")
+    if permutations is not None and not 1 <= permutations <= MOST_PERMUTATIONS:
+        raise InputError(f"permutations must be between 1 and {MOST_PERMUTATIONS}, not {permutations}.")
     options: Options = {"translation": translation, "scale": scale, "ridge": ridge}
     return Settings(tuple(rungs(groups)), folds, options, svcca_k, in_sample, drop_nonfinite, permutations, seed)
 
@@ -327,8 +325,10 @@ def _both_ways(there: Comparison, back: Comparison) -> Comparison:
     def standing(c: Comparison) -> tuple[int, float]:
         return order.index(c.verdict.group), -c.groups[c.verdict.group].r2 if c.verdict.group in c.groups else 0.0
 
-    further = [a for a in back.alerts if a not in there.alerts]
-    joined = replace(there, reverse=back, one_way=there.verdict, alerts=[*there.alerts, *further])
+    # Both directions are known now, so that the widths are no reason for doubt.
+    said = [a for a in there.alerts if a.code != "widths_differ"]
+    said += [a for a in back.alerts if a.code != "widths_differ" and a not in said]
+    joined = replace(there, reverse=back, one_way=there.verdict, alerts=said)
     if standing(back) <= standing(there):
         return joined
     reason = f"From {back.names[0]} to {back.names[1]}: {back.verdict.reason}"

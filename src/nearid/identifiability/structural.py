@@ -16,10 +16,11 @@ from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.choose import not_found
 from nearid.arrays.held import MemoryRows
 from nearid.arrays.mapped import MappedRows
-from nearid.check import checked
+from nearid.check import Seed, checked
 from nearid.engines.base import Engine
 from nearid.engines.open import open_engine
 from nearid.errors import InputError
+from nearid.identifiability.chance import MOST_PERMUTATIONS
 from nearid.identifiability.factor_ladder import aligned, factor_ladder
 from nearid.identifiability.resampling import GROUPS, estimates
 from nearid.identifiability.score import FactorInfo, Measured, Points, Score
@@ -65,7 +66,7 @@ def score(
     permutations: int = 5,
     max_rows: int = ROWS,
     drop_nonfinite: bool = False,
-    random_state: int = 0,
+    random_state: Seed = 0,
     key: str | None = None,
     factors_key: str | None = None,
     ids: Any = None,
@@ -153,14 +154,15 @@ def _named(measures: Iterable[str] | str | None) -> tuple[str, ...]:
 def _check(request: Request, resolve: str | None) -> None:
     if resolve not in (None, "ica"):
         raise InputError(f"resolve is {resolve!r}, but 'ica' is expected, or nothing.")
-    least = {"folds": 2, "permutations": 1, "max_rows": 100, "seed": 0}
+    least = {"folds": 2, "permutations": 1, "max_rows": 100}
     for name, bound in least.items():
         value = getattr(request, name)
         if name == "folds" and value is None:
             continue
         if value < bound:
-            name = "random_state" if name == "seed" else name
             raise InputError(f"{name} must be a whole number from {bound} on, not {value!r}.")
+    if request.permutations > MOST_PERMUTATIONS:
+        raise InputError(f"permutations must be at most {MOST_PERMUTATIONS}, not {request.permutations}.")
 
 
 def _both_ids(ids: Any) -> tuple[Any, Any]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearid.alerts import Alert
-from nearid.check import checked
+from nearid.check import Seed, checked
 from nearid.engines.local import ordered_map
 from nearid.folds import assign
 from nearid.measures.factors import load_pair
@@ -54,7 +54,7 @@ def dci(
     *,
     model: str = "boost",
     folds: int = 3,
-    random_state: int = 0,
+    random_state: Seed = 0,
     drop_nonfinite: bool = False,
     progress: Reporting = False,
 ) -> DCI:

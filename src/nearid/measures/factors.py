@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from nearid.errors import InputError
 from nearid.measures.kinds import Factor, as_factor, doubts
 from nearid.moments import ROUNDING, Floats
 
+# With fewer rows than this a class of one row is no rare class.
+FEWEST = 20
 # Alerts that follow from the rows, and may be others for other rows.
 OF_ROWS = ("singleton_classes", "looks_like_ids", "doubtful_period")
 
@@ -113,7 +116,9 @@ def factors_of(
     columns: Columns, kinds: Mapping[str, str] | None = None, periods: Mapping[str, float] | None = None
 ) -> Factors:
     """Factors from columns that are loaded already; see `open_factors`."""
-    kinds, periods = dict(kinds or {}), dict(periods or {})
+    # Columns that are numbered may be named by their numbers.
+    kinds = {str(column): kind for column, kind in (kinds or {}).items()}
+    periods = {str(column): period for column, period in (periods or {}).items()}
     for option, given in (("kinds", kinds), ("periods", periods)):
         for wanted in given:
             if wanted not in columns.values:
@@ -121,8 +126,8 @@ def factors_of(
     for wanted, period in periods.items():
         if kinds.setdefault(wanted, "circular") != "circular":
             raise InputError(f"The factor {wanted!r} is given as {kinds[wanted]} and with a period. Leave out one.")
-        if not (np.isfinite(period) and period > 0):
-            raise InputError(f"The period of {wanted!r} must be a positive number such as 360, not {period}.")
+        if not isinstance(period, Real) or isinstance(period, bool) or not (np.isfinite(period) and period > 0):
+            raise InputError(f"The period of {wanted!r} must be a positive number such as 360, not {period!r}.")
     items = [as_factor(c, values, kinds.get(c), periods.get(c)) for c, values in columns.values.items()]
     checked = _checked(columns.name, items, columns.ids, tuple(Alert("input", note) for note in columns.notes))
     return replace(checked, index=columns.index)
@@ -203,9 +208,19 @@ def _checked(name: str, items: list[Factor], ids: np.ndarray | None, alerts: tup
         if np.all(np.ptp(columns, axis=0) <= ROUNDING * np.abs(columns).max(axis=0)):
             alerts += (constant_factor(factor.name),)
             continue
+        sizes = np.bincount(factor.codes()) if factor.discrete else np.zeros(0)
+        single = int(np.sum(sizes == 1))
+        if np.sum(sizes > 1) == 1 and len(factor.values) >= FEWEST:
+            alerts += (
+                Alert(
+                    "one_class",
+                    f"All rows but {single} of the factor {factor.name!r} are of one class, and the others are of "
+                    "classes seen once: there is nothing to recover, it is left out.",
+                ),
+            )
+            continue
         kept.append(factor)
         alerts += tuple(doubts(factor))
-        single = int(np.sum(np.bincount(factor.codes()) == 1)) if factor.discrete else 0
         if single:
             alerts += (
                 Alert(
@@ -215,5 +230,7 @@ def _checked(name: str, items: list[Factor], ids: np.ndarray | None, alerts: tup
                 ),
             )
     if not kept:
-        raise InputError(f"Every factor of {name} is constant: there is nothing to recover.")
+        rare = any(alert.code == "one_class" for alert in alerts)
+        what = "constant, or has one class and rows of classes seen once" if rare else "constant"
+        raise InputError(f"Every factor of {name} is {what}: there is nothing to recover.")
     return Factors(name, tuple(kept), ids, alerts)

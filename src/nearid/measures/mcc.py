@@ -12,7 +12,7 @@ import numpy as np
 
 from nearid.alerts import Alert
 from nearid.arrays import Pair, open_rows, pair_rows
-from nearid.check import checked
+from nearid.check import Seed, checked
 from nearid.engines.base import Engine
 from nearid.errors import InputError
 from nearid.folds import assign, fold_moments
@@ -49,7 +49,7 @@ def mcc(
     *,
     method: str = "pearson",
     folds: int = 5,
-    random_state: int = 0,
+    random_state: Seed = 0,
     drop_nonfinite: bool = False,
     engine: str | Engine | None = None,
     progress: Reporting = False,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearid.alerts import Alert
-from nearid.check import checked
+from nearid.check import Seed, checked
 from nearid.errors import InputError
 from nearid.folds import assign
 from nearid.measures.factors import load_pair
@@ -84,7 +84,7 @@ def explicitness(
     *,
     bins: int = BINS,
     folds: int = 3,
-    random_state: int = 0,
+    random_state: Seed = 0,
     drop_nonfinite: bool = False,
     progress: Reporting = False,
 ) -> FactorRecovery:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearid.alerts import Alert
-from nearid.check import checked
+from nearid.check import Seed, checked
 from nearid.engines.base import Engine
 from nearid.groups.fits import fit_linear
 from nearid.groups.maps import squared_errors
@@ -47,7 +47,7 @@ def r2(
     factors: object,
     *,
     folds: int = 5,
-    random_state: int = 0,
+    random_state: Seed = 0,
     drop_nonfinite: bool = False,
     engine: str | Engine | None = None,
     progress: Reporting = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearid.check import checked
+from nearid.check import Seed, checked
 from nearid.folds import assign
 from nearid.measures.factors import load_pair
 from nearid.measures.kinds import Factor
@@ -20,7 +20,7 @@ def sap(
     factors: object,
     *,
     folds: int = 3,
-    random_state: int = 0,
+    random_state: Seed = 0,
     drop_nonfinite: bool = False,
     progress: Reporting = False,
 ) -> FactorRecovery:

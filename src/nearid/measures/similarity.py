@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nearid.arrays import open_rows, pair_rows
-from nearid.check import checked
+from nearid.check import Seed, checked
 from nearid.engines.local import blocks, ordered_map
 from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
 from nearid.moments import Floats, PairMoments
@@ -22,7 +22,7 @@ SVCCA_VARIANCE = 0.99
 
 
 @checked
-def cca(x: object, y: object, *, folds: int = 5, random_state: int = 0) -> Floats:
+def cca(x: object, y: object, *, folds: int = 5, random_state: Seed = 0) -> Floats:
     """Held-out canonical correlations, in the order of the fitted ones.
 
     Parameters
@@ -39,7 +39,7 @@ def cca(x: object, y: object, *, folds: int = 5, random_state: int = 0) -> Float
 
 
 @checked
-def svcca(x: object, y: object, *, k: int | None = None, folds: int = 5, random_state: int = 0) -> float:
+def svcca(x: object, y: object, *, k: int | None = None, folds: int = 5, random_state: Seed = 0) -> float:
     """Mean held-out canonical correlation of the leading principal components.
 
     Parameters

@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from nearid.arrays import Pair
+from nearid.arrays.memory import check_memory
 from nearid.folds import FoldMoments, refuse_nonfinite, refuse_range
 from nearid.moments import CrossMoments, Floats, Moments
 from nearid.spectra import resolution
@@ -106,6 +107,12 @@ class WideRows:
 
 def read_wide(pair: Pair, fold: np.ndarray, folds: int, *, drop_nonfinite: bool) -> WideRows:
     """Read all rows of a pair; a NaN or an infinity is refused, or dropped with its row."""
+    # The rows as read, in float64, and scaled for their decomposition.
+    check_memory(
+        f"{pair.x.name} and {pair.y.name}",
+        3 * 8 * pair.n * (pair.x.shape[1] + pair.y.shape[1]),
+        "Reduce the columns first, for example to their principal components.",
+    )
     sides = pair.read(0, pair.n)
     good = np.logical_and(*(np.isfinite(side).all(axis=1) for side in sides))
     if not good.all() and not drop_nonfinite:

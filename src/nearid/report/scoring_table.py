@@ -52,12 +52,17 @@ def headline(score: Score) -> str:
     if not judged:
         return f"There is no verdict on a group, because all factors are categorical. {_separate(score)}"
     group = None if verdict.group == "none" else f"{verdict.strength}, up to a {LADDER[verdict.group].title}"
+    # A joint verdict of less than nine tenths may hide factors that are lost beside others that are found.
+    jointly = group is not None and verdict.strength in ("in part", "weakly") and len(judged) > 1
     if not score.separate:
-        return f"The true factors are {f'recovered {group}' if group else UNRECOVERED}"
+        which = "Together, the true factors are" if jointly else "The true factors are"
+        return f"{which} {f'recovered {group}' if group else UNRECOVERED}"
     kinds = {factor.kind for factor in judged}
     kind = kinds.pop() if len(kinds) == 1 else "numeric"
     count = "Both" if len(judged) == 2 and group else f"{'All' if group else 'The'} {len(judged)}"
     which = f"{count} {kind} factors are" if len(judged) > 1 else f"The {kind} factor is"
+    if jointly:
+        which = f"Together, the {len(judged)} {kind} factors are"
     return f"{which} {f'recovered {group}' if group else UNRECOVERED}. {_separate(score)}"
 
 

@@ -72,7 +72,10 @@ def headline(c: Comparison) -> str:
 
 
 def verdict_line(c: Comparison) -> str:
-    """The verdict alone."""
+    """The verdict alone; it names its direction where that is the other one."""
+    if c.decided_by_reverse and c.reverse is not None:
+        line = verdict_line(c.reverse)
+        return f"From {c.names[1]} to {c.names[0]}, the worse direction: {line[0].lower()}{line[1:]}"
     verdict = c.verdict
     if verdict.group == "none":
         return "Not the same representation up to any group of the ladder"
@@ -157,7 +160,8 @@ def many(found: Iterable[Comparison], width: int) -> RenderableType:
         cells.append(number(max(g.r2 for g in c.groups.values())))
         if wide:
             cells.append(number(float(np.mean(c.similarity.cca))))
-        said = f"{c.verdict.group} ({c.verdict.strength})" if wide else f"{c.verdict.group}\n{c.verdict.strength}"
+        strength = f"{c.verdict.strength}, back" if c.decided_by_reverse else c.verdict.strength
+        said = f"{c.verdict.group} ({strength})" if wide else f"{c.verdict.group}\n{strength}"
         pair = f"{c.names[0]} -> {c.names[1]}" if wide else f"{c.names[0]}\n-> {c.names[1]}"
         table.add_row(escape(pair), *cells, Text(said, style=COLOURS[c.verdict.group]))
     said_once = {a.message for c in results for a in c.alerts}
