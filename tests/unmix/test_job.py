@@ -201,6 +201,7 @@ def contents(folder):
         ("model.json", b'{"model_type": "bert"}'),
         ("components.npy", b"of somebody else"),
         ("components.ids.npy", b"of somebody else"),
+        ("components.zarr.ids.npy", b"of somebody else"),
     ],
 )
 @pytest.mark.parametrize("overwrite", [False, True])
