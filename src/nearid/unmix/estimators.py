@@ -137,7 +137,7 @@ class ICA(LinearUnmixer):
     diagnostics_ : Diagnostics
         Whether the fit can be trusted: convergence, rank, Gaussian components, cautions in words.
     input_ : dict
-        Name, shape, dtype and fingerprint of the rows.
+        Name, shape, dtype, fingerprint and digest (of all numbers) of the rows.
     seed_ : int
         Of the first rotation, drawn from random_state.
     kappa_ : ndarray of shape (n_components_,)

@@ -101,7 +101,7 @@ def _unmix(
     for path in _components(folder):
         check_output(path, overwrite=True)
     options = {name: ica.get_params()[name] for name in FIXED}
-    keeper = Keeper(folder, {"input": {k: source[k] for k in ("shape", "dtype", "fingerprint")}, "options": options})
+    keeper = Keeper(folder, {"input": {k: source[k] for k in ("shape", "dtype", "digest")}, "options": options})
     try:
         target = folder / f"components.{form}"
         # Nothing is fitted, and nothing old deleted, for components that would find no room.
