@@ -18,14 +18,7 @@ OBSERVED = ("X", "obsm", "layers", "raw")
 def open_h5ad(path: str, name: str, key: str | None, ids: str | None) -> Hdf5Rows:
     """Open an entry of obsm, X or any other dataset of an .h5ad file, which is read block by block."""
     with opened(path, name) as file:
-        held = _group(file, "obsm") or ()
-        if key is not None:
-            place = key.strip("/")
-            if "/" not in place and place not in (*held, *file):
-                raise not_found(name, "key", place, [*held, "X"])
-            place = f"obsm/{place}" if place in held else place
-        else:
-            place = only_embedding(name, list(held)) or ("X" if "X" in file else None)
+        place = _place(file, name, key)
         names = _obs_names(file, name) if ids is None else None
     rows = open_hdf5(path, name, place, ids)
     if names is not None and rows.key.partition("/")[0] in OBSERVED:
@@ -60,6 +53,17 @@ def only_embedding(name: str, held: Sequence[str]) -> str | None:
             f"{name} has several embeddings in obsm: {', '.join(held)}. Name one: key={held[0]!r} (--key)."
         )
     return f"obsm/{held[0]}" if held else None
+
+
+def _place(file: Any, name: str, key: str | None) -> str | None:
+    """Where a key leads: to an entry of obsm, or a path in the file. None leaves the choice to `open_hdf5`."""
+    held = list(_group(file, "obsm") or ())
+    if key is None:
+        return only_embedding(name, held) or ("X" if "X" in file else None)
+    place = key.strip("/")
+    if "/" not in place and place not in (*held, *file):
+        raise not_found(name, "key", place, [*held, "X"])
+    return f"obsm/{place}" if place in held else place
 
 
 def _group(file: Any, part: str) -> Any:
