@@ -37,11 +37,16 @@ def row_cautions(rows: Rows, forward: Affine) -> list[Caution]:
         x = x[np.isfinite(x).all(axis=1)]
         squares = np.square(forward(x), dtype=np.float64)
         # Not a product of matrices, whose last digits depend on the place of a row.
-        return np.sum(x * direction, axis=1), np.sort(squares, axis=0)[-FURTHEST:], squares.sum(axis=0)
+        return np.sum(x * direction, axis=1), _largest(squares), squares.sum(axis=0)
 
     traits, furthest, sums = zip(*ordered_map(task, forward.cut(rows.shape[0])), strict=True)
-    shares = np.sort(np.concatenate(furthest), axis=0)[-FURTHEST:].sum(axis=0) / np.sum(sums, axis=0)
+    shares = _largest(np.concatenate(furthest)).sum(axis=0) / np.sum(sums, axis=0)
     return [*_outlying(np.concatenate(traits), shares), *_repeated(np.concatenate(traits))]
+
+
+def _largest(squares: Floats) -> Floats:
+    """The largest values of each column, in any order."""
+    return np.partition(squares, -min(FURTHEST, len(squares)), axis=0)[-FURTHEST:] if len(squares) else squares
 
 
 def _outlying(traits: Floats, shares: Floats) -> Iterator[Caution]:
