@@ -8,7 +8,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -66,10 +66,11 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replacing(path: str | os.PathLike[str], change: AbstractContextManager[None] | None = None) -> Iterator[IO[bytes]]:
     """A temporary file beside `path`, open for writing; synced and renamed at the end, removed after a failure.
 
-    Where `path` is a link, the file that it leads to is replaced. A file that is replaced keeps its permissions.
+    Where `path` is a link, the file that it leads to is replaced. A file that is replaced keeps its permissions. The
+    rename happens within `change`, which `changing_with` gives.
     """
     target = Path(os.path.realpath(check_target(path)))
     try:
@@ -79,16 +80,20 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(temporary, _rights(target))
-            os.replace(temporary, target)
+            with change or nullcontext():
+                os.replace(temporary, target)
     except OSError as error:
         raise _unwritable(Path(path), error) from error
 
 
 @contextmanager
-def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing_folder(
+    path: str | os.PathLike[str], change: AbstractContextManager[None] | None = None
+) -> Iterator[Path]:
     """A temporary folder beside `path`; synced and renamed at the end, removed after a failure.
 
-    A folder that is already there is replaced: whoever asks has made sure that it may be lost.
+    A folder that is already there is replaced: whoever asks has made sure that it may be lost. The rename happens
+    within `change`, which `changing_with` gives.
     """
     target = Path(os.path.realpath(path))
     check_parent(target)
@@ -99,16 +104,62 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
             new.mkdir()
             yield new
             _sync(new)
-            if target.exists():
-                os.rename(target, old)
-            try:
+            with change or nullcontext(), _aside(target, old):
                 os.rename(new, target)
-            except OSError:
-                if old.exists():
-                    os.rename(old, target)
-                raise
     except OSError as error:
         raise _unwritable(Path(path), error) from error
+
+
+@contextmanager
+def changing_with(
+    path: str | os.PathLike[str], write: Callable[[IO[bytes]], object] | None
+) -> Iterator[AbstractContextManager[None]]:
+    """Give the `change` in which another file or folder is renamed, so that `path` is replaced together with it.
+
+    The old file goes just before that rename and the new one comes just after it: `path` never lies beside what it
+    does not belong to. Until then, and after a failure, the old file stays.
+
+    Parameters
+    ----------
+    path : str or PathLike
+    write : callable or None
+        Writes the new file, at once; with None there is none afterwards.
+    """
+    target = Path(os.path.realpath(check_target(path)))
+    try:
+        with _temporary(target, tempfile.mkdtemp) as temporary:
+            # Not named "old": that would be put back after a kill, when it may belong to what is gone.
+            new, before = Path(temporary, "new"), Path(temporary, "before")
+            if write is not None:
+                with open(new, "wb") as file:
+                    write(file)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.chmod(new, _rights(target))
+            yield _swapped(target, new, before)
+    except OSError as error:
+        raise _unwritable(Path(path), error) from error
+
+
+@contextmanager
+def _swapped(target: Path, new: Path, before: Path) -> Iterator[None]:
+    with _aside(target, before):
+        yield
+    if new.exists():
+        os.rename(new, target)
+
+
+@contextmanager
+def _aside(target: Path, place: Path) -> Iterator[None]:
+    """Move what is at `target` to `place`; back, if the system refuses what follows."""
+    if target.exists():
+        os.rename(target, place)
+    try:
+        yield
+    except OSError:
+        if place.exists():
+            os.rename(place, target)
+        raise
 
 
 @contextmanager

@@ -111,7 +111,7 @@ def test_patterns_hold_for_the_sources_that_they_fit(rng):
     assert choose_columns([one], None, None)[0] is one
     array = open_rows(rng.normal(size=(N, 2)))
     assert [rows.shape[1] for rows in choose_columns([one, array], features="emb_[01]")] == [2, 2]
-    with pytest.raises(InputError, match=r"No numeric column of a or b fits 'plat' \(given as exclude\). Did you mean"):
+    with pytest.raises(InputError, match=r"No column of a or b fits 'plat' \(given as exclude\). Did you mean"):
         choose_columns([one, two], exclude="emb_0,plat")
     with pytest.raises(InputError, match="No column of b is chosen by features"):
         choose_columns([one, two], features="plate")
@@ -121,10 +121,42 @@ def test_patterns_hold_for_the_sources_that_they_fit(rng):
 
 
 def test_columns_that_are_the_same_in_both_tables_are_named(rng):
-    pd = pytest.importorskip("pandas")
     shared = {"size": rng.normal(size=200)}
     a, b = (pd.DataFrame(rng.normal(size=(200, 3)), columns=list("uvw")).assign(**shared, zero=0.0) for _ in "ab")
     alerts = {alert.code: alert.message for alert in nearid.compare(a, b, permutations=1).alerts}
     assert "hold the same numbers in both, as metadata do: 'size'. " in alerts["shared_columns"]
     assert "--exclude size" in alerts["shared_columns"]
     assert "shared_columns" not in {x.code for x in nearid.compare(a, b, permutations=1, exclude="size").alerts}
+
+
+@pytest.mark.parametrize("option, kept", [("exclude", ("x1", "y")), ("features", ("x[1]",))])
+def test_an_exact_name_is_no_pattern(rng, option, kept):
+    frame = pd.DataFrame(rng.normal(size=(N, 3)), columns=["x[1]", "x1", "y"])
+    assert open_rows(frame, **{option: "x[1]"}).columns == kept
+    # Where no column has this name, it is a pattern.
+    assert open_rows(frame.drop(columns="x[1]"), exclude="x[1]").columns == ("y",)
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "parquet", "polars"])
+def test_columns_that_are_no_features_may_be_left_out_too(rng, tmp_path, kind):
+    frame = table(rng, plate=["p"] * N, well_row=["A"] * N, cell=[f"c{k}" for k in range(N)])
+    source = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        frame.to_csv(source, index=False)
+    elif kind == "parquet":
+        frame.to_parquet(source)
+    else:
+        source = frame if kind == "frame" else pytest.importorskip("polars").from_pandas(frame)
+    rows = open_rows(source, ids="cell", exclude="plate,well_*,cell,emb_3")
+    assert rows.columns == ("emb_0", "emb_1", "emb_2") and open_rows(source, exclude="plate").shape[1] == 4
+    assert open_rows(rows, exclude="plate,emb_0").columns == ("emb_1", "emb_2")
+    with pytest.raises(InputError, match=r"No column of .* fits 'plat' .* Did you mean 'plate'"):
+        open_rows(source, exclude="plat")
+    with pytest.raises(InputError, match=r"No numeric column of .* fits 'plate' \(given as features\)"):
+        open_rows(source, features="plate")
+
+
+def test_vectors_in_a_column_stay_whole_beside_a_column_that_is_left_out(rng, tmp_path):
+    frame = pd.DataFrame({"emb": list(rng.normal(size=(N, 4))), "plate": ["p"] * N})
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert open_rows(tmp_path / "t.parquet", exclude="plate").shape == (N, 4)

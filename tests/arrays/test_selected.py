@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nearid.arrays import open_rows
+from nearid.arrays import open_rows, pair_rows
 from nearid.arrays.selected import SelectedColumns, SelectedRows
 
 X = np.arange(24.0).reshape(8, 3)
@@ -23,3 +23,13 @@ def test_columns_keep_their_names_and_ids():
     assert rows.columns == ("c", "a") and rows.ids[0] == "s"
     assert np.array_equal(rows.read(0, 2), X[:2, [2, 0]])
     assert np.array_equal(rows.take(np.array([7])), X[[7]][:, [2, 0]])
+
+
+def test_a_selection_is_still_of_its_inputs():
+    sources = [open_rows(X), open_rows(X + 1)]
+    for rows, inputs in zip(sources, ("1f", "2e"), strict=True):
+        rows.inputs_sha256 = inputs
+    columns = [open_rows(rows, exclude="1") for rows in sources]
+    rows = [SelectedRows(source, np.array([5, 0, 3])) for source in sources]
+    for selected in (columns, rows):
+        assert "are of different inputs, by their hashes" in pair_rows(*selected).notes[0]

@@ -36,7 +36,7 @@ def test_zarr_and_ids(nearid, fitted, tmp_path):
     pd.DataFrame(new).add_prefix("f").assign(cell=range(100, 200)).to_parquet(tmp_path / "new.parquet")
     assert nearid("apply", "model", "new.parquet", "-o", "s.zarr", "--ids", "cell").returncode == 0
     np.testing.assert_array_equal(zarr.open(str(tmp_path / "s.zarr"))[:], fitted.transform(new))
-    assert np.load(tmp_path / "s.ids.npy", allow_pickle=False).tolist() == list(range(100, 200))
+    assert np.load(tmp_path / "s.zarr.ids.npy", allow_pickle=False).tolist() == list(range(100, 200))
 
 
 @pytest.mark.parametrize(

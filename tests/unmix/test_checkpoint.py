@@ -14,7 +14,7 @@ from nearid.unmix.checkpoint import Keeper
 from nearid.unmix.solver import Checkpoint
 
 IDENTITY = {
-    "input": {"shape": [500, 4], "dtype": "float32", "fingerprint": "0123456789abcdef"},
+    "input": {"shape": [500, 4], "dtype": "float32", "digest": "0123456789abcdef"},
     "options": {"n_components": None, "whiten": True, "contrast": "logcosh", "dtype": None, "random_state": 0},
 }
 
@@ -58,7 +58,7 @@ def test_fast_passes_are_not_all_written_but_the_last_can_be(keeper, point, monk
 @pytest.mark.parametrize(
     ("part", "name", "value", "words"),
     [
-        ("input", "fingerprint", "fedcba9876543210", "input fingerprint was '0123456789abcdef'"),
+        ("input", "digest", "fedcba9876543210", "input digest was '0123456789abcdef'"),
         ("input", "shape", [501, 4], r"input shape was \[500, 4\], now \[501, 4\]"),
         ("options", "contrast", "cube", "options contrast was 'logcosh', now 'cube'"),
         ("options", "random_state", 1, "options random_state was 0, now 1"),

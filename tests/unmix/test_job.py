@@ -82,7 +82,7 @@ def test_more_passes_may_be_given_but_nothing_else_changed(x, tmp_path):
     for options in ({"contrast": "exp"}, {"n_components": 3}, {"random_state": 1}, {"whiten": False}):
         with pytest.raises(InputError, match="unfinished fit of something else"):
             run(tmp_path / "out", x, **options)
-    with pytest.raises(InputError, match="unfinished fit of something else: input fingerprint"):
+    with pytest.raises(InputError, match="unfinished fit of something else: input digest"):
         run(tmp_path / "out", x + 1)
     assert run(tmp_path / "out", x, max_passes=400, tol=1e-5)[0].converged_
 
@@ -107,6 +107,21 @@ def test_components_are_written_when_only_they_are_missing(x, tmp_path, monkeypa
     found, said = run(tmp_path / "out", x)
     assert "only its components" in said[0]
     np.testing.assert_array_equal(np.load(tmp_path / "out" / "components.npy"), found.transform(x))
+
+
+def test_a_change_of_one_number_is_another_input(x, tmp_path):
+    changed = x.copy()
+    # No row that the fingerprint samples.
+    changed[1] = 0
+    assert open_rows(changed).fingerprint() == open_rows(x).fingerprint()
+    with pytest.raises(Stop):
+        run(tmp_path / "fit", x, progress=stopping_after(6))
+    with pytest.raises(InputError, match="unfinished fit of something else: input digest"):
+        run(tmp_path / "fit", changed)
+    with pytest.raises(Stop):
+        run(tmp_path / "components", x, progress=stopping_after(0))
+    with pytest.raises(InputError, match="holds a model already"):
+        run(tmp_path / "components", changed)
 
 
 def test_a_finished_model_is_replaced_only_on_request(x, tmp_path):
@@ -201,6 +216,7 @@ def contents(folder):
         ("model.json", b'{"model_type": "bert"}'),
         ("components.npy", b"of somebody else"),
         ("components.ids.npy", b"of somebody else"),
+        ("components.zarr.ids.npy", b"of somebody else"),
     ],
 )
 @pytest.mark.parametrize("overwrite", [False, True])

@@ -162,3 +162,67 @@ def test_ids_are_never_those_of_other_rows(fitted, x, tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "y.ids.npy"), np.arange(len(x)))
     fitted.transform_to(x[:500], tmp_path / "y.npy", overwrite=True)
     assert sorted(os.listdir(tmp_path)) == ["y.npy"]
+
+
+class Named(Failing):
+    """Failing rows with ids."""
+
+    def __init__(self, x, ids):
+        super().__init__(x)
+        self.ids = ids
+
+
+@pytest.mark.parametrize("name", ["y.npy", "y.zarr"])
+def test_after_a_failure_the_old_ids_are_beside_the_old_rows(fitted, x, tmp_path, name, monkeypatch):
+    ids = np.arange(len(x))
+    beside = stream.ids_path(tmp_path / name)
+    fitted.transform_to(open_rows(x, ids=ids), tmp_path / name)
+    before = read(tmp_path / name)
+
+    def nothing_changed():
+        assert sorted(os.listdir(tmp_path)) == sorted([beside.name, name])
+        np.testing.assert_array_equal(np.load(beside), ids)
+        np.testing.assert_array_equal(read(tmp_path / name), before)
+
+    for rows in (Failing(x), Named(x, ids + 7)):
+        with pytest.raises(InputError, match="failing could not be read"):
+            fitted.transform_to(rows, tmp_path / name, overwrite=True)
+        nothing_changed()
+    # The last moment: everything is written, but the rows cannot be put in place.
+    put = "replace" if name == "y.npy" else "rename"
+    really = getattr(os, put)
+
+    def refuse_rows(source, target):
+        if os.fspath(target) == os.fspath(tmp_path / name) and not os.fspath(source).endswith("old"):
+            raise OSError(5, "Input/output error")
+        really(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, put, refuse_rows)
+        with pytest.raises(InputError, match="Could not write"):
+            fitted.transform_to(open_rows(x + 1, ids=ids + 7), tmp_path / name, overwrite=True)
+    nothing_changed()
+
+
+def test_a_kill_amid_the_change_leaves_no_ids_rather_than_wrong_ones(fitted, x, tmp_path, monkeypatch):
+    fitted.transform_to(open_rows(x, ids=np.arange(len(x))), tmp_path / "y.npy")
+    seen = []
+    really = os.replace
+
+    def look(source, target):
+        seen.append((tmp_path / "y.ids.npy").exists())
+        really(source, target)
+        seen.append((tmp_path / "y.ids.npy").exists())
+
+    monkeypatch.setattr(os, "replace", look)
+    fitted.transform_to(open_rows(x, ids=np.arange(len(x)) + 7), tmp_path / "y.npy", overwrite=True)
+    assert seen == [False, False]
+    assert np.load(tmp_path / "y.ids.npy")[0] == 7
+
+
+def test_rows_of_both_formats_have_ids_of_their_own(fitted, x, tmp_path):
+    fitted.transform_to(open_rows(x, ids=np.arange(len(x))), tmp_path / "y.npy")
+    fitted.transform_to(open_rows(x, ids=np.arange(len(x)) + 7), tmp_path / "y.zarr")
+    fitted.transform_to(x, tmp_path / "y.zarr", overwrite=True)
+    assert sorted(os.listdir(tmp_path)) == ["y.ids.npy", "y.npy", "y.zarr"]
+    assert np.load(tmp_path / "y.ids.npy")[0] == 0

@@ -1,4 +1,4 @@
-"""AnnData: an embedding with a table about its rows, as an object or an .h5ad file; the one file that knows it."""
+"""AnnData: an embedding with a table about its rows, as an object or an .h5ad file."""
 
 import os
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.choose import not_found
 from nearid.arrays.columns import Columns, named_columns
 from nearid.arrays.damage import damage_told
-from nearid.arrays.hdf5 import open_hdf5, opened
-from nearid.arrays.held import MemoryRows, is_a
-from nearid.arrays.open import file_suffix
+from nearid.arrays.h5ad import open_cells
+from nearid.arrays.hdf5 import opened
+from nearid.arrays.held import is_a
+from nearid.arrays.open import file_suffix, open_rows
 from nearid.arrays.paths import local_path
 from nearid.arrays.rows import Rows
 from nearid.errors import InputError
@@ -38,13 +38,7 @@ def open_annotated(source: Any, key: str | None = None) -> tuple[Rows, Columns]:
 
 
 def _open_object(cells: Any, key: str | None) -> tuple[Rows, Columns]:
-    chosen = _chosen("AnnData", list(cells.obsm), key)
-    values = cells.X if chosen is None else cells.obsm[chosen]
-    if hasattr(values, "toarray"):
-        raise InputError(f"{chosen or 'X'} of the AnnData is sparse. Give an embedding in obsm, or make it dense.")
-    name = f"AnnData:{chosen or 'X'}"
-    table = _table("obs of AnnData", cells.obs)
-    return MemoryRows(name, np.asarray(values), table.ids, index=table.index), table
+    return open_cells(cells, "AnnData", key, None), _table("obs of AnnData", cells.obs)
 
 
 def _open_file(path: Path, key: str | None) -> tuple[Rows, Columns]:
@@ -55,29 +49,11 @@ def _open_file(path: Path, key: str | None) -> tuple[Rows, Columns]:
             f"{path.name} can only be read with anndata. Install it: pip install 'nearid[anndata]'"
         ) from None
     with opened(str(path), path.name) as file, damage_told(path.name, ".h5ad file"):
-        held = list(file["obsm"]) if "obsm" in file else []
         frame = read_elem(file["obs"])
-    chosen = _chosen(path.name, held, key)
-    rows = open_hdf5(os.path.abspath(path), path.name, "X" if chosen is None else f"obsm/{chosen}", None)
+    rows = open_rows(path, key=key)
     table = _table(f"obs of {path.name}", frame)
     rows.ids, rows.index = table.ids, table.index
     return rows, table
-
-
-def _chosen(name: str, held: list[str], key: str | None) -> str | None:
-    """Entry of obsm to read; None stands for X."""
-    if key is not None:
-        plain = key.removeprefix("obsm/")
-        if plain == "X" and plain not in held:
-            return None
-        if plain not in held:
-            raise not_found(name, "key", key, [*held, "X"])
-        return plain
-    if len(held) > 1:
-        raise InputError(
-            f"{name} has several embeddings in obsm: {', '.join(held)}. Name one: key={held[0]!r} (--key)."
-        )
-    return held[0] if held else None
 
 
 def _table(name: str, frame: Any) -> Columns:

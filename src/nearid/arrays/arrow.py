@@ -21,7 +21,7 @@ def open_polars(frame: Any, name: str, key: str | None, ids: str | None) -> Memo
     for at, position in enumerate(chosen.positions):
         array[:, at] = floats(table.column(position), dtype)
     rows = MemoryRows(name, array, None if id_at is None else id_values(table.column(id_at)), chosen.notes)
-    rows.columns, rows.is_table = tuple(names[at] for at in chosen.positions), True
+    rows.columns, rows.unused, rows.is_table = tuple(names[at] for at in chosen.positions), chosen.unused, True
     return rows
 
 

@@ -55,8 +55,6 @@ def load_saved(path: str, name: str) -> Any:
     if zipped:
         _check_archive(path, name)
     check_memory(name, os.path.getsize(path), "Save the arrays that are needed as .safetensors, read in parts.")
-        name, os.path.getsize(path), "Save the arrays that are needed as .safetensors, which is read in parts."
-    )
     try:
         with warnings.catch_warnings():
             # torch warns with advice to its own developers; what matters is raised below.

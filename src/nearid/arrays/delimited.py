@@ -49,7 +49,7 @@ def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRo
     rows = MemoryRows(name, array, id_values, notes + chosen.notes)
     rows.is_table = True
     if has_header:
-        rows.columns = tuple(names[at] for at in chosen.positions)
+        rows.columns, rows.unused = tuple(names[at] for at in chosen.positions), chosen.unused
     return rows
 
 

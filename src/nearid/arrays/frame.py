@@ -31,6 +31,7 @@ class FrameRows(Rows):
         self._frame = frame
         self._positions = chosen.positions
         self.columns = tuple(str(frame.columns[at]) for at in chosen.positions)
+        self.unused = chosen.unused
 
     def _read(self, start: int, stop: int) -> np.ndarray:
         return self._to_numpy(self._frame.iloc[start:stop, self._positions])

@@ -1,4 +1,4 @@
-"""HDF5 files, and what is stored in them such as .h5ad and .mat 7.3."""
+"""HDF5 files, and what is stored in them such as .mat 7.3."""
 
 import math
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from nearid.errors import InputError
 
 
 class Hdf5Rows(Rows):
-    """Rows of a dataset; the file is opened for each block, so that the rows can be sent to other processes."""
+    """Rows of the dataset at `key`; the file is opened for each block, so that other processes can read the rows."""
 
     def __init__(self, path: str, name: str, key: str | None, ids: str | None) -> None:
         self._path = path
         with opened(path, name) as file:
-            self._key = _chosen(file, name, key)
-            label = f"{name}:{self._key}"
-            dataset = find_dataset(file, name, self._key, "key")
+            self.key = _chosen(file, name, key)
+            label = f"{name}:{self.key}"
+            dataset = find_dataset(file, name, self.key, "key")
             id_values = None if ids is None else _read_ids(file, name, ids)
             super().__init__(label, dataset.shape, dataset.dtype, id_values)
             check_complete(dataset, label)
@@ -31,7 +31,7 @@ class Hdf5Rows(Rows):
 
     def _read(self, start: int, stop: int) -> np.ndarray:
         with opened(self._path, self.name) as file:
-            return read_values(find_dataset(file, self.name, self._key, "key"), self.name, slice(start, stop))
+            return read_values(find_dataset(file, self.name, self.key, "key"), self.name, slice(start, stop))
 
 
 def open_hdf5(path: str, name: str, key: str | None, ids: str | None) -> Hdf5Rows:

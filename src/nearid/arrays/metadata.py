@@ -55,46 +55,54 @@ def choose_columns(
     """Sources with the columns that fit a pattern of `features` (all by default) and none of `exclude`.
 
     Patterns are names in which * stands for any text, ? for a letter and [ab] for one of these; one by one, or in a
-    text with commas. Each must fit a column of at least one source.
+    text with commas. One that is the name of a column means this column alone. Each must fit a column of at least one
+    source; one of `exclude` may be a column that is no feature anyway, as of text.
     """
-    wanted, unwanted = _patterns("features", features), _patterns("exclude", exclude)
-    for option, patterns in (("features", wanted), ("exclude", unwanted)):
-        for pattern in patterns or ():
-            if not any(_fits(name, [pattern]) for rows in sources for name in column_names(rows)):
-                names = dict.fromkeys(name for rows in sources for name in column_names(rows))
+    used = dict.fromkeys(name for rows in sources for name in column_names(rows))
+    every = {**used, **dict.fromkeys(name for rows in sources for name in rows.unused)}
+    wanted = _patterns("features", features, every)
+    unwanted = _patterns("exclude", exclude, every)
+    for option, patterns, names in (("features", wanted, used), ("exclude", unwanted, every)):
+        for given, pattern in (patterns or {}).items():
+            if not any(_fits(name, [pattern]) for name in names):
                 among = " or ".join(rows.name for rows in sources)
-                raise InputError(
-                    f"No numeric column of {among} fits {pattern!r} (given as {option}). {nearest(pattern, names)}"
-                )
+                kind = "numeric column" if option == "features" else "column"
+                raise InputError(f"No {kind} of {among} fits {given!r} (given as {option}). {nearest(given, names)}")
     return [_chosen(rows, wanted, unwanted) for rows in sources]
 
 
-def _patterns(option: str, given: Iterable[str] | str | None) -> list[str] | None:
+def _patterns(option: str, given: Iterable[str] | str | None, names: Iterable[str]) -> dict[str, str] | None:
+    """What was typed, and the patterns that it stands for."""
     if given is None:
         return None
     parts = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
     found = [part.strip() for part in parts if isinstance(part, str) and part.strip()]
     if not found or len(found) < len(parts):
         raise InputError(f"{option} takes names or patterns of columns, as 'plate,well_*', not {given!r}.")
-    return found
+    known = set(names)
+    return {part: _literal(part) if part in known else part for part in found}
+
+
+def _literal(name: str) -> str:
+    """The pattern that fits this name alone: brackets make letters of what would be wildcards."""
+    return re.sub(r"([*?[])", r"[\1]", name)
 
 
 def _fits(name: str, patterns: Iterable[str]) -> bool:
-    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _chosen(rows: Rows, wanted: list[str] | None, unwanted: list[str] | None) -> Rows:
+def _chosen(rows: Rows, wanted: dict[str, str] | None, unwanted: dict[str, str] | None) -> Rows:
     names = column_names(rows)
+    features, left_out = (wanted or {}).values(), (unwanted or {}).values()
     # Beside a table, rows whose columns have no names keep them all.
-    every = wanted is None or (rows.columns is None and not any(_fits(name, wanted) for name in names))
-    kept = [
-        at for at, name in enumerate(names) if (every or _fits(name, wanted or ())) and not _fits(name, unwanted or ())
-    ]
+    every = wanted is None or (rows.columns is None and not any(_fits(name, features) for name in names))
+    kept = [at for at, name in enumerate(names) if (every or _fits(name, features)) and not _fits(name, left_out)]
     if not kept:
-        raise InputError(
-            f"No column of {rows.name} is chosen by features={wanted!r} and exclude={unwanted!r}. Its columns: "
-            f"{listed(map(repr, names))}."
+        asked = " and ".join(
+            f"{option}={list(given)!r}" for option, given in (("features", wanted), ("exclude", unwanted)) if given
         )
+        raise InputError(f"No column of {rows.name} is chosen by {asked}. Its columns: {listed(map(repr, names))}.")
     return rows if len(kept) == len(names) else SelectedColumns(rows, np.array(kept))
 
 
@@ -148,8 +156,8 @@ def metadata_alerts(rows: Rows) -> list[Alert]:
 
 def typed_exclude(names: Iterable[str]) -> str:
     """What to type to leave columns out, in Python and on the command line."""
-    # Commas separate patterns, and brackets make letters of what would be wildcards.
-    typed = ",".join(re.sub(r"([*?[])", r"[\1]", name).replace(",", "?") for name in names)
+    # Commas separate patterns.
+    typed = ",".join(_literal(name).replace(",", "?") for name in names)
     return f"exclude={typed!r} (--exclude {shlex.quote(typed)})"
 
 

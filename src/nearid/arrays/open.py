@@ -12,6 +12,7 @@ from nearid.arrays.choose import refuse_names
 from nearid.arrays.delimited import open_csv
 from nearid.arrays.extraction import is_extraction, name_rows, open_layer
 from nearid.arrays.frame import open_frame
+from nearid.arrays.h5ad import open_cells, open_h5ad
 from nearid.arrays.hdf5 import open_hdf5
 from nearid.arrays.held import MemoryRows, TensorRows, is_a, open_array
 from nearid.arrays.ids import row_ids
@@ -37,7 +38,7 @@ _OPENERS: dict[str, Callable[[str, str, str | None, str | None], Rows]] = {
     ".parquet": open_parquet,
     ".h5": open_hdf5,
     ".hdf5": open_hdf5,
-    ".h5ad": open_hdf5,
+    ".h5ad": open_h5ad,
     ".zarr": open_zarr,
     **dict.fromkeys(CHECKPOINTS, open_checkpoint),
 }
@@ -58,14 +59,16 @@ def open_rows(
 
     Parameters
     ----------
-    source : array-like, torch.Tensor, pandas.DataFrame, polars.DataFrame, str, os.PathLike or Rows
+    source : array-like, torch.Tensor, pandas.DataFrame, polars.DataFrame, AnnData, str, os.PathLike or Rows
         What to open. Files are told apart by their suffix; of a folder that `extract` wrote, a layer is opened. A key
         may also stand behind the path, as in "model.pt:fc.weight". Rows that are open already are returned as they are.
     key : str, optional
         Which array of a file that holds several: the entry of an archive, the path of a dataset,
-        the dotted name of a nested entry, the column of lists of a parquet file, or the layer of an extraction.
+        the dotted name of a nested entry, the column of lists of a parquet file, or the layer of an extraction. Of
+        AnnData and .h5ad files the entry of obsm; by default the only one, or X where there is none.
     ids : str or array-like of shape (n,), optional
-        What names the rows: a column, another entry of the same file, or the ids themselves.
+        What names the rows: a column, another entry of the same file, or the ids themselves. Rows of AnnData and .h5ad
+        files are named by obs_names by default.
     name : str, optional
         What to call the rows in messages and reports; the file name by default.
     features, exclude : sequence of str or str, optional
@@ -104,6 +107,8 @@ def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Ro
         return open_frame(source, name or "table", key, ids)
     if is_a(source, "polars", "DataFrame"):
         return open_polars(source, name or "table", key, ids)
+    if is_a(source, "anndata", "AnnData"):
+        return open_cells(source, name or "AnnData", key, ids)
     return open_array(source, name or "array", key, ids)
 
 

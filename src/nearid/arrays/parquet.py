@@ -50,6 +50,8 @@ class ParquetRows(Rows):
         super().__init__(label, (self._metadata.num_rows, width), dtype, row_ids, notes)
         if self._list is None:
             self.columns, self.is_table = tuple(self._columns), True
+        used = set(self._columns)
+        self.unused = tuple(column for column in names if column not in used)
         sizes = [self._metadata.row_group(at).num_rows for at in range(self._metadata.num_row_groups)]
         self._edges = np.concatenate([[0], np.cumsum(sizes)])
         if self._edges[-1] != self.shape[0] or min(sizes) < 0:

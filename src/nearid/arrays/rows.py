@@ -36,6 +36,8 @@ class Rows(ABC):
     ----------
     columns : tuple of str or None
         Names of the columns, where the source has them.
+    unused : tuple of str
+        Names of the columns of a table that are no features: text, ids, an index.
     index : pandas.Index or None
         Labels of the rows of a DataFrame, a Series or AnnData; None where ids were named instead.
     is_table : bool
@@ -49,6 +51,7 @@ class Rows(ABC):
     # Rows that `take` may read at once: a subclass sets the number its storage decodes together.
     window = 1024
     columns: tuple[str, ...] | None = None
+    unused: tuple[str, ...] = ()
     index: Any = None
     is_table = False
     inputs_sha256: str | None = None

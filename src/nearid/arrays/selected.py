@@ -17,6 +17,7 @@ class SelectedRows(Rows):
     def __init__(self, source: Rows, places: np.ndarray) -> None:
         super().__init__(source.name, (len(places), source.shape[1]), source.dtype, notes=source.notes)
         self.columns, self.is_table, self.window = source.columns, source.is_table, source.window
+        self.unused, self.inputs_sha256 = source.unused, source.inputs_sha256
         self._source, self._places = source, places
 
     def _read(self, start: int, stop: int) -> np.ndarray:
@@ -38,6 +39,7 @@ class SelectedColumns(Rows):
     def __init__(self, source: Rows, places: np.ndarray) -> None:
         super().__init__(source.name, (source.shape[0], len(places)), source.dtype, source.ids, source.notes)
         self.index, self.is_table, self.window = source.index, source.is_table, source.window
+        self.unused, self.inputs_sha256 = source.unused, source.inputs_sha256
         if source.columns is not None:
             self.columns = tuple(source.columns[at] for at in places)
         self._source, self._places = source, places

@@ -19,9 +19,10 @@ class Column(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Positions of the feature columns, and notes on those left out."""
+    """Positions of the feature columns, the names of the others, and notes on these."""
 
     positions: list[int]
+    unused: tuple[str, ...]
     notes: tuple[str, ...]
 
 
@@ -73,7 +74,9 @@ def features(
         held = f"Its columns: {listed(repr(column.name) for column in columns)}."
         hint = " Are its cells separated by something else than this suffix says?" if len(columns) == 1 else ""
         raise InputError(f"{name} has no numeric columns to use as features. {held}{hint}")
-    return Features(positions, tuple(notes))
+    used = set(positions)
+    unused = tuple(column.name for at, column in enumerate(columns) if at not in used)
+    return Features(positions, unused, tuple(notes))
 
 
 def refuse_key(name: str, key: str | None) -> None:

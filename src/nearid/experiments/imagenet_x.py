@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearid.arrays import Rows, open_rows
+from nearid.arrays.digest import digest
 from nearid.arrays.open import split_key
 from nearid.data.imagenet_x import FACTORS, SELECTIONS, Annotations, image_name, load_annotations
 from nearid.errors import InputError
 from nearid.experiments.base import CellData, Column, Experiment, Preset, Row
 from nearid.experiments.claims import Claim, Outcome, Status, all_of
 from nearid.experiments.figures import HeatMaps, Slot
-from nearid.experiments.given import digest
 from nearid.experiments.papers import REIZINGER
 from nearid.experiments.probing import FEWEST, AboveChance, judged_on, probe, told
 from nearid.experiments.settings import check, parameter

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.arrays import open_rows
+from nearid.arrays.digest import digest
 from nearid.arrays.npy import map_npy
 from nearid.data.images import Images
 from nearid.errors import InputError
 from nearid.experiments.base import Curve
-from nearid.experiments.given import digest
 from nearid.experiments.images import as_planes, encoded
 from nearid.experiments.training import trained
 from nearid.experiments.wikitext import wikitext

@@ -24,6 +24,7 @@ from nearid.folds import row_moments
 from nearid.unmix.contrast import CONTRASTS
 from nearid.unmix.diagnostics import Diagnostics, lost_rank
 from nearid.unmix.ica import fit_ica
+from nearid.unmix.influence import row_cautions
 from nearid.unmix.linear import IdentifiabilityWarning, LinearUnmixer, RankWarning
 from nearid.unmix.model import SHAPES, Model, check_kinds, describe, read_model, write_model
 from nearid.unmix.solver import Checkpoint
@@ -137,7 +138,7 @@ class ICA(LinearUnmixer):
     diagnostics_ : Diagnostics
         Whether the fit can be trusted: convergence, rank, Gaussian components, cautions in words.
     input_ : dict
-        Name, shape, dtype and fingerprint of the rows.
+        Name, shape, dtype, fingerprint and digest (of all numbers) of the rows.
     seed_ : int
         Of the first rotation, drawn from random_state.
     kappa_ : ndarray of shape (n_components_,)
@@ -232,6 +233,7 @@ class ICA(LinearUnmixer):
         self.n_iter_, self.diagnostics_ = len(self.gradients_), found.diagnostics
         self.kappa_, self.variances_ = found.kappa, found.whitener.variances
         self._note(found.mean, found.components, found.mixing, found.whitener.rank)
+        self.diagnostics_.cautions.extend(row_cautions(rows, self._map()))
         for caution in self.diagnostics_.cautions:
             warnings.warn(caution.text, WARNINGS.get(caution.kind, IdentifiabilityWarning), stacklevel=3)
         return self

@@ -90,7 +90,7 @@ def _unmix(
     progress: Progress,
     say: Callable[[str], object],
 ) -> ICA:
-    refuse_foreign(folder, *_places(folder), _ids(folder))
+    refuse_foreign(folder, *_places(folder), *_ids(folder))
     source = describe(rows)
     fitted = None if restart else _waiting(folder, ica, source)
     if fitted is None and not overwrite and (has_model(folder) or _components(folder)):
@@ -101,7 +101,7 @@ def _unmix(
     for path in _components(folder):
         check_output(path, overwrite=True)
     options = {name: ica.get_params()[name] for name in FIXED}
-    keeper = Keeper(folder, {"input": {k: source[k] for k in ("shape", "dtype", "fingerprint")}, "options": options})
+    keeper = Keeper(folder, {"input": {k: source[k] for k in ("shape", "dtype", "digest")}, "options": options})
     try:
         target = folder / f"components.{form}"
         # Nothing is fitted, and nothing old deleted, for components that would find no room.
@@ -140,7 +140,8 @@ def _fit(
             warnings.simplefilter("ignore", kind)
         tick = progress("passes, at most", ica.max_passes)
         ica.fit_rows(rows, drop_nonfinite=drop_nonfinite, resume=resume, keep=keeper.keep, tick=tick)
-    _ids(keeper.folder).unlink(missing_ok=True)
+    for path in _ids(keeper.folder):
+        path.unlink(missing_ok=True)
     for path in _components(keeper.folder):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     ica.save(keeper.folder)
@@ -177,13 +178,13 @@ def _places(folder: Path) -> list[Path]:
     return [folder / f"components.{form}" for form in FORMATS]
 
 
-def _ids(folder: Path) -> Path:
-    return ids_path(_places(folder)[0])
+def _ids(folder: Path) -> list[Path]:
+    return [ids_path(path) for path in _places(folder)]
 
 
 def refuse_input(folder: Path, source: str) -> None:
     """Refuse a folder in which the input would be written over."""
-    for path in (folder, folder / ABOUT, folder / NUMBERS, folder / NAME, *_places(folder), _ids(folder)):
+    for path in (folder, folder / ABOUT, folder / NUMBERS, folder / NAME, *_places(folder), *_ids(folder)):
         refuse_source(path, source)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from nearid import __version__
 from nearid.arrays import Rows
+from nearid.arrays.digest import digest
 from nearid.errors import InputError
 from nearid.files import check_parent, write_text
 from nearid.moments import Floats
@@ -40,7 +41,7 @@ class Model:
     seed : int
         Of the first rotation.
     input : dict
-        name, shape, dtype and fingerprint of the rows.
+        name, shape, dtype, fingerprint and digest of the rows.
     diagnostics : dict
     """
 
@@ -58,6 +59,8 @@ def describe(rows: Rows) -> dict[str, Any]:
         "shape": list(rows.shape),
         "dtype": rows.dtype.name,
         "fingerprint": rows.fingerprint(),
+        # Ids change no component.
+        "digest": digest(rows, with_ids=False),
         "columns": None if rows.columns is None else list(rows.columns),
     }
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from nearid.arrays import Rows, first_nonfinite, nonfinite
 from nearid.arrays.memory import readable
 from nearid.engines.local import blocks, ordered_map
 from nearid.errors import InputError
-from nearid.files import check_parent, check_target, refuse_source, replacing, replacing_folder
+from nearid.files import changing_with, check_parent, check_target, refuse_source, replacing, replacing_folder
 from nearid.moments import Floats
 
 # float64 temporaries of a block are made a piece at a time.
@@ -83,42 +85,53 @@ def write_mapped(
     drop_nonfinite: bool = False,
     tick: Callable[[], object] | None = None,
 ) -> None:
-    """Write the mapped rows to an .npy or .zarr, whole or not at all; ids, where rows have them, beside as .ids.npy."""
+    """Write the mapped rows to an .npy or .zarr, whole or not at all; ids, where rows have them, beside as .ids.npy.
+
+    Rows and ids are replaced together. After a failure both are those that were there.
+    """
     target = Path(path)
     shape = (rows.shape[0], len(affine.matrix))
     check_space(target, shape[0] * shape[1] * rows.dtype.itemsize)
     mapped = affine.over(rows, drop_nonfinite=drop_nonfinite, tick=tick)
-    # Ids first: where the rows are, their ids are too, and never those of other rows.
-    if isinstance(rows, Rows) and rows.ids is not None:
-        with replacing(ids_path(target)) as file:
-            np.lib.format.write_array(file, rows.ids, allow_pickle=False)
-    else:
-        ids_path(target).unlink(missing_ok=True)
-    if _format(target) == "npy":
-        _write_npy(target, shape, rows.dtype, mapped)
-    else:
-        _write_zarr(target, shape, rows.dtype, mapped, affine.cut(shape[0]))
+    ids = rows.ids if isinstance(rows, Rows) else None
+    write_ids = None if ids is None else partial(np.lib.format.write_array, array=ids, allow_pickle=False)
+    with changing_with(ids_path(target), write_ids) as change:
+        if _format(target) == "npy":
+            _write_npy(target, shape, rows.dtype, mapped, change)
+        else:
+            _write_zarr(target, shape, rows.dtype, mapped, affine.cut(shape[0]), change)
 
 
 def ids_path(target: Path) -> Path:
-    """Where the ids of the rows of `target` are kept."""
-    return target.with_name(f"{target.stem}.ids.npy")
+    """Where the ids of the rows of `target` are kept: x.ids.npy of x.npy, x.zarr.ids.npy of x.zarr."""
+    return target.with_name(f"{target.name.removesuffix('.npy')}.ids.npy")
 
 
-def _write_npy(target: Path, shape: tuple[int, int], dtype: np.dtype, mapped: Iterator[Floats]) -> None:
+def _write_npy(
+    target: Path,
+    shape: tuple[int, int],
+    dtype: np.dtype,
+    mapped: Iterator[Floats],
+    change: AbstractContextManager[None],
+) -> None:
     described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    with replacing(target) as file:
+    with replacing(target, change) as file:
         np.lib.format.write_array_header_1_0(file, described)
         for block in mapped:
             file.write(block.data)
 
 
 def _write_zarr(
-    target: Path, shape: tuple[int, int], dtype: np.dtype, mapped: Iterator[Floats], cut: list[tuple[int, int]]
+    target: Path,
+    shape: tuple[int, int],
+    dtype: np.dtype,
+    mapped: Iterator[Floats],
+    cut: list[tuple[int, int]],
+    change: AbstractContextManager[None],
 ) -> None:
     import zarr
 
-    with replacing_folder(target) as folder:
+    with replacing_folder(target, change) as folder:
         # Chunks are the blocks, so that each is written once; empty ones too, since a missing chunk means damage.
         chunks = (cut[0][1], shape[1])
         array = zarr.create_array(

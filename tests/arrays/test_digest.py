@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from nearid.arrays import digest as module
 from nearid.arrays import open_rows
-from nearid.experiments import given
-from nearid.experiments.given import digest
+from nearid.arrays.digest import digest
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def x(rng):
 def test_any_number_changes_it(x, block, monkeypatch):
     whole = digest(open_rows(x))
     # Blocks are no part of what is told.
-    monkeypatch.setattr(given, "BLOCK", block)
+    monkeypatch.setattr(module, "BLOCK", block)
     assert digest(open_rows(x)) == whole and len(whole) == 16
     for row in (0, 5, 999):
         other = x.copy()
@@ -46,6 +46,7 @@ def test_other_ids_are_told(x, tmp_path):
         np.savez(tmp_path / "x.npz", x=x, ids=given_ids)
         found.add(digest(open_rows(tmp_path / "x.npz", key="x", ids="ids")))
     assert len(found) == 2
+    assert digest(open_rows(x, ids=ids), with_ids=False) == digest(open_rows(x))
 
 
 def test_a_file_has_the_digest_of_its_array(x, tmp_path):
