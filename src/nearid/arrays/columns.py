@@ -104,6 +104,7 @@ def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
     if is_a(source, "polars", "Series"):
         return _arrow(source.alias(source.name or "0").to_frame().to_arrow(), name or "series", ids)
     if isinstance(source, dict) and source:
+        _refuse_repeats(name or "table", [str(label) for label in source])
         table = _without_ids(name or "table", {str(k): one_column(values) for k, values in source.items()}, ids)
         index = _common_index(table.name, source) if ids is None else None
         return table if index is None else table._replace(ids=index_ids(index), index=labels(index))

@@ -12,10 +12,10 @@ from nearid.groups.maps import squared_errors
 from nearid.identifiability.evaluate import Fits, evaluate
 from nearid.measures.diameter import search
 from nearid.measures.similarity import (
-    correlations_along,
     debiased_cka,
     directions_between,
-    mean_over_folds,
+    pooled,
+    products_along,
     side_whitener,
 )
 from nearid.moments import Floats, PairMoments
@@ -72,12 +72,13 @@ class Tile:
             error, spread = np.sum(errors, axis=0)
             return np.asarray(1 - np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0))
         if measure == "mcc":
-            return np.asarray(np.mean(self.parts.map_splits(lambda _, train, test: self._matched(train, test)), axis=0))
-        leading = measure == "svcca"
-        found = self.parts.map_splits(lambda _, train, test: self._correlations(train, test, leading, k))
+            found = self.parts.map_splits(lambda _, train, test: self._matched(train, test))
+        else:
+            leading = measure == "svcca"
+            found = self.parts.map_splits(lambda _, train, test: self._correlations(train, test, leading, k))
         return np.array(
             [
-                [float(np.mean(mean_over_folds([fold[i][j] for fold in found]))) for j in range(len(self.y))]
+                [float(np.mean(pooled([fold[i][j] for fold in found]))) for j in range(len(self.y))]
                 for i in range(len(self.x))
             ]
         )
@@ -92,48 +93,47 @@ class Tile:
                 found[1, i, j] = np.trace(b.yy) + b.n * np.sum((b.mean_y - a.mean_y) ** 2)
         return found
 
-    def _matched(self, train: PairMoments, test: PairMoments) -> Floats:
-        """Mean correlation in `test` of the columns of y with those of x that are matched to them in `train`."""
+    def _matched(self, train: PairMoments, test: PairMoments) -> list[list[Floats]]:
+        """Products in `test` of the columns of y with those of x that are matched to them in `train`, in its units."""
         from scipy.optimize import linear_sum_assignment
 
-        seen, held = _column_correlations(train), _column_correlations(test)
-        found = np.zeros((len(self.x), len(self.y)))
-        for i, a in enumerate(self.x):
-            for j, b in enumerate(self.y):
-                rows, columns = linear_sum_assignment(np.abs(seen[a, b]), maximize=True)
-                agreeing = np.sign(seen[a, b][rows, columns]) * held[a, b][rows, columns]
-                # Columns of y without a partner count as 0.
-                found[i, j] = agreeing.sum() / (b.stop - b.start)
-        return found
+        ux, uy = (np.sqrt(np.diag(s)) for s in (train.xx, train.yy))
+        ux, uy = np.where(ux > 0, ux, np.inf), np.where(uy > 0, uy, np.inf)
+        seen, held = (m.xy / ux[:, None] / uy for m in (train, test))
+        left, right = np.diag(test.xx) / ux**2, np.diag(test.yy) / uy**2
+
+        def between(a: slice, b: slice) -> Floats:
+            rows, columns = linear_sum_assignment(np.abs(seen[a, b]), maximize=True)
+            # Columns of y without a partner count as 0.
+            products = np.zeros((3, b.stop - b.start))
+            products[0, columns] = np.sign(seen[a, b][rows, columns]) * held[a, b][rows, columns]
+            products[1:, columns] = left[a][rows], right[b][columns]
+            return products
+
+        return [[between(a, b) for b in self.y] for a in self.x]
 
     def _correlations(self, train: PairMoments, test: PairMoments, leading: bool, k: int | None) -> list[list[Floats]]:
-        """Canonical correlations of every pair; what belongs to one layer is computed once."""
+        """Products along canonical directions of every pair; what belongs to one layer is computed once."""
         wx = [side_whitener(train.xx[s, s], train.n, leading=leading, k=k) for s in self.x]
         wy = [side_whitener(train.yy[s, s], train.n, leading=leading, k=k) for s in self.y]
         return [
             [
-                correlations_along(*directions_between(a, train.xy[s, t], b), self.between(test, i, j))
+                products_along(*directions_between(a, train.xy[s, t], b), self.between(test, i, j))
                 for j, (b, t) in enumerate(zip(wy, self.y, strict=True))
             ]
             for i, (a, s) in enumerate(zip(wx, self.x, strict=True))
         ]
 
 
-def _column_correlations(moments: PairMoments) -> Floats:
-    """Of each column of x with each of y; 0 where one does not vary."""
-    size = np.sqrt(np.outer(np.diag(moments.xx), np.diag(moments.yy)))
-    return np.asarray(np.divide(moments.xy, size, out=np.zeros_like(moments.xy), where=size > 0))
-
-
-def epsilons(pair: Pair, groups: list[str], folds: int, seed: int) -> list[float]:
-    """Mean held-out error over the target's diameter, of each group, from passes of its own; NaN without variance."""
+def epsilons(pair: Pair, groups: list[str], folds: int, seed: int) -> tuple[list[float], Floats]:
+    """Mean held-out error over the target's diameter, of each group, NaN without variance; and traits of the rows."""
     fold = assign(pair.n, folds, seed)
     parts = fold_moments(pair, fold, folds)
     whole = parts.all
     if not np.trace(whole.xx) or not np.trace(whole.yy):
-        return [float("nan")] * len(groups)
+        return [float("nan")] * len(groups), parts.traits
     maps = parts.map_splits(lambda _, train, __: [LADDER[group].fit(train) for group in groups])
     means = parts.map_splits(lambda _, train, __: train.mean_y)
     found = evaluate(pair, fold, parts, whole, Fits(maps, means, np.empty(0), float("nan")), progress=silent)
     size = search(pair.read_y, pair.take_y, found.radii, found.origin).lower
-    return [float(error) / size for error in found.errors.mean(axis=1)]
+    return [float(error) / size for error in found.errors.mean(axis=1)], parts.traits

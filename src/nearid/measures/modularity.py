@@ -10,7 +10,7 @@ from nearid.alerts import Alert
 from nearid.check import checked
 from nearid.errors import InputError
 from nearid.folds import assign
-from nearid.measures.factors import load_pair
+from nearid.measures.factors import load_pair, repeated_pairs
 from nearid.measures.kinds import BINS
 from nearid.measures.mig import mutual_information
 from nearid.measures.recovery import FactorRecovery, Recovery
@@ -117,6 +117,7 @@ def explicitness(
     spread = x.std(axis=0)
     x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     fold = assign(len(x), folds, random_state)
+    alerts += repeated_pairs(x, found, folds)
     with reporting(progress) as report:
         tick = report("classifiers", len(found.items))
         each = []
