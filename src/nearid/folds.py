@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from nearid.alerts import Alert
 from nearid.arrays import Pair, Rows, Single, first_nonfinite, nonfinite
 from nearid.arrays.memory import check_memory
 from nearid.arrays.pair import Index, read_side
@@ -21,6 +22,9 @@ T = TypeVar("T")
 
 # Beyond this size (or below its inverse) products of second moments overflow or vanish.
 LARGEST = 1e70
+
+# Correlations within fewer rows than this are far too low on average.
+ROWS_PER_FOLD = 10
 
 # What is kept of every row at the least: its place in the folds, its errors and its distances.
 ROW_BYTES = 64
@@ -40,6 +44,16 @@ def assign(n: int, folds: int, seed: int) -> np.ndarray:
     # Each row costs a few numbers, such as its errors, also where the rows themselves stay in their file.
     check_memory(f"A comparison of {n} rows", ROW_BYTES * n, "Take a sample of the rows.")
     return (np.random.default_rng(seed).permutation(n) % folds).astype(np.uint8)
+
+
+def few_rows_per_fold(measure: str, n: int, folds: int) -> tuple[Alert, ...]:
+    """The caution about a measure that is the mean of correlations within folds, each of few rows."""
+    if folds == 1 or n >= ROWS_PER_FOLD * folds:
+        return ()
+    fewer = n // ROWS_PER_FOLD
+    advice = f"folds={fewer} (--folds {fewer})" if fewer >= 2 else f"at least {2 * ROWS_PER_FOLD} rows and fewer folds"
+    text = f"{measure} is too low: {n} rows in {folds} folds leave {n // folds} for each, too few for a correlation."
+    return (Alert("few_rows_per_fold", f"{text} Take {advice}."),)
 
 
 @dataclass(frozen=True)

@@ -72,10 +72,9 @@ class Tile:
             error, spread = np.sum(errors, axis=0)
             return np.asarray(1 - np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0))
         if measure == "mcc":
-            found = self.parts.map_splits(lambda _, train, test: self._matched(train, test))
-        else:
-            leading = measure == "svcca"
-            found = self.parts.map_splits(lambda _, train, test: self._correlations(train, test, leading, k))
+            return np.asarray(np.mean(self.parts.map_splits(lambda _, train, test: self._matched(train, test)), axis=0))
+        leading = measure == "svcca"
+        found = self.parts.map_splits(lambda _, train, test: self._correlations(train, test, leading, k))
         return np.array(
             [
                 [float(np.mean(pooled([fold[i][j] for fold in found]))) for j in range(len(self.y))]
@@ -93,24 +92,19 @@ class Tile:
                 found[1, i, j] = np.trace(b.yy) + b.n * np.sum((b.mean_y - a.mean_y) ** 2)
         return found
 
-    def _matched(self, train: PairMoments, test: PairMoments) -> list[list[Floats]]:
-        """Products in `test` of the columns of y with those of x that are matched to them in `train`, in its units."""
+    def _matched(self, train: PairMoments, test: PairMoments) -> Floats:
+        """Mean correlation in `test` of the columns of y with those of x that are matched to them in `train`."""
         from scipy.optimize import linear_sum_assignment
 
-        ux, uy = (np.sqrt(np.diag(s)) for s in (train.xx, train.yy))
-        ux, uy = np.where(ux > 0, ux, np.inf), np.where(uy > 0, uy, np.inf)
-        seen, held = (m.xy / ux[:, None] / uy for m in (train, test))
-        left, right = np.diag(test.xx) / ux**2, np.diag(test.yy) / uy**2
-
-        def between(a: slice, b: slice) -> Floats:
-            rows, columns = linear_sum_assignment(np.abs(seen[a, b]), maximize=True)
-            # Columns of y without a partner count as 0.
-            products = np.zeros((3, b.stop - b.start))
-            products[0, columns] = np.sign(seen[a, b][rows, columns]) * held[a, b][rows, columns]
-            products[1:, columns] = left[a][rows], right[b][columns]
-            return products
-
-        return [[between(a, b) for b in self.y] for a in self.x]
+        seen, held = _column_correlations(train), _column_correlations(test)
+        found = np.zeros((len(self.x), len(self.y)))
+        for i, a in enumerate(self.x):
+            for j, b in enumerate(self.y):
+                rows, columns = linear_sum_assignment(np.abs(seen[a, b]), maximize=True)
+                agreeing = np.sign(seen[a, b][rows, columns]) * held[a, b][rows, columns]
+                # Columns of y without a partner count as 0.
+                found[i, j] = agreeing.sum() / (b.stop - b.start)
+        return found
 
     def _correlations(self, train: PairMoments, test: PairMoments, leading: bool, k: int | None) -> list[list[Floats]]:
         """Products along canonical directions of every pair; what belongs to one layer is computed once."""
@@ -123,6 +117,12 @@ class Tile:
             ]
             for i, (a, s) in enumerate(zip(wx, self.x, strict=True))
         ]
+
+
+def _column_correlations(moments: PairMoments) -> Floats:
+    """Of each column of x with each of y; 0 where one does not vary."""
+    size = np.sqrt(np.outer(np.diag(moments.xx), np.diag(moments.yy)))
+    return np.asarray(np.divide(moments.xy, size, out=np.zeros_like(moments.xy), where=size > 0))
 
 
 def epsilons(pair: Pair, groups: list[str], folds: int, seed: int) -> tuple[list[float], Floats]:

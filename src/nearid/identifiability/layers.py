@@ -24,7 +24,7 @@ from nearid.arrays.metadata import metadata_alerts
 from nearid.arrays.patterns import chosen, patterns_of
 from nearid.check import checked
 from nearid.errors import InputError, unknown
-from nearid.folds import assign, fold_moments
+from nearid.folds import assign, few_rows_per_fold, fold_moments
 from nearid.identifiability.alerts import few_rows
 from nearid.identifiability.layer_result import EPSILONS, MEASURES, LayerComparison
 from nearid.identifiability.layer_tiles import Tile, epsilons
@@ -115,6 +115,8 @@ def compare_layers(
     alerts += dict.fromkeys(a for side in (left, right) for rows in side.values() for a in metadata_alerts(rows))
     if errors or set(declared) - {"cka"}:
         alerts += few_rows(pair.n, max(rows.shape[1] for side in (left, right) for rows in side.values()))
+    if "mcc" in declared:
+        alerts += few_rows_per_fold("mcc", pair.n, folds)
     # Tiles and pairs of layers count the copies each.
     alerts += copies[:1]
     dead |= {layer for m in errors for layer in _all_nan(left, found[m]) | _all_nan(right, found[m].T)}

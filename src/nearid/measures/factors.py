@@ -22,7 +22,7 @@ from nearid.moments import ROUNDING, Floats
 from nearid.repeats import pair_traits, repeated_rows
 
 # Alerts that follow from the rows, and may be others for other rows.
-OF_ROWS = ("singleton_classes", "looks_like_ids", "doubtful_period")
+OF_ROWS = ("singleton_classes", "looks_like_ids", "doubtful_period", "missing_as_text")
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """Mean correlation coefficient: latents matched to factors one to one, and how well they agree.
 
 Matching picks the best of many correlations, which is far from 0 for pure noise. So the matching, and with it the
-sign of every correlation, is chosen on all folds but one and judged on that one. Products are summed over folds before
-they are divided: correlations within folds of few rows would be far off.
+sign of every correlation, is chosen on all folds but one and judged on that one.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from nearid.arrays import Pair, open_rows, pair_rows
 from nearid.check import checked
 from nearid.engines.base import Engine
 from nearid.errors import InputError
-from nearid.folds import assign, fold_moments
+from nearid.folds import assign, few_rows_per_fold, fold_moments
 from nearid.groups.fits import fit_linear
 from nearid.measures.factors import load_pair
 from nearid.measures.kinds import Factor
@@ -70,7 +69,8 @@ def mcc(
         of a factor with its fit by one latent, piecewise linear with breaks at the latent's deciles. The last two hold
         the latents in memory.
     folds : int
-        Number of folds; 1 gives the in-sample value, which is far from 0 for noise.
+        Number of folds; 1 gives the in-sample value, which is far from 0 for noise. The value is a mean over folds,
+        and too low where a fold has fewer than 10 rows, which an alert reports.
     random_state : int
         Seed of the folds.
     drop_nonfinite : bool
@@ -118,54 +118,50 @@ def mcc(
             seen.append(train)
             held.append(test)
             tick()
-    return _matched(targets, np.stack(seen, axis=1), np.stack(held, axis=2))
+    return _matched(targets, np.stack(seen, axis=1), np.stack(held, axis=1))
 
 
 def _matched(targets: Targets, seen: Floats, held: Floats) -> MCC:
-    """Match on correlations seen in training, shape (folds + 1, d, m), all rows last; judge by products held out."""
+    """Match on correlations seen in training, shape (folds + 1, d, m), all rows last; judge by those held out."""
     from scipy.optimize import linear_sum_assignment
 
-    d, m = held.shape[2:]
-    products = np.zeros((3, m))
+    d, m = held.shape[1:]
+    values = np.zeros((len(held), m))
     for k in range(len(held)):
         rows, columns = linear_sum_assignment(seen[k], maximize=True)
-        products[:, columns] += held[k][:, rows, columns]
+        values[k, columns] = held[k, rows, columns]
     matched = np.full(m, -1)
     rows, columns = linear_sum_assignment(seen[-1], maximize=True)
     matched[columns] = rows
-    alerts = targets.alerts
+    alerts = targets.alerts + few_rows_per_fold("MCC", sum(targets.source.counts), len(targets.source.counts))
     if d < m:
         alerts += (
             Alert("fewer_latents", f"{d} latents cannot match {m} factors one to one: {m - d} of them count as 0."),
         )
-    per_factor = _ratio(*products)
-    return MCC(float(per_factor.mean()), _ratio(*held.sum(axis=0)), targets.names, alerts, per_factor, matched)
+    per_factor = values.mean(axis=0)
+    return MCC(float(per_factor.mean()), held.mean(axis=0), targets.names, alerts, per_factor, matched)
 
 
 def _pearson(targets: Targets) -> tuple[Floats, Floats]:
     whole = targets.cross
     pairs = targets.cross_splits(
-        lambda train, test: (_ratio(*_along(train, train, targets.blocks)), _along(train, test, targets.blocks))
+        lambda train, test: (_along(train, train, targets.blocks), _along(train, test, targets.blocks))
     )
     seen = [train for train, _ in pairs]
-    return np.stack([*seen, _ratio(*_along(whole, whole, targets.blocks))]), np.stack([test for _, test in pairs])
+    return np.stack([*seen, _along(whole, whole, targets.blocks)]), np.stack([test for _, test in pairs])
 
 
 def _along(train: CrossMoments, test: CrossMoments, blocks: tuple[slice, ...]) -> Floats:
-    """Products in `test` of each latent with each factor's columns, combined as fits the latent best in `train`.
-
-    The shape is (3, d, m): products, and squares of the combined columns and of the latents, in units of `train`.
-    """
+    """Correlation in `test` of each latent with each factor's columns, combined as fits the latent best in `train`."""
     d = len(train.spread)
-    out, no_latents = np.zeros((3, d, len(blocks))), np.zeros((d, 0))
+    out, no_latents = np.zeros((d, len(blocks))), np.zeros((d, 0))
     for at, b in enumerate(blocks):
         columns = train.yy[b, b]
         # From the factor's columns to each latent: such a fit needs no products of latents.
         back = PairMoments(train.n, np.zeros(len(columns)), np.zeros(d), columns, train.xy[:, b].T, no_latents)
         weights = fit_linear(back).coefficients
         top = np.sum(weights * test.xy[:, b].T, axis=0)
-        ours, own = (np.sum(weights * (m.yy[b, b] @ weights), axis=0) for m in (train, test))
-        out[:, :, at] = _in_units(top, own, test.spread, ours, train.spread)
+        out[:, at] = _ratio(top, np.sum(weights * (test.yy[b, b] @ weights), axis=0), test.spread)
     return out
 
 
@@ -175,8 +171,7 @@ def _fitted(pair: Pair, targets: Targets, folds: int, seed: int) -> tuple[Floats
 
     def judged(train: PairMoments, test: PairMoments) -> tuple[Floats, Floats]:
         matrix = fit_linear(train).coefficients
-        seen, held = _agreement(matrix, train, targets.blocks), _agreement(matrix, test, targets.blocks)
-        return _ratio(*seen), _in_units(*held, *seen[1:])
+        return _agreement(matrix, train, targets.blocks), _agreement(matrix, test, targets.blocks)
 
     pairs = parts.splits(judged)
     everything = parts.row_space.parts.all
@@ -185,18 +180,11 @@ def _fitted(pair: Pair, targets: Targets, folds: int, seed: int) -> tuple[Floats
 
 
 def _agreement(matrix: Floats, moments: PairMoments, blocks: tuple[slice, ...]) -> Floats:
-    """Products of each factor with its fit, and squares of the fits and of the factors, of shape (3, m)."""
     top = np.sum(matrix * moments.xy, axis=0)
     size = np.sum(matrix * (moments.xx @ matrix), axis=0)
     spread = np.diag(moments.yy)
-    return np.array([[part[b].sum() for b in blocks] for part in (top, size, spread)])
-
-
-def _in_units(top: Floats, left: Floats, right: Floats, unit_left: Floats, unit_right: Floats) -> Floats:
-    """Products and squares in units of some others' squares, so that folds count alike; 0 where these are 0."""
-    live = (unit_left > 0) & (unit_right > 0)
-    a, b = (np.sqrt(np.where(live, unit, 1.0)) for unit in (unit_left, unit_right))
-    return np.where(live, np.stack([top / a / b, left / a**2, right / b**2]), 0.0)
+    sums = [[part[b].sum() for b in blocks] for part in (top, size, spread)]
+    return _ratio(*map(np.asarray, sums))
 
 
 def _ratio(top: Floats, left: Floats, right: Floats) -> Floats:
