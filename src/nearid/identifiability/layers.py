@@ -184,9 +184,9 @@ def _indexed(layers: Layers) -> Layers:
         return layers
     found = {}
     for layer, rows in layers.items():
-        if rows.index is None:
+        if rows.index is None and rows.ids is None:
             rows = copy(rows)
-            rows.index = known.index
+            rows.index, rows.ids = known.index, known.ids
             if not is_count(known.index):
                 rows.notes += (f"{rows.name} has no index: its rows are taken to be in the order of {known.name}.",)
         found[layer] = rows
