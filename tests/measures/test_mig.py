@@ -75,7 +75,6 @@ def test_refused(rng):
 
 
 @pytest.mark.parametrize("measure", [nearid.mig, nearid.modularity, nearid.infomec, nearid.explicitness])
-@pytest.mark.parametrize("bins", [1, 10**9])
-def test_bins_that_cut_nothing_are_refused(rng, measure, bins):
-    with pytest.raises(InputError, match="bins must be between 2 and 50"):
-        measure(rng.normal(size=(50, 2)), rng.normal(size=(50, 2)), bins=bins)
+def test_more_bins_than_rows_are_refused(rng, measure):
+    with pytest.raises(InputError, match="bins must be at most 50"):
+        measure(rng.normal(size=(50, 2)), rng.normal(size=(50, 2)), bins=10**9)

@@ -85,9 +85,10 @@ def binned(values: Floats, bins: int) -> np.ndarray:
 
 def check_bins(bins: int, n: int) -> None:
     """Refuse a number of bins that is no cut of n rows."""
-    most = max(n, BINS)
-    if not 2 <= bins <= most:
-        raise InputError(f"bins must be between 2 and {most} for {n} rows, not {bins}. The usual number is {BINS}.")
+    if bins < 2:
+        raise InputError(f"bins must be at least 2, not {bins}.")
+    if bins > max(n, BINS):
+        raise InputError(f"bins must be at most {max(n, BINS)} for {n} rows, not {bins}. The usual number is {BINS}.")
 
 
 def missing_as_text(column: str, names: Sequence[str], counts: np.ndarray) -> Iterator[Alert]:
