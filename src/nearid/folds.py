@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from nearid.alerts import Alert
 from nearid.arrays import Pair, Rows, Single, first_nonfinite, nonfinite
 from nearid.arrays.memory import check_memory
 from nearid.arrays.pair import Index, read_side
@@ -15,11 +16,15 @@ from nearid.engines.base import Engine, held_nodes
 from nearid.engines.local import LOCAL, blocks, ordered_map
 from nearid.errors import InputError
 from nearid.moments import Floats, Moments, PairMoments, total
+from nearid.repeats import trait_weights, traits
 
 T = TypeVar("T")
 
 # Beyond this size (or below its inverse) products of second moments overflow or vanish.
 LARGEST = 1e70
+
+# Correlations within fewer rows than this are far too low on average.
+ROWS_PER_FOLD = 10
 
 # What is kept of every row at the least: its place in the folds, its errors and its distances.
 ROW_BYTES = 64
@@ -41,6 +46,16 @@ def assign(n: int, folds: int, seed: int) -> np.ndarray:
     return (np.random.default_rng(seed).permutation(n) % folds).astype(np.uint8)
 
 
+def few_rows_per_fold(measure: str, n: int, folds: int) -> tuple[Alert, ...]:
+    """The caution about a measure that is the mean of correlations within folds, each of few rows."""
+    if folds == 1 or n >= ROWS_PER_FOLD * folds:
+        return ()
+    fewer = n // ROWS_PER_FOLD
+    advice = f"folds={fewer} (--folds {fewer})" if fewer >= 2 else f"at least {2 * ROWS_PER_FOLD} rows and fewer folds"
+    text = f"{measure} is too low: {n} rows in {folds} folds leave {n // folds} for each, too few for a correlation."
+    return (Alert("few_rows_per_fold", f"{text} Take {advice}."),)
+
+
 @dataclass(frozen=True)
 class FoldMoments:
     """Moments of each fold of a pair of inputs.
@@ -53,11 +68,14 @@ class FoldMoments:
         Columns of x.
     kept : ndarray of bool, shape (n,), or None
         Rows in use; None when that is all.
+    traits : ndarray
+        Of each row in use, in any order, a number that it shares with its copies; empty where nothing is held out.
     """
 
     parts: list[Moments]
     width: int
     kept: np.ndarray | None
+    traits: Floats = field(default_factory=lambda: np.empty(0))
 
     @property
     def counts(self) -> list[int]:
@@ -107,8 +125,7 @@ def fold_moments(
     engine : Engine
         Where the pass runs.
     """
-    parts, kept = _moments(pair, fold, folds, drop_nonfinite, engine, tick)
-    return FoldMoments(parts, pair.x.shape[1], kept)
+    return FoldMoments(*_moments(pair, fold, folds, drop_nonfinite, engine, tick))
 
 
 def row_moments(
@@ -127,7 +144,7 @@ def row_moments(
         Rows to take; all by default. The others may hold a NaN.
     """
     fold = np.zeros(rows.shape[0], dtype=np.uint8) if only is None else np.where(only, 0, 1).astype(np.uint8)
-    parts, kept = _moments(Single(rows), fold, 1, drop_nonfinite, engine, tick)
+    parts, _, kept, _ = _moments(Single(rows), fold, 1, drop_nonfinite, engine, tick)
     return parts[0], kept
 
 
@@ -138,16 +155,18 @@ def _moments(
     drop_nonfinite: bool,
     engine: Engine,
     tick: Callable[[], object] | None,
-) -> tuple[list[Moments], np.ndarray | None]:
+) -> tuple[list[Moments], int, np.ndarray | None, Floats]:
+    """Moments of every fold, the width of the first side, the rows in use, and traits where folds are held out."""
     indices = tuple(index for _, index in source.sides)
-    plan = Plan(indices, fold, folds, drop_nonfinite, _shift(source))
-    parts, kept = _gather(source, plan, engine, tick)
+    sample = _sample(source)
+    plan = Plan(indices, fold, folds, drop_nonfinite, _shift(sample), trait_weights(sample) if folds > 1 else None)
+    parts, kept, found = _gather(source, plan, engine, tick)
     whole = total(parts)
     # Far from the mean, a shift lets digits cancel: then the mean just found is a better one.
     spread = np.sqrt(np.diag(whole.scatter) / max(whole.n, 1))
     if np.any(np.abs(whole.mean - plan.shift) > 1e3 * spread):
-        parts, kept = _gather(source, replace(plan, shift=whole.mean), engine, None)
-    return parts, None if kept.all() else kept
+        parts, kept, found = _gather(source, replace(plan, shift=whole.mean), engine, None)
+    return parts, source.sides[0][0].shape[1], None if kept.all() else kept, found
 
 
 @dataclass(frozen=True)
@@ -160,6 +179,8 @@ class Plan:
         Rows of each side that make up the pairs.
     shift : ndarray of shape (width,)
         Sums are taken about this point.
+    weights : ndarray of shape (width,) or None
+        Of the columns in the traits of the rows; None where these are not needed.
     """
 
     indices: tuple[Index, ...]
@@ -167,15 +188,17 @@ class Plan:
     folds: int
     drop_nonfinite: bool
     shift: Floats
+    weights: Floats | None
 
 
 class Sums(NamedTuple):
-    """Count, sum and sum of products of the shifted rows of a fold; and the numbers of the rows that were dropped."""
+    """Count, sum and sum of products of the shifted rows of a fold; the rows that were dropped; the others' traits."""
 
     n: int
     first: Floats
     second: Floats
     dropped: np.ndarray
+    traits: Floats
 
 
 def _sums(block: tuple[int, int], plan: Plan, *rows: Rows) -> Iterator[Sums]:
@@ -196,7 +219,8 @@ def _sums(block: tuple[int, int], plan: Plan, *rows: Rows) -> Iterator[Sums]:
             dropped = at[~good] + block[0]
             z = z[good]
             first = z.sum(axis=0)
-        yield Sums(len(z), first, _products(z), dropped)
+        own = np.empty(0) if plan.weights is None else traits(z, plan.weights)
+        yield Sums(len(z), first, _products(z), dropped, own)
 
 
 def _products(z: Floats) -> Floats:
@@ -209,13 +233,14 @@ def _add(into: Sums, part: Sums) -> Sums:
     np.add(into.first, part.first, out=into.first)
     with np.errstate(over="ignore", invalid="ignore"):
         np.add(into.second, part.second, out=into.second)
-    return Sums(into.n + part.n, into.first, into.second, np.concatenate([into.dropped, part.dropped]))
+    dropped, own = (np.concatenate(both) for both in ((into.dropped, part.dropped), (into.traits, part.traits)))
+    return Sums(into.n + part.n, into.first, into.second, dropped, own)
 
 
 def _gather(
     source: Pair | Single, plan: Plan, engine: Engine, tick: Callable[[], object] | None
-) -> tuple[list[Moments], np.ndarray]:
-    """One pass: moments of each fold from sums about the shift, and which rows are in use."""
+) -> tuple[list[Moments], np.ndarray, Floats]:
+    """One pass: moments of each fold from sums about the shift, which rows are in use, and their traits."""
     width = len(plan.shift)
     check_memory(
         f"The second moments of {' and '.join(rows.name for rows, _ in source.sides)} ({width} columns)",
@@ -236,7 +261,8 @@ def _gather(
         start = columns.stop
         largest = float(np.max([sums.second.diagonal()[columns] for sums in found]))
         refuse_range(rows.name, largest, any(sums.first[columns].any() for sums in found))
-    return [Moments.from_sums(s.n, s.first, s.second, plan.shift) for s in found], kept
+    parts = [Moments.from_sums(s.n, s.first, s.second, plan.shift) for s in found]
+    return parts, kept, np.concatenate([sums.traits for sums in found])
 
 
 def refuse_range(name: str, largest: float, nonzero: bool) -> None:
@@ -247,12 +273,15 @@ def refuse_range(name: str, largest: float, nonzero: bool) -> None:
         )
 
 
-def _shift(source: Pair | Single) -> Floats:
+def _sample(source: Pair | Single) -> Floats:
+    """Some rows, all sides side by side."""
+    return np.hstack(source.take(np.unique(np.linspace(0, source.n - 1, 256).astype(int))), dtype=np.float64)
+
+
+def _shift(sample: Floats) -> Floats:
     """A point amid the rows to take sums about: 0 where that is as good, so that nothing need be subtracted."""
-    sample = np.unique(np.linspace(0, source.n - 1, 256).astype(int))
-    z = np.hstack(source.take(sample), dtype=np.float64)
-    shift = np.zeros(z.shape[1])
-    for j, column in enumerate(z.T):
+    shift = np.zeros(sample.shape[1])
+    for j, column in enumerate(sample.T):
         seen = column[np.isfinite(column)]
         if len(seen):
             low, middle, high = np.quantile(seen, [0.1, 0.5, 0.9])

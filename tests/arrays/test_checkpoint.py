@@ -141,3 +141,13 @@ def test_entries_that_hold_themselves_are_refused(tmp_path: Path) -> None:
         torch.save(saved, tmp_path / "x.pt")
         with pytest.raises(InputError, match=r"nests its entries .* Save the tensor"):
             open_rows(tmp_path / "x.pt", key="x")
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_names_that_collide_are_refused(tmp_path, nested):
+    import torch
+
+    t = torch.zeros(4, 2)
+    torch.save({"a": {"b": t}, "a.b": t + 1} if nested else {1: t, "1": t + 1}, tmp_path / "x.pt")
+    with pytest.raises(InputError, match="several entries named"):
+        open_rows(tmp_path / "x.pt", key="a.b" if nested else "1")

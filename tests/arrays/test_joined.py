@@ -31,3 +31,12 @@ def test_frames_in_different_orders_are_refused(rng):
     assert JoinedRows("both", [open_rows(a), open_rows(a)]).index.equals(a.index)
     with pytest.raises(InputError, match="different indexes, or in another order"):
         JoinedRows("both", [open_rows(a), open_rows(a[::-1])])
+
+
+def test_an_index_and_notes_of_any_part_are_kept(rng):
+    pd = pytest.importorskip("pandas")
+    a = open_rows(pd.DataFrame(rng.normal(size=(9, 2)), index=pd.date_range("2020-01-01", periods=9)))
+    b = open_rows(pd.DataFrame({"x": np.arange(9.0), "text": list("abcdefghi")}), name="b")
+    b.index = None
+    joined = JoinedRows("both", [b, a])
+    assert joined.index.equals(a.index) and joined.notes == b.notes and b.notes

@@ -185,3 +185,15 @@ def test_missing_values_of_any_kind_of_table():
 def test_what_cannot_be_used_is_told(changes, told):
     with pytest.raises(InputError, match=told):
         open_design(X, **{"labels": LABELS, "batches": BATCHES, **changes})
+
+
+@pytest.mark.parametrize("text", ["nan", "None", "NA"])
+def test_text_of_a_missing_value_is_reported(text):
+    d = open_design(X, ["a", "b", text, "a", "b", text], BATCHES)
+    assert [a.code for a in d.alerts] == ["missing_as_text"]
+    assert f"The column of labels has the text {text!r} in 2 rows" in d.alerts[0].message
+
+
+def test_labels_that_differ_by_type_alone_are_refused():
+    with pytest.raises(InputError, match="labels holds both 1 and '1'"):
+        open_design(X, [1, "1", 2, 1, "1", 2], BATCHES)

@@ -118,3 +118,27 @@ def test_a_measure_of_your_own_that_gives_no_number_is_refused_by_the_layers(rng
     x = rng.normal(size=(50, 2))
     with pytest.raises(InputError, match=r"gave 'no' for .* but a number is expected"):
         compare_layers({"a": x}, {"b": x}, measures=lambda a, b: "no")
+
+
+def test_layers_with_and_without_an_index_are_paired_in_one_way(rng):
+    pd = pytest.importorskip("pandas")
+    x, order = rng.normal(size=(200, 2)), rng.permutation(200)
+    left = {"b": x, "a": pd.DataFrame(x, index=np.arange(200) + 7)}
+    right = {"c": pd.DataFrame(x[order], index=order + 7)}
+    found = compare_layers(left, right, measures="r2,epsilon")
+    assert found["r2"].min() > 0.999 and found["epsilon"].max() < 1e-6
+    assert [a.message for a in found.alerts] == ["x:b has no index: its rows are taken to be in the order of x:a."]
+
+
+def test_layers_whose_names_are_equal_as_text_are_refused(rng):
+    x = rng.normal(size=(40, 2))
+    with pytest.raises(InputError, match="several layers named '1'"):
+        compare_layers({1: x, "1": x})
+
+
+@pytest.mark.parametrize("measure", ["r2", "epsilon", "mcc"])
+def test_repeated_and_few_rows_of_layers_are_reported(rng, measure):
+    x = np.repeat(rng.normal(size=(10, 6)), 4, axis=0)
+    found = {a.code for a in compare_layers({"a": x}, {"b": x[:, ::-1]}, measures=measure).alerts}
+    assert {"repeated_rows", "few_rows"} <= found and ("few_rows_per_fold" in found) == (measure == "mcc")
+    assert not compare_layers({"a": x}, {"b": x}, measures="cka").alerts

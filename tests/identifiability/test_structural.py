@@ -314,3 +314,10 @@ def test_singleton_classes_never_give_nan(rng):
     undefined = {name for name, m in found.measures.items() if not np.isfinite(m.value)}
     # One factor alone has no InfoM, and that is said.
     assert undefined == {"infomec"} and "one_factor" in codes(found)
+
+
+def test_rows_that_repeat_are_reported_once_also_without_a_ladder(rng):
+    z = np.repeat(rng.normal(size=(60, 3)), 4, axis=0)
+    for factor in (np.repeat(rng.choice(["a", "b"], 60), 4), np.repeat(rng.normal(size=60), 4)):
+        found = score(z, {"u": factor}, measures="mcc,sap", max_rows=100)
+        assert [a.code for a in found.alerts].count("repeated_rows") == 1

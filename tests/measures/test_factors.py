@@ -156,3 +156,35 @@ def test_numbered_columns_may_be_named_by_their_numbers(rng):
 def test_a_period_that_is_no_positive_number_is_refused(rng, period):
     with pytest.raises(InputError, match="The period of 'u' must be a positive number"):
         open_factors({"u": rng.normal(size=30)}, periods={"u": period})
+
+
+def test_numbers_of_a_pandas_categorical_are_classes():
+    pd = pytest.importorskip("pandas")
+    given = pd.Categorical([3, 1, 2] * 10)
+    for source in ({"b": given}, {"b": pd.Series(given)}, pd.DataFrame({"b": given}), pd.Series(given, name="b")):
+        (factor,) = open_factors(source).items
+        assert factor.kind == "categorical" and factor.labels.tolist() == ["1", "2", "3"]
+    (factor,) = open_factors(pd.DataFrame({"b": given}), kinds={"b": "integer"}).items
+    assert factor.values[:3].tolist() == [3, 1, 2]
+    assert open_factors(given).items[0].kind == "categorical"
+
+
+def test_numpy_booleans_among_objects_are_read():
+    flags = np.array([np.True_, np.False_] * 10, dtype=object)
+    assert open_factors({"f": flags}).items[0].labels.tolist() == ["False", "True"]
+
+
+def test_a_tensor_of_one_dimension_is_one_factor():
+    torch = pytest.importorskip("torch")
+    (factor,) = open_factors(torch.arange(40) % 4).items
+    assert factor.kind == "integer" and factor.values[:5].tolist() == [0, 1, 2, 3, 0]
+
+
+def test_text_of_a_missing_value_is_reported():
+    found = open_factors({"drug": np.array(["a", "b", "nan", "b"] * 5)})
+    assert [a.code for a in found.alerts] == ["missing_as_text"] and "'nan' in 5 rows" in found.alerts[0].message
+
+
+def test_factors_whose_names_are_equal_as_text_are_refused():
+    with pytest.raises(InputError, match="several columns named '1'"):
+        open_factors({1: np.arange(9), "1": np.arange(9)})

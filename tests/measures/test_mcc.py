@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import spearmanr
 
+import nearid
 from nearid.errors import InputError
 from nearid.measures.factors import open_factors
 from nearid.measures.mcc import METHODS, mcc
@@ -121,7 +122,7 @@ def test_a_factor_that_varies_in_one_fold_only_is_told(rng):
     u = np.zeros((50, 1))
     u[7] = 1
     found = mcc(u, u)
-    assert found.value < 1 and [alert.code for alert in found.alerts] == ["constant_in_fold"]
+    assert found.value < 1 and [alert.code for alert in found.alerts] == ["repeated_rows", "constant_in_fold"]
 
 
 def test_files_are_streamed_to_the_same_value(rng, tmp_path):
@@ -153,3 +154,22 @@ def test_refused(rng):
         mcc(z, np.ones((20, 2)))
     with pytest.raises(InputError, match="dtype <U1"):
         mcc(np.full((20, 2), "x"), u)
+
+
+def test_folds_of_few_rows_are_reported(rng):
+    u = rng.normal(size=(200, 2))
+    z = u + 0.7 * rng.normal(size=u.shape)
+    told = [a.message for a in mcc(z, u, folds=50).alerts if a.code == "few_rows_per_fold"]
+    assert len(told) == 1 and "folds=20 (--folds 20)" in told[0]
+    assert not mcc(z, u).alerts and not mcc(z, u, folds=1).alerts
+
+
+def test_copies_of_held_out_rows_are_reported(rng):
+    z, u = np.repeat(rng.normal(size=(60, 3)), 5, axis=0), np.repeat(rng.integers(0, 3, 60), 5)
+    order = rng.permutation(300)
+    for measure in (nearid.mcc, nearid.r2, nearid.sap, nearid.explicitness):
+        assert "repeated_rows" in {a.code for a in measure(z[order], {"c": u[order]}).alerts}
+        # In sample nothing is held out.
+        assert "repeated_rows" not in {a.code for a in measure(z[order], {"c": u[order]}, folds=1).alerts}
+    wide = np.repeat(rng.normal(size=(20, 80)), 2, axis=0)
+    assert "repeated_rows" in {a.code for a in nearid.r2(wide, wide[:, :1]).alerts}

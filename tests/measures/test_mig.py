@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import mutual_info_score
 
+import nearid
 from nearid.errors import InputError
 from nearid.measures.factors import open_factors
 from nearid.measures.mig import gaps, mig
@@ -71,3 +72,9 @@ def test_constant_latents_tell_nothing(rng):
 def test_refused(rng):
     with pytest.raises(InputError, match="bins must be at least 2, not 1"):
         mig(rng.normal(size=(9, 2)), rng.normal(size=(9, 2)), bins=1)
+
+
+@pytest.mark.parametrize("measure", [nearid.mig, nearid.modularity, nearid.infomec, nearid.explicitness])
+def test_more_bins_than_rows_are_refused(rng, measure):
+    with pytest.raises(InputError, match="bins must be at most 50"):
+        measure(rng.normal(size=(50, 2)), rng.normal(size=(50, 2)), bins=10**9)

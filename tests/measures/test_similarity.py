@@ -125,3 +125,18 @@ def test_a_side_that_varies_in_one_fold_only_correlates_with_nothing(rng):
 def test_a_constant_side_is_refused(rng, measure):
     with pytest.raises(InputError, match="constant"):
         measure(np.ones((50, 2)), rng.normal(size=(50, 2)))
+
+
+def test_correlations_do_not_shrink_with_the_rows_of_a_fold(rng):
+    x = rng.normal(size=(400, 1))
+    y = x + 0.75 * rng.normal(size=x.shape)
+    for folds in (50, 200):
+        assert cca(x, y, folds=folds)[0] == pytest.approx(cca(x, y)[0], abs=0.02)
+        assert svcca(x, y, folds=folds) == pytest.approx(svcca(x, y), abs=0.02)
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_svcca_of_no_components_is_refused(rng, k):
+    x = rng.normal(size=(40, 2))
+    with pytest.raises(InputError, match="k must be at least 1"):
+        svcca(x, x, k=k)

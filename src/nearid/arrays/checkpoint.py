@@ -5,6 +5,7 @@ import pickle
 import re
 import warnings
 import zipfile
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def open_checkpoint(path: str, name: str, key: str | None, ids: str | None) -> T
     saved = load_saved(path, name)
     if isinstance(saved, torch.Tensor) and key is None and ids is None:
         return TensorRows(name, saved)
-    values = dict(flattened(saved, ""))
+    values = entries_of(saved, name)
     entries = {
         entry: Entry(tuple(value.shape), tensor_dtype(value))
         for entry, value in values.items()
@@ -113,6 +114,19 @@ def _refused(name: str, why: str = "") -> InputError:
 
 def _damaged(name: str) -> InputError:
     return InputError(f"{name} is not a whole file of torch.save: it is truncated or damaged. Write or copy it again.")
+
+
+def entries_of(saved: Any, name: str) -> dict[str, Any]:
+    """Values of what was saved under dotted names; two values under one name are refused."""
+    leaves = flattened(saved, "")
+    values = dict(leaves)
+    if len(values) < len(leaves):
+        twice = next(entry for entry, count in Counter(entry for entry, _ in leaves).items() if count > 1)
+        raise InputError(
+            f"{name} has several entries named {twice!r}, so that a name does not say which is meant. Save it again "
+            "with a name of its own for each, without points and as text."
+        )
+    return values
 
 
 def flattened(value: Any, prefix: str) -> list[tuple[str, Any]]:

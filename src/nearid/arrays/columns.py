@@ -79,7 +79,12 @@ def named_columns(source: Any, *, key: str | None = None, ids: Any = None, name:
 
 
 def one_column(values: Any) -> np.ndarray:
-    """Values as an array; numbers and NaN beside text stay what they are, where numpy would make text of them."""
+    """Values as an array; numbers and NaN beside text stay what they are, where numpy would make text of them.
+
+    A pandas Categorical becomes the text of its categories, None where it is missing: its numbers are names of classes.
+    """
+    if type(getattr(values, "dtype", None)).__name__ == "CategoricalDtype":
+        return _categories(np.asarray(values, dtype=object).tolist())
     array = np.asarray(values)
     mixed = array.dtype.kind in "US" and isinstance(values, list | tuple)
     if mixed and not all(isinstance(value, str | bytes) for value in values):
@@ -104,11 +109,16 @@ def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
     if is_a(source, "polars", "Series"):
         return _arrow(source.alias(source.name or "0").to_frame().to_arrow(), name or "series", ids)
     if isinstance(source, dict) and source:
+        _refuse_repeats(name or "table", [str(label) for label in source])
         table = _without_ids(name or "table", {str(k): one_column(values) for k, values in source.items()}, ids)
         index = _common_index(table.name, source) if ids is None else None
         return table if index is None else table._replace(ids=index_ids(index), index=labels(index))
     if isinstance(source, np.ndarray) and source.dtype.names:
         return _without_ids(name or "array", {field: source[field] for field in source.dtype.names}, ids)
+    if getattr(source, "ndim", None) == 1 and not isinstance(source, np.ndarray):
+        # A tensor of one dimension, or an array of pandas.
+        tensor = is_a(source, "torch", "Tensor")
+        source = open_rows(source[:, None]).read(0, len(source))[:, 0] if tensor else one_column(source)
     return _by_place(source, name or "array", ids)
 
 
@@ -135,7 +145,7 @@ def _by_place(source: Any, name: str, ids: str | None) -> Columns | None:
 
 
 def _numbers(values: np.ndarray) -> bool:
-    return all(isinstance(value, int | float | np.number) for value in values)
+    return all(isinstance(value, int | float | np.number | np.bool_) for value in values)
 
 
 def _file(path: Path, ids: str | None) -> Columns | None:
@@ -233,9 +243,41 @@ def _values(column: Any) -> np.ndarray:
     import pyarrow as pa
 
     kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _categories(column.to_pylist())
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
         return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
     return np.asarray(column) if pa.types.is_boolean(kind) and not column.null_count else _objects(column.to_pylist())
+
+
+def _categories(values: list[Any]) -> np.ndarray:
+    """Values of a column of categories as text, None where they are missing."""
+    texts = {value: as_text(value) for value in set(values)}
+    refuse_mixed("A column of categories", texts)
+    return _objects([texts[value] for value in values])
+
+
+def as_text(value: Any) -> str | None:
+    """A class as text; whole numbers without the point that a table's missing values bring."""
+    # What is missing in a table is not equal to itself, or cannot say so.
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value == "" or value != value:
+        return None
+    if isinstance(value, float | np.floating) and value.is_integer():
+        return str(int(value))
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def refuse_mixed(name: str, texts: dict[Any, str | None]) -> None:
+    """Refuse values that differ by their type alone, as 1 and "1" do; `texts` holds the text of each value."""
+    seen: dict[str, Any] = {}
+    for value, text in texts.items():
+        if text is not None and text in seen:
+            raise InputError(
+                f"{name} holds both {seen[text]!r} and {value!r}, which differ by their type alone. Make all of them "
+                "text, as in [str(value) for value in values], or all numbers."
+            )
+        if text is not None:
+            seen[text] = value
 
 
 def _objects(values: list[Any]) -> np.ndarray:

@@ -16,7 +16,8 @@ class JoinedRows(Rows):
     ----------
     name : str
     parts : sequence of Rows
-        Of equal length and, where they have ids, with equal ones; their ids are kept.
+        Of equal length and, where they have ids or an index, with equal ones; these are kept, and the notes. A part
+        without an index has the rows of those that have one, in the same order.
 
     Attributes
     ----------
@@ -26,6 +27,7 @@ class JoinedRows(Rows):
 
     def __init__(self, name: str, parts: Sequence[Rows]) -> None:
         first = parts[0]
+        indexed = next((part for part in parts if part.index is not None), first)
         for other in parts[1:]:
             if other.shape[0] != first.shape[0]:
                 raise InputError(
@@ -34,15 +36,16 @@ class JoinedRows(Rows):
                 )
             if (other.ids is None) != (first.ids is None) or not np.array_equal(other.ids, first.ids):  # type: ignore[arg-type]
                 raise InputError(f"{other.name} and {first.name} have different ids, or in another order.")
-            if other.index is not None and first.index is not None and not other.index.equals(first.index):
+            if other.index is not None and not other.index.equals(indexed.index):
                 raise InputError(
-                    f"{other.name} and {first.name} have different indexes, or in another order: layers of one model "
+                    f"{other.name} and {indexed.name} have different indexes, or in another order: layers of one model "
                     "must have the same rows. Bring one to the order of the other with .loc[other.index]."
                 )
         ends = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
         dtype = np.result_type(*(part.dtype for part in parts))
-        super().__init__(name, (first.shape[0], ends[-1]), dtype, first.ids)
-        self.index, self.inputs_sha256 = first.index, first.inputs_sha256
+        notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+        super().__init__(name, (first.shape[0], ends[-1]), dtype, first.ids, notes)
+        self.index, self.inputs_sha256 = indexed.index, first.inputs_sha256
         self.window = max(part.window for part in parts)
         self.columns_of = [slice(a, b) for a, b in pairwise(ends)]
         self._parts = list(parts)

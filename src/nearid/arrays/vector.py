@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.archive import load_member, members_of
-from nearid.arrays.checkpoint import CHECKPOINTS, flattened, load_saved
+from nearid.arrays.checkpoint import CHECKPOINTS, entries_of, load_saved
 from nearid.arrays.choose import whole_name
 from nearid.arrays.damage import damage_told
 from nearid.arrays.held import is_a
@@ -51,7 +51,7 @@ def _vector_in(path: Path, key: str | None) -> np.ndarray | None:
     if suffix == ".safetensors":
         return find_vector(str(path), path.name, key)
     if suffix in CHECKPOINTS:
-        entries = dict(flattened(load_saved(str(path), path.name), ""))
+        entries = entries_of(load_saved(str(path), path.name), path.name)
         held = entries.get(whole_name(key, entries))
         return None if held is None else _plain(held)
     if suffix == ".npz":

@@ -12,13 +12,14 @@ from nearid.alerts import Alert
 from nearid.arrays import Columns, Rows, open_columns, open_rows, pair_rows
 from nearid.arrays.annotated import is_annotated, open_annotated
 from nearid.arrays.choose import listed, not_found
-from nearid.arrays.columns import named_columns, one_column
+from nearid.arrays.columns import as_text, named_columns, one_column, refuse_mixed
 from nearid.arrays.frame import index_ids, is_count, labels
 from nearid.arrays.held import MemoryRows, is_a
 from nearid.arrays.metadata import choose_columns, metadata_alerts
 from nearid.arrays.selected import SelectedColumns, SelectedRows
 from nearid.errors import InputError
 from nearid.measures.factors import unnamed
+from nearid.measures.kinds import missing_as_text
 
 # How profiling pipelines mark columns that are about a well, not measured in it.
 ABOUT = ("Metadata_", "Image_Metadata_")
@@ -34,12 +35,13 @@ class Coded:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, values: np.ndarray) -> Coded:
+    def of(cls, values: np.ndarray, name: str = "The column") -> Coded:
         """Codes of numbers or text; text is made of each value once, not of each row."""
         if values.dtype.kind == "O":
             seen: dict[Any, int] = {}
             first = np.fromiter((seen.setdefault(v, len(seen)) for v in values), np.intp, len(values))
             texts = [as_text(value) for value in seen]
+            refuse_mixed(name, dict(zip(seen, texts, strict=True)))
         else:
             different, first = np.unique(values, return_inverse=True)
             texts = [as_text(value) for value in different.tolist()]
@@ -128,6 +130,8 @@ def open_design(
             raise InputError(f"{int(known.sum())} rows of {rows.name} have a label and a batch, but 2 are needed.")
         rows = SelectedRows(rows, kept[known])
     coded = {what: column.take(known) for what, column in found.items()}
+    for what, column in coded.items():
+        alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
     same = [] if rows.columns is None else _copies(rows, list(coded.values()))
     if same:
         told = f"{rows.name} holds labels, batches or groups among its columns: {listed(map(repr, same))} left out."
@@ -325,14 +329,5 @@ def _column(
                 f"{what} have shape {values.shape}, but one value for each of the {rows.shape[0]} rows of {rows.name} "
                 "is expected."
             )
-    return Coded.of(values if index is None else values[index])
-
-
-def as_text(value: Any) -> str | None:
-    """A class as text; whole numbers without the point that a table's missing values bring."""
-    # What is missing in a table is not equal to itself, or cannot say so.
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value == "" or value != value:
-        return None
-    if isinstance(value, float | np.floating) and value.is_integer():
-        return str(int(value))
-    return value.decode() if isinstance(value, bytes) else str(value)
+    named = f"The column {given!r} of {what}" if isinstance(given, str) else f"The sequence of {what}"
+    return Coded.of(values if index is None else values[index], named)

@@ -10,7 +10,8 @@ import numpy as np
 
 from nearid.alerts import Alert
 from nearid.arrays.choose import listed, not_found
-from nearid.deconfounding.design import Design, as_text
+from nearid.arrays.columns import as_text
+from nearid.deconfounding.design import Design
 from nearid.errors import InputError
 
 DIRECTIONS = {"most": "train on most batches", "one": "train on one batch"}

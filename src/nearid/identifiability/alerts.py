@@ -9,6 +9,7 @@ import numpy as np
 from nearid.alerts import Alert
 from nearid.measures.diameter import Diameter
 from nearid.moments import Floats, PairMoments
+from nearid.repeats import repeated_rows
 from nearid.spectra import cholesky, spectrum
 
 FEW_ROWS = 10
@@ -19,9 +20,13 @@ def alerts(
     moments: PairMoments,
     names: tuple[str, str],
     radii: tuple[Floats, Floats],
+    traits: Floats,
     diameter: Diameter,
 ) -> list[Alert]:
-    """All cautions about the numbers of a pair; `radii` are the distances of the rows of each side from its mean."""
+    """All cautions about the numbers of a pair.
+
+    `radii` are the distances of the rows of each side from its mean, and `traits` numbers that copies of a row share.
+    """
     found: list[Alert] = []
     p, q = len(moments.mean_x), len(moments.mean_y)
     if p != q:
@@ -32,18 +37,21 @@ def alerts(
                 f"from {names[0]}, not the other way; compare both ways with symmetric=True (--symmetric).",
             )
         )
-    found.extend(_copies(*radii))
+    found.extend(repeated_rows(traits))
     n, widest = moments.n, max(len(moments.mean_x), len(moments.mean_y))
-    if n < FEW_ROWS * widest:
-        advice = "linear fits interpolate noise" if n <= widest else "fits of large groups are noisy"
-        found.append(
-            Alert("few_rows", f"{n} rows for {widest} columns (n/d = {n / widest:.2g}): {advice}; aim for n/d >= 10.")
-        )
+    found.extend(few_rows(n, widest))
     for name, scatter in zip(names, (moments.xx, moments.yy), strict=True):
         found.extend(_columns(name, scatter, n))
     found.extend(_outliers(names[0], radii[0]))
     found.extend(_tails(names[1], radii[1], diameter))
     return found
+
+
+def few_rows(n: int, widest: int) -> Iterator[Alert]:
+    """The caution about rows that are few for the columns of the widest side."""
+    if n < FEW_ROWS * widest:
+        advice = "linear fits interpolate noise" if n <= widest else "fits of large groups are noisy"
+        yield Alert("few_rows", f"{n} rows for {widest} columns (n/d = {n / widest:.2g}): {advice}; aim for n/d >= 10.")
 
 
 def _columns(name: str, scatter: Floats, n: int) -> Iterator[Alert]:
@@ -70,19 +78,6 @@ def _columns(name: str, scatter: Floats, n: int) -> Iterator[Alert]:
             "rank_deficient",
             f"{name} has rank {rank} with {len(live)} varying columns: some are linear combinations of others, as "
             "far as float64 moments tell (to about 3e-7 of the spread); the linear map is the one of least norm.",
-        )
-
-
-def _copies(source: Floats, target: Floats) -> Iterator[Alert]:
-    """Rows that repeat stand on both sides of a fold, where they are no longer held out."""
-    # A number that a row shares with its copies, and hardly with any other row.
-    traits = source / (source.max() or 1.0) + np.sqrt(2) * (target / (target.max() or 1.0))
-    copies = len(traits) - len(np.unique(traits))
-    if copies > max(0.005 * len(traits), 1):
-        yield Alert(
-            "repeated_rows",
-            f"About {copies} of {len(traits)} rows repeat others: copies of a held-out row are fitted on, so errors "
-            "are too small. Drop repeated rows.",
         )
 
 

@@ -12,7 +12,7 @@ from nearid.engines.local import ordered_map
 from nearid.groups.ladder import Group
 from nearid.groups.maps import apply
 from nearid.identifiability.evaluate import Options, Similarities, fit_split, row_norms, unexplained_share
-from nearid.measures.similarity import debiased_cka, fourth_moments
+from nearid.measures.similarity import debiased_cka, fourth_moments, pooled
 from nearid.moments import Floats, PairMoments
 from nearid.progress import Progress
 
@@ -97,7 +97,7 @@ def chance_level(
             shrinks = np.array([options["scale"] or "scale" not in g.options for g in groups])
             level = np.where(shrinks, np.minimum(level, spread.mean()), level)
             r2 = np.where(shrinks, np.maximum(r2, 0), r2)
-        return level, r2, Similarities(cca, float(np.mean(svcca)), cka)
+        return level, r2, Similarities(pooled([cca]), float(np.mean(pooled([svcca]))), cka)
 
     each = np.random.SeedSequence([seed, 4]).spawn(permutations)
     tick = progress("chance", permutations)

@@ -15,7 +15,7 @@ from nearid.errors import InputError
 from nearid.folds import FoldMoments, fold_moments
 from nearid.groups.ladder import Group
 from nearid.groups.maps import Map
-from nearid.measures.similarity import canonical_correlations, mean_over_folds
+from nearid.measures.similarity import canonical_products, pooled
 from nearid.moments import Floats, PairMoments
 from nearid.progress import Progress
 
@@ -111,15 +111,15 @@ def fit_in_sample(moments: PairMoments, groups: Sequence[Group], options: Option
 
 def _collect(splits: list[tuple[list[Map], Floats, Floats, Floats]]) -> Fits:
     maps, means, plain, leading = zip(*splits, strict=True)
-    return Fits(list(maps), list(means), mean_over_folds(plain), float(np.mean(mean_over_folds(leading))))
+    return Fits(list(maps), list(means), pooled(plain), float(np.mean(pooled(leading))))
 
 
 def fit_split(
     train: PairMoments, test: PairMoments, groups: Sequence[Group], options: Options, k: int | None
 ) -> tuple[list[Map], Floats, Floats, Floats]:
-    """Maps of every group fitted on `train`, its target's mean, and the CCA and SVCCA correlations in `test`."""
+    """Maps of every group fitted on `train`, its target's mean, and products in `test` for CCA and SVCCA."""
     maps = [g.fitted(train, options) for g in groups]
-    plain, leading = canonical_correlations(train, test), canonical_correlations(train, test, leading=True, k=k)
+    plain, leading = canonical_products(train, test), canonical_products(train, test, leading=True, k=k)
     return maps, train.mean_y, plain, leading
 
 

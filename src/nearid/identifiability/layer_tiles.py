@@ -12,10 +12,10 @@ from nearid.groups.maps import squared_errors
 from nearid.identifiability.evaluate import Fits, evaluate
 from nearid.measures.diameter import search
 from nearid.measures.similarity import (
-    correlations_along,
     debiased_cka,
     directions_between,
-    mean_over_folds,
+    pooled,
+    products_along,
     side_whitener,
 )
 from nearid.moments import Floats, PairMoments
@@ -77,7 +77,7 @@ class Tile:
         found = self.parts.map_splits(lambda _, train, test: self._correlations(train, test, leading, k))
         return np.array(
             [
-                [float(np.mean(mean_over_folds([fold[i][j] for fold in found]))) for j in range(len(self.y))]
+                [float(np.mean(pooled([fold[i][j] for fold in found]))) for j in range(len(self.y))]
                 for i in range(len(self.x))
             ]
         )
@@ -107,12 +107,12 @@ class Tile:
         return found
 
     def _correlations(self, train: PairMoments, test: PairMoments, leading: bool, k: int | None) -> list[list[Floats]]:
-        """Canonical correlations of every pair; what belongs to one layer is computed once."""
+        """Products along canonical directions of every pair; what belongs to one layer is computed once."""
         wx = [side_whitener(train.xx[s, s], train.n, leading=leading, k=k) for s in self.x]
         wy = [side_whitener(train.yy[s, s], train.n, leading=leading, k=k) for s in self.y]
         return [
             [
-                correlations_along(*directions_between(a, train.xy[s, t], b), self.between(test, i, j))
+                products_along(*directions_between(a, train.xy[s, t], b), self.between(test, i, j))
                 for j, (b, t) in enumerate(zip(wy, self.y, strict=True))
             ]
             for i, (a, s) in enumerate(zip(wx, self.x, strict=True))
@@ -125,15 +125,15 @@ def _column_correlations(moments: PairMoments) -> Floats:
     return np.asarray(np.divide(moments.xy, size, out=np.zeros_like(moments.xy), where=size > 0))
 
 
-def epsilons(pair: Pair, groups: list[str], folds: int, seed: int) -> list[float]:
-    """Mean held-out error over the target's diameter, of each group, from passes of its own; NaN without variance."""
+def epsilons(pair: Pair, groups: list[str], folds: int, seed: int) -> tuple[list[float], Floats]:
+    """Mean held-out error over the target's diameter, of each group, NaN without variance; and traits of the rows."""
     fold = assign(pair.n, folds, seed)
     parts = fold_moments(pair, fold, folds)
     whole = parts.all
     if not np.trace(whole.xx) or not np.trace(whole.yy):
-        return [float("nan")] * len(groups)
+        return [float("nan")] * len(groups), parts.traits
     maps = parts.map_splits(lambda _, train, __: [LADDER[group].fit(train) for group in groups])
     means = parts.map_splits(lambda _, train, __: train.mean_y)
     found = evaluate(pair, fold, parts, whole, Fits(maps, means, np.empty(0), float("nan")), progress=silent)
     size = search(pair.read_y, pair.take_y, found.radii, found.origin).lower
-    return [float(error) / size for error in found.errors.mean(axis=1)]
+    return [float(error) / size for error in found.errors.mean(axis=1)], parts.traits

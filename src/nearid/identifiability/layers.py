@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,20 @@ from nearid import __version__
 from nearid.alerts import Alert
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.extraction import Extraction
+from nearid.arrays.frame import is_count
 from nearid.arrays.joined import JoinedRows
 from nearid.arrays.memory import check_memory
 from nearid.arrays.metadata import metadata_alerts
 from nearid.arrays.patterns import chosen, patterns_of
 from nearid.check import Seed, checked
 from nearid.errors import InputError, unknown
-from nearid.folds import assign, fold_moments
+from nearid.folds import assign, few_rows_per_fold, fold_moments
+from nearid.identifiability.alerts import few_rows
 from nearid.identifiability.layer_result import EPSILONS, MEASURES, LayerComparison
 from nearid.identifiability.layer_tiles import Tile, epsilons
 from nearid.moments import Floats
 from nearid.progress import Progress, Reporting, reporting
+from nearid.repeats import repeated_rows
 
 # Moments of a tile, of all folds together, take so much memory at most, unless one pair of layers takes more.
 TILE_BYTES = 512 << 20
@@ -54,8 +58,9 @@ def compare_layers(
     Parameters
     ----------
     x, y : Extraction, folder that `extract` wrote, or dict of layer -> rows
-        Source and target. Rows are paired by id where both have ids, by position otherwise. Without y, the layers of
-        x are compared with each other.
+        Source and target. Rows are paired by index where both have DataFrames, by id where both have ids, by position
+        otherwise. Layers of one model hold the same rows in the same order: an array beside a DataFrame has its index.
+        Without y, the layers of x are compared with each other.
     measures : names or callables, default="cka"
         "cka": linear CKA, debiased. "cca", "svcca": mean canonical correlation, held out. "r2", "r2_rigid",
         "r2_permutation": share of the target layer's variance that a linear map, a rigid motion, a signed matching of
@@ -95,20 +100,25 @@ def compare_layers(
     errors = [m for m in wanted if m in EPSILONS]
     found = {name: np.full((len(left), len(right)), np.nan) for name in wanted}
     dead: set[str] = set()
+    pair = pair_rows(*(JoinedRows(name, list(side.values())) for name, side in zip(called, (left, right), strict=True)))
+    copies: list[Alert] = []
     with reporting(progress) as report:
         if declared:
-            n, notes = _from_moments(left, right, called, declared, folds, svcca_k, random_state, found, dead, report)
-        else:
-            pair = pair_rows(*(next(iter(side.values())) for side in (left, right)))
-            n, notes = pair.n, pair.notes
+            copies += _from_moments(left, right, called, declared, folds, svcca_k, random_state, found, dead, report)
         if errors:
             tick = report("pairs of layers", len(left) * len(right))
-            _errors(errors, left, right, folds, random_state, found, tick)
+            copies += _errors(errors, left, right, folds, random_state, found, tick)
         for name, measure in wanted.items():
             if not isinstance(measure, str):
                 _own_measure(measure, left, right, found[name], report(name, len(left) * len(right)))
-    alerts = [Alert("pairing", note) for note in notes]
+    alerts = [Alert("pairing", note) for note in pair.notes]
     alerts += dict.fromkeys(a for side in (left, right) for rows in side.values() for a in metadata_alerts(rows))
+    if errors or set(declared) - {"cka"}:
+        alerts += few_rows(pair.n, max(rows.shape[1] for side in (left, right) for rows in side.values()))
+    if "mcc" in declared:
+        alerts += few_rows_per_fold("mcc", pair.n, folds)
+    # Tiles and pairs of layers count the copies each.
+    alerts += copies[:1]
     dead |= {layer for m in errors for layer in _all_nan(left, found[m]) | _all_nan(right, found[m].T)}
     if dead:
         alerts.append(Alert("constant_layer", f"Every column of {', '.join(sorted(dead))} is constant: no measure."))
@@ -117,7 +127,7 @@ def compare_layers(
         names=(called[0], called[1]),
         layers=(tuple(left), tuple(right)),
         widths=tuple(tuple(rows.shape[1] for rows in side.values()) for side in (left, right)),  # type: ignore[arg-type]
-        n=n,
+        n=pair.n,
         values=found,
         alerts=alerts,
         provenance={"nearid": __version__, "options": options, "inputs": [_brief(facts_x), _brief(facts_y)]},
@@ -159,9 +169,28 @@ def _open(side: object, name: str, patterns: list[str] | None) -> tuple[Layers, 
     if patterns is not None:
         wanted = {key for pattern in patterns for key in chosen(name, pattern, map(str, keys))}
         keys = [key for key in keys if str(key) in wanted]
+    twice = next((str(key) for key in keys if [str(other) for other in keys].count(str(key)) > 1), None)
+    if twice is not None:
+        raise InputError(f"{name} has several layers named {twice!r}. Give every layer its own name.")
     facts = side.provenance if isinstance(side, Extraction) else {}
     rows = {str(k): v if isinstance(v := side[k], Rows) else open_rows(v, name=f"{name}:{k}") for k in keys}
-    return rows, facts
+    return _indexed(rows), facts
+
+
+def _indexed(layers: Layers) -> Layers:
+    """Layers of one model with the index that some of them have, so that all are paired in one way."""
+    known = next((rows for rows in layers.values() if rows.index is not None), None)
+    if known is None:
+        return layers
+    found = {}
+    for layer, rows in layers.items():
+        if rows.index is None and rows.ids is None:
+            rows = copy(rows)
+            rows.index, rows.ids = known.index, known.ids
+            if not is_count(known.index):
+                rows.notes += (f"{rows.name} has no index: its rows are taken to be in the order of {known.name}.",)
+        found[layer] = rows
+    return found
 
 
 def _brief(facts: dict[str, Any]) -> dict[str, Any]:
@@ -198,13 +227,17 @@ def _errors(
     seed: int,
     into: dict[str, Floats],
     tick: Callable[..., object],
-) -> None:
+) -> list[Alert]:
+    """Fill the matrices of errors over the diameter; gives cautions about repeated rows."""
+    copies: list[Alert] = []
     for i, a in enumerate(left.values()):
         for j, b in enumerate(right.values()):
-            values = epsilons(pair_rows(a, b), [EPSILONS[m] for m in measures], folds, seed)
+            values, traits = epsilons(pair_rows(a, b), [EPSILONS[m] for m in measures], folds, seed)
+            copies += repeated_rows(traits)
             for measure, value in zip(measures, values, strict=True):
                 into[measure][i, j] = value
             tick()
+    return copies
 
 
 def _all_nan(layers: Layers, matrix: Floats) -> set[str]:
@@ -235,13 +268,14 @@ def _from_moments(
     into: dict[str, Floats],
     dead: set[str],
     report: Progress,
-) -> tuple[int, tuple[str, ...]]:
-    """Fill the matrices of the measures that follow from moments; gives the number of pairs of rows, and notes."""
+) -> list[Alert]:
+    """Fill the matrices of the measures that follow from moments; gives cautions about repeated rows."""
     held = folds if any(m != "cka" for m in measures) else 1
     most = int(np.sqrt(TILE_BYTES / (8 * (held + 2)))) // 2
     rows_of = [list(side.values()) for side in (left, right)]
     tiles = [(a, b) for a in _tiles(left, most) for b in _tiles(right, most)]
     tick = report("tiles of layers", len(tiles))
+    copies: list[Alert] = []
     for a, b in tiles:
         sides = [JoinedRows(name, [rows[i] for i in at]) for name, rows, at in zip(names, rows_of, (a, b), strict=True)]
         width = sides[0].shape[1] + sides[1].shape[1]
@@ -250,6 +284,7 @@ def _from_moments(
         pair = pair_rows(*sides)
         fold = assign(pair.n, held, seed)
         parts = fold_moments(pair, fold, held)
+        copies += repeated_rows(parts.traits)
         tile = Tile(pair, parts, sides[0].columns_of, sides[1].columns_of)
         for at, spread, side in ((a, tile.spread_x, left), (b, tile.spread_y, right)):
             dead.update(list(side)[i] for i, s in zip(at, spread, strict=True) if s == 0)
@@ -259,4 +294,4 @@ def _from_moments(
             block[:, tile.spread_y == 0] = np.nan
             into[measure][np.ix_(a, b)] = block
         tick()
-    return pair.n, pair.notes
+    return copies

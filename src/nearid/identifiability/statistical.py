@@ -275,7 +275,7 @@ def compare_pair(
     if parts.kept is not None:
         dropped = f"{pair.n - moments.n} of {pair.n} pairs of rows held NaN or Inf and were dropped."
         cautions.append(Alert("input", dropped))
-    cautions += alerts(moments, names, (found.source_radii[kept], found.radii[kept]), diameter)
+    cautions += alerts(moments, names, (found.source_radii[kept], found.radii[kept]), parts.traits, diameter)
     if unmixed:
         cautions += unmixing_alerts(names, unmixed)
     if found.same:

@@ -226,7 +226,7 @@ def _score(
         active=active,
         verdict=verdict,
         structure=structure,
-        alerts=tuple(dict.fromkeys(told)),
+        alerts=tuple(dict.fromkeys(_once(told))),
         resolved=None,
         provenance={
             "nearid": __version__,
@@ -253,6 +253,12 @@ def _score(
         },
         points=_points(x, taken, items, r.seed),
     )
+
+
+def _once(told: Iterable[Alert]) -> Iterable[Alert]:
+    """Alerts with the first one alone about repeated rows: measures of all rows and of a sample count them each."""
+    first = next((a for a in told if a.code == "repeated_rows"), None)
+    return (a for a in told if a.code != "repeated_rows" or a is first)
 
 
 def _measure(name: str, request: Request, engine: Engine | None = None) -> Callable[..., Recovery]:

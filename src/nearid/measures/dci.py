@@ -15,7 +15,7 @@ from nearid.alerts import Alert
 from nearid.check import Seed, checked
 from nearid.engines.local import ordered_map
 from nearid.folds import assign
-from nearid.measures.factors import load_pair
+from nearid.measures.factors import load_pair, repeated_pairs
 from nearid.measures.kinds import Factor
 from nearid.measures.predictors import predict
 from nearid.measures.recovery import FactorRecovery
@@ -85,6 +85,7 @@ def dci(
 
     x, found, alerts = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
     fold = assign(len(x), folds, random_state)
+    alerts += repeated_pairs(x, found, folds)
     tasks = [(factor, k) for factor in found.items for k in range(folds)]
 
     def run(task: tuple[Factor, int]) -> Fit:

@@ -20,11 +20,12 @@ from nearid.check import checked
 from nearid.errors import InputError
 from nearid.measures.kinds import Factor, as_factor, doubts
 from nearid.moments import ROUNDING, Floats
+from nearid.repeats import pair_traits, repeated_rows
 
 # With fewer rows than this a class of one row is no rare class.
 FEWEST = 20
 # Alerts that follow from the rows, and may be others for other rows.
-OF_ROWS = ("singleton_classes", "looks_like_ids", "doubtful_period")
+OF_ROWS = ("singleton_classes", "looks_like_ids", "doubtful_period", "missing_as_text")
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,13 @@ def constant_latents(still: np.ndarray) -> tuple[Alert, ...]:
 def dropped_rows(count: int, n: int) -> Alert:
     """The caution about rows left out."""
     return Alert("dropped_rows", f"{count} of {n} rows have a NaN or an infinity and are left out.")
+
+
+def repeated_pairs(x: Floats, factors: Factors, folds: int) -> tuple[Alert, ...]:
+    """The caution about rows that repeat others, latents and factors alike, where rows are held out."""
+    if folds == 1:
+        return ()
+    return repeated_rows(pair_traits(x, np.column_stack([factor.values for factor in factors.items])))
 
 
 def constant_factor(name: str) -> Alert:

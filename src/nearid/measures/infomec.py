@@ -20,7 +20,7 @@ from nearid.engines.local import ordered_map
 from nearid.errors import InputError
 from nearid.measures.factors import Factors, load_pair
 from nearid.measures.information import Codes, discrete_mutual_information, entropy
-from nearid.measures.kinds import BINS
+from nearid.measures.kinds import BINS, check_bins
 from nearid.measures.logistic import LogisticFit, Scaling, fit_logistic
 from nearid.measures.neighbours import neighbour_information
 from nearid.measures.recovery import FactorRecovery
@@ -120,8 +120,9 @@ def infomec(
     no active latent informs of to InfoC. Both are reported as alerts. InfoM and InfoC are ratios of information: where
     all of `nmi` is near 0 they compare noise with noise, so read them beside their values for permuted factors.
     """
-    _check_options(k, prune, jitter, scaling, bins)
+    _check_options(k, prune, jitter, scaling)
     values, found, notes = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
+    check_bins(bins, len(values))
     # Counted anew, for some bins may be empty.
     codes: list[Codes] = [np.unique(factor.codes(bins), return_inverse=True)[1] for factor in found.items]
     active = active_latents(values, None if discrete_latents else prune)
@@ -217,7 +218,7 @@ def _concentration(nmi: Floats) -> float | None:
     return float((shares.mean() - 1 / rows) / (1 - 1 / rows))
 
 
-def _check_options(k: int, prune: float, jitter: str | None, scaling: str, bins: int) -> None:
+def _check_options(k: int, prune: float, jitter: str | None, scaling: str) -> None:
     if not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"k is {k!r}, but a number of neighbours is expected: an integer from 1 on, such as 10.")
     if not prune > 1:
@@ -226,8 +227,6 @@ def _check_options(k: int, prune: float, jitter: str | None, scaling: str, bins:
         raise InputError(f"jitter is {jitter!r}, but None or 'reference' is expected.")
     if scaling not in ("mean", "sum"):
         raise InputError(f"scaling is {scaling!r}, but 'mean' or 'sum' is expected.")
-    if bins < 2:
-        raise InputError(f"bins must be at least 2, not {bins}.")
 
 
 def _refuse_continuous(levels: list[Codes]) -> None:

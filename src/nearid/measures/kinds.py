@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +21,8 @@ LEVELS = 256
 LARGEST = 1e150
 # Equal-width bins of what is continuous, where a measure needs classes; the literature's number.
 BINS = 20
+# What becomes of a missing value where text is made of it.
+MISSING = frozenset(("nan", "none", "na", "n/a", "<na>", "nat", "null"))
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,25 @@ def binned(values: Floats, bins: int) -> np.ndarray:
     return np.asarray(np.minimum(((values - low) / (high - low) * bins).astype(np.intp), bins - 1))
 
 
+def check_bins(bins: int, n: int) -> None:
+    """Refuse a number of bins that is no cut of n rows."""
+    if bins < 2:
+        raise InputError(f"bins must be at least 2, not {bins}.")
+    if bins > max(n, BINS):
+        raise InputError(f"bins must be at most {max(n, BINS)} for {n} rows, not {bins}. The usual number is {BINS}.")
+
+
+def missing_as_text(column: str, names: Sequence[str], counts: np.ndarray) -> Iterator[Alert]:
+    """The caution about classes whose text is that of a missing value."""
+    for name, count in zip(names, counts, strict=True):
+        if name.lower() in MISSING:
+            yield Alert(
+                "missing_as_text",
+                f"{column} has the text {name!r} in {count} rows, which counts as a class of its own. If it stands for "
+                "a missing value, leave these rows out.",
+            )
+
+
 def as_factor(name: str, values: np.ndarray, kind: str | None, period: float | None) -> Factor:
     """A column as a factor of the given kind, or of the kind that its values tell."""
     if kind not in (None, *KINDS):
@@ -127,7 +148,7 @@ def _inferred(numbers: Floats) -> str:
 
 def _text(name: str, values: np.ndarray, kind: str | None, period: float | None) -> Factor:
     for row, value in enumerate(values):
-        if not isinstance(value, str | bytes | bool) or value in ("", b""):
+        if not isinstance(value, str | bytes | bool | np.bool_) or value in ("", b""):
             raise InputError(
                 f"The factor {name!r} has {value!r} at row {row} (counted from 0), but text in every row is expected. "
                 "Fix the value, or drop the row from latents and factors."
@@ -144,7 +165,7 @@ def _text(name: str, values: np.ndarray, kind: str | None, period: float | None)
     return _categorical(name, values.astype(np.str_), kind is None)
 
 
-def _is_number(value: str | bytes | bool) -> bool:
+def _is_number(value: str | bytes | bool | np.bool_) -> bool:
     try:
         float(value)
     except ValueError:
@@ -172,6 +193,11 @@ def _categorical(name: str, values: np.ndarray, inferred: bool) -> Factor:
 def doubts(factor: Factor) -> Iterator[Alert]:
     """Whether a factor looks like something else than it is taken for."""
     values, n = factor.values, len(factor.values)
+    if factor.kind == "categorical":
+        counts = np.bincount(values.astype(np.intp), minlength=len(factor.labels))
+        present = np.flatnonzero(counts)
+        texts = [str(factor.labels[at]) for at in present]
+        yield from missing_as_text(f"The factor {factor.name!r}", texts, counts[present])
     if factor.kind == "continuous" and factor.inferred and n >= 20 and not np.any(values % 1) and len(set(values)) == n:
         yield Alert(
             "looks_like_ids",

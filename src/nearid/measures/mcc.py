@@ -15,7 +15,7 @@ from nearid.arrays import Pair, open_rows, pair_rows
 from nearid.check import Seed, checked
 from nearid.engines.base import Engine
 from nearid.errors import InputError
-from nearid.folds import assign, fold_moments
+from nearid.folds import assign, few_rows_per_fold, fold_moments
 from nearid.groups.fits import fit_linear
 from nearid.measures.factors import load_pair
 from nearid.measures.kinds import Factor
@@ -69,7 +69,8 @@ def mcc(
         of a factor with its fit by one latent, piecewise linear with breaks at the latent's deciles. The last two hold
         the latents in memory.
     folds : int
-        Number of folds; 1 gives the in-sample value, which is far from 0 for noise.
+        Number of folds; 1 gives the in-sample value, which is far from 0 for noise. The value is a mean over folds,
+        and too low where a fold has fewer than 10 rows, which an alert reports.
     random_state : int
         Seed of the folds.
     drop_nonfinite : bool
@@ -132,7 +133,7 @@ def _matched(targets: Targets, seen: Floats, held: Floats) -> MCC:
     matched = np.full(m, -1)
     rows, columns = linear_sum_assignment(seen[-1], maximize=True)
     matched[columns] = rows
-    alerts = targets.alerts
+    alerts = targets.alerts + few_rows_per_fold("MCC", sum(targets.source.counts), len(targets.source.counts))
     if d < m:
         alerts += (
             Alert("fewer_latents", f"{d} latents cannot match {m} factors one to one: {m - d} of them count as 0."),

@@ -7,10 +7,9 @@ import numpy as np
 from nearid.alerts import Alert
 from nearid.check import checked
 from nearid.engines.local import ordered_map
-from nearid.errors import InputError
 from nearid.measures.factors import Factors, load_pair
 from nearid.measures.information import discrete_mutual_information, entropy
-from nearid.measures.kinds import BINS, binned
+from nearid.measures.kinds import BINS, binned, check_bins
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats
 from nearid.progress import Reporting, reporting
@@ -54,8 +53,7 @@ def mutual_information(
     x: Floats, factors: Factors, bins: int, progress: Reporting
 ) -> tuple[Floats, Floats, tuple[Alert, ...]]:
     """Mutual information of binned latents and factors, shape (d, m); entropies of the factors; and cautions."""
-    if bins < 2:
-        raise InputError(f"bins must be at least 2, not {bins}.")
+    check_bins(bins, len(x))
     latent_codes = [binned(column, bins) for column in x.T]
     factor_codes = [factor.codes(bins) for factor in factors.items]
 

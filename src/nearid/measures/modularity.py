@@ -8,10 +8,9 @@ import numpy as np
 
 from nearid.alerts import Alert
 from nearid.check import Seed, checked
-from nearid.errors import InputError
 from nearid.folds import assign
-from nearid.measures.factors import load_pair
-from nearid.measures.kinds import BINS
+from nearid.measures.factors import load_pair, repeated_pairs
+from nearid.measures.kinds import BINS, check_bins
 from nearid.measures.mig import mutual_information
 from nearid.measures.recovery import FactorRecovery, Recovery
 from nearid.moments import Floats
@@ -111,12 +110,12 @@ def explicitness(
     -------
     FactorRecovery
     """
-    if bins < 2:
-        raise InputError(f"bins must be at least 2, not {bins}.")
     x, found, alerts = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
+    check_bins(bins, len(x))
     spread = x.std(axis=0)
     x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     fold = assign(len(x), folds, random_state)
+    alerts += repeated_pairs(x, found, folds)
     with reporting(progress) as report:
         tick = report("classifiers", len(found.items))
         each = []

@@ -6,7 +6,7 @@ import numpy as np
 
 from nearid.check import Seed, checked
 from nearid.folds import assign
-from nearid.measures.factors import load_pair
+from nearid.measures.factors import load_pair, repeated_pairs
 from nearid.measures.kinds import Factor
 from nearid.measures.mig import gaps
 from nearid.measures.recovery import FactorRecovery
@@ -48,6 +48,7 @@ def sap(
     """
     x, found, alerts = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
     fold = assign(len(x), folds, random_state)
+    alerts += repeated_pairs(x, found, folds)
     spread = x.std(axis=0)
     # The machine's penalty depends on units; a latent's own spread makes the score independent of them.
     x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)

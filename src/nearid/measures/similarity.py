@@ -1,7 +1,8 @@
 """Similarity of two representations of the same rows: CCA, SVCCA and linear CKA, all from moments.
 
 Canonical directions are fitted, so their correlations are taken on rows that the fit has not seen: in sample they are
-1 for pure noise as soon as n < p + q. CKA fits nothing but is biased upwards for few rows; the debiased form is used.
+1 for pure noise as soon as n < p + q. Products are summed over folds before they are divided: correlations within folds
+of few rows would be far off. CKA fits nothing but is biased upwards for few rows; the debiased form is used.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from nearid.arrays import open_rows, pair_rows
 from nearid.check import Seed, checked
 from nearid.engines.local import blocks, ordered_map
+from nearid.errors import InputError
 from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
 from nearid.moments import Floats, PairMoments
 from nearid.spectra import cholesky, eigen, resolution, spectrum
@@ -47,6 +49,8 @@ def svcca(x: object, y: object, *, k: int | None = None, folds: int = 5, random_
     k : int, optional
         Principal components kept on each side; by default as many as hold 99% of the variance.
     """
+    if k is not None and k < 1:
+        raise InputError(f"k must be at least 1, not {k}: it counts the principal components kept on each side.")
     return float(np.mean(_held_out(_moments(x, y, folds, random_state), leading=True, k=k)))
 
 
@@ -79,9 +83,7 @@ def linear_cka(x: object, y: object, *, debiased: bool = True) -> float:
 def _held_out(parts: FoldMoments, *, leading: bool, k: int | None) -> Floats:
     if len(parts.parts) == 1:
         return canonical_correlations(parts.all, parts.all, leading=leading, k=k)
-    return mean_over_folds(
-        parts.map_splits(lambda _, train, test: canonical_correlations(train, test, leading=leading, k=k))
-    )
+    return pooled(parts.map_splits(lambda _, train, test: canonical_products(train, test, leading=leading, k=k)))
 
 
 def canonical_correlations(
@@ -91,14 +93,26 @@ def canonical_correlations(
 
     With `leading` only principal components enter (SVCCA): k of each side, or those that hold 99% of the variance.
     """
+    return pooled([canonical_products(train, test, leading=leading, k=k)])
+
+
+def canonical_products(train: PairMoments, test: PairMoments, *, leading: bool = False, k: int | None = None) -> Floats:
+    """What `pooled` makes such correlations of."""
     a, b = canonical_directions(train, leading=leading, k=k)
-    return correlations_along(a, b, test)
+    return products_along(a, b, test)
 
 
-def mean_over_folds(found: Sequence[Floats]) -> Floats:
-    """Mean over folds of correlations in descending order of their fits; folds may differ in rank by a few."""
-    size = min(len(f) for f in found)
-    return np.asarray(np.mean([f[:size] for f in found], axis=0))
+def pooled(found: Sequence[Floats]) -> Floats:
+    """Correlations over all folds; 0 where a projection is constant.
+
+    Of each fold the sums of products and of squares of both sides are given, of shape (3, r), in descending order of
+    their fits; folds may differ in rank by a few.
+    """
+    size = min(products.shape[1] for products in found)
+    top, left, right = np.sum([products[:, :size] for products in found], axis=0)
+    spread = np.sqrt(np.clip(left, 0, None) * np.clip(right, 0, None))
+    rho: Floats = np.divide(top, spread, out=np.zeros_like(top), where=spread > 0)
+    return rho
 
 
 def canonical_directions(moments: PairMoments, *, leading: bool = False, k: int | None = None) -> tuple[Floats, Floats]:
@@ -120,13 +134,11 @@ def directions_between(wx: Floats, xy: Floats, wy: Floats) -> tuple[Floats, Floa
     return wx @ u, wy @ vt.T
 
 
-def correlations_along(a: Floats, b: Floats, moments: PairMoments) -> Floats:
-    """Correlation of x a_i with y b_i for each pair of directions; 0 where a projection is constant."""
+def products_along(a: Floats, b: Floats, moments: PairMoments) -> Floats:
+    """Sums of products of x a_i with y b_i for each pair of directions, and of the squares of both; see `pooled`."""
     top = np.einsum("ik,ij,jk->k", a, moments.xy, b, optimize=True)
     left, right = (np.einsum("ik,ij,jk->k", v, s, v, optimize=True) for v, s in ((a, moments.xx), (b, moments.yy)))
-    size = np.sqrt(np.clip(left, 0, None) * np.clip(right, 0, None))
-    rho: Floats = np.divide(top, size, out=np.zeros_like(top), where=size > 0)
-    return rho
+    return np.stack([top, left, right])
 
 
 def _whitener(scatter: Floats, n: int) -> Floats:

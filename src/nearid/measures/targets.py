@@ -29,6 +29,7 @@ from nearid.measures.factors import (
 from nearid.measures.wide import RowSpace, WideRows, read_wide
 from nearid.moments import CrossMoments, PairMoments
 from nearid.progress import Reporting, reporting
+from nearid.repeats import repeated_rows
 
 T = TypeVar("T")
 
@@ -112,6 +113,7 @@ def gather(
     alerts = tuple(input_alerts(pair)) + (known.alerts if known else ())
     if source.kept is not None:
         alerts += (dropped_rows(int(np.sum(~source.kept)), pair.n),)
+    alerts += repeated_rows(source.traits)
     if min(source.counts) < 2:
         raise InputError(f"{sum(source.counts)} usable rows are too few for {folds} folds.")
     names = known.names if known else tuple(map(str, range(rows.shape[1])))

@@ -18,6 +18,7 @@ from nearid.arrays import Pair
 from nearid.arrays.memory import check_memory
 from nearid.folds import FoldMoments, refuse_nonfinite, refuse_range
 from nearid.moments import CrossMoments, Floats, Moments
+from nearid.repeats import pair_traits
 from nearid.spectra import resolution
 
 T = TypeVar("T")
@@ -72,6 +73,11 @@ class WideRows:
     def spreads_y(self) -> list[Floats]:
         """Centred sum of squares of each column of y, in each fold."""
         return [np.diag(self._cross(self.fold == k).yy) for k in range(self.folds)]
+
+    @property
+    def traits(self) -> Floats:
+        """Of each row a number that it shares with its copies; empty where nothing is held out."""
+        return pair_traits(self.x, self.y) if self.folds > 1 else np.empty(0)
 
     @property
     def cross(self) -> CrossMoments:
