@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -101,12 +103,7 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
             _sync(new)
             if target.exists():
                 os.rename(target, old)
-            try:
-                os.rename(new, target)
-            except OSError:
-                if old.exists():
-                    os.rename(old, target)
-                raise
+            os.rename(new, target)
     except OSError as error:
         raise _unwritable(Path(path), error) from error
 
@@ -135,7 +132,7 @@ def _temporary(target: Path, make: Callable[..., str]) -> Iterator[str]:
         try:
             yield place
         finally:
-            _remove(place)
+            _discard(place, target)
 
 
 def _make_file(**where: Any) -> str:
@@ -145,8 +142,9 @@ def _make_file(**where: Any) -> str:
 
 
 def _prefix(target: Path) -> str:
-    # A name may already have all the letters that the system allows.
-    return f".{target.name[:40]}."
+    # A name may already have all the letters that the system allows; long names that begin alike stay apart.
+    name = target.name
+    return f".{name}." if len(name) <= 40 else f".{name[:40]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}."
 
 
 def _rights(target: Path) -> int:
@@ -160,19 +158,22 @@ def _rights(target: Path) -> int:
 
 def _sweep(target: Path) -> None:
     """Remove what processes that were killed have left of their work on `target`."""
-    for name in glob.glob(f"{glob.escape(_prefix(target))}*{TEMPORARY}", root_dir=target.parent, include_hidden=True):
-        left = target.parent / name
+    # As tempfile names them: without a dot, so that what is left of run.zarr is not taken for that of run.
+    ours = re.compile(f"{re.escape(_prefix(target))}[a-z0-9_]+{re.escape(TEMPORARY)}")
+    names = glob.glob(f".*{TEMPORARY}", root_dir=target.parent, include_hidden=True)
+    for left in (target.parent / name for name in names if ours.fullmatch(name)):
         # It may be of another user, or gone by now.
         with suppress(OSError), _locked(left) as abandoned:
-            if not abandoned:
-                continue
-            if (left / "old").exists() and not target.exists():
-                # The process was killed between two renames.
-                os.rename(left / "old", target)
-            _remove(str(left))
+            if abandoned:
+                _discard(str(left), target)
 
 
-def _remove(place: str) -> None:
+def _discard(place: str, target: Path) -> None:
+    """Remove a temporary file or folder; what it holds of `target` is put back where that is missing."""
+    old = Path(place, "old")
+    if old.exists() and not target.exists():
+        # The work ended between two renames.
+        os.rename(old, target)
     if os.path.isdir(place):
         shutil.rmtree(place, ignore_errors=True)
     elif os.path.exists(place):
