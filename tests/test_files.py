@@ -200,3 +200,14 @@ def test_an_input_is_known_by_every_name(tmp_path, monkeypatch):
         with pytest.raises(InputError, match="would damage the input"):
             refuse_source(tmp_path / "run" / "0.npy", source)
     refuse_source(tmp_path / "other.npy", "run:0")
+
+
+def test_an_input_in_an_unknown_home_is_refused_in_a_sentence(tmp_path):
+    for source in ("~nobody_x/x.npy", "~nobody_x/run:layer"):
+        with pytest.raises(InputError, match="there is no home folder of that name"):
+            refuse_source(tmp_path / "y.npy", source)
+
+
+def test_an_input_that_is_a_link_to_itself_damages_nothing(tmp_path):
+    os.symlink("x.npy", tmp_path / "x.npy")
+    refuse_source(tmp_path / "y.npy", tmp_path / "x.npy")

@@ -1,4 +1,4 @@
-"""Writing files and folders so that a reader sees the old one or the whole new one, never a half."""
+"""Paths as people give them, and files written so that a reader sees the old one or the whole new one, never a half."""
 
 from __future__ import annotations
 
@@ -23,6 +23,22 @@ except ImportError:  # there are no such locks on Windows
 
 # How the name of a temporary file or folder ends. It is locked while its process lives.
 TEMPORARY = ".nearid-part"
+# Letters of a path in a message.
+_SHOWN = 200
+
+
+def local_path(source: str | os.PathLike[str]) -> Path:
+    """A path with ~ and ~name replaced by the home folder."""
+    try:
+        return Path(source).expanduser()
+    except RuntimeError:
+        raise InputError(f"{shown(source)} cannot be found: there is no home folder of that name.") from None
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path as messages show it: the beginning of a long one."""
+    text = os.fspath(path)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -45,9 +61,10 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 def refuse_source(target: Path, source: str | os.PathLike[str]) -> None:
     """Refuse to write over the input, or inside it; an input may name an entry, as in model.pt:weight or run:layer3."""
-    written, text = target.resolve(), os.fspath(source)
+    # Not Path.resolve, which before Python 3.13 fails at links that lead in a circle.
+    written, text = Path(os.path.realpath(target)), os.fspath(source)
     for place in filter(None, (text, text.rpartition(":")[0])):
-        read = Path(place).expanduser().resolve()
+        read = Path(os.path.realpath(local_path(place)))
         same = written == read or (written.exists() and read.exists() and written.samefile(read))
         if same or read in written.parents or (written in read.parents and written.suffix == ".zarr"):
             raise InputError(f"Writing {target} would damage the input {source}; give another name.")

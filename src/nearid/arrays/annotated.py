@@ -12,9 +12,9 @@ from nearid.arrays.damage import damage_told
 from nearid.arrays.hdf5 import open_hdf5, opened
 from nearid.arrays.held import MemoryRows, is_a
 from nearid.arrays.open import file_suffix
-from nearid.arrays.paths import local_path
 from nearid.arrays.rows import Rows
 from nearid.errors import InputError
+from nearid.files import local_path
 
 
 def is_annotated(source: Any) -> bool:
