@@ -160,6 +160,33 @@ def test_a_folder_whose_process_was_killed_between_two_renames_is_put_back(tmp_p
     assert os.listdir(tmp_path) == ["box"] and os.listdir(tmp_path / "box") == ["a"]
 
 
+@pytest.mark.parametrize(("target", "other"), [("run", "run.zarr"), ("a" * 50 + "1", "a" * 50 + "2")])
+def test_what_is_left_of_another_target_stays(tmp_path, target, other):
+    left = tmp_path / f"{files._prefix(tmp_path / other)}abcdefgh{files.TEMPORARY}"
+    (left / "old").mkdir(parents=True)
+    for _ in range(2):
+        with replacing_folder(tmp_path / target):
+            assert (left / "old").is_dir()
+    with replacing_folder(tmp_path / other):
+        assert (tmp_path / other).is_dir() and not left.exists()
+
+
+def test_a_folder_whose_writer_is_interrupted_between_two_renames_is_put_back(tmp_path, monkeypatch):
+    (tmp_path / "box").mkdir()
+    (tmp_path / "box" / "kept").touch()
+    rename = os.rename
+
+    def interrupted(source, target):
+        if source.name == "new":
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt), replacing_folder(tmp_path / "box"):
+        pass
+    assert os.listdir(tmp_path) == ["box"] and os.listdir(tmp_path / "box") == ["kept"]
+
+
 def test_an_input_is_known_by_every_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run").mkdir()
@@ -173,3 +200,14 @@ def test_an_input_is_known_by_every_name(tmp_path, monkeypatch):
         with pytest.raises(InputError, match="would damage the input"):
             refuse_source(tmp_path / "run" / "0.npy", source)
     refuse_source(tmp_path / "other.npy", "run:0")
+
+
+def test_an_input_in_an_unknown_home_is_refused_in_a_sentence(tmp_path):
+    for source in ("~nobody_x/x.npy", "~nobody_x/run:layer"):
+        with pytest.raises(InputError, match="there is no home folder of that name"):
+            refuse_source(tmp_path / "y.npy", source)
+
+
+def test_an_input_that_is_a_link_to_itself_damages_nothing(tmp_path):
+    os.symlink("x.npy", tmp_path / "x.npy")
+    refuse_source(tmp_path / "y.npy", tmp_path / "x.npy")

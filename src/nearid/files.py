@@ -1,9 +1,11 @@
-"""Writing files and folders so that a reader sees the old one or the whole new one, never a half."""
+"""Paths as people give them, and files written so that a reader sees the old one or the whole new one, never a half."""
 
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -21,6 +23,22 @@ except ImportError:  # there are no such locks on Windows
 
 # How the name of a temporary file or folder ends. It is locked while its process lives.
 TEMPORARY = ".nearid-part"
+# Letters of a path in a message.
+_SHOWN = 200
+
+
+def local_path(source: str | os.PathLike[str]) -> Path:
+    """A path with ~ and ~name replaced by the home folder."""
+    try:
+        return Path(source).expanduser()
+    except RuntimeError:
+        raise InputError(f"{shown(source)} cannot be found: there is no home folder of that name.") from None
+
+
+def shown(path: str | os.PathLike[str]) -> str:
+    """A path as messages show it: the beginning of a long one."""
+    text = os.fspath(path)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -43,9 +61,10 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 def refuse_source(target: Path, source: str | os.PathLike[str]) -> None:
     """Refuse to write over the input, or inside it; an input may name an entry, as in model.pt:weight or run:layer3."""
-    written, text = target.resolve(), os.fspath(source)
+    # Not Path.resolve, which before Python 3.13 fails at links that lead in a circle.
+    written, text = Path(os.path.realpath(target)), os.fspath(source)
     for place in filter(None, (text, text.rpartition(":")[0])):
-        read = Path(place).expanduser().resolve()
+        read = Path(os.path.realpath(local_path(place)))
         same = written == read or (written.exists() and read.exists() and written.samefile(read))
         if same or read in written.parents or (written in read.parents and written.suffix == ".zarr"):
             raise InputError(f"Writing {target} would damage the input {source}; give another name.")
@@ -186,7 +205,7 @@ def _temporary(target: Path, make: Callable[..., str]) -> Iterator[str]:
         try:
             yield place
         finally:
-            _remove(place)
+            _discard(place, target)
 
 
 def _make_file(**where: Any) -> str:
@@ -196,8 +215,9 @@ def _make_file(**where: Any) -> str:
 
 
 def _prefix(target: Path) -> str:
-    # A name may already have all the letters that the system allows.
-    return f".{target.name[:40]}."
+    # A name may already have all the letters that the system allows; long names that begin alike stay apart.
+    name = target.name
+    return f".{name}." if len(name) <= 40 else f".{name[:40]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}."
 
 
 def _rights(target: Path) -> int:
@@ -211,19 +231,22 @@ def _rights(target: Path) -> int:
 
 def _sweep(target: Path) -> None:
     """Remove what processes that were killed have left of their work on `target`."""
-    for name in glob.glob(f"{glob.escape(_prefix(target))}*{TEMPORARY}", root_dir=target.parent, include_hidden=True):
-        left = target.parent / name
+    # As tempfile names them: without a dot, so that what is left of run.zarr is not taken for that of run.
+    ours = re.compile(f"{re.escape(_prefix(target))}[a-z0-9_]+{re.escape(TEMPORARY)}")
+    names = glob.glob(f".*{TEMPORARY}", root_dir=target.parent, include_hidden=True)
+    for left in (target.parent / name for name in names if ours.fullmatch(name)):
         # It may be of another user, or gone by now.
         with suppress(OSError), _locked(left) as abandoned:
-            if not abandoned:
-                continue
-            if (left / "old").exists() and not target.exists():
-                # The process was killed between two renames.
-                os.rename(left / "old", target)
-            _remove(str(left))
+            if abandoned:
+                _discard(str(left), target)
 
 
-def _remove(place: str) -> None:
+def _discard(place: str, target: Path) -> None:
+    """Remove a temporary file or folder; what it holds of `target` is put back where that is missing."""
+    old = Path(place, "old")
+    if old.exists() and not target.exists():
+        # The work ended between two renames.
+        os.rename(old, target)
     if os.path.isdir(place):
         shutil.rmtree(place, ignore_errors=True)
     elif os.path.exists(place):

@@ -349,6 +349,13 @@ def test_data_that_are_refused_late_leave_safe_rows_and_say_so(tmp_path, rng, mo
         extract(nn.Sequential(nn.Flatten(), nn.Linear(80, 3)), ragged, out=tmp_path / "new")
 
 
+def test_inputs_out_of_reach_are_refused_in_a_sentence(tmp_path):
+    os.symlink("x.npy", tmp_path / "x.npy")
+    for data, told in (("~nobody_x/x.npy", "there is no home folder of that name"), (tmp_path / "x.npy", "x.npy")):
+        with pytest.raises(InputError, match=told):
+            extract(nn.Linear(4, 4), data, out=tmp_path / "out")
+
+
 def test_a_folder_that_holds_the_inputs_is_not_replaced(tmp_path, rng):
     model, x = nn.Linear(4, 4), rng.normal(size=(20, 4)).astype(np.float32)
     extract(model, x, out=tmp_path / "out")

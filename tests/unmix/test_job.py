@@ -1,6 +1,8 @@
 """Unmixing into a folder: what is written, taking up what was interrupted, losing nothing that was there."""
 
 import os
+import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from nearid import ICA, InputError
 from nearid.arrays import open_rows
 from nearid.files import alone_in
 from nearid.unmix.job import left_behind, refuse_input, unmix_into
+from nearid.unmix.model import LARGEST_ABOUT
 
 
 @pytest.fixture
@@ -226,6 +229,35 @@ def test_files_of_somebody_else_are_never_replaced(x, tmp_path, name, data, over
     with pytest.raises(InputError, match=f"holds {name}, which nearid unmix did not write"):
         run(tmp_path / "out", x, overwrite=overwrite)
     assert contents(tmp_path / "out") == {name: data}
+
+
+@pytest.mark.parametrize("name", ["model.json", "model.safetensors", "checkpoint.safetensors"])
+def test_a_pipe_in_the_folder_is_refused_without_waiting(x, tmp_path, name):
+    (tmp_path / "out").mkdir()
+    os.mkfifo(tmp_path / "out" / name)
+
+    def waits(*_):
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, waits)
+    signal.setitimer(signal.ITIMER_REAL, 20)
+    try:
+        with pytest.raises(InputError, match=name):
+            run(tmp_path / "out", x)
+        left_behind(tmp_path / "out")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert (tmp_path / "out" / name).is_fifo()
+
+
+def test_a_file_too_large_for_a_description_is_refused_unread(x, tmp_path, monkeypatch):
+    run(tmp_path / "out", x)
+    with open(tmp_path / "out" / "model.json", "r+b") as file:
+        file.truncate(LARGEST_ABOUT + 1)
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
+    with pytest.raises(InputError, match=r"holds model\.json, which nearid unmix did not write"):
+        run(tmp_path / "out", x, overwrite=True)
 
 
 @pytest.mark.parametrize("restart", [False, True])

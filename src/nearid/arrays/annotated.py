@@ -12,9 +12,9 @@ from nearid.arrays.h5ad import open_cells
 from nearid.arrays.hdf5 import opened
 from nearid.arrays.held import is_a
 from nearid.arrays.open import file_suffix, open_rows
-from nearid.arrays.paths import local_path
 from nearid.arrays.rows import Rows
 from nearid.errors import InputError
+from nearid.files import local_path
 
 
 def is_annotated(source: Any) -> bool:

@@ -17,10 +17,11 @@ from nearid.arrays.ids import row_ids
 from nearid.arrays.memory import check_memory
 from nearid.arrays.npy import read_header, read_npy
 from nearid.arrays.open import file_suffix, open_rows
-from nearid.arrays.paths import local_path, reached
+from nearid.arrays.paths import reached
 from nearid.arrays.table import Column, features, id_position
 from nearid.arrays.unchanged import unchanged
 from nearid.errors import InputError
+from nearid.files import local_path
 
 
 class Columns(NamedTuple):

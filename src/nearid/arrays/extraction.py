@@ -12,12 +12,13 @@ from nearid.arrays.choose import Entry, choose, not_found
 from nearid.arrays.damage import damage_told
 from nearid.arrays.ids import row_ids
 from nearid.arrays.npy import open_npy, read_npy
-from nearid.arrays.paths import local_path, reached
+from nearid.arrays.paths import reached
 from nearid.arrays.rows import Rows
 from nearid.arrays.tensors import open_safetensors
 from nearid.arrays.unchanged import FileState
 from nearid.arrays.zarr_store import open_zarr
 from nearid.errors import InputError
+from nearid.files import local_path
 
 MANIFEST, IDS = "extraction.json", "ids.npy"
 FORMAT = 1

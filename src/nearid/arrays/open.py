@@ -19,13 +19,14 @@ from nearid.arrays.ids import row_ids
 from nearid.arrays.metadata import choose_columns
 from nearid.arrays.npy import open_npy
 from nearid.arrays.parquet import open_parquet
-from nearid.arrays.paths import local_path, missing, reached
+from nearid.arrays.paths import missing, reached
 from nearid.arrays.rows import Rows
 from nearid.arrays.tensors import open_safetensors
 from nearid.arrays.unchanged import FileState
 from nearid.arrays.zarr_store import open_zarr
 from nearid.check import checked
 from nearid.errors import InputError
+from nearid.files import local_path
 
 _OPENERS: dict[str, Callable[[str, str, str | None, str | None], Rows]] = {
     ".npy": open_npy,

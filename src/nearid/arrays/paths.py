@@ -9,16 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nearid.errors import InputError
-
-_SHOWN = 200
-
-
-def local_path(source: str | os.PathLike[str]) -> Path:
-    """A path with ~ and ~name replaced by the home folder."""
-    try:
-        return Path(source).expanduser()
-    except RuntimeError:
-        raise InputError(f"{_shown(source)} cannot be found: there is no home folder of that name.") from None
+from nearid.files import shown
 
 
 @contextmanager
@@ -27,7 +18,7 @@ def reached(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{_shown(path)} could not be read: {error.strerror or error}.") from None
+        raise InputError(f"{shown(path)} could not be read: {error.strerror or error}.") from None
 
 
 def missing(path: Path) -> InputError:
@@ -35,26 +26,21 @@ def missing(path: Path) -> InputError:
     address = re.match(r"([A-Za-z][\w+.-]+:)/+(.+)", str(path))
     if address:
         return InputError(
-            f"{_shown('//'.join(address.groups()))} is an address, but nearid only reads files on this machine. "
+            f"{shown('//'.join(address.groups()))} is an address, but nearid only reads files on this machine. "
             "Download it first, then give the path of the file."
         )
     if os.path.islink(path):
-        return InputError(f"{_shown(path)} is a link to {os.readlink(path)!r}, which leads to no file.")
+        return InputError(f"{shown(path)} is a link to {os.readlink(path)!r}, which leads to no file.")
     try:
         os.stat(path)
     except OSError as error:
         if error.errno not in (errno.ENOENT, errno.ENOTDIR):
-            return InputError(f"{_shown(path)} could not be read: {error.strerror}.")
+            return InputError(f"{shown(path)} could not be read: {error.strerror}.")
     except ValueError:
         pass  # a name with a zero byte, which no file has
     if not path.parent.is_dir():
-        return InputError(f"There is no file {_shown(path)}: the folder {path.parent} does not exist.")
+        return InputError(f"There is no file {shown(path)}: the folder {path.parent} does not exist.")
     with reached(path.parent):
         near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=3)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     return InputError(f"There is no file named {path.name!r} in {path.parent.resolve()}.{hint}")
-
-
-def _shown(path: str | os.PathLike[str]) -> str:
-    text = os.fspath(path)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

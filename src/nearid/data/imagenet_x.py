@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from nearid.errors import InputError
+from nearid.files import local_path
 
 FACTORS = (
     "pose",
@@ -86,7 +87,7 @@ def load_annotations(path: str = "", selection: str = "top") -> Annotations:
         were compared with are left out, as the package does.
     """
     if path:
-        return _annotations(Path(path).expanduser(), frozenset())
+        return _annotations(local_path(path), frozenset())
     folder = package_folder()
     if folder is None:
         raise InputError(

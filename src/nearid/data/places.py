@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nearid.data.base import FileSet
 from nearid.errors import InputError
+from nearid.files import local_path
 
 VARIABLE = "NEARID_DATA"
 
@@ -20,7 +21,7 @@ def cache_folder() -> Path:
 
 def candidates(dataset: FileSet) -> list[Path]:
     """Folders in which a data set is looked for, in order."""
-    roots = [Path(os.environ[VARIABLE]).expanduser()] if os.environ.get(VARIABLE) else []
+    roots = [local_path(os.environ[VARIABLE])] if os.environ.get(VARIABLE) else []
     names = (dataset.name, *dataset.folders)
     return [root / name for root in roots for name in names] + [cache_folder() / dataset.name]
 

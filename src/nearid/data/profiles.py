@@ -13,6 +13,7 @@ import numpy as np
 from nearid.arrays import Columns, open_columns
 from nearid.data.places import VARIABLE, cache_folder
 from nearid.errors import InputError, unknown
+from nearid.files import local_path
 from nearid.moments import Floats
 
 
@@ -40,7 +41,7 @@ def load_profiles(name: str) -> Profiles:
     if name not in SOURCES:
         raise InputError(unknown("set of profiles", name, SOURCES))
     source = SOURCES[name]
-    roots = [Path(os.environ[VARIABLE]).expanduser()] if os.environ.get(VARIABLE) else []
+    roots = [local_path(os.environ[VARIABLE])] if os.environ.get(VARIABLE) else []
     places = [root / source.folder for root in (*roots, cache_folder())]
     for place in places:
         if all((place / file).is_file() for file in source.files):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nearid.arrays.extraction import MANIFEST, Extraction, is_extraction, read_manifest
 from nearid.errors import InputError
+from nearid.files import local_path
 
 KEYED = re.compile(r"(.+)@([0-9a-f]{16})")
 STATE = re.compile(r"hidden_states\.(\d+)")
@@ -27,7 +28,7 @@ def named(models: str) -> list[str]:
     if len(names) < 2:
         told = "names one" if names else "names none"
         raise InputError(f"At least two pretrained models are compared, but models={models!r} {told}.")
-    places = [os.path.abspath(Path(name).expanduser()) for name in names]
+    places = [os.path.abspath(local_path(name)) for name in names]
     twice = [name for name, place in zip(names, places, strict=True) if places.count(place) > 1]
     if twice:
         raise InputError(f"The model {twice[0]} is named twice in models={models!r}: it agrees with itself.")
@@ -44,7 +45,7 @@ def keyed(models: str) -> dict[str, str]:
 
 
 def _keyed(name: str) -> str:
-    folder = Path(name).expanduser()
+    folder = local_path(name)
     return f"{os.path.abspath(folder)}@{_digest(folder)}" if folder.is_dir() else name
 
 
@@ -61,7 +62,7 @@ def _digest(folder: Path) -> str:
 
 def extracted(models: str) -> bool:
     """Whether hidden states of any model are given: those of the sentences they were made of, whatever the seed."""
-    return any(is_extraction(Path(name).expanduser()) for name in named(models))
+    return any(is_extraction(local_path(name)) for name in named(models))
 
 
 def check_models(models: str, before_last: tuple[int, ...], least: int) -> None:
@@ -76,7 +77,7 @@ def check_models(models: str, before_last: tuple[int, ...], least: int) -> None:
         The least width of a model.
     """
     for name in named(models):
-        folder = Path(name).expanduser()
+        folder = local_path(name)
         if is_extraction(folder):
             held = Extraction.open(folder)
             for back in before_last:

@@ -20,6 +20,7 @@ from nearid.data.base import Sentences
 from nearid.data.texts import load_sentences
 from nearid.errors import InputError
 from nearid.experiments.gpt2_models import layer_before
+from nearid.files import local_path
 from nearid.measures.similarity import canonical_correlations
 from nearid.moments import PairMoments
 
@@ -109,7 +110,7 @@ def _extraction(name: str, sentences: Sequence[Sequence[str]], before_last: Sequ
     from nearid.arrays.extraction import Extraction, is_extraction
     from nearid.extraction.job import extract
 
-    place = Path(name).expanduser()
+    place = local_path(name)
     if is_extraction(place):
         return Extraction.open(place)
     if is_extraction(folder):

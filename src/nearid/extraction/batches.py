@@ -23,8 +23,8 @@ from nearid.arrays.ids import row_ids
 from nearid.arrays.memory import check_memory
 from nearid.arrays.npy import map_npy, read_header
 from nearid.arrays.open import file_suffix
-from nearid.arrays.paths import local_path
 from nearid.errors import InputError
+from nearid.files import local_path
 
 # Entries of a mapping that are no inputs of their own.
 IDS, MASK = "ids", "attention_mask"

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from nearid.arrays.held import is_a
 from nearid.arrays.open import file_suffix
-from nearid.arrays.paths import local_path
 from nearid.errors import InputError
 from nearid.extraction.digest import byte_view
+from nearid.files import local_path
 from nearid.models.weights import SAVED, is_factory, load_module
 
 Inputs = Tensor | dict[str, Tensor]

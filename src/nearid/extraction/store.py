@@ -16,11 +16,10 @@ import numpy as np
 
 from nearid.arrays.extraction import IDS, MANIFEST, is_extraction, read_manifest
 from nearid.arrays.memory import readable
-from nearid.arrays.paths import local_path
 from nearid.errors import InputError
 from nearid.extraction.formats import Part
 from nearid.extraction.names import file_stems
-from nearid.files import alone_in, check_parent, replacing
+from nearid.files import alone_in, check_parent, local_path, replacing
 
 PROGRESS = "progress.json"
 # What was written is synced, and counts as done, so often.
@@ -52,7 +51,7 @@ def refuse_inputs_in(target: Path, *sources: Any) -> None:
     """Refuse a folder to be replaced, or begun anew, that holds one of the inputs."""
     for source in sources:
         if isinstance(source, str | os.PathLike):
-            places = Path(source).expanduser().resolve().parents
+            places = Path(os.path.realpath(local_path(source))).parents
             if target.resolve() in places or partial_folder(target).resolve() in places:
                 raise InputError(f"{target} would be replaced, and {source} lies in it; give another name.")
 

@@ -111,7 +111,7 @@ def refuse_foreign(folder: Path, *others: Path) -> None:
     about, numbers = folder / ABOUT, folder / NUMBERS
     known = {about: _describes_model(about), numbers: _holds_model(numbers)}
     there = [path for path in (about, numbers, *others) if path.exists()]
-    strange = [path for path in there if known.get(path) is False]
+    strange = [path for path in there if path in known and (known[path] is False or not path.is_file())]
     if not strange and not any(known.values()):
         strange = there
     if strange:
@@ -123,6 +123,10 @@ def refuse_foreign(folder: Path, *others: Path) -> None:
 
 def _describes_model(path: Path) -> bool | None:
     """Whether a file is the description of a model; None where this cannot be told."""
+    if not path.is_file():
+        return None
+    if path.stat().st_size > LARGEST_ABOUT:
+        return False
     try:
         about = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -47,6 +47,9 @@ def check_size(path: Path, least: int, most: int) -> None:
 
 def header(path: Path) -> dict[str, Any] | None:
     """What a safetensors file declares; None where it cannot be told."""
+    # Opening a pipe would wait for somebody to write into it.
+    if not path.is_file():
+        return None
     try:
         with open(path, "rb") as file:
             found = json.loads(file.read(min(int.from_bytes(file.read(8), "little"), HEADER_BYTES)))
