@@ -36,7 +36,9 @@ def test_the_same_as_on_a_held_matrix(rows, which, monkeypatch):
         monkeypatch.setattr(classifiers, "HELD_BYTES", 0)
         found = learn("logistic", view, places, y[places], which=which, **OPTIONS)
         z = view.take(np.arange(len(x)), which).astype(np.float64)
-        exact = LogisticRegression(class_weight="balanced", tol=1e-8, solver="newton-cholesky").fit(z[places], y[places])
+        exact = LogisticRegression(class_weight="balanced", tol=1e-8, solver="newton-cholesky").fit(
+            z[places], y[places]
+        )
         expected = exact.decision_function(z)
         # Other weights of the classes or of the penalty, or other rows, change scores by a tenth and more.
         assert np.allclose(found.predict(z), expected, atol=1e-2 * expected.std())
