@@ -31,7 +31,7 @@ def done(small, tmp_path_factory):
 def test_a_cell_of_the_drawn_screen(done):
     scores = done["scores"]
     assert {f"auroc_{c}" for c in CONDITIONS} | {f"concentration_{c}" for c in CONDITIONS} <= set(scores)
-    assert scores["auroc_base"] > 0.7 and scores["technical"] > 0.9
+    assert scores["auroc_base"] > 0.7 and scores["technical"] > 0.8
     assert scores["sparsity_ica"] > scores["sparsity_random"]
     assert {c.key for c in E.columns} == set(scores) and scores["rows_per_angle"] == pytest.approx(2000 / 45)
     views = done["views"]

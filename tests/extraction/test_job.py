@@ -180,10 +180,14 @@ def test_whatever_a_model_raises_is_told(rng):
             assert x.shape[1] == 3, "three columns"
             return x
 
+    class Nothing(nn.Module):
+        def forward(self, x):
+            return x[:, :0]
+
     with pytest.raises(InputError, match=r"cannot take inputs of shape \(3, 2\): .*three columns"):
         extract(Asks(), rng.normal(size=(4, 2)))
     with pytest.raises(InputError, match=r"The layer 0 gave shape \(3, 0\), which holds no numbers"):
-        extract(nn.Sequential(nn.Linear(2, 0), nn.Linear(0, 2)), rng.normal(size=(4, 2)))
+        extract(nn.Sequential(Nothing(), nn.Linear(2, 2)), rng.normal(size=(4, 2)))
 
 
 def test_mixed_precision_is_for_other_devices_than_the_cpu(net, pixels):

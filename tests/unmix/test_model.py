@@ -227,7 +227,7 @@ def test_where_no_model_can_be_written(ica, tmp_path):
 
 
 def test_a_model_that_cannot_be_written_leaves_the_old_one(rng, tmp_path, monkeypatch):
-    x = rng.laplace(size=(500, 4))
+    x = rng.laplace(size=(4000, 4))
     first = ICA(3).fit(x)
     first.save(tmp_path / "m")
     other = ICA(np.int64(2), random_state=np.int64(1)).fit(x)

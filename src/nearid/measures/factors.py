@@ -218,7 +218,7 @@ def _checked(name: str, items: list[Factor], ids: np.ndarray | None, alerts: tup
             continue
         sizes = np.bincount(factor.codes()) if factor.discrete else np.zeros(0)
         single = int(np.sum(sizes == 1))
-        if np.sum(sizes > 1) == 1 and len(factor.values) >= FEWEST:
+        if factor.kind == "categorical" and np.sum(sizes > 1) == 1 and len(factor.values) >= FEWEST:
             alerts += (
                 Alert(
                     "one_class",
