@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from nearid import bilipschitz
-from nearid.models.weights import load_decoder
+from nearid.questions.extract.weights import load_decoder
 
 NAMES = ("VAE", "betaH", "betaB", "factor", "btcvae")
 Calls = dict[str, Callable[[Callable, torch.Tensor, torch.Tensor], torch.Tensor]]

@@ -22,8 +22,8 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.linear_model import LinearRegression
 
 from nearid.folds import assign
-from nearid.identifiability.statistical import compare
 from nearid.measures.diameter import diameter
+from nearid.questions.compare.run import compare
 
 
 def write_pair(folder: Path, n: int, d: int) -> tuple[Path, Path]:

@@ -21,9 +21,9 @@ import torch
 from measure import PeakMemory
 
 from nearid import extract
-from nearid.data.cifar10_resnets import weights_file
-from nearid.data.load import load
-from nearid.models.cifar_resnet import MEAN, STD, load_cifar_resnet
+from nearid.lab.data.cifar10_resnets import weights_file
+from nearid.lab.data.load import load
+from nearid.lab.models.cifar_resnet import MEAN, STD, load_cifar_resnet
 
 
 def bare(model: torch.nn.Module, pixels: np.ndarray, batch: int) -> None:

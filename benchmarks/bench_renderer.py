@@ -18,10 +18,10 @@ from collections.abc import Callable
 import numpy as np
 from measure import timed
 
-from nearid.processes.images.masks import draw_mask_process
-from nearid.processes.images.outlines import heart
-from nearid.processes.images.solids import SolidProcess
-from nearid.processes.images.sprites import DSPRITES, HUE, MARGIN, RADIUS, SpriteProcess
+from nearid.lab.processes.images.masks import draw_mask_process
+from nearid.lab.processes.images.outlines import heart
+from nearid.lab.processes.images.solids import SolidProcess
+from nearid.lab.processes.images.sprites import DSPRITES, HUE, MARGIN, RADIUS, SpriteProcess
 
 POINTS = 4
 BATCH = 1000

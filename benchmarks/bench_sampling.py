@@ -17,11 +17,11 @@ import numpy as np
 from measure import timed
 from scipy.special import ive
 
-from nearid.processes.mixing import draw_mixing, least_condition
-from nearid.processes.noise import GeneralisedNormal, Laplace, Normal
-from nearid.processes.pairs import PairProcess
-from nearid.processes.spaces import Box, Sphere
-from nearid.processes.vmf import VonMisesFisher
+from nearid.lab.processes.mixing import draw_mixing, least_condition
+from nearid.lab.processes.noise import GeneralisedNormal, Laplace, Normal
+from nearid.lab.processes.pairs import PairProcess
+from nearid.lab.processes.spaces import Box, Sphere
+from nearid.lab.processes.vmf import VonMisesFisher
 
 
 def vmf_by_rows(centres: np.ndarray, kappa: float, rng: np.random.Generator) -> np.ndarray:

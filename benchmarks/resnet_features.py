@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from nearid import extract
-from nearid.data.cifar10_resnets import CIFAR10_RESNETS, weights_file
-from nearid.data.load import load
-from nearid.models.cifar_resnet import FEATURES, MEAN, STD, load_cifar_resnet
+from nearid.lab.data.cifar10_resnets import CIFAR10_RESNETS, weights_file
+from nearid.lab.data.load import load
+from nearid.lab.models.cifar_resnet import FEATURES, MEAN, STD, load_cifar_resnet
 
 
 def main() -> None:

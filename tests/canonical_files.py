@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
-from nearid.data.registry import dataset
+from nearid.lab.data.registry import dataset
 
 
 def picture(pixels):

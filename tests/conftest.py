@@ -13,6 +13,9 @@ HERE = str(Path(__file__).resolve().parent)
 if HERE not in sys.path:
     sys.path.append(HERE)
 
+# Fixtures that tests of several rooms use.
+pytest_plugins = ("command_line", "pages")
+
 # A loaded machine is no failure: examples are bounded by number, the suite by pytest-timeout.
 # NEARID_TEST_SEED=k shifts every seed that numpy and torch are given in this process, and hypothesis draws afresh: no
 # test may depend on its draws. Without it every run of the suite is the same. Tests marked own_seeds keep theirs.

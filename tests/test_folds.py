@@ -5,7 +5,7 @@ import pytest
 
 import nearid.engines.local as local
 from nearid.arrays import open_rows, pair_rows
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.folds import assign, fold_moments, row_moments
 from nearid.moments import Moments, PairMoments
 
@@ -123,7 +123,7 @@ def test_more_rows_than_memory_are_refused_before_anything_is_allocated():
 
 
 def test_more_columns_than_memory_are_refused_by_name(rng, monkeypatch):
-    monkeypatch.setattr("nearid.arrays.memory.available_memory", lambda: 10_000)
+    monkeypatch.setattr("nearid.base.limits.available_memory", lambda: 10_000)
     rows = open_rows(rng.normal(size=(40, 10)), name="wide.npy")
     with pytest.raises(InputError, match=r"wide.npy \(20 columns\) needs .* principal components"):
         fold_moments(pair_rows(rows, open_rows(rng.normal(size=(40, 10)), name="wide.npy")), assign(40, 5, 0), 5)

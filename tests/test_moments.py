@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.moments import Moments, PairMoments, total
 
 

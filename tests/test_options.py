@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import nearid
 import nearid.engines.open as engines
-from nearid import progress
+from nearid.base import progress
 from nearid.engines.local import LOCAL
 
 RNG = np.random.default_rng(0)

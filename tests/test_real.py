@@ -7,10 +7,10 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from nearid import compare, diameter, extract
-from nearid.data.cifar10_resnets import weights_file
-from nearid.data.load import load
-from nearid.data.places import find
-from nearid.data.registry import dataset
+from nearid.lab.data.cifar10_resnets import weights_file
+from nearid.lab.data.load import load
+from nearid.lab.data.places import find
+from nearid.lab.data.registry import dataset
 
 TRAINED = ("akamaster-20", "dansun18-20")
 CONTROL = "chelcacs-20"
@@ -20,7 +20,7 @@ CONTROL = "chelcacs-20"
 def features(real_data):
     """Penultimate features of 2,000 CIFAR-10 test images."""
     pytest.importorskip("torch", reason="the extra `train` is not installed")
-    from nearid.models.cifar_resnet import MEAN, STD, load_cifar_resnet
+    from nearid.lab.models.cifar_resnet import MEAN, STD, load_cifar_resnet
 
     for wanted in ("cifar10", "cifar10-resnets"):
         if find(dataset(wanted)) is None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nearid.experiments.registry import HOMES, experiment
-from nearid.experiments.settings import as_dict, settle
+from nearid.lab.framework.registry import HOMES, experiment
+from nearid.lab.framework.settings import as_dict, settle
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 FILES = sorted(RESULTS.glob("*.json"))

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from nearid.experiments.base import Axes, Column, Experiment, Paper, Preset, Published, Row
-from nearid.experiments.claims import Claim, all_of, at_least, at_most, exceeds
-from nearid.experiments.figures import HeatMaps, ScatterMatrix
-from nearid.experiments.settings import parameter
+from nearid.lab.framework.claims import Claim, all_of, at_least, at_most, exceeds
+from nearid.lab.framework.experiment import Axes, Column, Experiment, Paper, Preset, Published, Row
+from nearid.lab.framework.figures import HeatMaps, ScatterMatrix
+from nearid.lab.framework.settings import parameter
 
 NASTY = '</script><script>document.title="owned"</script>'
 

@@ -6,21 +6,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from nearid.arrays.extraction import Extraction
-    from nearid.deconfounding.result import Deconfounding
-    from nearid.deconfounding.run import deconfound
-    from nearid.errors import InputError, NearidError
-    from nearid.extraction.job import extract
-    from nearid.geometry.bilipschitz import bilipschitz
+    from nearid.arrays.formats.layers import Extraction
+    from nearid.base.errors import InputError, NearidError
     from nearid.groups.estimators import Linear, Rigid, SignedPermutation
-    from nearid.identifiability.head_result import HeadComparison
-    from nearid.identifiability.heads import compare_heads
-    from nearid.identifiability.layer_result import LayerComparison
-    from nearid.identifiability.layers import compare_layers
-    from nearid.identifiability.result import Comparison, Comparisons
-    from nearid.identifiability.score import Score
-    from nearid.identifiability.statistical import compare
-    from nearid.identifiability.structural import score
+    from nearid.ica.estimators import ICA, Whitening
     from nearid.measures.dci import dci
     from nearid.measures.diameter import diameter
     from nearid.measures.factors import open_factors
@@ -31,34 +20,45 @@ if TYPE_CHECKING:
     from nearid.measures.r2 import r2
     from nearid.measures.sap import sap
     from nearid.measures.similarity import cca, linear_cka, svcca
-    from nearid.unmix.estimators import ICA, Whitening
+    from nearid.questions.compare.result import Comparison, Comparisons
+    from nearid.questions.compare.run import compare
+    from nearid.questions.deconfound.result import Deconfounding
+    from nearid.questions.deconfound.run import deconfound
+    from nearid.questions.extract.run import extract
+    from nearid.questions.heads.result import HeadComparison
+    from nearid.questions.heads.run import compare_heads
+    from nearid.questions.layers.result import LayerComparison
+    from nearid.questions.layers.run import compare_layers
+    from nearid.questions.lipschitz.run import bilipschitz
+    from nearid.questions.score.result import Score
+    from nearid.questions.score.run import score
 
 # Loaded on first use, so that importing nearid and asking for help cost nothing.
 _HOMES = {
-    "Comparison": "nearid.identifiability.result",
-    "Comparisons": "nearid.identifiability.result",
-    "Deconfounding": "nearid.deconfounding.result",
-    "Extraction": "nearid.arrays.extraction",
-    "HeadComparison": "nearid.identifiability.head_result",
-    "ICA": "nearid.unmix.estimators",
-    "InputError": "nearid.errors",
-    "LayerComparison": "nearid.identifiability.layer_result",
+    "Comparison": "nearid.questions.compare.result",
+    "Comparisons": "nearid.questions.compare.result",
+    "Deconfounding": "nearid.questions.deconfound.result",
+    "Extraction": "nearid.arrays.formats.layers",
+    "HeadComparison": "nearid.questions.heads.result",
+    "ICA": "nearid.ica.estimators",
+    "InputError": "nearid.base.errors",
+    "LayerComparison": "nearid.questions.layers.result",
     "Linear": "nearid.groups.estimators",
-    "NearidError": "nearid.errors",
+    "NearidError": "nearid.base.errors",
     "Rigid": "nearid.groups.estimators",
-    "Score": "nearid.identifiability.score",
+    "Score": "nearid.questions.score.result",
     "SignedPermutation": "nearid.groups.estimators",
-    "Whitening": "nearid.unmix.estimators",
-    "bilipschitz": "nearid.geometry.bilipschitz",
+    "Whitening": "nearid.ica.estimators",
+    "bilipschitz": "nearid.questions.lipschitz.run",
     "cca": "nearid.measures.similarity",
-    "compare": "nearid.identifiability.statistical",
-    "compare_heads": "nearid.identifiability.heads",
-    "compare_layers": "nearid.identifiability.layers",
+    "compare": "nearid.questions.compare.run",
+    "compare_heads": "nearid.questions.heads.run",
+    "compare_layers": "nearid.questions.layers.run",
     "dci": "nearid.measures.dci",
-    "deconfound": "nearid.deconfounding.run",
+    "deconfound": "nearid.questions.deconfound.run",
     "diameter": "nearid.measures.diameter",
     "explicitness": "nearid.measures.modularity",
-    "extract": "nearid.extraction.job",
+    "extract": "nearid.questions.extract.run",
     "infomec": "nearid.measures.infomec",
     "linear_cka": "nearid.measures.similarity",
     "mcc": "nearid.measures.mcc",
@@ -67,7 +67,7 @@ _HOMES = {
     "open_factors": "nearid.measures.factors",
     "r2": "nearid.measures.r2",
     "sap": "nearid.measures.sap",
-    "score": "nearid.identifiability.structural",
+    "score": "nearid.questions.score.run",
     "svcca": "nearid.measures.similarity",
 }
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nearid.identifiability.result import Comparison
 from nearid.moments import Floats
+from nearid.questions.compare.result import Comparison
 
 LAYERS = (64, 16, 64)
 EPOCHS = 150
@@ -46,7 +46,7 @@ def layer_names() -> list[str]:
 
 def compare_layers(first: list[Floats], second: list[Floats]) -> list[Comparison]:
     """One comparison per layer."""
-    from nearid.identifiability.statistical import compare
+    from nearid.questions.compare.run import compare
 
     return [
         compare(a, b, names=(f"{layer}: seed 0", "seed 1"))

@@ -8,13 +8,13 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from nearid.alerts import Alert
 from nearid.arrays import Pair, Rows, Single, first_nonfinite, nonfinite
-from nearid.arrays.memory import check_memory
 from nearid.arrays.pair import Index, read_side
+from nearid.base.alerts import Alert
+from nearid.base.errors import InputError
+from nearid.base.limits import check_memory
 from nearid.engines.base import Engine, held_nodes
 from nearid.engines.local import LOCAL, blocks, ordered_map
-from nearid.errors import InputError
 from nearid.moments import Floats, Moments, PairMoments, total
 from nearid.repeats import trait_weights, traits
 

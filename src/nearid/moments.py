@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nearid.base.errors import InputError
 from nearid.engines.local import blocks
-from nearid.errors import InputError
 
 # A column that spreads by less than this share of its mean is constant as far as float64 can tell.
 ROUNDING = 64 * float(np.finfo(np.float64).eps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearid.alerts import Alert
+from nearid.base.alerts import Alert
 from nearid.moments import Floats
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from nearid.arrays import open_rows
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 @pytest.mark.parametrize(

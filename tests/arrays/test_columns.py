@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nearid.arrays import open_columns, open_rows
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 def test_text_tables_keep_names_and_text(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from nearid.arrays import open_rows
 from nearid.arrays.damage import damage_told
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from nearid.arrays import open_rows
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 def test_arrays_are_kept_and_cannot_be_changed_through_blocks(matrix: np.ndarray) -> None:

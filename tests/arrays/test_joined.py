@@ -3,7 +3,7 @@ import pytest
 
 from nearid.arrays import open_rows
 from nearid.arrays.joined import JoinedRows
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 def test_columns_side_by_side(rng):

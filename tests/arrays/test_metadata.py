@@ -6,7 +6,7 @@ import pytest
 import nearid
 from nearid.arrays import open_rows
 from nearid.arrays.metadata import choose_columns, metadata_alerts, suspects
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 pd = pytest.importorskip("pandas")
 N = 400

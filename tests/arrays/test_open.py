@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from nearid.arrays import open_rows
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 def test_missing_files_name_their_neighbours(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearid.arrays import Rows, open_rows, pair_rows
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 def rows(ids: object = None, n: int | None = None, name: str = "array") -> Rows:

@@ -7,7 +7,7 @@ import pytest
 
 from nearid.arrays import open_rows
 from nearid.arrays.columns import open_columns
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 BOTH = pytest.mark.parametrize("opened", [open_rows, open_columns])
 

@@ -1,7 +1,7 @@
 import pytest
 
 from nearid.arrays.patterns import chosen, is_exact, matches, patterns_of
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 NAMES = ["conv1", "layer1.0", "layer1.0.conv1", "layer1.1", "layer2.0", "head.layer1"]
 

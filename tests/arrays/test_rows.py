@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nearid.arrays import first_nonfinite, open_rows
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 def test_every_format_gives_the_same_rows(written: Path, matrix: np.ndarray) -> None:

@@ -7,7 +7,7 @@ import pytest
 from nearid.arrays import open_rows
 from nearid.arrays.held import MemoryRows
 from nearid.arrays.unchanged import unchanged
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 def write_to(path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_change_while_a_file_is_loaded(tmp_path: Path) -> None:
 
 
 def test_layers_of_an_extraction_that_change(tmp_path: Path) -> None:
-    from nearid.extraction.job import extract
+    from nearid.questions.extract.run import extract
 
     torch = pytest.importorskip("torch")
     found = extract(torch.nn.Sequential(torch.nn.Linear(3, 2)), np.ones((4, 3), np.float32), out=tmp_path / "run")

@@ -17,7 +17,7 @@ from lightning.pytorch.loggers import CSVLogger
 from nearid import InputError, extract
 from nearid.callbacks.lightning import IdentifiabilityCallback
 from nearid.callbacks.probe import Probe
-from nearid.models.weights import load_module, load_weights
+from nearid.questions.extract.weights import load_module, load_weights
 
 
 class Model(pl.LightningModule):
@@ -117,7 +117,7 @@ def written(folder, network, x, about):
 def test_the_weights_of_a_checkpoint_are_found(tmp_path, network, probe_inputs, monkeypatch):
     model, path = written(tmp_path, network, probe_inputs, {"seed": 0})
     assert load_weights(path).keys() == model.state_dict().keys()
-    monkeypatch.setattr("nearid.models.weights._module", lambda factory: network(3))
+    monkeypatch.setattr("nearid.questions.extract.weights._module", lambda factory: network(3))
     with pytest.raises(InputError, match=r"--prefix net\.\)\.$"):
         load_module(path, factory="a:net")
     loaded = load_module(path, factory="a:net", prefix="net.")

@@ -8,7 +8,7 @@ import pytest
 
 import nearid as package
 import nearid.cli.app as cli
-from nearid.cli.interrupt import Interrupted
+from nearid.base.interrupt import Interrupted
 
 
 def test_help_and_version(process):

@@ -15,15 +15,15 @@ import nearid.engines.cluster as room
 import nearid.engines.local as local
 import nearid.folds as folds
 from nearid.arrays import open_rows, pair_rows
+from nearid.base.errors import EngineError, InputError, ReadError
 from nearid.engines.base import FAN_IN
 from nearid.engines.cluster import Cluster
 from nearid.engines.local import LOCAL
-from nearid.errors import EngineError, InputError, ReadError
-from nearid.unmix.contrast import CONTRASTS
-from nearid.unmix.estimators import ICA
-from nearid.unmix.ica import fit_ica
-from nearid.unmix.job import unmix_into
-from nearid.unmix.sweep import Sweeper
+from nearid.ica.contrast import CONTRASTS
+from nearid.ica.estimators import ICA
+from nearid.ica.fit import fit_ica
+from nearid.ica.passes import Sweeper
+from nearid.questions.unmix.run import unmix_into
 
 
 @pytest.fixture(autouse=True)

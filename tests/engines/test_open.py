@@ -7,9 +7,9 @@ import pytest
 
 import nearid.engines.cluster as cluster
 from nearid.arrays import open_rows
+from nearid.base.errors import EngineError, InputError
 from nearid.engines.local import LOCAL, Local
 from nearid.engines.open import open_engine
-from nearid.errors import EngineError, InputError
 from nearid.folds import row_moments
 
 

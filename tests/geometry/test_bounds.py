@@ -9,9 +9,9 @@ from scipy.optimize import curve_fit
 from torch import nn
 from torch.nn.utils.parametrizations import orthogonal
 
-from nearid.errors import InputError
-from nearid.geometry.bilipschitz import bilipschitz
+from nearid.base.errors import InputError
 from nearid.geometry.bounds import fit_rate, leaky_relu_bound, rate, rigid_bound, statistical_bound
+from nearid.questions.lipschitz.run import bilipschitz
 
 
 def test_the_rate_is_exact_near_one():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.geometry.diversity import affine_generator, choose_pairs, quadratic_generator, uniform_prior
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.geometry.diversity import choose_pairs
 from nearid.geometry.heads import compare_transforms, head_transform
 

@@ -7,9 +7,9 @@ import pytest
 from scipy.linalg import expm, inv, sqrtm
 
 from nearid import ICA
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.geometry.ica_stability import contrast_hessian, ica_stability
-from nearid.unmix.contrast import CONTRASTS
+from nearid.ica.contrast import CONTRASTS
 
 
 def sources(rng, n=4000, k=3):

@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import pdist
 from scipy.stats import ortho_group
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.geometry.isometry import Isometry, Pairwise
 
 

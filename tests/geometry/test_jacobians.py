@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.func import jacrev, vmap
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.geometry.jacobians import check_finite, tried
 
 D = 4

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.groups.ladder import LADDER, UNMIXED, rungs
 
 

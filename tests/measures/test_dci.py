@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.measures import dci as module
 from nearid.measures.dci import dci
 from nearid.measures.factors import open_factors

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.measures.factors import load_pair, open_factors
 from nearid.measures.kinds import BINS, binned
 

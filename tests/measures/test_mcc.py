@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import spearmanr
 
 import nearid
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.measures.factors import open_factors
 from nearid.measures.mcc import METHODS, mcc
 

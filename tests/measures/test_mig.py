@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import mutual_info_score
 
 import nearid
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.measures.factors import open_factors
 from nearid.measures.mig import gaps, mig
 

@@ -3,7 +3,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.measures.modularity import explicitness, modularity
 
 

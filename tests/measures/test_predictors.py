@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.measures import predictors
 from nearid.measures.predictors import MODELS, predict
 

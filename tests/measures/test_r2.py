@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.linalg import orthogonal_procrustes
 from sklearn.linear_model import LinearRegression
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.folds import assign
 from nearid.measures.factors import open_factors
 from nearid.measures.r2 import r2

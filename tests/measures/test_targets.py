@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
+from nearid.base.progress import silent
 from nearid.measures.factors import open_factors
 from nearid.measures.targets import gather
 from nearid.moments import PairMoments
-from nearid.progress import silent
 
 
 def gathered(z, u, folds=1, **options):

@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.linear_model import LinearRegression
 
 import nearid
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.folds import assign
 
 

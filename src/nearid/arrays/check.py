@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 def delivered(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nearid.arrays.check import is_numeric
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 _SHOWN = 20
 

@@ -7,21 +7,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearid.arrays.archive import read_columns
 from nearid.arrays.arrow import id_values, index_names
 from nearid.arrays.damage import damage_told
-from nearid.arrays.delimited import plain_ids, read_text
+from nearid.arrays.formats.csv import plain_ids, read_text
+from nearid.arrays.formats.npy import read_header, read_npy
+from nearid.arrays.formats.npz import read_columns
 from nearid.arrays.frame import index_ids, labels, names_index
 from nearid.arrays.held import is_a
 from nearid.arrays.ids import row_ids
-from nearid.arrays.memory import check_memory
-from nearid.arrays.npy import read_header, read_npy
 from nearid.arrays.open import file_suffix, open_rows
 from nearid.arrays.paths import reached
 from nearid.arrays.table import Column, features, id_position
 from nearid.arrays.unchanged import unchanged
-from nearid.errors import InputError
-from nearid.files import local_path
+from nearid.base.errors import InputError
+from nearid.base.files import local_path
+from nearid.base.limits import check_memory
 
 
 class Columns(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 @contextmanager

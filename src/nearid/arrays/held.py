@@ -6,9 +6,9 @@ import numpy as np
 
 from nearid.arrays.check import check_rows
 from nearid.arrays.choose import refuse_names
-from nearid.arrays.memory import check_memory
 from nearid.arrays.rows import Rows
-from nearid.errors import InputError
+from nearid.base.errors import InputError
+from nearid.base.limits import check_memory
 
 
 class MemoryRows(Rows):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 def row_ids(name: str, values: Any, n: int) -> np.ndarray:

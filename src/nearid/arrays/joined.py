@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from nearid.arrays.rows import Rows
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 class JoinedRows(Rows):

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearid.alerts import Alert
 from nearid.arrays.choose import listed, nearest
 from nearid.arrays.pair import Pair
 from nearid.arrays.rows import Rows
 from nearid.arrays.selected import SelectedColumns
-from nearid.errors import InputError
+from nearid.base.alerts import Alert
+from nearid.base.errors import InputError
 
 IDENTIFIERS = frozenset(("id", "ids", "idx", "index", "uid", "uuid", "barcode"))
 # Words that name what a row is or where it comes from, not what was measured in it.

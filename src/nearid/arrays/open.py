@@ -5,28 +5,28 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from nearid.arrays.archive import open_npz
 from nearid.arrays.arrow import open_polars
-from nearid.arrays.checkpoint import CHECKPOINTS, open_checkpoint
 from nearid.arrays.choose import refuse_names
-from nearid.arrays.delimited import open_csv
-from nearid.arrays.extraction import is_extraction, name_rows, open_layer
+from nearid.arrays.formats.csv import open_csv
+from nearid.arrays.formats.h5ad import open_cells, open_h5ad
+from nearid.arrays.formats.hdf5 import open_hdf5
+from nearid.arrays.formats.layers import is_extraction, name_rows, open_layer
+from nearid.arrays.formats.npy import open_npy
+from nearid.arrays.formats.npz import open_npz
+from nearid.arrays.formats.parquet import open_parquet
+from nearid.arrays.formats.safetensors import open_safetensors
+from nearid.arrays.formats.torch import CHECKPOINTS, open_checkpoint
+from nearid.arrays.formats.zarr import open_zarr
 from nearid.arrays.frame import open_frame
-from nearid.arrays.h5ad import open_cells, open_h5ad
-from nearid.arrays.hdf5 import open_hdf5
 from nearid.arrays.held import MemoryRows, TensorRows, is_a, open_array
 from nearid.arrays.ids import row_ids
 from nearid.arrays.metadata import choose_columns
-from nearid.arrays.npy import open_npy
-from nearid.arrays.parquet import open_parquet
 from nearid.arrays.paths import missing, reached
 from nearid.arrays.rows import Rows
-from nearid.arrays.tensors import open_safetensors
 from nearid.arrays.unchanged import FileState
-from nearid.arrays.zarr_store import open_zarr
-from nearid.check import checked
-from nearid.errors import InputError
-from nearid.files import local_path
+from nearid.base.errors import InputError
+from nearid.base.files import local_path
+from nearid.base.options import checked
 
 _OPENERS: dict[str, Callable[[str, str, str | None, str | None], Rows]] = {
     ".npy": open_npy,

@@ -6,7 +6,7 @@ import numpy as np
 
 from nearid.arrays.frame import is_count
 from nearid.arrays.rows import Rows
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 # Rows of a side that make up the pairs; None when these are all rows in order.
 Index = np.ndarray | None

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nearid.errors import InputError
-from nearid.files import shown
+from nearid.base.errors import InputError
+from nearid.base.files import shown
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from nearid.arrays.choose import not_found
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 def matches(pattern: str, name: str) -> bool:

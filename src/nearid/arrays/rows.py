@@ -11,7 +11,7 @@ import numpy as np
 from nearid.arrays.check import check_rows, delivered
 from nearid.arrays.ids import row_ids
 from nearid.arrays.unchanged import FileState
-from nearid.errors import InputError, ReadError
+from nearid.base.errors import InputError, ReadError
 
 _FINGERPRINT_ROWS = 256
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearid.arrays.choose import listed, not_found
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 class Column(NamedTuple):

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 class FileState:

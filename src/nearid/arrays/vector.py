@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.archive import load_member, members_of
-from nearid.arrays.checkpoint import CHECKPOINTS, entries_of, load_saved
 from nearid.arrays.choose import whole_name
 from nearid.arrays.damage import damage_told
+from nearid.arrays.formats.npy import read_npy
+from nearid.arrays.formats.npz import load_member, members_of
+from nearid.arrays.formats.safetensors import find_vector
+from nearid.arrays.formats.torch import CHECKPOINTS, entries_of, load_saved
 from nearid.arrays.held import is_a
-from nearid.arrays.npy import read_npy
 from nearid.arrays.open import file_suffix, split_key
 from nearid.arrays.paths import reached
-from nearid.arrays.tensors import find_vector
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 def read_vector(source: Any, name: str) -> np.ndarray:

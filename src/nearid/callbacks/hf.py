@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nearid.base.options import at_least
 from nearid.callbacks.probe import Probe, named
-from nearid.check import at_least
 
 if TYPE_CHECKING:
     TrainerCallback = object

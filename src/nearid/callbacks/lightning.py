@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from nearid.base.options import at_least
 from nearid.callbacks.probe import Probe, named
-from nearid.check import at_least
 
 if TYPE_CHECKING:
     Callback = object

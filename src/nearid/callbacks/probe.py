@@ -12,13 +12,13 @@ from torch import nn
 
 from nearid.arrays import Rows, open_rows
 from nearid.arrays.choose import not_found
-from nearid.arrays.extraction import Extraction
+from nearid.arrays.formats.layers import Extraction
 from nearid.arrays.held import is_a
-from nearid.errors import InputError
-from nearid.extraction.job import extract
-from nearid.extraction.network import Network
+from nearid.base.errors import InputError
 from nearid.groups.ladder import LADDER
-from nearid.identifiability.statistical import compare
+from nearid.questions.compare.run import compare
+from nearid.questions.extract.network import Network
+from nearid.questions.extract.run import extract
 
 
 class Probe:

@@ -6,8 +6,8 @@ import io
 import os
 import sys
 
-from nearid.cli.interrupt import Interrupted, catch_signals, ignore_signals, leave
-from nearid.errors import NearidError
+from nearid.base.errors import NearidError
+from nearid.base.interrupt import Interrupted, catch_signals, ignore_signals, leave
 
 
 def main() -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import typer
 
 from nearid import __version__
-from nearid.cli.apply import apply
-from nearid.cli.compare import compare
-from nearid.cli.data import data
-from nearid.cli.deconfound import deconfound
 from nearid.cli.demo import demo
-from nearid.cli.extract import extract
-from nearid.cli.heads import heads
-from nearid.cli.help import Command, plain
-from nearid.cli.lipschitz import lipschitz
-from nearid.cli.reproduce import reproduce
-from nearid.cli.score import score
-from nearid.cli.unmix import unmix
+from nearid.lab.data.command import data
+from nearid.lab.framework.command import reproduce
+from nearid.questions.compare.command import compare
+from nearid.questions.deconfound.command import deconfound
+from nearid.questions.extract.command import extract
+from nearid.questions.heads.command import heads
+from nearid.questions.lipschitz.command import lipschitz
+from nearid.questions.score.command import score
+from nearid.questions.unmix.apply import apply
+from nearid.questions.unmix.command import unmix
+from nearid.show.help import Command, plain
 
 app = plain("nearid", "Are learned representations the same, are they the true ones? Up to what, and how nearly?")
 for run in (compare, extract, heads, score, unmix, apply, lipschitz, deconfound, reproduce, demo):

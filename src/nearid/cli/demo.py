@@ -12,12 +12,12 @@ def demo(
     out: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("nearid-demo.html"),
 ) -> None:
     """Train two small autoencoders on handwritten digits from different seeds and compare them layer by layer."""
-    from nearid.cli.show import show
+    from nearid.base.progress import reporting
     from nearid.demo import EPOCHS, autoencoder_states, compare_layers, digits
-    from nearid.progress import reporting
-    from nearid.report.html import check_report
-    from nearid.report.page import write_report
-    from nearid.report.tables import render
+    from nearid.questions.compare.html import check_report
+    from nearid.questions.compare.page import write_report
+    from nearid.questions.compare.tables import render
+    from nearid.show.deliver import show
 
     check_report(out)
     images = digits()

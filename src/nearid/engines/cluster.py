@@ -12,10 +12,10 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from nearid import __version__
+from nearid.base.errors import EngineError, ReadError
 from nearid.engines.base import FAN_IN, Engine, Failure, merge_parts, merge_tree
 from nearid.engines.local import one_blas_thread
 from nearid.engines.processes import attempt
-from nearid.errors import EngineError, ReadError
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from nearid.base.errors import EngineError, InputError
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL, cores
 from nearid.engines.processes import no_working_folder
-from nearid.errors import EngineError, InputError
 
 
 @contextmanager

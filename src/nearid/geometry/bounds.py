@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 
 
 @dataclass(frozen=True)

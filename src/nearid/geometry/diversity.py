@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.moments import Floats
 
 # Above this condition number a matrix of differences turns small errors of the heads into large ones of the transform.

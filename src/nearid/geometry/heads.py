@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.geometry.diversity import (
     Diversity,
     affine_generator,

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.geometry.diversity import finite_rows
 from nearid.moments import Floats
 
 if TYPE_CHECKING:
-    from nearid.unmix.estimators import ICA
+    from nearid.ica.estimators import ICA
 
 # Up to so many components the whole Hessian is formed: its side is the number of their pairs.
 WHOLE = 32
@@ -112,7 +112,7 @@ def contrast_hessian(ica: ICA, components: Floats) -> Floats:
     -------
     ndarray of shape (k (k - 1) / 2, k (k - 1) / 2)
     """
-    from nearid.unmix.contrast import CONTRASTS
+    from nearid.ica.contrast import CONTRASTS
 
     contrast, (n, k) = CONTRASTS[ica.contrast], components.shape
     signs = np.sign(ica.kappa_)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.geometry.constants import scale_free, two_sided
 from nearid.moments import Floats
 

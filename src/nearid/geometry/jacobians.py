@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import jvp, vmap
 
-from nearid.errors import InputError, brief
+from nearid.base.errors import InputError, brief
 from nearid.moments import Floats
 
 # Rows of a batch that show whether a decoder can be used.

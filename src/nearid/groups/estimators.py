@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.groups.ladder import LADDER
 from nearid.groups.maps import Map, MatchMap, apply
 from nearid.moments import Floats, PairMoments

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.groups.fits import fit_linear, fit_permutation, fit_rigid, fit_unmixed
 from nearid.groups.maps import Map
 from nearid.moments import PairMoments

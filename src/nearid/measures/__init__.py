@@ -1,0 +1,1 @@
+"""Numbers from two arrays: similarity, recovery, disentanglement, neighbourhoods."""

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearid.alerts import Alert
-from nearid.check import Seed, checked
+from nearid.base.alerts import Alert
+from nearid.base.options import Seed, checked
+from nearid.base.progress import Reporting, reporting
 from nearid.engines.local import ordered_map
 from nearid.folds import assign
 from nearid.measures.factors import load_pair, repeated_pairs
@@ -20,7 +21,6 @@ from nearid.measures.kinds import Factor
 from nearid.measures.predictors import predict
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats
-from nearid.progress import Reporting, reporting
 
 
 @dataclass(frozen=True)

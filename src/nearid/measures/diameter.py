@@ -15,9 +15,9 @@ from threading import Lock
 import numpy as np
 
 from nearid.arrays import Rows, first_nonfinite, open_rows
-from nearid.check import checked
+from nearid.base.errors import InputError
+from nearid.base.options import checked
 from nearid.engines.local import blocks, ordered_map
-from nearid.errors import InputError
 from nearid.folds import LARGEST
 from nearid.moments import Floats
 

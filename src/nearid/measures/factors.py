@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from nearid.alerts import Alert
 from nearid.arrays import Columns, Rows, first_nonfinite, nonfinite, open_columns, open_rows, pair_rows
 from nearid.arrays.choose import not_found
 from nearid.arrays.held import MemoryRows
 from nearid.arrays.metadata import input_alerts
-from nearid.check import checked
-from nearid.errors import InputError
+from nearid.base.alerts import Alert
+from nearid.base.errors import InputError
+from nearid.base.options import checked
 from nearid.measures.kinds import Factor, as_factor, doubts
 from nearid.moments import ROUNDING, Floats
 from nearid.repeats import pair_traits, repeated_rows

@@ -14,10 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nearid.alerts import Alert
-from nearid.check import checked
+from nearid.base.alerts import Alert
+from nearid.base.errors import InputError
+from nearid.base.options import checked
+from nearid.base.progress import Progress, Reporting, reporting
 from nearid.engines.local import ordered_map
-from nearid.errors import InputError
 from nearid.measures.factors import Factors, load_pair
 from nearid.measures.information import Codes, discrete_mutual_information, entropy
 from nearid.measures.kinds import BINS, check_bins
@@ -25,7 +26,6 @@ from nearid.measures.logistic import LogisticFit, Scaling, fit_logistic
 from nearid.measures.neighbours import neighbour_information
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats
-from nearid.progress import Progress, Reporting, reporting
 
 # The three sets of constants in print: infomec(..., **PRESETS["k3_prune8"]).
 PRESETS: dict[str, dict[str, Any]] = {

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from nearid.alerts import Alert
 from nearid.arrays.check import is_numeric
-from nearid.arrays.memory import check_memory
-from nearid.errors import InputError
+from nearid.base.alerts import Alert
+from nearid.base.errors import InputError
+from nearid.base.limits import check_memory
 from nearid.moments import Floats
 
 KINDS = ("continuous", "integer", "categorical", "circular")

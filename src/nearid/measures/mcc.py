@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nearid.alerts import Alert
 from nearid.arrays import Pair, open_rows, pair_rows
-from nearid.check import Seed, checked
+from nearid.base.alerts import Alert
+from nearid.base.errors import InputError
+from nearid.base.options import Seed, checked
+from nearid.base.progress import Reporting, reporting
 from nearid.engines.base import Engine
-from nearid.errors import InputError
 from nearid.folds import assign, few_rows_per_fold, fold_moments
 from nearid.groups.fits import fit_linear
 from nearid.measures.factors import load_pair
@@ -22,7 +23,6 @@ from nearid.measures.kinds import Factor
 from nearid.measures.recovery import FactorRecovery
 from nearid.measures.targets import Targets, gather
 from nearid.moments import CrossMoments, Floats, PairMoments
-from nearid.progress import Reporting, reporting
 
 METHODS = ("pearson", "spearman", "piecewise")
 # Breaks of a piecewise linear fit: the deciles of the latent.

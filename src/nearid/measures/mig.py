@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearid.alerts import Alert
-from nearid.check import checked
+from nearid.base.alerts import Alert
+from nearid.base.options import checked
+from nearid.base.progress import Reporting, reporting
 from nearid.engines.local import ordered_map
 from nearid.measures.factors import Factors, load_pair
 from nearid.measures.information import discrete_mutual_information, entropy
 from nearid.measures.kinds import BINS, binned, check_bins
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats
-from nearid.progress import Reporting, reporting
 
 # Mutual information of independent codes is not 0 in finite samples; above this share of the entropy it is told.
 BIAS = 0.05

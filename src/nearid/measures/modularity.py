@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearid.alerts import Alert
-from nearid.check import Seed, checked
+from nearid.base.alerts import Alert
+from nearid.base.options import Seed, checked
+from nearid.base.progress import Reporting, reporting
 from nearid.folds import assign
 from nearid.measures.factors import load_pair, repeated_pairs
 from nearid.measures.kinds import BINS, check_bins
 from nearid.measures.mig import mutual_information
 from nearid.measures.recovery import FactorRecovery, Recovery
 from nearid.moments import Floats
-from nearid.progress import Reporting, reporting
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearid.errors import InputError
+from nearid.base.errors import InputError
 from nearid.moments import Floats
 
 MODELS = ("boost", "forest", "l1")

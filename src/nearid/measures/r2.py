@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearid.alerts import Alert
-from nearid.check import Seed, checked
+from nearid.base.alerts import Alert
+from nearid.base.options import Seed, checked
+from nearid.base.progress import Reporting
 from nearid.engines.base import Engine
 from nearid.groups.fits import fit_linear
 from nearid.groups.maps import squared_errors
 from nearid.measures.recovery import FactorRecovery
 from nearid.measures.targets import Targets, gather
 from nearid.moments import CrossMoments, Floats, PairMoments
-from nearid.progress import Reporting
 
 
 @dataclass(frozen=True)

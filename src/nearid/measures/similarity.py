@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from nearid.arrays import open_rows, pair_rows
-from nearid.check import Seed, checked
+from nearid.base.errors import InputError
+from nearid.base.options import Seed, checked
 from nearid.engines.local import blocks, ordered_map
-from nearid.errors import InputError
 from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
 from nearid.moments import Floats, PairMoments
 from nearid.spectra import cholesky, eigen, resolution, spectrum

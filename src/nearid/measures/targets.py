@@ -8,14 +8,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from nearid.alerts import Alert
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.columns import named_columns
 from nearid.arrays.metadata import input_alerts
+from nearid.base.alerts import Alert
+from nearid.base.errors import InputError
+from nearid.base.progress import Reporting, reporting
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks
 from nearid.engines.open import open_engine
-from nearid.errors import InputError
 from nearid.folds import FoldMoments, assign, fold_moments
 from nearid.measures.factors import (
     Factors,
@@ -28,7 +29,6 @@ from nearid.measures.factors import (
 )
 from nearid.measures.wide import RowSpace, WideRows, read_wide
 from nearid.moments import CrossMoments, PairMoments
-from nearid.progress import Reporting, reporting
 from nearid.repeats import repeated_rows
 
 T = TypeVar("T")

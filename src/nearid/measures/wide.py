@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from nearid.arrays import Pair
-from nearid.arrays.memory import check_memory
+from nearid.base.limits import check_memory
 from nearid.folds import FoldMoments, refuse_nonfinite, refuse_range
 from nearid.moments import CrossMoments, Floats, Moments
 from nearid.repeats import pair_traits

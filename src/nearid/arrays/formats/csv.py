@@ -1,0 +1,209 @@
+"""Comma and tab separated text."""
+
+import csv
+import gzip
+import io
+import os
+import zlib
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.held import MemoryRows
+from nearid.arrays.table import Column, features, id_position, refuse_key
+from nearid.base.errors import InputError
+from nearid.base.limits import available_memory, check_memory
+
+_GZIP = b"\x1f\x8b"
+_WIDE = 10_000  # columns from which pyarrow's threads take longer than one alone
+_GAPS = ("", "#N/A", "#NA", "1.#IND", "N/A", "NA", "NULL", "n/a", "null")  # beside what float() takes, as nan
+_NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+
+
+def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRows:
+    """Load the numeric columns of a .csv or .tsv file, which may be compressed (.gz)."""
+    import pyarrow as pa
+
+    refuse_key(name, key)
+    table, has_header, notes = read_text(path, name, ids)
+    names = table.column_names
+    columns = [_column(label, column) for label, column in zip(names, table.columns, strict=True)]
+    id_at = id_position(name, names, ids)
+    chosen = features(name, columns, id_at, lambda: np.asarray(table.column(0)))
+    check_memory(name, table.num_rows * len(chosen.positions) * 8, "Save it as .parquet or .npy.")
+    array = np.empty((table.num_rows, len(chosen.positions)))
+    for at, position in enumerate(chosen.positions):
+        column = table.column(position)
+        try:
+            numbers = column.cast(pa.float64())
+        except pa.ArrowInvalid:
+            # Rounded, as in every other format.
+            numbers = column.cast(pa.float64(), safe=False)
+            notes += (
+                f"The column {names[position]!r} of {name} holds integers beyond 2^53, which lose digits as features. "
+                f"If they name the rows, pair by them: ids={names[position]!r} (--ids {names[position]}).",
+            )
+        array[:, at] = numbers.to_numpy()
+    id_values = None if id_at is None else plain_ids(table.column(id_at))
+    rows = MemoryRows(name, array, id_values, notes + chosen.notes)
+    rows.is_table = True
+    if has_header:
+        rows.columns, rows.unused = tuple(names[at] for at in chosen.positions), chosen.unused
+    return rows
+
+
+def read_text(path: str, name: str, ids: str | None) -> tuple[Any, bool, tuple[str, ...]]:
+    """All columns of a file of text as a pyarrow table, whether its first line names them, and notes on that."""
+    import pyarrow as pa
+
+    delimiter = "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
+    try:
+        check_memory(name, 2 * _text_size(path), "Save it as .parquet or .npy, which are read block by block.")
+        first, has_header, notes = _header(path, name, delimiter)
+        return _read_table(path, delimiter, len(first), has_header, ids), has_header, notes
+    except MemoryError:
+        raise InputError(
+            f"{name} needs more memory than there is. Save it as .parquet or .npy, which are read block by block."
+        ) from None
+    except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        first_line = str(error).partition("\n")[0].strip().rstrip(".")
+        if os.path.getsize(path) == 0:
+            raise InputError(f"{name} is empty, but a table with at least 2 rows is expected.") from None
+        if path.lower().endswith(".gz") and isinstance(error, OSError | EOFError | zlib.error):
+            raise InputError(f"{name} is not a whole gzip file: {first_line}. Write or copy it again.") from None
+        if "utf-8" in first_line.lower() or "utf8" in first_line.lower():
+            advice = f"It is compressed: rename it to {name}.gz." if _starts_with(path, _GZIP) else "Save it as UTF-8."
+            raise InputError(f"{name} is not UTF-8 text: {first_line}. {advice}") from None
+        raise InputError(
+            f"{name} could not be read as a table of text with the same number of cells in every line: {first_line}. "
+            "Write it again, for example with DataFrame.to_csv(path, index=False)."
+        ) from None
+
+
+def _open_text(path: str) -> Any:
+    return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
+
+
+def _text_size(path: str) -> int:
+    if not path.lower().endswith(".gz"):
+        return os.path.getsize(path)
+    limit, size = available_memory(), 0
+    with gzip.open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            size += len(piece)
+            if limit is not None and size > limit:
+                break
+    return size
+
+
+def _starts_with(path: str, mark: bytes) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(mark)) == mark
+
+
+def _header(path: str, name: str, delimiter: str) -> tuple[list[str], bool, tuple[str, ...]]:
+    """Cells of the first line, whether they name the columns, and notes on that."""
+    with _open_text(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        lines = list(islice(filter(None, csv.reader(text, delimiter=delimiter)), 2))
+    first = lines[0] if lines else []
+    numbers = [cell for cell in first if _is_number(cell)]
+    if len(numbers) == len(first) > 0:
+        return first, *_all_numbers(name, first, lines[1:])
+    gaps = [at for at, cell in enumerate(first) if cell in _GAPS]
+    if not numbers or (_counts_up(numbers) and gaps in ([], [0])):
+        return first, True, ()
+    # A first line of data would be lost as names; one that begins with a gap is a header above an index.
+    if len(numbers) + len(gaps) == len(first) and gaps != [0]:
+        note = f"The first line of {name} holds numbers and gaps; it is read as data, not as column names."
+        return first, False, (note,)
+    note = (
+        f"The first line of {name} is read as column names, although it holds numbers, such as {numbers[0]!r}. "
+        "If it is data, put a line of names before it."
+    )
+    return first, True, (note,)
+
+
+def _all_numbers(name: str, first: list[str], second: list[list[str]]) -> tuple[bool, tuple[str, ...]]:
+    counting = first == [str(at) for at in range(len(first))]
+    # pandas names the columns of an unnamed frame 0, 1, 2, ...; two of them could as well be numbers.
+    if counting and (len(first) > 2 or any(not cell.strip("+- ").isdigit() for line in second for cell in line)):
+        return True, (f"The first line of {name} counts 0 to {len(first) - 1}; it is read as column names.",)
+    return False, (f"The first line of {name} holds numbers; it is read as data, not as column names.",)
+
+
+def _counts_up(cells: list[str]) -> bool:
+    """Whether cells are integers one after the other, as columns are numbered."""
+    if not all(cell.isdecimal() for cell in cells):
+        return False
+    start = int(cells[0])
+    return [int(cell) for cell in cells] == list(range(start, start + len(cells))) and (start < 2 or len(cells) > 2)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_table(path: str, delimiter: str, width: int, has_header: bool, ids: str | None) -> Any:
+    import pyarrow as pa
+    import pyarrow.csv
+
+    table = pyarrow.csv.read_csv(
+        path,
+        # A line must fit into a block; one with a hundred thousand columns exceeds the default of 1 MB.
+        read_options=pyarrow.csv.ReadOptions(
+            autogenerate_column_names=not has_header, block_size=1 << 24, use_threads=width < _WIDE
+        ),
+        # In a single column an empty line is a missing value.
+        parse_options=pyarrow.csv.ParseOptions(
+            delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=width > 1
+        ),
+        # Ids as text first: as numbers, 007 would become 7.
+        convert_options=pyarrow.csv.ConvertOptions(column_types={} if ids is None else {ids: pa.string()}),
+    )
+    return _without_last_gaps(table) if width == 1 else table
+
+
+def _without_last_gaps(table: Any) -> Any:
+    """A table of one column without the empty lines that a file may end in."""
+    present = np.flatnonzero(np.asarray(table.column(0).is_valid()))
+    return table.slice(0, int(present[-1]) + 1) if len(present) else table
+
+
+def _column(name: str, values: Any) -> Column:
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_null(kind):
+        # A name promises values, so missing ones must be seen; a nameless one comes from a final delimiter.
+        return Column(name, numeric=name != "")
+    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return Column(name, numeric, example=None if numeric else _first_text(values))
+
+
+def _first_text(column: Any) -> str | None:
+    """The first value that is no number, to show why the column is not numeric."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    if not pa.types.is_string(column.type):
+        return None
+    is_text = pyarrow.compute.invert(pyarrow.compute.match_substring_regex(column, _NUMBER))
+    found = column.filter(is_text)
+    return found[0].as_py() if len(found) else None
+
+
+def plain_ids(column: Any) -> np.ndarray:
+    """Ids of a column of text: integers where all are written as such, without leading zeros."""
+    ids = np.asarray(column.to_pylist(), object)
+    try:
+        integers = [int(value) for value in ids]
+    except (TypeError, ValueError):
+        return ids
+    plain = all(str(number) == value for number, value in zip(integers, ids, strict=True))
+    return np.asarray(integers, object) if plain else ids

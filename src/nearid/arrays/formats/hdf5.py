@@ -1,0 +1,136 @@
+"""HDF5 files, and what is stored in them such as .mat 7.3."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.choose import Entry, choose, not_found
+from nearid.arrays.damage import damage_told
+from nearid.arrays.rows import Rows
+from nearid.base.errors import InputError
+from nearid.base.limits import check_memory
+
+
+class Hdf5Rows(Rows):
+    """Rows of the dataset at `key`; the file is opened for each block, so that other processes can read the rows."""
+
+    def __init__(self, path: str, name: str, key: str | None, ids: str | None) -> None:
+        self._path = path
+        with opened(path, name) as file:
+            self.key = _chosen(file, name, key)
+            label = f"{name}:{self.key}"
+            dataset = find_dataset(file, name, self.key, "key")
+            id_values = None if ids is None else _read_ids(file, name, ids)
+            super().__init__(label, dataset.shape, dataset.dtype, id_values)
+            check_complete(dataset, label)
+            if dataset.chunks is not None:
+                self.window = dataset.chunks[0]
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        with opened(self._path, self.name) as file:
+            return read_values(find_dataset(file, self.name, self.key, "key"), self.name, slice(start, stop))
+
+
+def open_hdf5(path: str, name: str, key: str | None, ids: str | None) -> Hdf5Rows:
+    """Open a dataset of an HDF5 file, which is read block by block."""
+    return Hdf5Rows(path, name, key, ids)
+
+
+@contextmanager
+def opened(path: str, name: str) -> Iterator[Any]:
+    """An HDF5 file open for reading; damage is told in a sentence."""
+    import h5py
+
+    advice = "Close the program that writes it, or write or copy it again."
+    with damage_told(name, "HDF5 file", advice), h5py.File(path, "r") as file:
+        yield file
+
+
+def _chosen(file: Any, name: str, key: str | None) -> str:
+    if key is not None:
+        return key.strip("/")
+    return choose(name, _declared(file), None)
+
+
+def _declared(file: Any) -> dict[str, Entry]:
+    import h5py
+
+    entries: dict[str, Entry] = {}
+
+    def add(path: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.shape is not None:
+            entries[path] = Entry(item.shape, item.dtype)
+
+    file.visititems(add)  # never follows links, so it stays within the file
+    return entries
+
+
+def find_dataset(file: Any, name: str, key: str, option: str) -> Any:
+    """The dataset at `key`, reached without following a link that could leave the file."""
+    import h5py
+
+    item = file
+    for part in key.strip("/").split("/"):
+        if part == ".":
+            continue
+        link = item.get(part, getlink=True) if isinstance(item, h5py.Group) else None
+        if link is None:
+            raise not_found(name, option, key, _declared(file))
+        if isinstance(link, h5py.SoftLink):
+            raise InputError(f"{name} has only a link at {key!r}. Name its target {link.path!r} instead.")
+        if isinstance(link, h5py.ExternalLink):
+            raise InputError(
+                f"{name} has at {key!r} a link to another file, {link.filename!r}, which is not followed. "
+                "Open that file instead."
+            )
+        item = item[part]
+    if isinstance(item, h5py.Group):
+        sparse = "a sparse matrix; make it dense" if "indptr" in item else "a group"
+        raise InputError(f"{name} has at {key!r} {sparse}, not a dataset. It holds {', '.join(map(repr, item))}.")
+    if item.shape is None:
+        raise InputError(f"{name} has at {key!r} an empty dataset, but rows of numbers are expected.")
+    if item.is_virtual or item.external:
+        raise InputError(
+            f"{name} keeps the numbers of {key!r} in other files, which are not read. Copy them into one dataset first."
+        )
+    return item
+
+
+def check_complete(dataset: Any, label: str) -> None:
+    """Refuse storage that was never written, which HDF5 would read as the fill value."""
+    if dataset.chunks is None:
+        # Of the type in the file: numpy has none for some, as bfloat16, and widens them.
+        promised, held, unit = dataset.size * dataset.id.get_type().get_size(), dataset.id.get_storage_size(), "bytes"
+    else:
+        sizes = zip(dataset.shape, dataset.chunks, strict=True)
+        promised, held, unit = (
+            math.prod(-(-size // chunk) for size, chunk in sizes),
+            dataset.id.get_num_chunks(),
+            "chunks",
+        )
+        check_memory(f"A chunk of {label}", math.prod(dataset.chunks) * dataset.dtype.itemsize, "Use smaller chunks.")
+    if held < promised:
+        raise InputError(
+            f"{label} has {held} of its {promised} {unit}: the rest was never written and would read as "
+            f"{dataset.fillvalue}. Finish writing it; if those rows really hold that value, write them out."
+        )
+
+
+def read_values(dataset: Any, label: str, rows: slice) -> np.ndarray:
+    """Rows of a dataset."""
+    try:
+        return np.asarray(dataset[rows])
+    except OSError as error:
+        raise InputError(
+            f"{label} cannot be read: {error}. It is damaged, or compressed by a filter that is not installed "
+            "(pip install hdf5plugin and import it)."
+        ) from None
+
+
+def _read_ids(file: Any, name: str, ids: str) -> np.ndarray:
+    dataset = find_dataset(file, name, ids, "ids")
+    check_complete(dataset, f"{name}:{ids}")
+    return read_values(dataset, f"{name}:{ids}", slice(None))

@@ -1,0 +1,178 @@
+"""Parquet tables, read by row groups."""
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.arrow import declared, floats, id_values, index_names, is_number, stored
+from nearid.arrays.choose import listed, not_found
+from nearid.arrays.damage import damage_told
+from nearid.arrays.rows import Rows
+from nearid.arrays.table import features, id_position
+from nearid.base.errors import InputError
+from nearid.base.limits import check_memory
+
+
+class ParquetRows(Rows):
+    """Numeric columns, or one column of lists, of a parquet file; one row group is in memory at a time."""
+
+    def __init__(self, path: str, name: str, key: str | None, ids: str | None) -> None:
+        import pyarrow.parquet
+
+        file = pyarrow.parquet.ParquetFile(path)
+        self._path = path
+        self._metadata = file.metadata
+        schema, names = file.schema_arrow, file.schema_arrow.names
+        if self._metadata.num_rows == 0:
+            raise InputError(f"{name} has 0 rows, but at least 2 rows are needed: give one row per sample.")
+        if len(set(names)) < len(names):
+            raise InputError(f"{name} has several columns of the same name. Write the table with distinct names.")
+        id_at = id_position(name, names, ids)
+        row_ids = None if id_at is None else id_values(self._column(names[id_at]))
+        self._list = _list_column(name, schema, key, id_at)
+        if self._list is not None:
+            self._columns = [self._list]
+            notes: tuple[str, ...] = ()
+            width = self._list_length(schema.field(self._list).type)
+            dtype = stored(schema.field(self._list).type.value_type)
+        else:
+            chosen = features(
+                name,
+                declared(schema),
+                id_at,
+                lambda: np.asarray(self._column(names[0])),
+            )
+            self._columns, notes = [names[at] for at in chosen.positions], chosen.notes
+            width = len(self._columns)
+            dtype = np.result_type(*(stored(schema.field(at).type) for at in chosen.positions))
+        label = name if self._list is None else f"{name}:{self._list}"
+        super().__init__(label, (self._metadata.num_rows, width), dtype, row_ids, notes)
+        if self._list is None:
+            self.columns, self.is_table = tuple(self._columns), True
+        used = set(self._columns)
+        self.unused = tuple(column for column in names if column not in used)
+        sizes = [self._metadata.row_group(at).num_rows for at in range(self._metadata.num_row_groups)]
+        self._edges = np.concatenate([[0], np.cumsum(sizes)])
+        if self._edges[-1] != self.shape[0] or min(sizes) < 0:
+            raise InputError(f"{name} declares {self.shape[0]} rows, but row groups of {sum(sizes)}. Write it again.")
+        advice = "Write the table with smaller row groups, as DataFrame.to_parquet(path, row_group_size=10_000)."
+        check_memory(f"A row group of {name}", 2 * max(sizes) * width * self.dtype.itemsize, advice)
+        self._cached: tuple[int, np.ndarray] | None = None
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_cached": None, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        out = np.empty((stop - start, self.shape[1]), self.dtype)
+        group = int(np.searchsorted(self._edges, start, side="right")) - 1
+        at = start
+        while at < stop:
+            first, last = int(self._edges[group]), int(self._edges[group + 1])
+            end = min(stop, last)
+            if end > at:
+                out[at - start : end - start] = self._group(group)[at - first : end - first]
+            at, group = max(at, end), group + 1
+        return out
+
+    def _group(self, group: int) -> np.ndarray:
+        # Neighbouring blocks come from the same group: whoever waits here finds it decoded.
+        with self._lock:
+            if self._cached is None or self._cached[0] != group:
+                self._cached = None
+                self._cached = group, self._decode(group)
+            return self._cached[1]
+
+    def _decode(self, group: int) -> np.ndarray:
+        with damage_told(self.name, "parquet file"):
+            table = self._table(group, self._columns)
+        if table.num_rows != self._edges[group + 1] - self._edges[group]:
+            raise InputError(f"{self.name} declares rows in row group {group} that it does not hold. Write it again.")
+        if self._list is not None:
+            return self._decode_lists(group, table.column(self._list))
+        block = np.empty((table.num_rows, self.shape[1]), self.dtype)
+        for at, name in enumerate(self._columns):
+            block[:, at] = floats(table.column(name), self.dtype)
+        return block
+
+    def _decode_lists(self, group: int, column: Any) -> np.ndarray:
+        import pyarrow.compute
+
+        width = self.shape[1]
+        lengths = np.asarray(pyarrow.compute.fill_null(pyarrow.compute.list_value_length(column), -1))
+        if (lengths != width).any():
+            row = int(np.argmax(lengths != width))
+            found = "nothing" if lengths[row] < 0 else f"{lengths[row]} numbers"
+            raise InputError(
+                f"Row {int(self._edges[group]) + row} of {self.name} holds {found}, but the first row holds "
+                f"{width} numbers. Give all rows the same length or drop those that differ."
+            )
+        return floats(pyarrow.compute.list_flatten(column), self.dtype).reshape(-1, width)
+
+    def _list_length(self, kind: Any) -> int:
+        import pyarrow as pa
+
+        if pa.types.is_fixed_size_list(kind):
+            return int(kind.list_size)
+        groups = range(self._metadata.num_row_groups)
+        group = next(at for at in groups if self._metadata.row_group(at).num_rows)
+        first = self._table(group, [self._list]).column(0)[0].as_py()
+        return 0 if first is None else len(first)
+
+    def _table(self, group: int, columns: list[Any]) -> Any:
+        import pyarrow.parquet
+
+        file = pyarrow.parquet.ParquetFile(self._path, metadata=self._metadata, page_checksum_verification=True)
+        # A column "a" also selects a nested "a.b", so the names are selected once more.
+        return file.read_row_group(group, columns=columns).select(columns)
+
+    def _column(self, column: str) -> Any:
+        import pyarrow as pa
+
+        groups = range(self._metadata.num_row_groups)
+        return pa.concat_tables(self._table(group, [column]) for group in groups).column(0)
+
+
+def open_parquet(path: str, name: str, key: str | None, ids: str | None) -> ParquetRows:
+    """Open a .parquet file, which is read by row groups."""
+    with damage_told(name, "parquet file"):
+        return ParquetRows(path, name, key, ids)
+
+
+def _list_column(name: str, schema: Any, key: str | None, id_at: int | None) -> str | None:
+    """The column of lists to read rows from: the one named by `key`, or the only one when nothing else is numeric."""
+    lists = [field.name for field in schema if _is_list(field.type)]
+    if key is not None:
+        if key not in schema.names:
+            raise not_found(name, "key", key, schema.names)
+        if key not in lists:
+            held = f"It has {listed(map(repr, lists))}." if lists else "It has none; leave the key out."
+            raise InputError(f"{name} has no column of number lists named {key!r}. {held}")
+        return key
+    index = index_names(schema)
+    plain = [
+        field.name
+        for at, field in enumerate(schema)
+        if is_number(field.type) and at != id_at and field.name not in index
+    ]
+    if len(lists) == 1 and not plain:
+        return str(lists[0])
+    if lists:
+        beside = f" beside {len(plain)} numeric columns" if plain else ""
+        raise InputError(
+            f"{name} has {len(lists)} columns of number lists ({listed(map(repr, lists))}){beside}. "
+            f"Name the one to use: key={lists[0]!r} (on the command line --key {lists[0]})."
+        )
+    return None
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    nested = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(nested and is_number(kind.value_type))

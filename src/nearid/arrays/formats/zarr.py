@@ -1,0 +1,157 @@
+"""Zarr directories, format 2 or 3."""
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.choose import Entry, choose, not_found
+from nearid.arrays.damage import damage_told
+from nearid.arrays.rows import Rows
+from nearid.base.errors import InputError
+from nearid.base.limits import check_memory
+
+_METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
+_MANY = 1000  # missing chunks after which no more are counted: of those that a file promises there is no end
+
+
+class ZarrRows(Rows):
+    """Rows of a zarr array, read chunk by chunk."""
+
+    def __init__(self, name: str, array: Any, ids: Any = None) -> None:
+        super().__init__(name, array.shape, array.dtype, ids)
+        self._newest = _check_stored(array, name)
+        self._array = array
+        self.window = array.chunks[0]
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        block = _values(self._array, self.name, slice(start, stop))
+        size = _stored_shape(self._array)[0]
+        for _, path in _files(self._array, range(start // size, -(-stop // size))):
+            if os.stat(path).st_mtime_ns > self._newest:
+                raise InputError(f"{self.name} changed while it was read. Run again once nothing writes to it.")
+        return block
+
+
+def open_zarr(path: str, name: str, key: str | None, ids: str | None) -> ZarrRows:
+    """Open a zarr directory: an array, or an array of a group."""
+    import zarr
+
+    for file in _METADATA:
+        if os.path.exists(os.path.join(path, file)) and not os.path.isfile(os.path.join(path, file)):
+            raise InputError(f"{name} has at {file} something that is not a regular file, so zarr did not write it.")
+    with damage_told(name, "zarr directory", "Give the directory that zarr wrote."):
+        root = zarr.open(path, mode="r")
+        arrays = dict(root.members(max_depth=None)) if isinstance(root, zarr.Group) else {"": root}
+    arrays = {entry: array for entry, array in arrays.items() if isinstance(array, zarr.Array)}
+    entries = {entry: Entry(array.shape, array.dtype) for entry, array in arrays.items()}
+    chosen = choose(name, entries, None if key is None else key.strip("/"))
+    if ids is not None and ids.strip("/") not in arrays:
+        raise not_found(name, "ids", ids, arrays)
+    id_values = None if ids is None else _read_ids(arrays[ids.strip("/")], f"{name}:{ids}")
+    return ZarrRows(f"{name}:{chosen}" if chosen else name, arrays[chosen], id_values)
+
+
+def _check_stored(array: Any, name: str) -> int:
+    """Refuse what cannot be read safely and whole; gives the time at which the newest chunk was written."""
+    with damage_told(name, "zarr array"):
+        _refuse_pickle(array, name)
+        return _check_files(array, name)
+
+
+def _check_files(array: Any, name: str) -> int:
+    if min(_stored_shape(array), default=1) < 1:
+        raise InputError(f"{name} declares chunks of shape {array.chunks}: its metadata are damaged.")
+    check_memory(f"A chunk of {name}", math.prod(_stored_shape(array)) * array.dtype.itemsize, "Use smaller chunks.")
+    missing = newest = 0
+    for place, path in _files(array):
+        if os.path.isfile(path):
+            newest = max(newest, os.stat(path).st_mtime_ns)
+            missing += _missing_in_shard(array, place, path)
+        else:
+            missing += math.prod(_inner_grid(array, place))
+        if missing >= _MANY:
+            break
+    if missing:
+        or_more = " or more" if missing >= _MANY else ""
+        raise InputError(
+            f"{name} lacks {missing}{or_more} of its {_count(array)} chunks, which would read as {array.fill_value}: "
+            "it was not written or copied completely. If those chunks really hold nothing but that value, "
+            "rewrite the array with write_empty_chunks=True."
+        )
+    return newest
+
+
+def _refuse_pickle(array: Any, name: str) -> None:
+    codecs = (*(getattr(array.metadata, "filters", None) or ()), getattr(array.metadata, "compressor", None))
+    if any(getattr(codec, "codec_id", None) == "pickle" for codec in codecs):
+        raise InputError(
+            f"{name} is stored as a pickle, which could run code when loaded; nearid never unpickles. "
+            "Write it again as numbers or as strings of a fixed length."
+        )
+
+
+def _stored_shape(array: Any) -> tuple[int, ...]:
+    """Shape of what a file holds: a shard of chunks, or a chunk."""
+    return tuple(array.shards or array.chunks)
+
+
+def _files(array: Any, rows: range | None = None) -> Iterator[tuple[tuple[int, ...], str]]:
+    """Place in the grid, and path, of every file that an array needs; or of those in some rows of the grid."""
+    folder = os.path.join(array.store_path.store.root, array.path)
+    grid = [range(-(-n // size)) for n, size in zip(array.shape, _stored_shape(array), strict=True)]
+    for place in _places(grid if rows is None else [rows, *grid[1:]]):
+        yield place, os.path.join(folder, array.metadata.encode_chunk_key(place))
+
+
+def _places(grid: Sequence[range]) -> Iterator[tuple[int, ...]]:
+    # itertools.product would first list every axis, however many places a file declares.
+    if not grid:
+        yield ()
+        return
+    for first in grid[0]:
+        for rest in _places(grid[1:]):
+            yield first, *rest
+
+
+def _inner_grid(array: Any, place: tuple[int, ...]) -> tuple[int, ...]:
+    """Chunks along each axis of the file at a place, without those beyond the end of the array."""
+    axes = zip(array.shape, _stored_shape(array), array.chunks, place, strict=True)
+    return tuple(-(-min(stored, n - at * stored) // chunk) for n, stored, chunk, at in axes)
+
+
+def _missing_in_shard(array: Any, place: tuple[int, ...], path: str) -> int:
+    """Chunks that the index of a shard marks as never written."""
+    if array.shards is None:
+        return 0
+    codec = array.metadata.codecs[0].to_dict()["configuration"]
+    names = [step["name"] for step in codec["index_codecs"]]
+    if names not in (["bytes"], ["bytes", "crc32c"]):
+        raise InputError(f"{path} has an index that is stored as {names}. Write the array with zarr's default index.")
+    grid = tuple(shard // chunk for shard, chunk in zip(array.shards, array.chunks, strict=True))
+    size, checksum = 16 * math.prod(grid), 4 * (len(names) - 1)
+    with open(path, "rb") as file:
+        if codec["index_location"] == "end":
+            file.seek(max(os.path.getsize(path) - size - checksum, 0))
+        index = file.read(size)
+    if len(index) < size:
+        raise InputError(f"{path} is too short for the index of a shard: it is truncated. Write or copy it again.")
+    inside = np.frombuffer(index, "<u8").reshape(*grid, 2)[tuple(map(slice, _inner_grid(array, place)))]
+    return int((inside == np.iinfo(np.uint64).max).all(axis=-1).sum())
+
+
+def _count(array: Any) -> int:
+    return math.prod(-(-n // chunk) for n, chunk in zip(array.shape, array.chunks, strict=True))
+
+
+def _values(array: Any, name: str, rows: slice) -> np.ndarray:
+    with damage_told(name, "zarr array"):
+        return np.asarray(array[rows])
+
+
+def _read_ids(array: Any, name: str) -> np.ndarray:
+    _check_stored(array, name)
+    check_memory(name, math.prod(array.shape) * array.dtype.itemsize, "Give fewer rows.")
+    return _values(array, name, slice(None))

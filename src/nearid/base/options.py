@@ -1,0 +1,106 @@
+"""Checks of options that somebody gives."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from functools import cache, wraps
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from nearid.base.errors import InputError
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """A bound that an annotation carries."""
+
+    least: int
+
+
+Seed = Annotated[int, AtLeast(0)]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def positive(name: str, value: float, *, zero: bool = False) -> float:
+    """The value, if it is finite and above zero (or zero, where that is allowed)."""
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise InputError(f"{name} is {value}, but a finite number {'of at least' if zero else 'above'} 0 is expected.")
+    return float(value)
+
+
+def at_least(name: str, value: int, least: int) -> int:
+    """The value, if it is a whole number of at least `least`."""
+    if value != int(value) or value < least:
+        raise InputError(f"{name} is {value}, but a whole number of at least {least} is expected.")
+    return int(value)
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, refusing by name every argument of another type than its annotation names."""
+
+    @cache
+    def annotations() -> tuple[inspect.Signature, dict[str, Any]]:
+        return inspect.signature(function), get_type_hints(function, include_extras=True)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        signature, hints = annotations()
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            if name in hints and not _fits(value, hints[name]):
+                spelt = "random_state (--seed)" if name == "random_state" else name
+                raise InputError(f"{spelt} is {reprlib.repr(value)}, but {_described(hints[name])} is expected.")
+        return function(*args, **kwargs)
+
+    return call
+
+
+# How the types of options are called in messages.
+_WORDS = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", NoneType: "None"}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _fits(value, parts[0]) and all(value >= bound.least for bound in parts[1:])
+    if origin in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is Literal:
+        return isinstance(value, str) and value in parts
+    if origin in (Sequence, Iterable):
+        if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
+            return False
+        # What is gone once looked at is left to the function.
+        return not isinstance(value, Sized) or all(_fits(each, parts[0]) for each in value)
+    if hint in (int, float):
+        kind = Integral if hint is int else Real
+        return isinstance(value, kind) and not isinstance(value, bool)
+    if origin is Callable:
+        return callable(value)
+    if hint is bool:
+        return isinstance(value, bool | np.bool_)
+    kind = origin or hint
+    return hint is Any or not isinstance(kind, type) or isinstance(value, kind)
+
+
+def _described(hint: Any) -> str:
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return f"{_described(parts[0])} of at least {parts[1].least}"
+    if origin in (Union, UnionType):
+        return " or ".join(map(_described, parts))
+    if origin is Literal:
+        return " or ".join(map(repr, parts))
+    if origin in (Sequence, Iterable):
+        return f"a list (each item {_described(parts[0])})"
+    if origin is Callable:
+        return "a function"
+    return _WORDS.get(hint) or str(getattr(origin or hint, "__name__", hint))

@@ -1,0 +1,77 @@
+"""Progress on stderr for work that takes more than a second or two; silent for the rest and where nobody looks."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from nearid.base.errors import InputError
+
+# A stage: its name and number of steps -> a function to call after each step, with a note to show beside the name or
+# without one.
+Progress = Callable[[str, int], Callable[..., object]]
+# What every public function takes as `progress`: whether to draw bars, or where to report instead.
+Reporting = bool | Progress | None
+
+PATIENCE = 1.0
+
+
+def silent(stage: str, steps: int) -> Callable[..., object]:
+    """Report nothing."""
+    return lambda note="": None
+
+
+@contextmanager
+def reporting(on: Reporting = True) -> Iterator[Progress]:
+    """Give a Progress that draws bars on stderr once `PATIENCE` seconds have passed and stderr is a terminal.
+
+    A function is given back as it is: a caller that draws bars already hands on its own.
+    """
+    if callable(on):
+        yield on
+        return
+    if on not in (True, False, None):
+        raise InputError(
+            f"progress must be True, False or a function of a stage's name and its number of steps, not {on!r}."
+        )
+    if not on or not sys.stderr.isatty():
+        yield silent
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    bars = Bars(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    began = time.monotonic()
+    started = False
+
+    def stage(name: str, steps: int) -> Callable[..., object]:
+        # A stage may end early (a search that needs fewer sweeps); when the next begins, it is over.
+        for earlier in bars.tasks:
+            bars.update(earlier.id, completed=earlier.total)
+        task = bars.add_task(name, total=steps)
+
+        def tick(note: str = "") -> None:
+            nonlocal started
+            bars.update(task, advance=1, description=f"{name}  {note}" if note else None)
+            if not started and time.monotonic() - began > PATIENCE:
+                bars.start()
+                started = True
+
+        return tick
+
+    try:
+        yield stage
+    finally:
+        if started:
+            bars.stop()

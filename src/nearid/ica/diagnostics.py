@@ -1,0 +1,211 @@
+"""Can an unmixing be trusted? What its last passes tell, as data and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nearid.ica.contrast import Contrast
+from nearid.moments import Floats
+
+# Components with a larger p-value cannot be told from Gaussian ones.
+LEVEL = 0.01
+# Fewer rows per parameter of the rotation than this, and a good part of the contrast is a fit to noise.
+FEW_ROWS = 5
+# Downward curvature above this share of the median is no rounding.
+SADDLE = 0.01
+# How many of the flattest pairs are listed.
+FLATTEST = 10
+# Matched correlation with other fits below which a component is not the same from fit to fit.
+UNSTABLE = 0.9
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One reason for care: a kind for programs, a sentence for people."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What is known about a fit.
+
+    Attributes
+    ----------
+    converged : bool
+    passes : int
+    gradient, tol : float
+        Relative projected gradient at the end, and what was asked for.
+    rows, columns, components, rank : int
+        Rows in use, columns, components, and directions that exist in the data.
+    rows_per_parameter : float
+        Rows over the k (k - 1) / 2 angles of the rotation.
+    smallest_variance, largest_variance : float
+        Along the principal directions that were unmixed.
+    nongaussianity : ndarray of shape (k,)
+        E[G(s)] of each unit-variance component less that of a Gaussian one. With logcosh and exp it is negative for
+        super-Gaussian components, positive for sub-Gaussian ones; with cube the other way round.
+    z : ndarray of shape (k,)
+        The same in standard errors of a Gaussian component that nobody has searched for.
+    p_values : ndarray of shape (k,)
+        That the best of all directions of as many Gaussian columns gets as far: ICA searches for what is not
+        Gaussian, and finds some of it in noise, up to z of about 2 sqrt(k).
+    gaussian : ndarray of bool, shape (k,)
+        Components that cannot be told from Gaussian ones; two or more such are not identifiable.
+    kinds : list of str
+        "super-Gaussian" (heavy tails), "sub-Gaussian" or "Gaussian", for each component.
+    super_gaussian, sub_gaussian : int
+        How many there are of these.
+    curvature : list of (int, int, float)
+        The flattest pairs of components: second derivative of the contrast along the rotation of i into j (a block of
+        the Riemannian Hessian). The first is the theorem's mu over single pairs; at 0 or below, it is not settled.
+    typical_curvature : float
+        The median over all pairs; 0 for a single component.
+    stability : ndarray of shape (k,) or None
+        Mean matched |correlation| with the components of fits from other starts to random halves of the rows, each
+        half whitened by its own moments.
+    cautions : list of Caution
+    """
+
+    converged: bool
+    passes: int
+    gradient: float
+    tol: float
+    rows: int
+    columns: int
+    components: int
+    rank: int
+    rows_per_parameter: float
+    smallest_variance: float
+    largest_variance: float
+    nongaussianity: Floats
+    z: Floats
+    p_values: Floats
+    gaussian: np.ndarray
+    kinds: list[str]
+    super_gaussian: int
+    sub_gaussian: int
+    curvature: list[tuple[int, int, float]]
+    typical_curvature: float
+    stability: Floats | None
+    cautions: list[Caution]
+
+    @property
+    def mu(self) -> float:
+        """The smallest curvature of a pair; infinite for a single component, which nothing can turn."""
+        return self.curvature[0][2] if self.curvature else float("inf")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        plain = asdict(self)
+        for name in ("nongaussianity", "z", "p_values", "gaussian", "stability"):
+            plain[name] = None if plain[name] is None else plain[name].tolist()
+        plain["curvature"] = [list(pair) for pair in self.curvature]
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: dict[str, Any]) -> Diagnostics:
+        """Back from plain data."""
+        arrays = {name: np.asarray(plain[name], dtype=float) for name in ("nongaussianity", "z", "p_values")}
+        stability = plain["stability"]
+        return cls(
+            **{
+                **plain,
+                **arrays,
+                "gaussian": np.asarray(plain["gaussian"], dtype=bool),
+                "curvature": [(int(i), int(j), float(value)) for i, j, value in plain["curvature"]],
+                "stability": None if stability is None else np.asarray(stability, dtype=float),
+                "cautions": [Caution(**c) for c in plain["cautions"]],
+            }
+        )
+
+
+def lost_rank(columns: int, rank: int) -> str:
+    """A sentence for columns that are combinations of others, or rows too few to tell."""
+    kept = "one direction is" if rank == 1 else f"{rank} directions are"
+    return f"{columns} columns have rank {rank}: only {kept} kept."
+
+
+def gaussian_test(values: Floats, contrast: Contrast, n: int) -> tuple[Floats, Floats]:
+    """z and p-values of mean contrasts of unit-variance components.
+
+    Over all directions of k Gaussian columns, z is nearly a Gaussian process of unit variance. Its supremum is on
+    average at most reach sqrt(k) (Sudakov, Fernique), and exceeds that by u with probability at most 2 exp(-u^2 / 2)
+    (Borell, Tsirelson, Ibragimov and Sudakov; twice, for both signs).
+    """
+    z = np.sqrt(n) * (values - contrast.gaussian) / contrast.spread
+    beyond = np.maximum(np.abs(z) - contrast.reach * np.sqrt(len(z)), 0)
+    return z, np.minimum(2 * np.exp(-(beyond**2) / 2), 1.0)
+
+
+class Curvature(NamedTuple):
+    """Second derivatives along rotations of pairs: the smallest, and the median of all."""
+
+    flattest: list[tuple[int, int, float]]
+    typical: float
+
+
+def curvature(bends: Floats, pull: Floats, signs: Floats) -> Curvature:
+    """Curvature of the contrast along the rotation of each pair of components.
+
+    Parameters
+    ----------
+    bends : ndarray of shape (k, k)
+        E[g'(y_i) y_j^2].
+    pull : ndarray of shape (k,)
+        E[g(y_i) y_i].
+    signs : ndarray of shape (k,)
+    """
+    each = signs[:, None] * (bends - pull[:, None])
+    rows, columns = np.triu_indices(len(each), 1)
+    found = (each + each.T)[rows, columns]
+    order = np.argsort(found, kind="stable")[:FLATTEST]
+    pairs = [(int(rows[o]), int(columns[o]), float(found[o])) for o in order]
+    return Curvature(pairs, float(np.median(found)) if len(found) else 0.0)
+
+
+def cautions(d: Diagnostics, asked: int) -> Iterator[Caution]:
+    """What a reader should know before trusting the components, `asked` of which were asked for."""
+    k = d.components
+    if not d.converged:
+        yield Caution(
+            "not_converged",
+            f"The search stopped after {d.passes} passes at a relative gradient of {d.gradient:.1e} (tol {d.tol:g}): "
+            "raise max_passes or tol.",
+        )
+    if d.rank < asked:
+        yield Caution("rank", lost_rank(d.columns, d.rank))
+    if k > 1 and d.rows_per_parameter < FEW_ROWS:
+        yield Caution(
+            "few_rows",
+            f"{d.rows} rows are few for the {k * (k - 1) // 2} angles between {k} components: part of what was found "
+            "is noise. More rows, or fewer components, would help.",
+        )
+    doubtful = int(np.sum(d.gaussian))
+    # One Gaussian component is what the others leave over; two or more mix freely.
+    if doubtful > 1:
+        yield Caution(
+            "gaussian",
+            f"{doubtful} of {k} components cannot be told from Gaussian ones with {d.rows} rows: ICA cannot separate "
+            "these from one another.",
+        )
+    least = -SADDLE * d.typical_curvature
+    saddles = [c for c in d.curvature if c[2] < least and not (d.gaussian[c[0]] and d.gaussian[c[1]])]
+    if saddles:
+        i, j, value = saddles[0]
+        yield Caution(
+            "saddle",
+            f"The contrast does not curve upwards along the rotation of component {i} into {j} ({value:.1e}): this is "
+            "no optimum. Another seed may find one.",
+        )
+    if d.stability is not None and np.any(d.stability < UNSTABLE):
+        yield Caution(
+            "unstable",
+            f"{int(np.sum(d.stability < UNSTABLE))} of {k} components come out differently from other starts and "
+            f"halves of the rows (matched correlation below {UNSTABLE}).",
+        )

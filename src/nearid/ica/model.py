@@ -1,0 +1,208 @@
+"""A fitted unmixing on disk: a folder with model.safetensors (numbers) and model.json (what made them)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from nearid import __version__
+from nearid.arrays import Rows
+from nearid.arrays.digest import digest
+from nearid.base.errors import InputError
+from nearid.base.files import check_parent, write_text
+from nearid.ica.diagnostics import Diagnostics
+from nearid.ica.store import check_size, header, packed, read_tensors, sizes, write_bytes
+from nearid.moments import Floats
+
+FORMAT, KIND = 1, "ica"
+ABOUT, NUMBERS = "model.json", "model.safetensors"
+# A description holds some figures per component; a larger file is something else.
+LARGEST_ABOUT = 64 << 20
+
+# Sizes of each tensor: p columns, k components, r directions that exist, m passes.
+SHAPES = {"mean": "p", "components": "kp", "mixing": "pk", "variances": "r", "kappa": "k", "gradients": "m"}
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is kept of a fit.
+
+    Attributes
+    ----------
+    tensors : dict of str to ndarray
+        The names of `SHAPES`, in float64.
+    options : dict
+        Parameters of the estimator.
+    seed : int
+        Of the first rotation.
+    input : dict
+        name, shape, dtype, fingerprint and digest of the rows.
+    diagnostics : dict
+    """
+
+    tensors: dict[str, Floats]
+    options: dict[str, Any]
+    seed: int
+    input: dict[str, Any]
+    diagnostics: dict[str, Any]
+
+
+def describe(rows: Rows) -> dict[str, Any]:
+    """What is told of the rows that a fit was made of."""
+    return {
+        "name": rows.name,
+        "shape": list(rows.shape),
+        "dtype": rows.dtype.name,
+        "fingerprint": rows.fingerprint(),
+        # Ids change no component.
+        "digest": digest(rows, with_ids=False),
+        "columns": None if rows.columns is None else list(rows.columns),
+    }
+
+
+def write_model(folder: Path, model: Model) -> None:
+    """Write both files, the description last: it carries the digest of the numbers, so a mixture is never read."""
+    make_folder(folder)
+    data = packed(model.tensors)
+    about = {
+        "format": FORMAT,
+        "kind": KIND,
+        "nearid": __version__,
+        "options": model.options,
+        "seed": model.seed,
+        "input": model.input,
+        "tensors": {name: list(tensor.shape) for name, tensor in model.tensors.items()},
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "diagnostics": model.diagnostics,
+    }
+    # Nothing is replaced before all of it is known to be writable.
+    text = json.dumps(about, indent=1, allow_nan=False) + "\n"
+    write_bytes(folder / NUMBERS, data)
+    write_text(folder / ABOUT, text)
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder for a model unless it is there."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file, but a model is a folder; give another name.")
+    if not folder.exists():
+        if folder.is_symlink():
+            raise InputError(f"{folder} is a link to {os.readlink(folder)}, which does not exist; give another name.")
+        check_parent(folder)
+        folder.mkdir()
+    elif not os.access(folder, os.W_OK):
+        raise InputError(f"The folder {folder} does not allow writing a model into it.")
+
+
+def refuse_foreign(folder: Path, *others: Path) -> None:
+    """Refuse a folder with files of these names that no fit has written: nothing may replace them.
+
+    Parameters
+    ----------
+    folder : Path
+    others : Path
+        Files that lie beside a model; without one they are of somebody else.
+    """
+    about, numbers = folder / ABOUT, folder / NUMBERS
+    known = {about: _describes_model(about), numbers: _holds_model(numbers)}
+    there = [path for path in (about, numbers, *others) if path.exists()]
+    strange = [path for path in there if path in known and (known[path] is False or not path.is_file())]
+    if not strange and not any(known.values()):
+        strange = there
+    if strange:
+        raise InputError(
+            f"{folder} holds {strange[0].name}, which nearid unmix did not write and would replace; write to another "
+            "folder, or move this file."
+        )
+
+
+def _describes_model(path: Path) -> bool | None:
+    """Whether a file is the description of a model; None where this cannot be told."""
+    if not path.is_file():
+        return None
+    if path.stat().st_size > LARGEST_ABOUT:
+        return False
+    try:
+        about = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return isinstance(about, dict) and about.get("kind") == KIND
+
+
+def _holds_model(path: Path) -> bool | None:
+    """Whether a file holds the numbers of a model; None where this cannot be told."""
+    declared = header(path)
+    return None if declared is None else declared.keys() - {"__metadata__"} == SHAPES.keys()
+
+
+def read_model(folder: Path) -> Model:
+    """Read a model; every size is checked before memory is taken, and the numbers against their digest."""
+    about = _about(folder)
+    shapes = about["tensors"]
+    found = sizes(shapes, SHAPES)
+    if found is None or not found["k"] <= found["r"] <= found["p"]:
+        told = str(shapes)[:200]
+        raise InputError(f"{folder / ABOUT} declares tensors that do not fit together: {told}. Fit again.")
+    path = folder / NUMBERS
+    if not path.is_file():
+        raise InputError(f"{folder} holds {ABOUT} but no {NUMBERS}. Copy the whole folder.")
+    size = sum(8 * math.prod(shape) for shape in shapes.values())
+    check_size(path, size, size)
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != about["sha256"]:
+        raise InputError(
+            f"{path} is not the file that {ABOUT} describes (its sha256 differs): it is damaged, or from another fit. "
+            "Copy the whole folder again, or fit again."
+        )
+    tensors = read_tensors(data, str(path), SHAPES)
+    if any(list(tensor.shape) != shapes[name] for name, tensor in tensors.items()):
+        raise InputError(f"{path} holds tensors of other shapes than {ABOUT} declares. Fit again.")
+    return Model(tensors, about["options"], about["seed"], about["input"], about["diagnostics"])
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    path = folder / ABOUT
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "does not exist"
+        raise InputError(f"{folder} {what}, but a model is a folder, as `nearid unmix X -o FOLDER` writes it.")
+    if not path.is_file():
+        raise InputError(f"{folder} holds no finished model: there is no {ABOUT} in it. Run `nearid unmix` to its end.")
+    if path.stat().st_size > LARGEST_ABOUT:
+        raise InputError(f"{path} is too large for the description of a model. Copy it again, or fit again.")
+    try:
+        about: Any = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not a whole JSON file: {error}. Copy it again, or fit again.") from None
+    version = about.get("format") if isinstance(about, dict) else None
+    if type(version) is not int or about.get("kind") != KIND:
+        raise InputError(f"{path} does not describe a model. Give a folder that `nearid unmix` wrote.")
+    if version != FORMAT:
+        raise InputError(
+            f"{path} has format {version}, but nearid {__version__} reads format {FORMAT}. "
+            f"Use the nearid that wrote it ({about.get('nearid')}) or a newer one, or fit again."
+        )
+    kinds = {"options": dict, "seed": int, "input": dict, "tensors": dict, "sha256": str, "diagnostics": dict}
+    for field, kind in kinds.items():
+        if type(about.get(field)) is not kind:
+            raise InputError(f"{path} lacks a proper {field!r}: it is damaged. Copy it again, or fit again.")
+    return dict(about)
+
+
+def check_kinds(diagnostics: dict[str, Any], k: int) -> None:
+    """Raise ValueError where diagnostics of k components are not of the kinds that `Diagnostics` declares."""
+    kinds = {"bool": (bool,), "int": (int,), "float": (int, float)}
+    for field in fields(Diagnostics):
+        value = diagnostics[field.name]
+        if field.type in kinds and type(value) not in kinds[str(field.type)]:
+            raise ValueError(f"{field.name} is {value!r}")
+        if field.name in ("nongaussianity", "z", "p_values", "gaussian") and len(value) != k:
+            raise ValueError(f"{field.name} has {len(value)} values for {k} components")
+
+
+def _refuse_constant(value: str) -> None:
+    raise ValueError(f"{value} is no JSON number")

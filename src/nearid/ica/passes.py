@@ -1,0 +1,133 @@
+"""One fused pass of ICA: components of every row, their contrast, and the products that a step needs.
+
+For each cache-sized piece of rows: y = (x - m) A^T (a product), g(y), sums, and M += g^T y (a product). Products are
+taken with y, not with x: unmixing those afterwards would blow up their rounding. No n x d array is ever made. Partial
+sums are added in a fixed tree: the result does not depend on threads or engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from nearid.arrays import Rows
+from nearid.engines.base import Engine
+from nearid.engines.local import LOCAL, blocks
+from nearid.ica.contrast import Contrast
+from nearid.moments import Floats
+
+# Rows of a piece: it and its components stay in a core's cache, and are few enough for a sum in single precision.
+PIECE_BYTES, PIECE_ROWS = 1 << 20, 4096
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Means over rows.
+
+    Attributes
+    ----------
+    products : ndarray of shape (k, k)
+        E[g(y) y^T].
+    slopes : ndarray of shape (k,)
+        E[g'(y)].
+    values : ndarray of shape (k,)
+        E[G(y)], zero where not asked for.
+    """
+
+    products: Floats
+    slopes: Floats
+    values: Floats
+
+
+@dataclass(frozen=True)
+class Sweeper:
+    """Passes over some rows of an input.
+
+    Attributes
+    ----------
+    rows : Rows
+    kept : ndarray of bool or None
+        Rows in use.
+    mean : ndarray of shape (p,)
+    contrast : Contrast
+    dtype : dtype
+        Precision of the products; sums are float64.
+    engine : Engine
+        Where passes run.
+    """
+
+    rows: Rows
+    kept: np.ndarray | None
+    mean: Floats
+    contrast: Contrast
+    dtype: np.dtype
+    engine: Engine = LOCAL
+
+    def sweep(self, unmixing: Floats, with_values: bool = False) -> Sums:
+        """Sums for components y = unmixing (x - mean), unmixing of shape (k, p)."""
+        return self._pass(unmixing, with_values, False)
+
+    def bend(self, unmixing: Floats) -> Sums:
+        """The same with values, and E[g'(y_i) y_j^2] in the place of the products: what second derivatives need."""
+        return self._pass(unmixing, True, True)
+
+    def _pass(self, unmixing: Floats, with_values: bool, bent: bool) -> Sums:
+        origin = self.mean.astype(self.dtype)
+        turn = np.ascontiguousarray(unmixing.T, dtype=self.dtype)
+        # What the rounded origin misses of the mean moves every component by a constant.
+        shift = (unmixing @ (origin.astype(np.float64) - self.mean)).astype(self.dtype)
+        task = Task(origin, turn, shift, self.contrast, with_values, bent)
+        work = blocks(*self.rows.shape)
+        [(n, products, sums)] = self.engine.reduce(_part, work, self.rows, self.kept, task, merge=_add)
+        return Sums(products / n, sums[0] / n, sums[1] / n)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a pass computes: components y = (x - origin) turn + shift in the precision of these, and their contrast."""
+
+    origin: Floats
+    turn: Floats
+    shift: Floats
+    contrast: Contrast
+    with_values: bool
+    bent: bool
+
+
+class Part(NamedTuple):
+    """Number of rows, sum of g(y) y^T (or of g'(y) and squares), and the sums of g' and of G."""
+
+    n: int
+    products: Floats
+    sums: Floats
+
+
+def _part(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, task: Task) -> Iterator[Part]:
+    k = task.turn.shape[1]
+    n, products, sums = 0, np.zeros((k, k)), np.zeros((2, k))
+    for x in _pieces(block, rows, kept, task.origin):
+        y = x @ task.turn
+        y += task.shift
+        g, slopes, values = task.contrast.evaluate(y, task.with_values)
+        products += task.contrast.slope(y).T @ (y * y) if task.bent else g.T @ y
+        sums += (slopes, values)
+        n += len(x)
+    yield Part(n, products, sums)
+
+
+def _pieces(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, origin: Floats) -> Iterator[Floats]:
+    """Centred pieces of a block, each a fresh array in the precision of the origin."""
+    x = rows.read(*block)
+    if kept is not None:
+        x = x[kept[slice(*block)]]
+    size = min(max(64, PIECE_BYTES // (origin.itemsize * x.shape[1])), PIECE_ROWS)
+    return (np.subtract(x[a : a + size], origin, dtype=origin.dtype) for a in range(0, len(x), size))
+
+
+def _add(into: Part, part: Part) -> Part:
+    np.add(into.products, part.products, out=into.products)
+    np.add(into.sums, part.sums, out=into.sums)
+    return Part(into.n + part.n, into.products, into.sums)

@@ -1,0 +1,184 @@
+"""Rows mapped block by block, into memory or into a file, in bounded memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from nearid.arrays import Rows, first_nonfinite, nonfinite
+from nearid.base.errors import InputError
+from nearid.base.files import changing_with, check_parent, check_target, refuse_source, replacing, replacing_folder
+from nearid.base.limits import readable
+from nearid.engines.local import blocks, ordered_map
+from nearid.moments import Floats
+
+# float64 temporaries of a block are made a piece at a time.
+PIECE_BYTES = 1 << 21
+
+FORMATS = ("npy", "zarr")
+
+
+@dataclass(frozen=True)
+class Affine:
+    """y = matrix (x - origin) + shift, with matrix of shape (q, p); in float64, given in the precision of x."""
+
+    matrix: Floats
+    origin: Floats
+    shift: Floats
+
+    def __call__(self, x: Floats) -> Floats:
+        q, p = self.matrix.shape
+        y = np.empty((len(x), q), x.dtype)
+        size = max(64, PIECE_BYTES // (8 * max(p, q)))
+        for a in range(0, len(x), size):
+            piece = np.subtract(x[a : a + size], self.origin, dtype=np.float64) @ self.matrix.T
+            y[a : a + size] = np.add(piece, self.shift, out=piece)
+        return y
+
+    def cut(self, n: int) -> list[tuple[int, int]]:
+        """Blocks of n rows that are small on both sides of the map."""
+        return blocks(n, max(self.matrix.shape))
+
+    def over(
+        self, rows: Rows | Floats, *, drop_nonfinite: bool = False, tick: Callable[[], object] | None = None
+    ) -> Iterator[Floats]:
+        """Mapped blocks of rows in order; the next are read and mapped while one is used.
+
+        Rows with a NaN or an infinity are refused, or with `drop_nonfinite` become rows of NaN.
+        """
+
+        def task(block: tuple[int, int]) -> Floats:
+            x = _read(rows, *block)
+            bad = first_nonfinite(x, block[0])
+            if bad is None:
+                return self(x)
+            if not drop_nonfinite:
+                raise nonfinite(_name(rows), *bad)
+            good = np.asarray(np.isfinite(x).all(axis=1))
+            y = self(np.where(good[:, None], x, x.dtype.type(0)))
+            y[~good] = np.nan
+            return y
+
+        return ordered_map(task, self.cut(rows.shape[0]), tick=tick)
+
+
+def _read(rows: Rows | Floats, start: int, stop: int) -> Floats:
+    return rows.read(start, stop) if isinstance(rows, Rows) else rows[start:stop]
+
+
+def _name(rows: Rows | Floats) -> str:
+    return rows.name if isinstance(rows, Rows) else "array"
+
+
+def write_mapped(
+    affine: Affine,
+    rows: Rows | Floats,
+    path: str | os.PathLike[str],
+    *,
+    drop_nonfinite: bool = False,
+    tick: Callable[[], object] | None = None,
+) -> None:
+    """Write the mapped rows to an .npy or .zarr, whole or not at all; ids, where rows have them, beside as .ids.npy.
+
+    Rows and ids are replaced together. After a failure both are those that were there.
+    """
+    target = Path(path)
+    shape = (rows.shape[0], len(affine.matrix))
+    check_space(target, shape[0] * shape[1] * rows.dtype.itemsize)
+    mapped = affine.over(rows, drop_nonfinite=drop_nonfinite, tick=tick)
+    ids = rows.ids if isinstance(rows, Rows) else None
+    write_ids = None if ids is None else partial(np.lib.format.write_array, array=ids, allow_pickle=False)
+    with changing_with(ids_path(target), write_ids) as change:
+        if _format(target) == "npy":
+            _write_npy(target, shape, rows.dtype, mapped, change)
+        else:
+            _write_zarr(target, shape, rows.dtype, mapped, affine.cut(shape[0]), change)
+
+
+def ids_path(target: Path) -> Path:
+    """Where the ids of the rows of `target` are kept: x.ids.npy of x.npy, x.zarr.ids.npy of x.zarr."""
+    return target.with_name(f"{target.name.removesuffix('.npy')}.ids.npy")
+
+
+def _write_npy(
+    target: Path,
+    shape: tuple[int, int],
+    dtype: np.dtype,
+    mapped: Iterator[Floats],
+    change: AbstractContextManager[None],
+) -> None:
+    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    with replacing(target, change) as file:
+        np.lib.format.write_array_header_1_0(file, described)
+        for block in mapped:
+            file.write(block.data)
+
+
+def _write_zarr(
+    target: Path,
+    shape: tuple[int, int],
+    dtype: np.dtype,
+    mapped: Iterator[Floats],
+    cut: list[tuple[int, int]],
+    change: AbstractContextManager[None],
+) -> None:
+    import zarr
+
+    with replacing_folder(target, change) as folder:
+        # Chunks are the blocks, so that each is written once; empty ones too, since a missing chunk means damage.
+        chunks = (cut[0][1], shape[1])
+        array = zarr.create_array(
+            store=str(folder), shape=shape, dtype=dtype, chunks=chunks, config={"write_empty_chunks": True}
+        )
+        for (start, stop), block in zip(cut, mapped, strict=True):
+            array[start:stop] = block
+
+
+def check_output(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
+    """Refuse a place where mapped rows cannot or should not be written; asked before long work."""
+    target = Path(path)
+    if _format(target) == "npy":
+        check_target(target)
+    elif target.exists() and not (target.is_dir() and _is_zarr(target)):
+        raise InputError(f"{target} is no zarr directory, and would be replaced; give another name.")
+    else:
+        check_parent(target)
+    check_target(ids_path(target))
+    for path in (target, ids_path(target)):
+        if path.exists() and not overwrite:
+            raise InputError(f"{path} exists already; give another name, or replace it with --overwrite.")
+    return target
+
+
+def refuse_input(target: Path, source: str | os.PathLike[str]) -> None:
+    """Refuse to write over the input, be it with the rows or with their ids."""
+    for path in (target, ids_path(target)):
+        refuse_source(path, source)
+
+
+def _format(target: Path) -> str:
+    if target.suffix not in (".npy", ".zarr"):
+        raise InputError(f"Rows are written as .npy or .zarr: name the output something.npy, not {target.name}.")
+    return target.suffix[1:]
+
+
+def _is_zarr(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
+
+
+def check_space(target: Path, size: int) -> None:
+    """Refuse to begin what the disk has no room for."""
+    free = shutil.disk_usage(target.parent).free
+    # Compressed chunks may take less, but numbers hardly do.
+    if size > free:
+        raise InputError(
+            f"{target.name} needs {readable(size)} of disk space, but {readable(free)} are free in "
+            f"{target.parent.resolve()}. Free some, or write elsewhere."
+        )

@@ -1,0 +1,56 @@
+"""Arrays of MATLAB files, whose declared sizes are looked at before anything is loaded."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from nearid.arrays.damage import damage_told
+from nearid.base.errors import InputError
+from nearid.base.limits import check_memory
+from nearid.lab.data.base import AGAIN
+
+# Classes of numbers, and the bytes of one; others (cells, objects, functions) are not read.
+WIDTHS = {"double": 8, "single": 4, "uint8": 1, "int8": 1, "uint16": 2, "int16": 2, "uint32": 4, "int32": 4}
+
+
+def mat_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Shape of each array of numbers in a MATLAB file."""
+    return {name: shape for name, (shape, _) in _declared(path).items()}
+
+
+def _declared(path: Path) -> dict[str, tuple[tuple[int, ...], int]]:
+    """Shape, and bytes of a number, of each array of numbers."""
+    from scipy.io import whosmat
+
+    with damage_told(path.name, "MATLAB file", AGAIN):
+        return {name: (tuple(shape), WIDTHS[kind]) for name, shape, kind in whosmat(str(path)) if kind in WIDTHS}
+
+
+def load_mat(path: Path, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """Arrays of a MATLAB file by name.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : mapping of name to shape
+        What to load; -1 stands for any size.
+    """
+    from scipy.io import loadmat
+
+    declared = _declared(path)
+    total = 0
+    for name, shape in wanted.items():
+        if name not in declared:
+            raise InputError(f"{path.name} has no array {name!r}. It holds {', '.join(declared) or 'no numbers'}.")
+        found, width = declared[name]
+        if len(found) != len(shape) or any(w not in (-1, f) for w, f in zip(shape, found, strict=True)):
+            raise InputError(f"{path.name} has {name!r} of shape {found}, but {shape} is expected (-1: any).")
+        total += math.prod(found) * width
+    check_memory(path.name, total, "Close other programs.")
+    with damage_told(path.name, "MATLAB file", AGAIN):
+        held = loadmat(str(path), variable_names=list(wanted))
+        return {name: np.asarray(held[name]) for name in wanted}

@@ -1,0 +1,1 @@
+"""Experiments, their claims, cells and runs."""

@@ -1,0 +1,185 @@
+"""Cells of a table, one row at one seed each: what they are, how they run, and how finished ones are kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from nearid import __version__
+from nearid.base.errors import InputError, unknown
+from nearid.base.files import write_text
+from nearid.base.jsonable import finite
+from nearid.lab.framework.experiment import CellData, Experiment, Row
+from nearid.lab.framework.settings import as_dict, changed
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A row at a seed."""
+
+    experiment: Experiment[Any]
+    row: Row
+    parameters: Any
+    seed: int
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """All that the result depends on; a kept cell with another identity is not taken up."""
+        return {
+            "format": FORMAT,
+            "experiment": self.experiment.name,
+            "version": self.experiment.version,
+            "nearid": __version__,
+            "parameters": as_dict(self.parameters),
+            "seed": self.seed,
+        }
+
+    @cached_property
+    def name(self) -> str:
+        """Name of its file: cells of other parameters may lie in the same folder."""
+        digest = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()
+        return f"{self.row.key}-seed{self.seed}-{digest[:12]}"
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"{self.row.title}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A cell and what it gave."""
+
+    cell: Cell
+    data: CellData
+    seconds: float
+    core_seconds: float
+    machine: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What travels to the process that runs a cell."""
+
+    function: Callable[[Any, int, Path], CellData]
+    parameters: Any
+    seed: int
+    folder: Path
+    modules: tuple[str, ...]
+
+
+def every_row(experiment: Experiment[Any], parameters: Any) -> Sequence[Row]:
+    """The rows of the whole table."""
+    return _made(experiment.rows, parameters)
+
+
+# Rows say which assumptions they violate, which takes longer than all else that is asked of them.
+@lru_cache(maxsize=32)
+def _made(rows: Callable[[Any], Sequence[Row]], parameters: Any) -> Sequence[Row]:
+    return tuple(rows(parameters))
+
+
+def rows_of(experiment: Experiment[Any], parameters: Any, only: Sequence[str] = ()) -> list[Row]:
+    """The rows with these keys in the order of the table; all where none is named."""
+    return _chosen(experiment, every_row(experiment, parameters), only)
+
+
+def _chosen(experiment: Experiment[Any], rows: Sequence[Row], only: Sequence[str]) -> list[Row]:
+    there = {row.key: row for row in rows}
+    for key in only:
+        if key not in there:
+            raise InputError(unknown(f"row of {experiment.name}", key, there))
+    return [row for key, row in there.items() if not only or key in only]
+
+
+def cells_of(
+    experiment: Experiment[Any], parameters: Any, seeds: Sequence[int], only: Sequence[str] = ()
+) -> list[Cell]:
+    """All cells, the whole table (or some rows of it, by their keys) at the first seed before the next seed."""
+    # Not those that are remembered: rows may tell what files hold, which may have changed since.
+    rows = _chosen(experiment, experiment.rows(parameters), only)
+    return [Cell(experiment, row, changed(parameters, row.changes), seed) for seed in seeds for row in rows]
+
+
+# Random states of torch are those of the whole process: two cells in threads of one worker would disturb each other.
+_alone = Lock()
+
+
+def run_cell(task: Task) -> dict[str, Any]:
+    """Run a cell; gives what its file will hold beside the identity."""
+    with _alone:
+        if "torch" in task.modules:
+            import torch
+
+            torch.set_num_threads(1)
+        task.folder.mkdir(parents=True, exist_ok=True)
+        began, core = time.perf_counter(), time.process_time()
+        data = task.function(task.parameters, task.seed, task.folder)
+        # What others do on the machine lengthens the one and not the other.
+        taken = {"seconds": time.perf_counter() - began, "core_seconds": time.process_time() - core}
+    # A cell that was read from its file and one that has just run must not differ.
+    told: dict[str, Any] = json.loads(json.dumps(finite({"data": data, **taken, "machine": machine()})))
+    return told
+
+
+def machine() -> dict[str, str]:
+    """What the work was done with."""
+    told = {"system": platform.platform(), "processor": _processor(), "cores": str(os.cpu_count())}
+    told["python"] = platform.python_version()
+    for package in ("numpy", "scipy", "scikit-learn", "torch", "transformers", "lightgbm"):
+        try:
+            told[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return told
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+@dataclass(frozen=True)
+class Store:
+    """Finished cells in a folder, one file each, and a folder beside it for a cell that is not finished."""
+
+    folder: Path
+
+    def file(self, cell: Cell) -> Path:
+        """Where a finished cell is."""
+        return self.folder / f"{cell.name}.json"
+
+    def work(self, cell: Cell) -> Path:
+        """Where a cell may keep what it needs to go on."""
+        return self.folder / f"{cell.name}.work"
+
+    def read(self, cell: Cell) -> Finished | None:
+        """A finished cell; None where there is none, or where its file is damaged or of something else."""
+        try:
+            told = json.loads(self.file(cell).read_text(encoding="utf-8"))
+            if told["identity"] != cell.identity:
+                return None
+            times = float(told["seconds"]), float(told["core_seconds"])
+            return Finished(cell, told["data"], *times, dict(told["machine"]))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def write(self, cell: Cell, told: dict[str, Any]) -> Finished:
+        """Keep a cell that has just finished, at once and whole."""
+        write_text(self.file(cell), json.dumps({"identity": cell.identity, "row": cell.row.key, **told}) + "\n")
+        return Finished(cell, told["data"], told["seconds"], told["core_seconds"], told["machine"])

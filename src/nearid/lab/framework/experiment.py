@@ -1,0 +1,200 @@
+"""What an experiment is: a paper's table or figure as data, and one function that computes a cell of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, NotRequired, TypedDict, TypeVar
+
+if TYPE_CHECKING:
+    from nearid.lab.framework.claims import Claim
+    from nearid.lab.framework.figures import Slot
+    from nearid.lab.framework.result import Result
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Where an experiment comes from."""
+
+    authors: str
+    title: str
+    venue: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Published:
+    """A value that the paper gives.
+
+    Attributes
+    ----------
+    value : float
+        In the units of its column.
+    verified : bool
+        Whether somebody has seen it in the paper itself; values from other texts or read off a figure are not.
+    note : str
+        What a reader of the value should know.
+    """
+
+    value: float
+    verified: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A score.
+
+    Attributes
+    ----------
+    key : str
+        In what a cell returns.
+    title : str
+        In the table.
+    digits : int
+        That are shown.
+    least, most : float
+        Ends of its range. Intervals are shown within it; claims are decided by the whole of them.
+    """
+
+    key: str
+    title: str
+    digits: int = 3
+    least: float = -math.inf
+    most: float = math.inf
+
+
+@dataclass(frozen=True)
+class Row:
+    """A setting of the table.
+
+    Attributes
+    ----------
+    key : str
+        Short and stable; part of file names.
+    title : str
+    changes : mapping
+        Parameters in which the row differs from those of the run.
+    published : mapping
+        Published values by the key of their column.
+    violated : sequence of str
+        Names of the theorem's assumptions that the row does not meet.
+    note : str
+        What a reader of the row should know; told below the table.
+    """
+
+    key: str
+    title: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    published: Mapping[str, Published] = field(default_factory=dict)
+    violated: Sequence[str] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Parameters for a purpose.
+
+    Attributes
+    ----------
+    time : str
+        How long a run takes, and on what.
+    seeds : int
+        Seeds unless the user says otherwise.
+    changes : mapping
+        Parameters that differ from the defaults.
+    """
+
+    time: str
+    seeds: int
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Curve(TypedDict):
+    """Values over the steps of a training."""
+
+    x: list[float]
+    y: list[float]
+
+
+class CellData(TypedDict):
+    """What a cell returns: plain numbers, strings, lists and dicts.
+
+    Scores and curves are named by the keys of the experiment's columns and axes; views are what the experiment's
+    figures are drawn from, and whatever else it wants to keep.
+    """
+
+    scores: dict[str, float]
+    curves: NotRequired[dict[str, Curve]]
+    views: NotRequired[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Axes:
+    """A figure of training curves: the key of its curves, a title and the names of its axes."""
+
+    key: str
+    title: str
+    x: str
+    y: str
+
+
+@dataclass(frozen=True)
+class Experiment(Generic[P]):
+    """A table or figure of a paper, ready to be run.
+
+    Attributes
+    ----------
+    name : str
+        As the user types it.
+    paper : Paper
+    shows : str
+        The table or figure.
+    about : str
+        A sentence.
+    defaults : dataclass instance
+        The parameters, frozen; see `nearid.lab.framework.settings`.
+    presets : mapping
+        By name: "smoke" (seconds), "cpu" (the default) and "paper" (the published protocol).
+    columns : sequence of Column
+    rows : callable
+        The rows for given parameters.
+    cell : callable
+        cell(parameters, seed, folder) gives the `CellData` of a row at a seed. It depends on its parameters and seed
+        alone. In the folder, empty at first, it may keep what it needs to go on after an interruption; the folder is
+        removed once the cell is done. It runs in a process of its own with one thread, and is a function of a module,
+        as it travels by name.
+    claims : sequence of Claim
+    curves : sequence of Axes
+    figures : callable, optional
+        Figures drawn from the views of the cells.
+    requires : mapping
+        Modules that the cells import, and the extra of nearid that brings them.
+    datasets : callable
+        Names of the data sets that a cell with given parameters reads.
+    ready : callable
+        Raises an InputError where something that the user must give, such as a file, is missing or cannot be used.
+    version : int
+        Raised whenever a cell would return something else than before, so that older cells are not taken up again.
+    """
+
+    name: str
+    paper: Paper
+    shows: str
+    about: str
+    defaults: P
+    presets: Mapping[str, Preset]
+    columns: Sequence[Column]
+    rows: Callable[[P], Sequence[Row]]
+    cell: Callable[[P, int, Path], CellData]
+    claims: Sequence[Claim]
+    curves: Sequence[Axes] = ()
+    figures: Callable[[Result], Sequence[Slot]] | None = None
+    requires: Mapping[str, str] = field(default_factory=lambda: {"torch": "train"})
+    datasets: Callable[[P], Sequence[str]] = lambda parameters: ()
+    ready: Callable[[P], None] = lambda parameters: None
+    version: int = 1

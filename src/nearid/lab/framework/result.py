@@ -1,0 +1,185 @@
+"""The result of an experiment: measured beside published, every claim with its outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from nearid.base.files import write_text
+from nearid.base.jsonable import finite
+from nearid.engines.base import Failure
+from nearid.lab.framework.cells import Cell, Finished, every_row, rows_of
+from nearid.lab.framework.claims import Claim, Outcome, Status
+from nearid.lab.framework.estimate import Estimate
+from nearid.lab.framework.experiment import Column, Curve, Experiment, Row
+from nearid.lab.framework.settings import SMOKE, as_dict, set_by_user
+
+RESULT, REPORT = "result.json", "report.html"
+# Why claims are left open in a preset that only tries whether everything runs.
+TOO_SHORT = f"Claims are not judged on runs as short as those of the preset {SMOKE}."
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A cell that gave no result."""
+
+    cell: Cell
+    failure: Failure
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run of an experiment gave.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    preset : str
+    parameters : dataclass instance
+    seeds : sequence of int
+    cells : sequence of Finished
+    failures : sequence of Failed
+    provenance : dict
+        What made it: command, versions, machines, seconds.
+    only : sequence of str
+        Keys of the rows that were run; none stands for all.
+    """
+
+    experiment: Experiment[Any]
+    preset: str
+    parameters: Any
+    seeds: Sequence[int]
+    cells: Sequence[Finished]
+    failures: Sequence[Failed]
+    provenance: dict[str, Any]
+    only: Sequence[str] = ()
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Rows of the table, as far as they were run."""
+        return rows_of(self.experiment, self.parameters, self.only)
+
+    @cached_property
+    def every_row(self) -> Sequence[Row]:
+        """Rows of the table, those that were not run too."""
+        return every_row(self.experiment, self.parameters)
+
+    @cached_property
+    def ran(self) -> frozenset[str]:
+        """Keys of the rows that were run."""
+        return frozenset(row.key for row in self.rows)
+
+    @cached_property
+    def changes(self) -> dict[str, tuple[Any, Any]]:
+        """Parameters that differ from those of the preset: their value and the preset's."""
+        return set_by_user(self.experiment, self.preset, self.parameters)
+
+    @property
+    def judged(self) -> bool:
+        """Whether the run is of a preset that can tell anything of claims."""
+        return self.preset != SMOKE
+
+    def of_row(self, row: str) -> list[Finished]:
+        """Finished cells of a row by its key, in the order of their seeds."""
+        return [f for f in self.cells if f.cell.row.key == row]
+
+    def scores(self, row: str, column: str) -> dict[int, float]:
+        """A score by seed; a score that is no number (None in the cell) is left out."""
+        found = {f.cell.seed: f.data["scores"].get(column) for f in self.of_row(row)}
+        return {seed: float(value) for seed, value in found.items() if value is not None}
+
+    def failed_seeds(self, row: str) -> list[int]:
+        """Seeds of which a row has no result because its cell failed."""
+        return [f.cell.seed for f in self.failures if f.cell.row.key == row]
+
+    def estimate(self, row: str, column: str) -> Estimate:
+        """Mean of a score over seeds and its interval."""
+        return Estimate.over(self.scores(row, column).values())
+
+    def curves(self, key: str) -> dict[tuple[str, int], Curve]:
+        """Training curves by the title of their row and their seed."""
+        found = {(f.cell.row.title, f.cell.seed): f.data.get("curves", {}).get(key) for f in self.cells}
+        return {place: curve for place, curve in found.items() if curve is not None}
+
+    def label(self, row: str, column: str) -> str:
+        """A score in words."""
+        titles = {r.key: r.title for r in self.every_row}
+        return f"{self.column(column).title} of {titles.get(row, row)!r}"
+
+    def column(self, key: str) -> Column:
+        """A column by its key."""
+        return next(c for c in self.experiment.columns if c.key == key)
+
+    @cached_property
+    def outcomes(self) -> list[tuple[Claim, Outcome]]:
+        """Every claim with what this run says of it."""
+        # Tests are run in any case: a short run also tells that they can be.
+        tested = [(claim, claim.test(self)) for claim in self.experiment.claims]
+        return tested if self.judged else [(claim, Outcome(Status.NOT_TESTABLE, TOO_SHORT)) for claim, _ in tested]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the views, as JSON can say it."""
+        e = self.experiment
+        told = {
+            "experiment": e.name,
+            "shows": e.shows,
+            "about": e.about,
+            "paper": vars(e.paper),
+            "table": [self._row(row) for row in self.rows],
+            "claims": [{"claim": c.text, "status": str(o.status), "why": o.sentence} for c, o in self.outcomes],
+            "cells": [
+                {
+                    "row": f.cell.row.key,
+                    "seed": f.cell.seed,
+                    "parameters": as_dict(f.cell.parameters),
+                    "scores": f.data["scores"],
+                    "curves": f.data.get("curves", {}),
+                    "seconds": round(f.seconds, 2),
+                    "core_seconds": round(f.core_seconds, 2),
+                }
+                for f in self.cells
+            ],
+            "failures": [
+                {"row": f.cell.row.key, "seed": f.cell.seed, "error": f.failure.error, "trace": f.failure.trace}
+                for f in self.failures
+            ],
+            "provenance": self.provenance,
+        }
+        clean: dict[str, Any] = finite(told)
+        return clean
+
+    def _row(self, row: Row) -> dict[str, Any]:
+        scores = {}
+        for column in self.experiment.columns:
+            found, published = self.estimate(row.key, column.key), row.published.get(column.key)
+            scores[column.key] = {
+                "mean": found.mean,
+                "interval": [found.low, found.high],
+                "by_seed": {str(seed): value for seed, value in self.scores(row.key, column.key).items()},
+                "published": None if published is None else vars(published),
+            }
+        return {
+            "row": row.key,
+            "title": row.title,
+            "changes": dict(row.changes),
+            "violated": list(row.violated),
+            "note": row.note,
+            "scores": scores,
+        }
+
+    def save(self, folder: Path) -> None:
+        """Write result.json and report.html to a folder, each atomically."""
+        from nearid.lab.framework.page import write_report
+
+        folder.mkdir(exist_ok=True)
+        write_text(folder / RESULT, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
+        write_report(self, folder / REPORT)
+
+    def __str__(self) -> str:
+        from nearid.lab.framework.table import as_text
+
+        return as_text(self)

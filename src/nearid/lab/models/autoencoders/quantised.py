@@ -1,0 +1,161 @@
+"""Autoencoders with discrete latents: VQ-VAE (van den Oord et al. 2017) and QLAE (Hsu et al. 2023)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nearid.base.errors import InputError
+from nearid.lab.models.autoencoders.autoencoder import Autoencoder
+from nearid.lab.models.autoencoders.networks import Networks
+
+
+class _Quantised(Autoencoder):
+    """What both share: entries of a codebook take the place of the encoder's outputs, gradients pass by.
+
+    The loss adds quantisation * mean (sg[z] - q)^2, which pulls entries q to outputs z, and commitment *
+    mean (z - sg[q])^2, which pulls outputs to entries; sg[.] stops gradients.
+    """
+
+    def __init__(
+        self,
+        latents: int,
+        networks: Networks,
+        codebook: Tensor,
+        *,
+        per_latent: int,
+        quantisation: float,
+        commitment: float,
+        reconstruction: str,
+    ) -> None:
+        super().__init__(latents, networks, reconstruction=reconstruction, per_latent=(per_latent, per_latent))
+        for name, weight in (("quantisation", quantisation), ("commitment", commitment)):
+            if not 0 <= weight < float("inf"):
+                raise InputError(f"{name} is {weight}, but a number of at least 0 is expected.")
+        self.quantisation, self.commitment = quantisation, commitment
+        self.codebook = nn.Parameter(codebook)
+
+    def nearest(self, z: Tensor) -> Tensor:
+        """Index of the nearest entry for every latent of every row, shape (rows, latents)."""
+        raise NotImplementedError
+
+    def entries(self, codes: Tensor) -> Tensor:
+        """What `decode` takes for these codes."""
+        raise NotImplementedError
+
+    def codes(self, x: Tensor) -> Tensor:
+        """Discrete representations of inputs: whole numbers of shape (rows, latents)."""
+        return self.nearest(super().encode(x))
+
+    def encode(self, x: Tensor) -> Tensor:
+        return self.entries(self.codes(x))
+
+    def code(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        z = super().encode(x)
+        found = self.entries(self.nearest(z))
+        pull = self.quantisation * (z.detach() - found).square().mean()
+        commit = self.commitment * (z - found.detach()).square().mean()
+        return straight_through(z, found), pull + commit
+
+    def undecayed(self) -> list[nn.Parameter]:
+        return [*super().undecayed(), self.codebook]
+
+
+def straight_through(z: Tensor, quantised: Tensor) -> Tensor:
+    """The values of `quantised` with the gradients of z."""
+    return z + (quantised - z).detach()
+
+
+class VQVAE(_Quantised):
+    """Every latent is a vector out of one codebook, which all latents share.
+
+    Parameters
+    ----------
+    latents : int
+    networks : Networks
+    size, dimension : int
+        Entries of the codebook and their coordinates; `encode` gives latents x dimension numbers for a row.
+    quantisation, commitment : float
+        Weights of what pulls entries to outputs, and outputs to entries.
+    reconstruction : {"bernoulli", "squared"}
+    """
+
+    def __init__(
+        self,
+        latents: int,
+        networks: Networks,
+        *,
+        size: int = 512,
+        dimension: int = 64,
+        quantisation: float = 1.0,
+        commitment: float = 0.25,
+        reconstruction: str = "bernoulli",
+    ) -> None:
+        if size < 2 or dimension < 1:
+            raise InputError(
+                f"A codebook of {size} entries with {dimension} coordinates tells nothing apart; give at least 2 "
+                "entries and 1 coordinate."
+            )
+        reach = (3 / dimension) ** 0.5
+        super().__init__(
+            latents,
+            networks,
+            torch.empty(size, dimension).uniform_(-reach, reach),
+            per_latent=dimension,
+            quantisation=quantisation,
+            commitment=commitment,
+            reconstruction=reconstruction,
+        )
+
+    def nearest(self, z: Tensor) -> Tensor:
+        vectors, codebook = z.detach().unflatten(1, (self.latents, -1)), self.codebook.detach()
+        # |z|^2 is the same for all entries.
+        found: Tensor = (codebook.square().sum(dim=1) - 2 * vectors @ codebook.T).argmin(dim=2)
+        return found
+
+    def entries(self, codes: Tensor) -> Tensor:
+        return functional.embedding(codes, self.codebook).flatten(1)
+
+
+class QLAE(_Quantised):
+    """Every latent is one of a few scalars of its own, which are learnt. It is meant for strong weight decay.
+
+    Parameters
+    ----------
+    latents : int
+    networks : Networks
+    values : int
+        Scalars for each latent; they start evenly spread over [-1/2, 1/2].
+    quantisation, commitment : float
+        Weights of what pulls scalars to outputs, and outputs to scalars.
+    reconstruction : {"bernoulli", "squared"}
+    """
+
+    def __init__(
+        self,
+        latents: int,
+        networks: Networks,
+        *,
+        values: int = 10,
+        quantisation: float = 0.01,
+        commitment: float = 0.01,
+        reconstruction: str = "bernoulli",
+    ) -> None:
+        if values < 2:
+            raise InputError(f"A latent of {values} values tells nothing apart; give at least 2.")
+        super().__init__(
+            latents,
+            networks,
+            torch.linspace(-0.5, 0.5, values).repeat(max(latents, 1), 1),
+            per_latent=1,
+            quantisation=quantisation,
+            commitment=commitment,
+            reconstruction=reconstruction,
+        )
+
+    def nearest(self, z: Tensor) -> Tensor:
+        return (z.detach()[:, :, None] - self.codebook.detach()).abs().argmin(dim=2)
+
+    def entries(self, codes: Tensor) -> Tensor:
+        return self.codebook.gather(1, codes.T).T

@@ -1,0 +1,98 @@
+"""A small GPT-2 (Radford et al. 2019): causal attention over learnt embeddings of tokens and places.
+
+The vectors of the output are those of the input (tied), and there is no bias: p(token | those before) is the softmax of
+<g(token), f(those before)>, with f the last hidden state. That is the model of linear identifiability.
+"""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor, nn
+
+from nearid.base.errors import InputError
+from nearid.lab.models.autoencoders.transformer import Block
+from nearid.lab.models.outputs import full_precision
+from nearid.lab.models.partition import mean_log_partition
+from nearid.lab.models.similarity import Dot
+
+# Deviation of the weights at the start.
+SPREAD = 0.02
+
+
+class GPT(nn.Module):
+    """A language model whose call on rows of tokens gives the loss.
+
+    Parameters
+    ----------
+    tokens : int
+        Size of the vocabulary.
+    width : int
+        Coordinates of a hidden state.
+    depth : int
+        Blocks.
+    heads : int
+        A divisor of the width.
+    context : int
+        The longest row that can be read.
+    """
+
+    def __init__(self, tokens: int, width: int, depth: int, heads: int, context: int) -> None:
+        super().__init__()
+        if min(tokens, width, depth, heads, context) < 1 or width % heads:
+            raise InputError(
+                f"A GPT of {tokens} tokens, width {width}, depth {depth}, {heads} heads and context {context} cannot "
+                "be: all must be at least 1, and the width a multiple of the heads."
+            )
+        self.tokens, self.places = nn.Embedding(tokens, width), nn.Embedding(context, width)
+        self.blocks = nn.ModuleList(Block(width, heads, causal=True) for _ in range(depth))
+        self.norm = nn.LayerNorm(width)
+        for layer in self.modules():
+            if isinstance(layer, nn.Linear | nn.Embedding):
+                nn.init.normal_(layer.weight, std=SPREAD)
+            if isinstance(layer, nn.Linear):
+                nn.init.zeros_(layer.bias)
+        # What every block adds twice sums up to the same size at any depth.
+        for name, p in self.named_parameters():
+            if name.endswith(("merge.weight", "perceptron.2.weight")):
+                nn.init.normal_(p, std=SPREAD / math.sqrt(2 * depth))
+
+    @property
+    def head(self) -> Tensor:
+        """The vector g of each token, shape (tokens, width)."""
+        return self.tokens.weight
+
+    def undecayed(self) -> list[nn.Parameter]:
+        """Parameters that weight decay spares: all but the matrices of the blocks, as usual."""
+        return [p for name, p in self.named_parameters() if p.ndim < 2 or not name.startswith("blocks")]
+
+    def hidden_states(self, ids: Tensor) -> list[Tensor]:
+        """All hidden states of rows of tokens, depth + 1 of shape (rows, length, width).
+
+        The first is the embedding, the others are what the blocks give, and the last of them is normalised: what the
+        head is multiplied with.
+        """
+        length, longest = ids.shape[1], self.places.num_embeddings
+        if length > longest:
+            raise InputError(f"Rows of {length} tokens are too long: this model reads at most {longest}.")
+        state = self.tokens(ids) + self.places.weight[:length]
+        found = [state]
+        for block in self.blocks:
+            state = block(state)
+            found.append(state)
+        found[-1] = self.norm(state)
+        return found
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """The mean cross-entropy of each token but the first of a row, given those before it."""
+        if ids.ndim != 2 or ids.shape[1] < 2 or ids.is_floating_point():
+            raise InputError(
+                f"Tokens have shape {tuple(ids.shape)}, but whole numbers of (rows, 2 or more) are expected."
+            )
+        least, most = (int(end) for end in ids.aminmax())
+        if least < 0 or most >= len(self.head):
+            raise InputError(f"Tokens run from {least} to {most}, but the vocabulary has 0 to {len(self.head) - 1}.")
+        features = full_precision(self.hidden_states(ids[:, :-1])[-1].flatten(0, 1))
+        right = self.head[ids[:, 1:].flatten()]
+        dot = Dot(1.0)
+        return mean_log_partition(features, self.head, dot) - dot.pairs(features, right).mean()

@@ -1,0 +1,151 @@
+"""Similarities of two sets of points, a block of rows at a time, and their gradients.
+
+A similarity is a small object with three methods: `pairs` for rows that belong together (by ordinary autograd),
+`logits` for all pairs of a block, and `pull`, the gradients of a weighted sum of those logits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from nearid.base.errors import InputError
+from nearid.lab.models.lp_kernels import COMPILED_P, power_distances, power_gradients
+
+
+class Similarity(Protocol):
+    """What all similarities have."""
+
+    def pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        """Similarity of x_i and y_i for all i, shape (rows,); differentiable."""
+
+    def logits(self, x: Tensor, y: Tensor) -> Tensor:
+        """Similarity of x_i and y_j for all i and j, in new memory of shape (rows, columns)."""
+
+    def pull(self, x: Tensor, y: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradients of sum_ij weights_ij logits_ij with respect to x and y."""
+
+
+@dataclass(frozen=True)
+class Dot:
+    """The dot product, times a scale: <x, y> scale."""
+
+    scale: float = 1.0
+
+    def pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x * y).sum(dim=1) * self.scale
+
+    def logits(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x * self.scale) @ y.T
+
+    def pull(self, x: Tensor, y: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        return (weights @ y).mul_(self.scale), weights.T @ (x * self.scale)
+
+
+@dataclass(frozen=True)
+class SquaredEuclidean:
+    """Minus the squared Euclidean distance, times a scale, through a matrix product: -|x - y|^2 scale."""
+
+    scale: float = 1.0
+
+    def pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x - y).square().sum(dim=1) * -self.scale
+
+    def logits(self, x: Tensor, y: Tensor) -> Tensor:
+        # |x|^2 - 2 <x, y> + |y|^2 loses the digits that a common offset takes.
+        centre = y.mean(dim=0)
+        x, y = x - centre, y - centre
+        found = torch.addmm(y.square().sum(dim=1), x, y.T, beta=-self.scale, alpha=2 * self.scale)
+        return found.sub_(x.square().sum(dim=1, keepdim=True), alpha=self.scale).clamp_(max=0)
+
+    def pull(self, x: Tensor, y: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        twice = 2 * self.scale
+        grad_x = (weights @ y).sub_(x * weights.sum(dim=1, keepdim=True)).mul_(twice)
+        grad_y = (weights.T @ x).sub_(y * weights.sum(dim=0)[:, None]).mul_(twice)
+        return grad_x, grad_y
+
+
+@dataclass(frozen=True)
+class LpPower:
+    """Minus the p-th power of the L_p distance, times a scale: -sum_k |x_k - y_k|^p scale.
+
+    On the CPU p = 1 and p = 3 are compiled; other p, and other devices, go coordinate by coordinate. Neither makes a
+    tensor of rows x columns x coordinates.
+    """
+
+    p: float
+    scale: float = 1.0
+
+    def pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x - y).abs().pow(self.p).sum(dim=1) * -self.scale
+
+    def logits(self, x: Tensor, y: Tensor) -> Tensor:
+        found = x.new_empty(len(x), len(y))
+        if self._compiled(x):
+            columns = y.T.contiguous()
+            power_distances(x.numpy(), columns.numpy(), self.p == 3, found.numpy(), torch.get_num_threads())
+            return found.mul_(-self.scale)
+        found.zero_()
+        for a, b in zip(x.T, y.T.contiguous(), strict=True):
+            found.sub_(_power((a[:, None] - b).abs_(), self.p), alpha=self.scale)
+        return found
+
+    def pull(self, x: Tensor, y: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        rows, columns = x.T.contiguous(), y.T.contiguous()
+        grad_x, grad_y = torch.zeros_like(rows), torch.zeros_like(columns)
+        if self._compiled(x):
+            power_gradients(
+                rows.numpy(),
+                columns.numpy(),
+                weights.numpy(),
+                self.p == 3,
+                grad_x.numpy(),
+                grad_y.numpy(),
+                torch.get_num_threads(),
+            )
+        else:
+            for k, (a, b) in enumerate(zip(rows, columns, strict=True)):
+                gap = a[:, None] - b
+                slope = gap.sign().mul_(weights)
+                if self.p != 1:
+                    slope.mul_(_power(gap.abs_(), self.p - 1))
+                torch.sum(slope, dim=1, out=grad_x[k])
+                torch.sum(slope, dim=0, out=grad_y[k]).neg_()
+        factor = -self.p * self.scale
+        return grad_x.T * factor, grad_y.T * factor
+
+    def _compiled(self, x: Tensor) -> bool:
+        return self.p in COMPILED_P and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+
+
+def _power(base: Tensor, p: float) -> Tensor:
+    """Base to the p, in place; whole p by products, which are far quicker than logarithms."""
+    if p == 1:
+        return base
+    if p == 2:
+        return base.square_()
+    if p == 3:
+        return base.mul_(base.square())
+    return base.pow_(p)
+
+
+def similarity(p: float | None, temperature: float = 1.0) -> Similarity:
+    """The similarity of a contrastive objective.
+
+    Parameters
+    ----------
+    p : float or None
+        None for the dot product; p >= 1 for -sum_k |x_k - y_k|^p.
+    temperature : float
+        What the similarity is divided by.
+    """
+    if not 0 < temperature < float("inf"):
+        raise InputError(f"The temperature is {temperature}, but a number above 0 is expected; 1 is usual.")
+    if p is None:
+        return Dot(1 / temperature)
+    if not 1 <= p < float("inf"):
+        raise InputError(f"p is {p}, but a number of at least 1 is expected; None stands for the dot product.")
+    return SquaredEuclidean(1 / temperature) if p == 2 else LpPower(float(p), 1 / temperature)

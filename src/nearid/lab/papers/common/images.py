@@ -1,0 +1,306 @@
+"""What experiments on images share: where images come from, encoding them, ICA of the codes, and their scores."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nearid.base.errors import InputError, unknown
+from nearid.lab.data.base import LabelledImages
+from nearid.lab.data.registry import HOMES
+from nearid.lab.processes.images.base import FactorImages
+from nearid.lab.processes.images.factors import Codes
+from nearid.lab.processes.images.solids import SolidProcess
+from nearid.lab.processes.images.sprites import SpriteProcess
+from nearid.moments import Floats
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+RENDERED: Mapping[str, Callable[[int], FactorImages]] = {"sprites": SpriteProcess, "solids": SolidProcess}
+# Kinds of factors as measures know them; levels that have an order are numbers.
+KINDS = {"interval": "continuous", "circle": "circular", "category": "categorical", "integer": "continuous"}
+# Images that are encoded at once.
+BLOCK = 512
+# Where a traversal of a component stops, in standard deviations from its mean.
+PLACES = (-2.0, -1.3, -0.7, 0.0, 0.7, 1.3, 2.0)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Images and their factors.
+
+    Attributes
+    ----------
+    images : ndarray of shape (n, channels, side, side)
+        float32 from 0 to 1.
+    codes : ndarray of shape (n, factors)
+        Level of each factor, counted from 0.
+    columns : dict of ndarray of shape (n,)
+        Factors by name, in units.
+    """
+
+    images: Floats
+    codes: Codes
+    columns: dict[str, np.ndarray]
+
+
+class ImageSource(ABC):
+    """Images of discrete factors, drawn at random.
+
+    Attributes
+    ----------
+    name : str
+    channels, side : int
+    kinds : dict
+        Kind of each factor by name, as `nearid.open_factors` takes them.
+    periods : dict
+        Period of each circular factor.
+    """
+
+    name: str
+    channels: int
+    side: int
+    kinds: dict[str, str]
+    periods: dict[str, float]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the factors."""
+        return tuple(self.kinds)
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of different images."""
+
+    @abstractmethod
+    def take(self, index: np.ndarray) -> Sample:
+        """Images at places 0 to size - 1."""
+
+    @abstractmethod
+    def levels(self, factor: str) -> int:
+        """Number of levels of a factor."""
+
+    def sample(self, size: int, rng: np.random.Generator) -> Sample:
+        """Images drawn uniformly, with replacement."""
+        return self.take(rng.integers(0, self.size, size))
+
+    def sample_apart(self, size: int, rng: np.random.Generator) -> Sample:
+        """Different images drawn uniformly; all of them, in random order, where there are no more than `size`."""
+        return self.take(rng.choice(self.size, min(size, self.size), replace=False))
+
+
+class RenderedImages(ImageSource):
+    """All combinations of the levels of a process, each drawn when it is asked for."""
+
+    def __init__(self, name: str, process: FactorImages) -> None:
+        self.name, self.process = name, process
+        self.channels, self.side = process.channels, process.side
+        self.kinds = {f.name: KINDS[f.kind] for f in process.factors}
+        self.periods = {f.name: f.high - f.low for f in process.factors if f.kind == "circle"}
+
+    @property
+    def size(self) -> int:
+        return self.process.grid_size
+
+    def levels(self, factor: str) -> int:
+        return self.process.factors[self.names.index(factor)].count
+
+    def take(self, index: np.ndarray) -> Sample:
+        values, codes = self.process.grid(index)
+        columns = dict(zip(self.names, values.T, strict=True))
+        return Sample(self.process.observe(values), codes, columns)
+
+
+class StoredImages(ImageSource):
+    """Images of a data set in its canonical files."""
+
+    def __init__(self, held: LabelledImages) -> None:
+        self.name, self.held = held.name, held
+        _, height, width, self.channels = held.images.shape
+        if height != width:
+            raise InputError(f"Images of {held.name} are {height} x {width}, but square ones are expected.")
+        self.side = height
+        self.kinds = {name: KINDS.get(kind, kind) for name, kind in held.kinds.items()}
+        self.periods = held.periods
+        # Told at once where the factors have no levels.
+        self.codes: Codes = held.codes
+
+    @property
+    def size(self) -> int:
+        return len(self.held)
+
+    def levels(self, factor: str) -> int:
+        return int(self.codes[:, self.names.index(factor)].max()) + 1
+
+    def take(self, index: np.ndarray) -> Sample:
+        images = as_planes(self.held.images.take(index))
+        columns = {name: column[index] for name, column in self.held.columns.items()}
+        return Sample(images, self.codes[index], columns)
+
+
+def as_planes(images: np.ndarray) -> Floats:
+    """Images as networks take them, channels first and from 0 to 1, from bytes or floats with channels last."""
+    found = np.ascontiguousarray(images.transpose(0, 3, 1, 2), dtype=np.float32)
+    return found / np.float32(255) if images.dtype == np.uint8 else found
+
+
+def image_source(name: str, side: int) -> ImageSource:
+    """Images by name: rendered ("sprites", "solids") or of a data set that is here, scaled to a side."""
+    if name in RENDERED:
+        return RenderedImages(name, RENDERED[name](side))
+    check_source(name)
+    from nearid.lab.data.load import load
+
+    # Batches in random order out of compressed files would take longer than the training.
+    return StoredImages(load(name, size=side, unpack=True))
+
+
+def check_source(name: str) -> None:
+    """Refuse a name that stands for no images."""
+    if name not in RENDERED and name not in HOMES:
+        raise InputError(unknown("source of images", name, (*RENDERED, *HOMES)))
+
+
+def source_names(data: str) -> tuple[str, ...]:
+    """Names of images, by comma, each of which is known."""
+    names = tuple(name.strip() for name in data.split(","))
+    for name in names:
+        check_source(name)
+    return names
+
+
+def stored_names(sources: Iterable[str]) -> tuple[str, ...]:
+    """Those sources of images that are data sets."""
+    return tuple(name for name in sources if name not in RENDERED)
+
+
+def encoded(encode: Callable[[Tensor], Tensor], images: Floats, device: Any = "cpu") -> np.ndarray:
+    """Codes of images, or whatever a function of a torch module makes of them, block by block; floats in float64."""
+    import torch
+
+    with torch.no_grad():
+        blocks = [
+            encode(torch.as_tensor(images[k : k + BLOCK], device=device)).cpu() for k in range(0, len(images), BLOCK)
+        ]
+    found = torch.cat(blocks)
+    return np.asarray(found.double() if found.is_floating_point() else found)
+
+
+def explained(images: Floats, found: Floats) -> float:
+    """Share of the variance of the pixels that reconstructions explain; the mean image explains 0."""
+    left = float(np.square(images - found, dtype=np.float64).sum())
+    return 1 - left / float(np.square(images - images.mean(axis=0), dtype=np.float64).sum())
+
+
+@dataclass(frozen=True)
+class Components:
+    """Representations after ICA, and the way back.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n, k)
+    back : ndarray of shape (k, latents)
+        values @ back + mean are the latents.
+    mean : ndarray of shape (latents,)
+    """
+
+    values: Floats
+    back: Floats
+    mean: Floats
+
+
+def components(codes: Floats, *, whiten: bool) -> Components:
+    """Latents after ICA; without whitening a pure rotation, which leaves idle latents as small as they were."""
+    from nearid.arrays import open_rows
+    from nearid.ica.fit import fit_ica
+
+    found = fit_ica(open_rows(codes), whiten=whiten)
+    # Without whitening ICA works in one common unit: that of the latents is put back.
+    length = 1.0 if whiten else float(np.linalg.norm(found.components[0]))
+    return Components((codes - found.mean) @ found.components.T / length, found.mixing.T * length, found.mean)
+
+
+def traversals(
+    decode: Callable[[Floats], np.ndarray], found: Components, which: np.ndarray, start: Floats
+) -> np.ndarray:
+    """Images along some components, all others as they are at the start.
+
+    Parameters
+    ----------
+    decode : callable
+        From latents of shape (n, latents) to images.
+    found : Components
+    which : ndarray of int
+    start : ndarray of shape (latents,)
+
+    Returns
+    -------
+    ndarray of shape (components, places, channels, side, side)
+    """
+    at = (start - found.mean) @ np.linalg.pinv(found.back)
+    places = np.tile(at, (len(which), len(PLACES), 1))
+    for row, k in enumerate(which):
+        places[row, :, k] = np.multiply(PLACES, found.values[:, k].std())
+    images = decode(places.reshape(-1, len(at)) @ found.back + found.mean)
+    return images.reshape(len(which), len(PLACES), *images.shape[1:])
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Scores of representations of a sample.
+
+    Attributes
+    ----------
+    source : ImageSource
+    sample : Sample
+    dci_rows : int
+        Rows for DCI, whose trees take the longest; 0 leaves it out.
+    """
+
+    source: ImageSource
+    sample: Sample
+    dci_rows: int
+
+    @cached_property
+    def _levels(self) -> Any:
+        from nearid.measures.factors import open_factors
+
+        columns = dict(zip(self.source.names, self.sample.codes.T, strict=True))
+        return open_factors(columns, kinds=dict.fromkeys(columns, "integer"))
+
+    def _factors(self, rows: int) -> Any:
+        from nearid.measures.factors import open_factors
+
+        columns = {name: column[:rows] for name, column in self.sample.columns.items()}
+        return open_factors(columns, kinds=self.source.kinds, periods=self.source.periods)
+
+    def information(self, z: np.ndarray, *, discrete: bool = False) -> tuple[dict[str, float | None], Floats]:
+        """InfoM, InfoE and InfoC, and the normalised information of factors (columns) and latents (rows)."""
+        from nearid.measures.infomec import infomec
+
+        found = infomec(z, self._levels, discrete_latents=discrete)
+        scores = {"infom": found.infom, "infoe": found.infoe, "infoc": found.infoc, "active": float(found.active.sum())}
+        return scores, found.matrix
+
+    def recovery(self, z: Floats) -> dict[str, float]:
+        """MCC and DCI; what they fit (matching, trees) is judged on other rows."""
+        from nearid.measures.dci import dci
+        from nearid.measures.mcc import mcc
+
+        scores = {"mcc": mcc(z, self._factors(len(z))).value}
+        if self.dci_rows:
+            rows = min(self.dci_rows, len(z))
+            found = dci(z[:rows], self._factors(rows), model="boost")
+            scores |= {
+                "dci_d": found.disentanglement,
+                "dci_c": found.completeness,
+                "dci_i": found.informativeness,
+            }
+        return scores

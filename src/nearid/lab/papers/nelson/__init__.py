@@ -1,0 +1,1 @@
+"""Nelson et al. 2026: near-identifiability, and ICA."""

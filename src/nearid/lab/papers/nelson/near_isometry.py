@@ -1,0 +1,119 @@
+"""What experiments on bi-Lipschitz constants share (Nelson et al. 2026): errors beside L, the curve sqrt(L^2 - 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nearid.base.errors import InputError
+from nearid.geometry.bounds import FittedRate, fit_rate
+from nearid.lab.framework.cells import Finished
+from nearid.lab.framework.claims import Outcome, decide
+from nearid.lab.framework.estimate import Estimate
+from nearid.lab.framework.figures import Coordinates, Scatter
+
+if TYPE_CHECKING:
+    from nearid.lab.framework.result import Result
+
+# What counts as a clear order: Spearman's correlation over the rows of a seed.
+ORDERED = 0.8
+# Rows of a seed without which an order means nothing.
+FEWEST = 3
+
+
+def pairs(cells: Sequence[Finished], x: str, y: str) -> tuple[list[float], list[float]]:
+    """Two scores of the cells that have both."""
+    both = [(f.data["scores"].get(x), f.data["scores"].get(y)) for f in cells]
+    known = [(a, b) for a, b in both if a is not None and b is not None]
+    return [a for a, _ in known], [b for _, b in known]
+
+
+def rank_correlations(cells: Sequence[Finished], x: str, y: str) -> dict[int, float]:
+    """Spearman's correlation of two scores over the rows of each seed.
+
+    Seeds with fewer than three rows, or with scores that are all equal, are left out.
+    """
+    found = {}
+    for seed in sorted({f.cell.seed for f in cells}):
+        value = _spearman(*pairs([f for f in cells if f.cell.seed == seed], x, y))
+        if np.isfinite(value):
+            found[seed] = value
+    return found
+
+
+def ordered(
+    result: Result, group: str, cells: Sequence[Finished], x: str, y: str, label: str, *, rising: bool = True
+) -> Outcome:
+    """Whether one score rises (or falls) with another: the rank correlation of each seed, and its interval over seeds.
+
+    Parameters
+    ----------
+    result : Result
+    group : str
+        What the keys of the rows begin with.
+    cells : sequence of Finished
+        Those of the rows that count.
+    x, y : str
+        Keys of the scores.
+    label : str
+        What is correlated, in words.
+    rising : bool
+    """
+    found = Estimate.over(rank_correlations(cells, x, y).values())
+    rows = [row.key for row in result.every_row if row.key.startswith(f"{group}-")]
+    label = f"The rank correlation of {label}"
+    decided = decide(result, rows, found, ORDERED if rising else -ORDERED, label, above=rising)
+    together = _spearman(*pairs(cells, x, y))
+    if not np.isfinite(together):
+        return decided
+    said = f"{decided.sentence} Over all {len(cells)} cells together it is {together:.3g}."
+    return decided if decided.needs else replace(decided, sentence=said)
+
+
+def fitted(cells: Sequence[Finished], x: str, y: str) -> FittedRate | None:
+    """The curve c sqrt(L^2 - 1) for a constant x and an error y; None where the cells do not determine it."""
+    try:
+        return fit_rate(*pairs(cells, x, y))
+    except InputError:
+        return None
+
+
+def error_plot(
+    title: str,
+    caption: str,
+    groups: Mapping[str, Sequence[Finished]],
+    fit: Sequence[Finished],
+    x: tuple[str, str],
+    y: tuple[str, str],
+) -> Scatter:
+    """Errors against bi-Lipschitz constants, with the fitted curve.
+
+    Parameters
+    ----------
+    title, caption : str
+    groups : mapping
+        Cells by the name of their group.
+    fit : sequence of Finished
+        Cells that the curve is fitted to.
+    x, y : tuple of str
+        Key and name of the constant and of the error.
+    """
+    points = {name: pairs(cells, x[0], y[0]) for name, cells in groups.items()}
+    curves: dict[str, Coordinates] = {}
+    rate = fitted(fit, x[0], y[0])
+    if rate is not None:
+        at = np.linspace(1, 1.02 * max(max(a, default=1.0) for a, _ in points.values()), 100)
+        told = f"{rate.constant:.3g} [{rate.low:.3g}, {rate.high:.3g}] √(L² - 1), R² {rate.r2:.2f}"
+        curves[f"fitted: {told}"] = at.round(5).tolist(), rate.at(at).round(5).tolist()
+    return Scatter(title, caption, x[1], y[1], points, curves)
+
+
+def _spearman(a: Sequence[float], b: Sequence[float]) -> float:
+    if len(a) < FEWEST or len(set(a)) == 1 or len(set(b)) == 1:
+        return float("nan")
+    from scipy.stats import spearmanr
+
+    return float(spearmanr(a, b).statistic)

@@ -1,0 +1,244 @@
+"""Representations that pairs of networks have of the same rows: downloaded networks, and pairs trained on the spot."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nearid.arrays import open_rows
+from nearid.arrays.digest import digest
+from nearid.arrays.formats.npy import map_npy
+from nearid.base.errors import InputError
+from nearid.base.files import replacing
+from nearid.lab.data.images import Images
+from nearid.lab.framework.experiment import Curve
+from nearid.lab.framework.training import trained
+from nearid.lab.papers.common.images import as_planes, encoded
+from nearid.lab.papers.common.wikitext import wikitext
+from nearid.moments import Floats
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+# Hidden states that are kept of each row of tokens, at even distances.
+PLACES = 4
+# Times that the loss is recorded during training.
+LOOKS = 20
+# Of the weights, in every training here.
+DECAY = 0.05
+
+
+@dataclass(frozen=True)
+class Course:
+    """How long, how fast and on how many rows at a time a network is trained."""
+
+    steps: int
+    rate: float
+    batch: int
+    device: str
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What a trained network makes of the held-out rows, and how its training went."""
+
+    features: Floats
+    curves: dict[str, Curve]
+
+
+def held_out_pixels(count: int, seed: int) -> np.ndarray:
+    """Test images of CIFAR-10 as bytes, drawn by a seed where there are more than so many."""
+    from nearid.lab.data.load import load
+
+    images = load("cifar10", split="test").images
+    return images.take(_drawn(len(images), count, seed))
+
+
+def resnet_features(network: str, pixels: np.ndarray) -> Floats:
+    """Penultimate features of a downloaded network, of shape (n, 64); computed once and kept in the cache.
+
+    What is kept is named by the weights, the images and how they are fed, so that no other features are ever taken for
+    these; what cannot be read is computed anew.
+    """
+    from nearid.lab.data.cifar10_resnets import CIFAR10_RESNETS, weights_file
+    from nearid.lab.data.places import cache_folder
+    from nearid.lab.models.cifar_resnet import FEATURES, MEAN, STD, load_cifar_resnet
+
+    path = weights_file(network)
+    mark = hashlib.sha256(path.read_bytes())
+    mark.update(pixels.tobytes())
+    mark.update(f"{FEATURES} {MEAN} {STD}".encode())
+    kept = cache_folder() / CIFAR10_RESNETS.name / f"features-{network}-{len(pixels)}-{mark.hexdigest()[:16]}.npy"
+    with suppress(OSError, ValueError, InputError):
+        held = map_npy(kept)
+        if held.shape[0] == len(pixels) and held.ndim == 2:
+            return np.array(held)
+    from nearid.questions.extract.run import extract
+
+    found = extract(load_cifar_resnet(path), pixels, layers=FEATURES, mean=MEAN, std=STD, batch_size=250)
+    features = found[FEATURES].read(0, len(pixels))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(kept) as file:
+        np.save(file, features)
+    return features
+
+
+@dataclass(frozen=True)
+class ImageModels:
+    """Masked autoencoders of CIFAR-10; a representation is the mean of the patches' embeddings.
+
+    Attributes
+    ----------
+    pixels : ndarray of shape (n, 32, 32, 3)
+        Held-out images as bytes.
+    width, depth : int
+        Of the encoder.
+    course : Course
+    """
+
+    pixels: np.ndarray
+    width: int
+    depth: int
+    course: Course
+
+    @cached_property
+    def images(self) -> Images:
+        """Those that are trained on."""
+        from nearid.lab.data.load import load
+
+        return load("cifar10", split="train").images
+
+    def learn(self, seed: int, folder: Path) -> Learnt:
+        """Train a network from a seed, which draws its start, its batches and what is masked."""
+        from nearid.lab.models.autoencoders.masked import MaskedAutoencoder
+
+        images = self.images
+
+        def batches(rng: np.random.Generator) -> tuple[Floats]:
+            return (as_planes(images.take(rng.integers(0, len(images), self.course.batch))),)
+
+        model, curves = _trained(
+            lambda: MaskedAutoencoder(3, images.shape[1], width=self.width, depth=self.depth),
+            batches,
+            self.course,
+            seed,
+            folder,
+        )
+        return Learnt(_seen(model.encode, as_planes(self.pixels), model), curves)
+
+
+@dataclass(frozen=True)
+class TextModels:
+    """Small GPTs of WikiText-2; a representation is the hidden state at a token that the output embedding reads.
+
+    Attributes
+    ----------
+    held_out : int
+        Tokens of test text, at most.
+    seed : int
+        Draws these tokens.
+    vocabulary, context, width, depth : int
+    course : Course
+    """
+
+    held_out: int
+    seed: int
+    vocabulary: int
+    context: int
+    width: int
+    depth: int
+    course: Course
+
+    @cached_property
+    def tokens(self) -> tuple[np.ndarray, np.ndarray, int]:
+        """Numbers of the words to train on, held-out rows of such numbers, and the size of the vocabulary."""
+        text = wikitext("train", self.vocabulary)
+        seen, unseen = text.learnt.astype(np.int64), text.unseen.astype(np.int64)
+        rows = unseen[: len(unseen) // self.context * self.context].reshape(-1, self.context)
+        return seen, rows[_drawn(len(rows), self.held_out // PLACES, self.seed)], len(text.vocabulary)
+
+    def learn(self, seed: int, folder: Path) -> Learnt:
+        """Train a network from a seed, which draws its start and its batches."""
+        from nearid.lab.models.gpt import GPT
+
+        stream, rows, size = self.tokens
+        # One token more than is read: the last is only told.
+        places = np.arange(self.context + 1)
+
+        def batches(rng: np.random.Generator) -> tuple[np.ndarray]:
+            return (stream[rng.integers(0, len(stream) - self.context, (self.course.batch, 1)) + places],)
+
+        model, curves = _trained(
+            lambda: GPT(size, self.width, self.depth, heads=4, context=self.context),
+            batches,
+            self.course,
+            seed,
+            folder,
+        )
+        step = self.context // PLACES
+
+        def last(ids: Tensor) -> Tensor:
+            # After the final norm: the theory is of the representation that is mapped linearly to the loss.
+            states: Tensor = model.hidden_states(ids)[-1][:, step - 1 :: step][:, :PLACES]
+            return states.flatten(0, 1)
+
+        return Learnt(_seen(last, rows, model), curves)
+
+
+def files_of(given: str) -> tuple[str, str]:
+    """Two files of features, as FIRST,SECOND."""
+    first, _, second = (part.strip() for part in given.partition(","))
+    if not first or not second or "," in second:
+        raise InputError(
+            f"Two files of features are expected, by comma: FIRST.npy,SECOND.npy, not {given!r}. nearid extract makes "
+            "such files."
+        )
+    return first, second
+
+
+def stamped(given: str) -> str:
+    """Two files of features and digests of what they hold, so that results of others are not taken for theirs."""
+    paths = [os.path.abspath(os.path.expanduser(path)) for path in files_of(given)]
+    return ",".join((*paths, *(digest(open_rows(path)) for path in paths)))
+
+
+def _trained(
+    make: Callable[[], Any], batches: Callable[[np.random.Generator], Any], course: Course, seed: int, folder: Path
+) -> tuple[Any, dict[str, Curve]]:
+    from nearid.lab.models.trainer import seeded
+
+    with seeded(seed):
+        model: nn.Module = make()
+    curves = trained(
+        model,
+        batches,
+        course,
+        seed,
+        folder,
+        looks=LOOKS,
+        optimiser="adamw",
+        weight_decay=DECAY,
+        schedule="cosine",
+        warmup=course.steps // 20,
+        device=course.device,
+    )
+    return model.eval(), curves
+
+
+def _seen(encode: Callable[[Tensor], Tensor], rows: np.ndarray, model: nn.Module) -> Floats:
+    return encoded(encode, rows, next(model.parameters()).device)
+
+
+def _drawn(there: int, wanted: int, seed: int) -> np.ndarray:
+    """Places of so many rows, in order; all where there are no more."""
+    if there <= wanted:
+        return np.arange(there)
+    return np.sort(np.random.default_rng(seed).choice(there, wanted, replace=False))

@@ -1,0 +1,320 @@
+"""Pairs of networks that were trained independently (Nelson et al. 2026, Table 1): up to which map do they agree?
+
+Errors are means over examples of the distance between the target's representation and the mapped source's, over the
+diameter of the target's. In sample, as published, maps are fitted on the examples that they are measured on; held out,
+on the others of five folds. ICA is fitted to each network alone, and its components are matched by signed correlations.
+Its efficiency is the share of what a rigid motion gains over a signed permutation.
+
+The "penultimate" representation of the paper is the one that is mapped linearly to the loss (its Section 3.1): what the
+classifier of a ResNet reads, and the last hidden state of a GPT, after the final norm, as its head reads it.
+
+Rows whose networks are downloaded or trained here are no rows of the paper: other networks and data, far smaller. The
+paper takes the examples that networks were trained on; here they are test images and test text. The published rows run
+for whoever has the weights: features of the same examples, from both networks, are given as two files.
+
+What seeds are differs. Downloaded networks and the test images are what they are: a seed draws the folds and the start
+of ICA, so that an interval over seeds tells how much these choices matter, and is no interval over images or networks
+(in sample, only ICA depends on them at all). What the choice of images matters is told by a bootstrap over images: the
+column with the lower end of the efficiency, and the bars of the figure; it does not fit maps and ICA anew. Of networks
+that are trained here a seed is a new pair, and the interval one over pairs. Tokens of one text are not independent,
+though the bootstrap takes them as if they were.
+
+ICA is no rigid motion: it whitens, and so follows directions that one run has in another size than the other. Its error
+may be below that of the best rigid motion, and its efficiency above 100%, as with the hidden states before the last of
+the GPTs that are trained here. The whitening also blows up directions that hardly vary, as those of the masked
+autoencoders' mean embeddings, and then ICA may do worse than matching the columns as they are.
+
+ICA needs many rows: of the first pair its efficiency is a third with all 10,000 test images, and 27% with half of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nearid.lab.framework.experiment import Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
+from nearid.lab.framework.papers import NELSON
+from nearid.lab.framework.settings import check, parameter
+from nearid.lab.papers.nelson.pair_claims import ALIKE, CLAIMS, DEPTHS, HALF, HALVES, figures, keys
+from nearid.lab.papers.nelson.pair_features import (
+    Course,
+    ImageModels,
+    TextModels,
+    files_of,
+    held_out_pixels,
+    resnet_features,
+    stamped,
+)
+from nearid.moments import Floats
+
+if TYPE_CHECKING:
+    from nearid.questions.compare.result import Comparison
+
+KINDS = ("resnet", "mae", "gpt", "given")
+# Published errors: permutation, rigid, linear, ICA, and its efficiency (%).
+PUBLISHED: Mapping[str, tuple[str, tuple[float, ...], str]] = {
+    "pythia": (
+        "Pythia-160M, seeds 0 and 1",
+        (0.219, 0.150, 0.131, 0.202, 25),
+        "the last hidden states, after the final norm, of EleutherAI/pythia-160m and EleutherAI/pythia-160m-seed1 "
+        "(nearid extract with --layers hidden_states.12 --pool tokens)",
+    ),
+    "mae-vit": (
+        "MAE, timm and original",
+        (0.197, 0.109, 0.036, 0.145, 59),
+        "mean patch embeddings of both sets of weights (nearid extract with --pool patches)",
+    ),
+    "chexpert": (
+        "CheXpert MAE, small and base",
+        (0.218, 0.104, 0.048, 0.175, 38),
+        "mean patch embeddings of both sizes (nearid extract with --pool patches)",
+    ),
+    "resnet18": (
+        "ResNet-18, runs 1 and 2",
+        (0.382, 0.206, 0.175, 0.312, 40),
+        "what the classifier reads in two runs (nearid extract with --layers avgpool or the like)",
+    ),
+}
+SCORES = ("permutation_in", "rigid_in", "linear_in", "ica_in", "efficiency_in")
+# Columns of the correlations that are drawn.
+SHOWN = 32
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of the experiment with pairs; rows of the table set kind and pair."""
+
+    kind: str = parameter("resnet", "resnet (downloaded), mae or gpt (trained here), given (files of features)")
+    pair: str = parameter("", "by comma: both networks, source and target; or both files and digests of them")
+    every: bool = parameter(True, "all pairs of networks, or a pair of each kind alone")
+    pythia: str = parameter("", "files FIRST,SECOND of features of the published pair of Pythia-160M")
+    mae_vit: str = parameter("", "files FIRST,SECOND of features of the published pair of MAE")
+    chexpert: str = parameter("", "files FIRST,SECOND of features of the published pair of CheXpert MAE")
+    resnet18: str = parameter("", "files FIRST,SECOND of features of the published pair of ResNet-18")
+    held_out: int = parameter(10_000, "test images, or tokens of test text, at most")
+    columns: int = parameter(0, "columns of the features that are compared, for trials; 0 for all")
+    mae_width: int = parameter(64, "coordinates of an embedding of the masked autoencoders")
+    mae_depth: int = parameter(2, "blocks of their encoder")
+    mae_steps: int = parameter(1000, "steps of their training")
+    mae_batch: int = parameter(64, "images in each step")
+    mae_rate: float = parameter(1e-3, "learning rate, which falls to 0")
+    gpt_width: int = parameter(64, "coordinates of a hidden state of the GPTs")
+    gpt_depth: int = parameter(3, "blocks")
+    gpt_steps: int = parameter(500, "steps of their training")
+    gpt_batch: int = parameter(16, "rows of tokens in each step")
+    gpt_rate: float = parameter(3e-3, "learning rate, which falls to 0")
+    vocabulary: int = parameter(5000, "words that the GPTs know")
+    context: int = parameter(64, "tokens that they read")
+    device: str = parameter("cpu", "where networks are trained: cpu, cuda, or auto for a GPU where there is one")
+
+    def __post_init__(self) -> None:
+        least = dict.fromkeys(("mae_steps", "mae_batch", "gpt_steps", "gpt_batch", "gpt_depth", "mae_depth"), 1)
+        check(
+            self,
+            least={
+                **least,
+                "held_out": 100,
+                "context": 4,
+                "vocabulary": 3,
+                "columns": 0,
+            },
+            positive=("mae_rate", "gpt_rate"),
+            multiples={"gpt_width": 4, "mae_width": 4},
+            choices={"kind": KINDS},
+        )
+        for given in (self.pythia, self.mae_vit, self.chexpert, self.resnet18):
+            if given:
+                files_of(given)
+
+
+def cell(p: Parameters, seed: int, folder: Path) -> CellData:
+    """Compare a pair; a row whose features were not given has no scores."""
+    if p.kind == "given" and not p.pair:
+        return {"scores": {}}
+    first, second, curves = representations(p, seed, folder)
+    if p.columns and p.kind != "given":
+        first, second = first[:, : p.columns], second[:, : p.columns]
+    from nearid.questions.compare.run import compare
+
+    found = compare(
+        first, second, groups="all", in_sample=True, permutations=1, random_state=seed, names=("source", "target")
+    )
+    views: dict[str, Any] = {
+        "n": found.n,
+        "held_out": {g: [e.epsilon.mean, e.epsilon.low, e.epsilon.high] for g, e in found.groups.items()},
+        "alerts": [alert.message for alert in found.alerts],
+    }
+    # A picture of one seed is enough.
+    if seed == 0 and p.kind != "given":
+        views |= {"before": _strongest(found), "after": _strongest(_of_components(first, second))}
+    return {"scores": scores(found), "curves": curves, "views": views}
+
+
+def scores(found: Comparison) -> dict[str, float]:
+    """Errors in sample and held out, and the efficiency of ICA in percent."""
+    assert found.in_sample is not None and found.efficiency is not None
+    told = {name: group.epsilon.mean for name, group in found.groups.items()}
+    told |= {f"{name}_in": group.epsilon.mean for name, group in found.in_sample.items()}
+    linear, efficiency = found.groups["linear"], found.efficiency
+    told |= {"r2": linear.r2, "chance": linear.chance}
+    within = {"efficiency": efficiency.value, "efficiency_low": efficiency.low, "efficiency_in": efficiency.in_sample}
+    return told | {name: 100 * value for name, value in within.items()}
+
+
+def representations(p: Parameters, seed: int, folder: Path) -> tuple[Any, Any, dict[str, Curve]]:
+    """What both networks of a row make of the same examples, and curves of the training where there was one."""
+    if p.kind == "given":
+        files = p.pair.split(",")
+        return files[0], files[1], {}
+    chosen, *starts = (int(s) for s in np.random.SeedSequence(seed).generate_state(3))
+    if p.kind == "resnet":
+        pixels = held_out_pixels(p.held_out, chosen)
+        first, second = (resnet_features(network, pixels) for network in p.pair.split(","))
+        return first, second, {}
+    learner: ImageModels | TextModels
+    if p.kind == "mae":
+        course = Course(p.mae_steps, p.mae_rate, p.mae_batch, p.device)
+        learner = ImageModels(held_out_pixels(p.held_out, chosen), p.mae_width, p.mae_depth, course)
+    else:
+        course = Course(p.gpt_steps, p.gpt_rate, p.gpt_batch, p.device)
+        learner = TextModels(p.held_out, chosen, p.vocabulary, p.context, p.gpt_width, p.gpt_depth, course)
+    one, other = (learner.learn(start, folder / name) for name, start in zip(("first", "second"), starts, strict=True))
+    return one.features, other.features, {f"{p.kind}_{key}": curve for key, curve in one.curves.items()}
+
+
+def _of_components(first: Floats, second: Floats) -> Comparison:
+    """The components of both after ICA of each alone, compared as they are."""
+    from nearid.lab.papers.common.images import components
+    from nearid.questions.compare.run import compare
+
+    sides = (components(z.astype(np.float64), whiten=True).values for z in (first, second))
+    found: Comparison = compare(*sides, groups="permutation", permutations=1)
+    return found
+
+
+def _strongest(found: Comparison) -> list[list[float]]:
+    """Absolute correlations of the columns that match best."""
+    strongest: list[list[float]] = np.asarray(found.views.correlation)[:SHOWN, :SHOWN].round(3).tolist()
+    return strongest
+
+
+def rows(p: Parameters) -> list[Row]:
+    """Downloaded networks (one depth, across depths, the half-trained one), pairs trained here, the published pairs."""
+    some = slice(None if p.every else 1)
+    made = [_downloaded(*pair) for pair in ALIKE[some]]
+    made += [_downloaded(*pair, across=True) for pair in DEPTHS if p.every]
+    made += [_downloaded(*pair) for pair in HALVES[some]]
+    made += [
+        Row("mae", "MAE of CIFAR-10, trained here", {"kind": "mae", "pair": ""}),
+        Row("gpt", "GPT of WikiText-2, trained here", {"kind": "gpt", "pair": ""}),
+    ]
+    return made + [_published(p, key) for key in PUBLISHED]
+
+
+def _downloaded(source: str, target: str, *, across: bool = False) -> Row:
+    (one, _, depth), (other, _, _) = (network.partition("-") for network in (source, target))
+    title, note = f"ResNet-{depth}, {one} to {other}", ""
+    if across:
+        title = f"across depths, {source} to {target}"
+        if one == other:
+            note = "one person's networks of different depth: trained by one recipe, with no weights in common."
+    if HALF in (source, target):
+        title += " (half-trained: chelcacs)"
+    [key] = keys([(source, target)])
+    return Row(key, title, {"kind": "resnet", "pair": f"{source},{target}"}, note=note)
+
+
+def _published(p: Parameters, key: str) -> Row:
+    title, values, needed = PUBLISHED[key]
+    name = key.replace("-", "_")
+    given = getattr(p, name)
+    note = f"not measured; needs {needed} on the same examples, then --row {key} --set {name}=FIRST.npy,SECOND.npy."
+    told = {column: Published(value, verified=True) for column, value in zip(SCORES, values, strict=True)}
+    changes = {"kind": "given", "pair": stamped(given) if given else ""}
+    return Row(key, f"{title} (published pair)", changes, told, note="" if given else note)
+
+
+def datasets(p: Parameters) -> tuple[str, ...]:
+    """What a cell reads."""
+    sets = {"resnet": ("cifar10", "cifar10-resnets"), "mae": ("cifar10",), "gpt": ("wikitext2",)}
+    return sets.get(p.kind, ())
+
+
+PRETRAINED_PAIRS = Experiment(
+    name="pretrained-pairs",
+    paper=NELSON,
+    shows="Table 1",
+    about="Networks of one architecture, trained independently, agree nearly up to a rigid or linear map, and ICA of "
+    "each alone removes a part of what a signed permutation leaves.",
+    defaults=Parameters(),
+    presets={
+        "smoke": Preset(
+            "seconds",
+            2,
+            {
+                "every": False,
+                "held_out": 320,
+                "columns": 6,
+                "mae_width": 8,
+                "mae_depth": 1,
+                "mae_steps": 3,
+                "mae_batch": 8,
+                "gpt_width": 8,
+                "gpt_depth": 2,
+                "gpt_steps": 3,
+                "gpt_batch": 4,
+                "vocabulary": 100,
+                "context": 8,
+            },
+        ),
+        "cpu": Preset("about 12 minutes on 2 idle cores (estimated from the time of the processor)", 3),
+        "paper": Preset(
+            "hours on a GPU (estimated)",
+            5,
+            {
+                "mae_width": 192,
+                "mae_depth": 12,
+                "mae_steps": 200_000,
+                "mae_batch": 256,
+                "gpt_width": 256,
+                "gpt_depth": 6,
+                "gpt_steps": 20_000,
+                "gpt_batch": 32,
+                "gpt_rate": 1e-3,
+                "vocabulary": 33_000,
+                "context": 256,
+                "device": "auto",
+            },
+        ),
+    },
+    columns=(
+        Column("permutation_in", "permutation, in sample", least=0),
+        Column("ica_in", "ICA, in sample", least=0),
+        Column("rigid_in", "rigid, in sample", least=0),
+        Column("linear_in", "linear, in sample", least=0),
+        Column("efficiency_in", "ICA efficiency, in sample (%)", 1),
+        Column("permutation", "permutation, held out", least=0),
+        Column("ica", "ICA, held out", least=0),
+        Column("rigid", "rigid, held out", least=0),
+        Column("linear", "linear, held out", least=0),
+        Column("chance", "linear, by chance", least=0),
+        Column("efficiency", "ICA efficiency, held out (%)", 1),
+        Column("efficiency_low", "its lower end over examples (%)", 1),
+        Column("r2", "R2 of the linear map", most=1),
+    ),
+    rows=rows,
+    cell=cell,
+    claims=CLAIMS,
+    curves=(
+        Axes("mae_loss", "Training of the masked autoencoders", "steps", "squared error of hidden patches"),
+        Axes("gpt_loss", "Training of the GPTs", "steps", "cross-entropy of the next word"),
+    ),
+    figures=figures,
+    requires={"torch": "train", "PIL": "images"},
+    datasets=datasets,
+    version=2,
+)

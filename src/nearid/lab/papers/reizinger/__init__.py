@@ -1,0 +1,1 @@
+"""Reizinger et al. 2025: cross-entropy and DIET."""

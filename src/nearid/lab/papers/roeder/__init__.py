@@ -1,0 +1,1 @@
+"""Roeder et al. 2021: linear identifiability."""

@@ -1,0 +1,277 @@
+"""Predictive coding of image patches (Roeder, Metz and Kingma, Fig. 3): do two runs learn the same representations?
+
+A patch of the top half of a CIFAR-10 image (f) must tell the patch of the bottom half that belongs to it (g) from those
+of the other images of the batch. Two models from different starts and batches are compared by the mean CCA of their f,
+and of their g, on patches of test images, with directions fitted on other patches than those that are judged.
+
+The paper prints curves and no numbers: that CCA rises over training, with the number of images and with the width. Its
+patch size, batch, optimiser and number of steps are not in the text at hand; those here are choices. Untrained
+networks agree too, as random functions of the same patches: they are the baseline, and stand beside every row.
+
+"Artificially limited data" can be read in two ways. Where both runs see the same few images they overfit to the same
+ones, which brings them nearer to each other; where each has images of its own they differ by what these happen to
+tell. Both are run. In trials that came before, the same few images gave more agreement than many, the opposite of
+the paper's figure; the rows with images of their own were added then. The paper compares runs that have converged,
+which those on many images have not in the cpu preset: with 4000 steps (one pair) the mean CCA of f is .57 on 10,000
+images and .61 on 300, where it is .51 and .56 with 800.
+
+Mean CCA counts all 64 directions alike, also those in which a representation hardly varies. R2 under the fitted map
+counts them by their variance.
+
+The g of some patches are to f what the head is to a classifier's features: the proof builds the map between the f of
+two runs from their g alone. It stands beside the map fitted to features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nearid.base.errors import InputError
+from nearid.lab.data.images import Images
+from nearid.lab.framework.experiment import Axes, CellData, Column, Experiment, Preset, Row
+from nearid.lab.framework.papers import ROEDER
+from nearid.lab.framework.settings import check, parameter, shown
+from nearid.lab.framework.training import trained
+from nearid.lab.papers.roeder.cpc_agreement import CLAIMS, ENCODERS, figures
+from nearid.lab.papers.roeder.radial import transforms
+from nearid.moments import Floats
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from nearid.lab.models.predictive import Predictive
+
+SIDE, CHANNELS, HALF = 32, 3, 16
+# About the mean and the spread of CIFAR's pixels, which are from 0 to 255.
+MEAN, SPREAD = 120.0, 64.0
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of the experiment on patches; rows of the table set images and width."""
+
+    images: int = parameter(10_000, "images that are trained on")
+    apart: bool = parameter(False, "whether each of the two runs has images of its own; rows set it")
+    sizes: tuple[int, ...] = parameter((300, 3000), "smaller numbers of images that are tried")
+    width: int = parameter(256, "units of each hidden layer")
+    widths: tuple[int, ...] = parameter((64, 512), "other widths that are tried")
+    hidden: int = parameter(2, "hidden layers; the output is the third layer of the paper's three")
+    outputs: int = parameter(64, "coordinates of f and g")
+    patch: int = parameter(8, "height and width of a patch")
+    steps: int = parameter(800, "steps of Adam")
+    batch: int = parameter(256, "images in each step, at most those there are")
+    rate: float = parameter(1e-3, "learning rate")
+    schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
+    held_out: int = parameter(5000, "test images on whose patches runs are compared, by five folds")
+    looks: int = parameter(10, "times that they are compared during training")
+    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
+
+    def __post_init__(self) -> None:
+        least = {"images": 2, "width": 1, "hidden": 1, "outputs": 2, "patch": 1, "steps": 1, "batch": 2, "looks": 1}
+        least["held_out"] = 2 * (self.outputs + 1)
+        check(self, least=least, positive=("rate",), choices={"schedule": ("cosine", "constant")})
+        if self.patch > HALF:
+            raise InputError(
+                f"The parameter patch must be at most {HALF}, half the height of an image, not {self.patch}."
+            )
+        if not self.sizes or not self.widths or min((*self.sizes, *self.widths)) < 2:
+            raise InputError("The parameters sizes and widths must name some, of at least 2 images and units.")
+        for name in ("sizes", "widths"):
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise InputError(f"The parameter {name} must name each number once, not {shown(values)}.")
+
+
+def patches(images: np.ndarray, size: int, rng: np.random.Generator, *, bottom: bool) -> Floats:
+    """One patch of each image, anywhere in its top or bottom half, as rows in units of the pixels' spread.
+
+    Parameters
+    ----------
+    images : ndarray of uint8, shape (n, 32, 32, 3)
+    size : int
+    rng : numpy.random.Generator
+    bottom : bool
+
+    Returns
+    -------
+    ndarray of float32, shape (n, size * size * 3)
+    """
+    n, within = len(images), np.arange(size)
+    top = rng.integers(0, HALF - size + 1, n) + HALF * bottom
+    left = rng.integers(0, SIDE - size + 1, n)
+    rows, columns = top[:, None, None] + within[:, None], left[:, None, None] + within
+    found = images[np.arange(n)[:, None, None], rows, columns].reshape(n, -1)
+    return np.asarray((found - np.float32(MEAN)) / np.float32(SPREAD))
+
+
+def pairs(images: np.ndarray, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """A patch of the top and one of the bottom half of each image."""
+    return patches(images, size, rng, bottom=False), patches(images, size, rng, bottom=True)
+
+
+def model(p: Parameters, seed: int) -> Predictive:
+    """A model that is not trained yet."""
+    from nearid.lab.models.encoders import mlp
+    from nearid.lab.models.predictive import Predictive
+    from nearid.lab.models.trainer import seeded
+
+    inputs, widths = p.patch**2 * CHANNELS, [p.width] * p.hidden
+    with seeded(seed):
+        return Predictive(mlp(inputs, p.outputs, widths), mlp(inputs, p.outputs, widths))
+
+
+@lru_cache(maxsize=2)
+def images_of(split: str) -> Images:
+    """Images of CIFAR-10, decoded once for all cells of a process."""
+    from nearid.lab.data.load import load
+
+    return load("cifar10", split=split).images
+
+
+def chosen_images(p: Parameters, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Training images of the first and of the second run: the same, or images of their own."""
+    held = images_of("train")
+    needed = 2 * p.images if p.apart else p.images
+    if needed > len(held):
+        raise InputError(
+            f"{needed} training images are needed, but {len(held)} of CIFAR-10 are here: lower --set images and sizes, "
+            "or get all with nearid data fetch cifar10."
+        )
+    order = rng.permutation(len(held))[:needed]
+    return held.take(order[: p.images]), held.take(order[-p.images :])
+
+
+def cell(p: Parameters, seed: int, folder: Path) -> CellData:
+    """Two runs from different starts and batches, compared on the same patches of test images."""
+    import torch
+
+    from nearid.lab.models.together import Together
+    from nearid.measures.similarity import cca
+
+    choice, held, *starts, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(5))
+    seen = chosen_images(p, np.random.default_rng(choice))
+    rng = np.random.default_rng(held)
+    unseen = images_of("test")
+    shown = unseen.take(rng.permutation(len(unseen))[: p.held_out])
+    x, y = (torch.as_tensor(half) for half in pairs(shown, p.patch, rng))
+    runs = [model(p, start) for start in starts]
+
+    def batches(rng: np.random.Generator) -> tuple[Floats, ...]:
+        drawn = [images[rng.choice(len(images), min(p.batch, len(images)), replace=False)] for images in seen]
+        return tuple(half for images in drawn for half in pairs(images, p.patch, rng))
+
+    @torch.no_grad()
+    def encoded() -> dict[str, list[Floats]]:
+        device = next(runs[0].parameters()).device
+        return {
+            "f": [run.f(x.to(device)).cpu().double().numpy() for run in runs],
+            "g": [run.g(y.to(device)).cpu().double().numpy() for run in runs],
+        }
+
+    def correlations() -> dict[str, Floats]:
+        return {name: cca(*both) for name, both in encoded().items()}
+
+    @torch.no_grad()
+    def look(_: nn.Module | None = None) -> dict[str, float]:
+        device = next(runs[0].parameters()).device
+        parts = zip(x.to(device).split(p.batch), y.to(device).split(p.batch), strict=True)
+        losses = [float(run(a, b)) for a, b in parts if len(a) == p.batch for run in runs]
+        found = {ENCODERS[name]: float(np.mean(values)) for name, values in correlations().items()}
+        return found | ({"held_out": float(np.mean(losses))} if losses else {})
+
+    before, start = correlations(), look()
+    options = {"schedule": p.schedule, "device": p.device}
+    curves = trained(Together(*runs), batches, p, order, folder, looks=p.looks, score=look, **options)
+    for name, value in start.items():
+        curves[name] = {"x": [0.0, *curves[name]["x"]], "y": [value, *curves[name]["y"]]}
+    after, end, made = correlations(), look(), encoded()
+    scores = end | {f"{key}_start": start[key] for key in ENCODERS.values()}
+    maps = transforms((made["g"][0], made["g"][1]), (made["f"][0], made["f"][1]))
+    views = {
+        name: {"untrained": before[name].round(4).tolist(), "trained": after[name].round(4).tolist()}
+        for name in ENCODERS
+    }
+    return {"scores": scores | maps, "curves": curves, "views": views}
+
+
+def rows(p: Parameters) -> list[Row]:
+    """The setting of the paper, fewer images (the same for both runs, or their own), and other widths."""
+    # Of the run: the cells of these rows have images and a width of their own.
+    if max(p.sizes) >= p.images:
+        raise InputError(
+            f"The parameter sizes must name smaller numbers of images than images={p.images}, not {shown(p.sizes)}."
+        )
+    if p.width in p.widths:
+        raise InputError(f"The parameter widths must name other widths than width={p.width}, not {shown(p.widths)}.")
+    made = [Row("base", f"{p.images} images, width {p.width}")]
+    made += [Row(f"images-{n}", f"{n} images", {"images": n}) for n in p.sizes]
+    made += [Row(f"own-{n}", f"{n} images for each run", {"images": n, "apart": True}) for n in p.sizes]
+    made += [Row(f"width-{w}", f"width {w}", {"width": w}) for w in p.widths]
+    return made
+
+
+CPC = Experiment(
+    name="cpc",
+    paper=ROEDER,
+    shows="Fig. 3",
+    about="Two models that tell which bottom patch of an image belongs to a top patch agree up to a linear map, the "
+    "better the longer they are trained, the more images they see and the wider they are. Needs the data set cifar10.",
+    defaults=Parameters(),
+    presets={
+        "smoke": Preset(
+            "seconds",
+            2,
+            {
+                "images": 400,
+                "sizes": (100,),
+                "width": 32,
+                "widths": (16,),
+                "outputs": 8,
+                "steps": 6,
+                "batch": 32,
+                "held_out": 300,
+                "looks": 2,
+            },
+        ),
+        "cpu": Preset("about 5 minutes on 2 idle cores (10 of one core as run here)", 5),
+        "paper": Preset(
+            "a day on a GPU (estimated), with all 50,000 training images",
+            5,
+            {
+                "images": 50_000,
+                "sizes": (500, 2500, 10_000, 25_000),
+                "widths": (64, 128, 512, 1024, 2048, 4096, 8192),
+                "steps": 50_000,
+                "held_out": 10_000,
+                "device": "auto",
+            },
+        ),
+    },
+    columns=(
+        Column("cca_f", "mean CCA of f", least=-1, most=1),
+        Column("cca_f_start", "mean CCA of f, untrained", least=-1, most=1),
+        Column("cca_g", "mean CCA of g", least=-1, most=1),
+        Column("cca_g_start", "mean CCA of g, untrained", least=-1, most=1),
+        Column("held_out", "loss, held out", 2, least=0),
+        Column("condition", "condition number of g", 0, least=1),
+        Column("r2_heads", "R2 of f under the map from g", most=1),
+        Column("r2_fitted", "R2 of f under the fitted map", most=1),
+        Column("disagreement", "relative distance of these maps", least=0),
+    ),
+    rows=rows,
+    cell=cell,
+    claims=CLAIMS,
+    curves=(
+        Axes("cca_f", "Mean CCA of f during training", "steps", "mean CCA, held out"),
+        Axes("cca_g", "Mean CCA of g during training", "steps", "mean CCA, held out"),
+        Axes("held_out", "Loss during training", "steps", "loss of a batch of test images"),
+    ),
+    figures=figures,
+    requires={"torch": "train", "PIL": "images"},
+    datasets=lambda p: ("cifar10",),
+)

@@ -1,0 +1,288 @@
+"""Layers of GPT-2 that agree (Roeder, Metz and Kingma, Fig. 4): hidden states of language models of several sizes.
+
+The last hidden state f and the vectors g of the words make p(word | those before) = softmax(g . f): the theorem is
+about f, and says nothing of the layers before it. The paper compares gpt2, medium, large and xl on sentences of the
+Penn Treebank, by their last hidden state and those 4, 8 and 12 layers before.
+
+Models of this size cannot be trained here. In their place stand small ones of twelve layers, so that the same layers
+can be compared, trained for a minute each on WikiText-2 with its most frequent words. Sentences go through a model one
+by one, each after the sign that ends a line; words beyond the context are cut off. The first 2000 sentences have 48,498
+words, of which 47,677 are compared: a context of 48 keeps 47 of a sentence. The paper's 55,034 are parts of words.
+
+What to know of the figures:
+
+- Equal words have equal embeddings in either model, so that layers agree without any training: about half at k = 16.
+  The rows without training say how much; that is what the trained ones are to be compared with. Words that are
+  shuffled in one of the models agree as little as columns of noise.
+- The state 12 before the last is the embedding, of which the output vectors g are made (they are tied, as in GPT-2),
+  so that the theorem has a say there, too.
+- The last state is normalised, which leaves it one dimension less than its width: k = 31 is all that width 32 has. At
+  k = 768, which the paper has too, the last direction of gpt2 is rounding.
+- The proof builds the linear map between two models of one width from their heads alone. It is exact for equal
+  likelihoods, of which training for a minute is far. Its R2 stands beside that of a fitted map.
+
+With AdamW, a trial learnt much slower (cross-entropy 5.2 where Muon had 4.5 after 500 steps); six layers, tried before
+twelve, hardly differed from each other. Both were chosen after trials of one pair each, as was the threshold of the
+linear map's R2, which was .86 and .91 in them. Three claims were added after seed 0 of the run had been seen: that the
+mean of the last and 4 before agrees more than 8 before, that it agrees more than 12 before, and that training adds more
+to the last than to earlier ones. The first two were one at first, against the mean of 8 and 12 before; they were parted
+after all seeds had been seen, as only 12 before, the embedding, had carried it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nearid.base.errors import InputError
+from nearid.lab.framework.experiment import Axes, CellData, Curve, Experiment, Preset, Published, Row
+from nearid.lab.framework.papers import ROEDER
+from nearid.lab.framework.settings import check, parameter
+from nearid.lab.papers.common.wikitext import SPLITS, Text, wikitext
+from nearid.lab.papers.roeder.gpt2_layers import BACK, CLAIMS, COLUMNS, MODERATE, PRETRAINED, figures
+from nearid.lab.papers.roeder.gpt2_layers import scores as layer_scores
+from nearid.lab.papers.roeder.gpt2_models import check_models, extracted, keyed, named, too_narrow
+from nearid.lab.papers.roeder.gpt2_states import agreement, mean_agreement, pretrained_states, states_of, treebank
+
+if TYPE_CHECKING:
+    from nearid.lab.models.gpt import GPT
+
+# Numbers of components in the paper, and what its figure shows at the first of them.
+PUBLISHED_KS, READ_OFF = (16, 64, 256, 768), (0.92, 0.81, 0.73, 0.57)
+# Coordinates of a head of attention.
+HEAD = 16
+# Sentences of the Penn Treebank sample.
+SAMPLE = 3914
+# What to know of intervals of pretrained models.
+SAME_MODELS = (
+    f"Seeds of pretrained models draw sentences, of the same {SAMPLE}, for the same models: draws overlap, and their "
+    "intervals are not over models."
+)
+GIVEN = "Hidden states that are given are of the same sentences at every seed: seed 0 alone has scores."
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of the experiment on layers of language models; rows set widths, trained and pretrained."""
+
+    widths: tuple[int, ...] = parameter((32, 48, 64), "widths of the models that are compared, all pairs of them")
+    trained: bool = parameter(True, "whether they are trained; rows set it")
+    pretrained: bool = parameter(False, "whether a cell is of pretrained models instead; rows set it")
+    models: str = parameter("", f"pretrained models: folders or names on the hub, such as {PRETRAINED}")
+    depth: int = parameter(12, "blocks of a model")
+    vocabulary: int = parameter(4000, "most frequent words that are told apart")
+    context: int = parameter(48, "words that a model reads at a time")
+    text: str = parameter("train", "split of WikiText-2 to learn from: train or valid")
+    sentences: int = parameter(2000, "sentences of the Penn Treebank sample, the first ones, of 3914")
+    held_out: int = parameter(20_000, "words of held-out text for the cross-entropy")
+    components: tuple[int, ...] = parameter((2, 4, 8, 16, 24, 31), "numbers k of leading components; 16 among them")
+    steps: int = parameter(300, "steps of Muon")
+    batch: int = parameter(21, "rows of text in each step, each of the length of the context")
+    rate: float = parameter(2e-3, "learning rate, which falls to 0")
+    looks: int = parameter(3, "times that the cross-entropy is looked at during training")
+
+    def __post_init__(self) -> None:
+        least = {
+            "depth": max(BACK),
+            "vocabulary": 100,
+            "context": 2,
+            "sentences": 20,
+            "held_out": self.context + 1,
+            "steps": 1,
+            "batch": 1,
+            "looks": 1,
+        }
+        check(self, least=least, positive=("rate",), choices={"text": SPLITS})
+        if len(self.widths) < 2 or any(width % HEAD or width < 1 for width in self.widths):
+            raise InputError(f"At least 2 widths are needed, all multiples of {HEAD}, not {list(self.widths)}.")
+        ks = self.components
+        if MODERATE not in ks or list(ks) != sorted(set(ks)) or ks[0] < 1 or ks[-1] >= min(self.widths):
+            # The last state has a dimension less than its width.
+            raise InputError(
+                f"The components must be different, in order, below the least width {min(self.widths)}, with "
+                f"{MODERATE} among them, not {list(ks)}."
+            )
+        if self.sentences > SAMPLE:
+            raise InputError(f"The parameter sentences must be at most {SAMPLE}, as many as there are.")
+        if self.models:
+            named(self.models)
+
+
+def cell(p: Parameters, seed: int, folder: Path) -> CellData:
+    """Models from different starts and batches, all pairs compared layer by layer."""
+    if p.pretrained:
+        return _pretrained(p, seed, folder) if p.models else {"scores": {}}
+    text, held = wikitext(p.text, p.vocabulary), treebank()[: p.sentences]
+    models, curves, losses = list[Any](), dict[str, Curve](), list[float]()
+    for k, start in enumerate(np.random.SeedSequence(seed).generate_state(len(p.widths))):
+        model, found = _model(p, p.widths[k], int(start), text, folder / f"model{k}")
+        models.append(model)
+        curves = curves or found
+        losses.append(_loss(model, p, text))
+    states = [states_of(model, text.vocabulary, held) for model in models]
+    by_layer = [mean_agreement(layer, p.components) for layer in zip(*states, strict=True)]
+    table = np.asarray(by_layer[::-1]).T
+    order = np.random.default_rng(seed).permutation(len(states[0][0]))
+    scores = layer_scores(table, p.components) | {
+        "shuffled": agreement(states[0][-1], states[1][-1][order], [MODERATE])[0],
+        "loss": float(np.mean(losses)),
+        **_maps(models, [s[-1] for s in states], seed),
+    }
+    return {"scores": scores, "curves": curves, "views": {"components": list(p.components), "layers": _told(table)}}
+
+
+def _model(p: Parameters, width: int, seed: int, text: Text, folder: Path) -> tuple[GPT, dict[str, Curve]]:
+    from nearid.lab.framework.training import trained
+    from nearid.lab.models.gpt import GPT
+    from nearid.lab.models.trainer import seeded
+
+    with seeded(seed):
+        model = GPT(p.vocabulary, width, p.depth, width // HEAD, p.context)
+    if not p.trained:
+        return model.eval(), {}
+    stream, places = text.learnt, np.arange(p.context + 1)
+
+    def batches(rng: np.random.Generator) -> tuple[np.ndarray]:
+        return (stream[rng.integers(0, len(stream) - p.context, p.batch)[:, None] + places],)
+
+    return model, trained(
+        model,
+        batches,
+        p,
+        seed,
+        folder,
+        looks=p.looks,
+        score=lambda _: {"held_out": _loss(model, p, text)},
+        optimiser="muon",
+        schedule="cosine",
+        warmup=min(p.steps // 4, 50),
+    )
+
+
+def _loss(model: GPT, p: Parameters, text: Text) -> float:
+    """Cross-entropy of held-out words, in nats."""
+    import torch
+
+    rows = min(p.held_out, len(text.unseen)) // (p.context + 1)
+    ids = torch.as_tensor(text.unseen[: rows * (p.context + 1)].reshape(rows, -1)).long()
+    with torch.no_grad():
+        return float(model(ids))
+
+
+def _maps(models: Sequence[GPT], last: Sequence[np.ndarray], seed: int) -> dict[str, float]:
+    """R2 of linear maps between last states, held out: fitted, and built from the heads of models of one width."""
+    from nearid.geometry.heads import compare_transforms
+
+    heads = [model.head.detach().numpy() for model in models]
+    found = [
+        compare_transforms((heads[a], heads[b]), (last[a], last[b]), random_state=seed)
+        for a, b in combinations(range(len(models)), 2)
+        if heads[a].shape == heads[b].shape
+    ]
+    told = {"r2": [f.r2_fitted for f in found], "r2_heads": [f.r2_heads for f in found if f.r2_heads is not None]}
+    return {name: float(np.mean(values)) for name, values in told.items() if values}
+
+
+def _pretrained(p: Parameters, seed: int, folder: Path) -> CellData:
+    """The paper's own comparison; its first sentences at seed 0, as many drawn from all at others.
+
+    States that are given are not drawn anew: they have no other seeds.
+    """
+    names = named(p.models)
+    if seed and extracted(p.models):
+        return {"scores": {}}
+    held = treebank()
+    chosen = np.arange(len(held)) if seed == 0 else np.random.default_rng(seed).permutation(len(held))
+    found, ks = list[list[float]](), list[int]()
+    for states in pretrained_states(names, [held[k] for k in chosen[: p.sentences]], BACK, folder):
+        widths = [s.shape[1] for s in states]
+        if min(widths) < MODERATE:
+            raise InputError(too_narrow(names[int(np.argmin(widths))], min(widths), MODERATE))
+        ks = [k for k in PUBLISHED_KS if k <= min(widths)]
+        found.append(mean_agreement(states, ks))
+    table = np.asarray(found).T
+    return {"scores": layer_scores(table, ks), "views": {"components": ks, "layers": _told(table)}}
+
+
+def _told(table: np.ndarray) -> list[list[float]]:
+    told: list[list[float]] = table.round(4).tolist()
+    return told
+
+
+def rows(p: Parameters) -> list[Row]:
+    """One model of each width, two of the middle one, both without training, and the paper's own."""
+    middle = sorted(p.widths)[len(p.widths) // 2]
+    across, same = " and ".join(map(str, p.widths)), {"widths": (middle, middle)}
+    read = "Read off Fig. 4 at k = 16, which has no table."
+    published = {f"back{back}": Published(value, note=read) for back, value in zip(BACK, READ_OFF, strict=True)}
+    names = named(p.models or PRETRAINED)
+    shown = published if names == named(PRETRAINED) else {}
+    given = ", ".join(names) if p.models else f"pretrained GPT-2 (--set models={PRETRAINED})"
+    own = keyed(p.models) if p.models else {}
+    note = (GIVEN if extracted(p.models) else SAME_MODELS) if p.models else ""
+    return [
+        Row("widths", f"widths {across}, all pairs"),
+        Row("same", f"width {middle}, two runs", same),
+        Row("widths-untrained", f"widths {across}, untrained", {"trained": False}),
+        Row("same-untrained", f"width {middle}, untrained", {"trained": False, **same}),
+        Row("pretrained", given, {"pretrained": True, **own}, shown, note=note),
+    ]
+
+
+def _ready(p: Parameters) -> None:
+    if p.models:
+        check_models(p.models, BACK, MODERATE)
+
+
+def _datasets(p: Parameters) -> Sequence[str]:
+    return ("treebank",) if p.pretrained else ("wikitext2", "treebank")
+
+
+GPT2_SVCCA = Experiment(
+    name="gpt2-svcca",
+    paper=ROEDER,
+    shows="Fig. 4",
+    about="The last hidden states of independently trained language models agree up to a linear map, more than earlier "
+    "layers do.",
+    defaults=Parameters(),
+    presets={
+        "smoke": Preset(
+            "seconds",
+            2,
+            {
+                "widths": (32, 48),
+                "components": (4, 16),
+                "vocabulary": 200,
+                "context": 12,
+                "text": "valid",
+                "sentences": 40,
+                "held_out": 500,
+                "steps": 2,
+                "batch": 4,
+                "looks": 1,
+            },
+        ),
+        "cpu": Preset("about 8 minutes on 2 idle cores", 4),
+        "paper": Preset(
+            "a day on 2 cores (estimated); the paper's own row needs --set models=...",
+            4,
+            {"widths": (128, 192, 256), "vocabulary": 8000, "context": 64, "steps": 20_000, "batch": 32},
+        ),
+    },
+    columns=COLUMNS,
+    rows=rows,
+    cell=cell,
+    claims=CLAIMS,
+    curves=(
+        Axes("held_out", "Cross-entropy during training, first model of a cell", "steps", "nats for a word, held out"),
+        Axes("loss", "Loss during training, first model of a cell", "steps", "nats for a word"),
+    ),
+    figures=figures,
+    datasets=_datasets,
+    ready=_ready,
+)

@@ -1,0 +1,331 @@
+"""Word vectors of two runs (Roeder, Metz and Kingma, Fig. 1): the same up to a linear map.
+
+A log-bilinear model (Mnih and Teh): the two words before a gap and the two after it, each times a weight for its place,
+sum up to a vector f, and the word in the gap has the probability softmax(<f, q> + b). Two runs of it differ in their
+start, in the text they see and in the noise they are told the words from.
+
+The theorem speaks of f, here on held-out contexts, and of the vectors q of the words, which are given up to an affine
+map: the bias takes up the rest. Rare words are seen too seldom to have left their start: only the most frequent ones
+are compared.
+
+Noise-contrastive estimation normalises only approximately, and the theorem is about normalised probabilities: the
+table tells how far their sum is from 1 (its logarithm, mean and deviation over contexts).
+
+The paper has the Billion Word corpus in 8k parts of words, this WikiText-2 in whole words, a four-hundredth of it. The
+text of the paper that was at hand does not say how the model is started or trained. In the plane that matters, as the
+loss has several minima. In a trial of eight runs by Adam, contexts agreed at .96 to .99 within two groups of three and
+four runs, at .56 to .71 between these, and the losses of both groups were the same. By stochastic gradient descent from
+small vectors five of eight runs agreed at .99, and these had the least losses. So of several starts the one with the
+least loss on the text it learnt from counts, as the theorem is about the best model. Trials that went on for more than
+twice as long stayed where they were but for one of six, which found a lower minimum. The optimiser, the start and the
+number of steps were chosen after these trials. The thresholds are older: they were chosen after trials of one pair each
+with a first recipe (Adam, 8000 words; mean CCA of f .48 to .87), and stayed when it was replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearid.lab.framework.claims import Claim, Outcome, all_of, at_least, at_most, exceeds
+from nearid.lab.framework.experiment import Axes, CellData, Column, Curve, Experiment, Preset, Row
+from nearid.lab.framework.figures import Scatter, Slot
+from nearid.lab.framework.papers import ROEDER
+from nearid.lab.framework.settings import check, parameter
+from nearid.lab.papers.common.wikitext import SPLITS, wikitext
+from nearid.moments import Floats
+
+if TYPE_CHECKING:
+    from nearid.lab.framework.result import Result
+    from nearid.lab.models.log_bilinear import LogBilinear
+
+Ids = NDArray[np.int32]
+# Where the words around a gap are.
+AROUND = np.array([-2, -1, 1, 2])
+# Contexts for the cross-entropy and the normalisation, which take a score of every word.
+NORMALISED = 2000
+# Gaps of the text on which losses are compared.
+JUDGED = 10_000
+# Words and contexts in the pictures, and words that are named in them.
+SHOWN, NAMED = 300, 40
+# Dimensions of the paper's picture.
+PLANE = 2
+# Mean canonical correlations that count as overlap, in the plane (two thirds of the variance are shared) and beyond
+# (half of it), and that do not count (a quarter).
+OVERLAP, SHARED, APART = 0.8, 0.7, 0.5
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of the experiment on word vectors; rows set dimensions and trained."""
+
+    dimensions: int = parameter(PLANE, "coordinates of a vector; rows set it")
+    more: int = parameter(8, "coordinates in the rows with more of them")
+    trained: bool = parameter(True, "whether the models are trained; rows set it")
+    starts: int = parameter(4, "starts of each run, of which the one with the least loss counts")
+    vocabulary: int = parameter(2000, "most frequent words that are told apart")
+    text: str = parameter("train", "split of WikiText-2 to learn from: train or valid")
+    noise: int = parameter(25, "words of noise for each right one")
+    frequent: int = parameter(1000, "most frequent words whose vectors are compared, by five folds")
+    held_out: int = parameter(20_000, "contexts of held-out text on which f is compared, by five folds")
+    steps: int = parameter(300, "steps of stochastic gradient descent with momentum")
+    batch: int = parameter(2048, "gaps in each step")
+    rate: float = parameter(1.0, "learning rate, which falls to 0")
+    looks: int = parameter(10, "times that the runs are compared during training, a multiple of 10")
+
+    def __post_init__(self) -> None:
+        least: dict[str, float] = {"dimensions": 2, "more": 3, "starts": 1, "noise": 1, "frequent": 50, "held_out": 50}
+        least |= {"vocabulary": self.frequent + 2, "steps": 10, "batch": 1}
+        # One of the looks falls at a tenth of the steps.
+        check(self, least=least, positive=("rate",), multiples={"looks": 10}, choices={"text": SPLITS})
+
+
+def gaps(stream: Ids, rows: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
+    """Words around random gaps of a text, of shape (rows, 4), and the words in them."""
+    at = rng.integers(-AROUND[0], len(stream) - AROUND[-1], rows)
+    return stream[at[:, None] + AROUND], stream[at]
+
+
+def draw(stream: Ids, rows: int, noise: int, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
+    """Random gaps, and noise for each: a word at a random place is drawn by its frequency."""
+    return *gaps(stream, rows, rng), stream[rng.integers(0, len(stream), (rows, noise))]
+
+
+def cell(p: Parameters, seed: int, folder: Path) -> CellData:
+    """Two runs from different starts, contexts and noise, compared on the same held-out text."""
+    import torch
+
+    from nearid.lab.framework.training import trained
+    from nearid.lab.models.log_bilinear import LogBilinear
+    from nearid.lab.models.together import Together
+    from nearid.lab.models.trainer import seeded
+
+    text = wikitext(p.text, p.vocabulary)
+    held, order, *starts = (int(s) for s in np.random.SeedSequence(seed).generate_state(2 + 2 * p.starts))
+    rng = np.random.default_rng(held)
+    around, inside = gaps(text.unseen, p.held_out, rng)
+    known = [torch.as_tensor(array).long() for array in draw(text.learnt, JUDGED, p.noise, rng)]
+    counts = torch.as_tensor(np.bincount(text.learnt, minlength=len(text.vocabulary)).clip(min=1))
+    models: list[LogBilinear] = []
+    for start in starts:
+        with seeded(start):
+            models.append(LogBilinear(counts, p.dimensions, len(AROUND)))
+
+    def batches(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        return tuple(array for _ in models for array in draw(text.learnt, p.batch, p.noise, rng))
+
+    def best() -> list[LogBilinear]:
+        """Of the starts of either run the one with the least loss, on the same words and noise for all."""
+        with torch.no_grad():
+            losses = [float(model(*known)) for model in models]
+        return [models[run + int(np.argmin(losses[run : run + p.starts]))] for run in (0, p.starts)]
+
+    def compared(_: object) -> dict[str, float]:
+        return {f"cca_{name}": _cca(*pair) for name, pair in _vectors(best(), around, p.frequent).items()}
+
+    curves = {}
+    if p.trained:
+        curves = trained(
+            Together(*models),
+            batches,
+            p,
+            order,
+            folder,
+            looks=p.looks,
+            score=compared,
+            optimiser="sgd",
+            schedule="cosine",
+            warmup=min(p.steps // 4, 20),
+        )
+    chosen = best()
+    found = _vectors(chosen, around, p.frequent)
+    early = {f"early_{name}": _after(curves[f"cca_{name}"], p.steps / 10) for name in found} if curves else {}
+    scores = {
+        **{f"cca_{name}": _cca(*pair) for name, pair in found.items()},
+        **early,
+        **{f"r2_{name}": _r2(*pair, seed) for name, pair in found.items()},
+        **_normalisation(chosen[0], around[:NORMALISED], inside[:NORMALISED]),
+    }
+    return {"scores": scores, "curves": curves, "views": _views(found, text.vocabulary.words, around)}
+
+
+def _after(curve: Curve, step: float) -> float:
+    """The value at the look that is nearest to a step."""
+    return curve["y"][int(np.argmin(np.abs(np.subtract(curve["x"], step))))]
+
+
+def _vectors(models: Sequence[LogBilinear], around: Ids, frequent: int) -> dict[str, tuple[Floats, Floats]]:
+    """What two runs make of the same contexts (f) and of the same frequent words (q)."""
+    import torch
+
+    contexts = torch.as_tensor(around).long()
+    with torch.no_grad():
+        f = [m.encode(contexts).double().numpy() for m in models]
+        # The first two numbers stand for no words.
+        q = [m.target.weight[2 : 2 + frequent].double().numpy() for m in models]
+    return {"f": (f[0], f[1]), "q": (q[0], q[1])}
+
+
+def _cca(first: Floats, second: Floats) -> float:
+    from nearid.measures.similarity import cca
+
+    return float(np.mean(cca(first, second)))
+
+
+def _r2(first: Floats, second: Floats, seed: int) -> float:
+    """Share of the second run's variance that a linear map of the first explains, held out."""
+    from nearid.questions.compare.run import compare
+
+    found = compare(first, second, groups=("linear",), permutations=1, random_state=seed)
+    return float(found.groups["linear"].r2)
+
+
+def _normalisation(model: LogBilinear, around: Ids, inside: Ids) -> dict[str, float]:
+    """Cross-entropy of held-out words under the softmax, and the logarithm of the sum that it divides by."""
+    import torch
+
+    with torch.no_grad():
+        scores = model.log_scores(torch.as_tensor(around).long())
+        totals = scores.logsumexp(dim=1)
+        right = scores.gather(1, torch.as_tensor(inside).long()[:, None]).squeeze(1)
+    return {"loss": float((totals - right).mean()), "log_sum": float(totals.mean()), "spread": float(totals.std())}
+
+
+def _views(found: Mapping[str, tuple[Floats, Floats]], words: Sequence[str], around: Ids) -> dict[str, Any]:
+    """The first two coordinates of either run, and of the first one after the linear map, with their names."""
+    names = {
+        "q": list(words[2 : 2 + SHOWN]),
+        "f": [f"{words[a]} {words[b]} _ {words[c]} {words[d]}" for a, b, c, d in around[:SHOWN]],
+    }
+    told: dict[str, Any] = {}
+    for name, (first, second) in found.items():
+        with_one = np.column_stack([first, np.ones(len(first))])
+        mapped = with_one @ np.linalg.lstsq(with_one, second, rcond=None)[0]
+        points = {"first": first, "second": second, "mapped": mapped}
+        told[name] = {key: x[:SHOWN, :PLANE].round(4).tolist() for key, x in points.items()}
+        told[name]["names"] = names[name][: len(first)]
+    return told
+
+
+def rows(p: Parameters) -> list[Row]:
+    """The plane of the paper's picture and more dimensions, trained and not."""
+    return [
+        Row(
+            f"{key}{suffix}",
+            f"{n} dimensions{', untrained' if suffix else ''}",
+            {"dimensions": n, "trained": not suffix},
+        )
+        for suffix in ("", "-untrained")
+        for key, n in (("plane", PLANE), ("more", p.more))
+    ]
+
+
+def _overlap(found: Result) -> Outcome:
+    return all_of(*(at_least(found, "plane", column, OVERLAP) for column in ("cca_f", "cca_q")))
+
+
+def _beyond(found: Result) -> Outcome:
+    return at_least(found, "more", "cca_f", SHARED)
+
+
+def _grows(found: Result) -> Outcome:
+    return all_of(
+        *(exceeds(found, (row, f"cca_{v}"), (row, f"early_{v}")) for row in ("plane", "more") for v in ("f", "q"))
+    )
+
+
+def _untrained(found: Result) -> Outcome:
+    return all_of(
+        *(at_most(found, f"{row}-untrained", f"cca_{v}", APART) for row in ("plane", "more") for v in ("f", "q"))
+    )
+
+
+def figures(found: Result) -> Sequence[Slot]:
+    """The first seed of the plane: words and contexts of two runs, before and after the linear map."""
+    slots: list[Slot] = []
+    for finished in found.of_row("plane")[:1]:
+        for key, what in (("q", "words"), ("f", "contexts")):
+            v = finished.data["views"][key]
+            for mapped in (False, True):
+                one = "first run, after the linear map" if mapped else "first run"
+                points = {one: v["mapped" if mapped else "first"], "second run": v["second"]}
+                slots.append(
+                    Scatter(
+                        f"Two runs: {what} {'after' if mapped else 'before'} the linear map",
+                        f"The first {SHOWN} {what} of seed 0; point at one to read it. Where the runs agree, the "
+                        "linear map brings both points of a name together.",
+                        "first coordinate",
+                        "second coordinate",
+                        {name: ([x for x, _ in at], [y for _, y in at]) for name, at in points.items()},
+                        {},
+                        dict.fromkeys(points, v["names"]),
+                        NAMED if key == "q" else 0,
+                    )
+                )
+    return slots
+
+
+WORDS = Experiment(
+    name="words",
+    paper=ROEDER,
+    shows="Fig. 1",
+    about="The word vectors of two runs of a log-bilinear model overlap after a linear map.",
+    defaults=Parameters(),
+    presets={
+        "smoke": Preset(
+            "seconds",
+            2,
+            {
+                "more": 3,
+                "starts": 2,
+                "vocabulary": 300,
+                "text": "valid",
+                "noise": 5,
+                "frequent": 100,
+                "held_out": 300,
+                "steps": 10,
+                "batch": 64,
+            },
+        ),
+        "cpu": Preset("about 3 minutes on 2 idle cores", 5),
+        "paper": Preset(
+            "an hour on 2 cores (estimated)",
+            8,
+            {"steps": 3000, "starts": 10, "vocabulary": 8000, "frequent": 2000, "more": 64},
+        ),
+    },
+    columns=(
+        Column("cca_f", "mean CCA of contexts f", least=-1, most=1),
+        Column("cca_q", "mean CCA of words q", least=-1, most=1),
+        Column("early_f", "f after a tenth of the steps", least=-1, most=1),
+        Column("early_q", "q after a tenth of the steps", least=-1, most=1),
+        Column("r2_f", "R2 of a linear map of f", most=1),
+        Column("r2_q", "R2 of a linear map of q", most=1),
+        Column("loss", "cross-entropy, held out", least=0),
+        Column("log_sum", "log of the sum of probabilities"),
+        Column("spread", "its deviation", least=0),
+    ),
+    rows=rows,
+    cell=cell,
+    claims=(
+        Claim(
+            f"In the plane two runs overlap after a linear map: contexts and words (mean CCA at least {OVERLAP}).",
+            _overlap,
+        ),
+        Claim(f"So do contexts in more dimensions (mean CCA at least {SHARED}).", _beyond),
+        Claim("Training brings runs nearer: they agree more at its end than after its first tenth.", _grows),
+        Claim(f"Untrained models do not overlap (mean CCA at most {APART}).", _untrained),
+    ),
+    curves=(
+        Axes("cca_f", "Agreement of contexts during training", "steps", "mean CCA of f, held out"),
+        Axes("cca_q", "Agreement of words during training", "steps", "mean CCA of q, held out"),
+        Axes("loss", "Loss during training, all starts of both runs", "steps", "noise-contrastive loss"),
+    ),
+    figures=figures,
+    datasets=lambda p: ("wikitext2",),
+)

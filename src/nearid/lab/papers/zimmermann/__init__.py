@@ -1,0 +1,1 @@
+"""Zimmermann et al. 2021: contrastive learning."""

@@ -1,0 +1,268 @@
+"""Contrastive learning of rendered images (Zimmermann et al. 2021, 3DIdent): ten latents of a scene from pairs alone.
+
+A teapot under a spotlight: its place, its rotation, the angle of the light and three hues, all uniform in [-1, 1]. As
+in a box of vectors, the squared distance recovers the latents one by one where the outputs live in a box, and up to a
+linear map in R^n. The data set itself is needed (`nearid data fetch 3dident`); there is nothing to draw in its place.
+
+Images cannot be rendered on demand: a positive is drawn about the latents of an image, and the nearest image that is
+stored takes its place. With 250,000 images, positives drawn at a scale of 0.1 end up 0.2 away in each coordinate (root
+mean square of uniform points in as many numbers): what is learnt from is wider than the conditional, as in the paper.
+
+Scale, batch, steps, learning rate and encoder of the paper preset are the defaults of the authors' program; the paper's
+table was not at hand, and its rows with a sphere and with plain augmentations are left out. The cpu preset has images
+of 64 x 64 and a small encoder. No preset has been run on the real images here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nearid.base.errors import InputError
+from nearid.lab.data.base import LabelledImages
+from nearid.lab.data.ident3d import FACTORS
+from nearid.lab.framework.claims import Claim, Outcome, at_least, exceeds
+from nearid.lab.framework.experiment import CellData, Column, Experiment, Preset, Published, Row
+from nearid.lab.framework.papers import ZIMMERMANN
+from nearid.lab.framework.settings import check, parameter
+from nearid.lab.framework.training import trained
+from nearid.lab.papers.common.images import BLOCK, as_planes, encoded
+from nearid.lab.papers.zimmermann.contrastive import CURVES, scores
+from nearid.lab.papers.zimmermann.contrastive_views import figures, views
+from nearid.lab.processes.assumptions import violated
+from nearid.lab.processes.noise import Laplace, Noise, Normal
+from nearid.lab.processes.pairs import PairProcess
+from nearid.lab.processes.spaces import Box
+from nearid.lab.processes.stored_pairs import StoredPairs
+from nearid.moments import Floats
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from nearid.lab.framework.result import Result
+    from nearid.lab.models.contrastive import Contrastive
+    from nearid.lab.models.regression import Regression
+
+NAMES = tuple(factor.name for factor in FACTORS)
+SPACE = Box(len(NAMES), -1.0, 1.0)
+NOISES: dict[str, type[Noise]] = {"normal": Normal, "laplace": Laplace}
+# Channels of the small encoder's convolutions and its features; features of ResNet-18; units of the layer after either.
+WIDTHS, SMALL, RESNET, HIDDEN = (32, 32, 64, 64), 256, 512, 10 * len(NAMES)
+# Exponent of the distance in the rows.
+SQUARED = 2.0
+# What counts as a high MCC and R2 (%), and what of the MCC (points) is lost without the box.
+HIGH, LOST = 90.0, 10.0
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of the experiment on 3DIdent; rows of the table set conditional, objective and output."""
+
+    conditional: str = parameter("normal", "law of positives before they are matched: normal or laplace")
+    scale: float = parameter(0.1, "its scale; latents are from -1 to 1")
+    objective: str = parameter("contrastive", "contrastive, or supervised: regression onto the latents")
+    output: str = parameter("box", "where representations live: box or unbounded")
+    exponent: float = parameter(SQUARED, "p of the distance L_p^p in the loss")
+    unit: float = parameter(0.2, "length that distances are measured in: the temperature is unit^p")
+    network: str = parameter("small", "encoder: small (four convolutions) or resnet18")
+    side: int = parameter(64, "height and width that images are scaled to")
+    unpack: bool = parameter(True, "whether images are first written to the cache as plain numbers, which takes room")
+    steps: int = parameter(3000, "steps of Adam")
+    batch: int = parameter(128, "pairs in each step")
+    rate: float = parameter(1e-3, "learning rate")
+    schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
+    held_out: int = parameter(4096, "test images for the scores, by five folds")
+    looks: int = parameter(10, "times that the scores are taken during training")
+    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
+
+    def __post_init__(self) -> None:
+        check(
+            self,
+            least={"exponent": 1, "steps": 1, "batch": 2, "held_out": 50, "looks": 1},
+            positive=("scale", "unit", "rate"),
+            multiples={"side": 2 ** len(WIDTHS)},
+            choices={
+                "conditional": tuple(NOISES),
+                "objective": ("contrastive", "supervised"),
+                "output": ("box", "unbounded"),
+                "network": ("small", "resnet18"),
+                "schedule": ("cosine", "constant"),
+            },
+        )
+
+
+@dataclass(frozen=True)
+class Renderings:
+    """Images of a split and their latents."""
+
+    held: LabelledImages
+
+    def __post_init__(self) -> None:
+        if set(self.held.kinds.values()) != {"continuous"}:
+            raise InputError(
+                "The latents of these 3DIdent files have angles on a sphere (11 columns), but the experiment is about "
+                f"latents in the {SPACE.label}: get the published files with nearid data fetch 3dident."
+            )
+
+    @property
+    def latents(self) -> Floats:
+        """Of all images, of shape (images, 10)."""
+        return self.held.table
+
+    def at(self, index: np.ndarray) -> Floats:
+        """Images at some places, as networks take them."""
+        return as_planes(self.held.images.take(index))
+
+    def encoded(self, model: Contrastive | Regression, index: np.ndarray) -> Floats:
+        """Representations of images at some places, some at a time: all may be more than memory holds."""
+        device = next(model.parameters()).device
+        parts = np.array_split(index, -(-len(index) // BLOCK))
+        return np.concatenate([encoded(model.encode, self.at(part), device) for part in parts])
+
+
+def renderings(p: Parameters, split: str) -> Renderings:
+    """The images of a split as the parameters ask for them."""
+    from nearid.lab.data.load import load
+
+    return Renderings(load("3dident", split=split, size=p.side, unpack=p.unpack))
+
+
+def objective(p: Parameters) -> Contrastive | Regression:
+    """An encoder that is not trained yet, with its loss."""
+    from torch import nn
+
+    from nearid.lab.models.contrastive import Contrastive
+    from nearid.lab.models.features import resnet18_features, small_features
+    from nearid.lab.models.regression import Regression
+
+    if p.network == "resnet18":
+        features, width = resnet18_features(3), RESNET
+    else:
+        features, width = small_features(3, p.side, SMALL, widths=WIDTHS), SMALL
+    encoder = nn.Sequential(features, nn.Linear(width, HIDDEN), nn.LeakyReLU(), nn.Linear(HIDDEN, SPACE.n))
+    if p.objective == "supervised":
+        return Regression(encoder, SPACE.n, space=p.output)
+    return Contrastive(encoder, SPACE.n, space=p.output, p=p.exponent, temperature=p.unit**p.exponent)
+
+
+def cell(p: Parameters, seed: int, folder: Path) -> CellData:
+    """Train an encoder on pairs of images and compare its outputs with the latents of test images."""
+    from nearid.lab.models.trainer import seeded
+
+    chosen, start, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(3))
+    seen, unseen = renderings(p, "train"), renderings(p, "test")
+    held = np.random.default_rng(chosen).permutation(len(unseen.held))[: p.held_out]
+    z = unseen.latents[held]
+    pairs = StoredPairs(seen.latents, SPACE, NOISES[p.conditional](p.scale))
+    with seeded(start):
+        model = objective(p)
+
+    def batches(rng: np.random.Generator) -> tuple[Floats, Floats]:
+        if p.objective == "supervised":
+            index = rng.integers(0, len(seen.held), p.batch)
+            return seen.at(index), seen.latents[index]
+        first, second = pairs.draw(p.batch, rng)
+        return seen.at(first), seen.at(second)
+
+    def score(_: nn.Module) -> dict[str, float]:
+        return scores(unseen.encoded(model, held), z)
+
+    curves = trained(
+        model,
+        batches,
+        p,
+        order,
+        folder,
+        looks=p.looks,
+        score=score,
+        schedule=p.schedule,
+        device=p.device,
+    )
+    found = unseen.encoded(model, held)
+    in_sample = {f"{name}_in_sample": value for name, value in scores(found, z, folds=1).items()}
+    return {"scores": scores(found, z) | in_sample, "curves": curves, "views": views(found, z)}
+
+
+def rows(p: Parameters) -> list[Row]:
+    """Normal positives with a box and without, Laplace ones, and the supervised baseline."""
+    # Of 98.31 it is known that it stands in the paper; the others were quoted from memory.
+    boxed = {"mcc": Published(98.31, verified=True), "r2": Published(96.73)}
+    told = {"objective": "supervised", "output": "unbounded"}
+    return [
+        _pairs(p, "normal-box", "normal -> normal, box", "normal", boxed),
+        _pairs(p, "normal-unbounded", "normal -> normal, unbounded", "normal", {"mcc": Published(54.94)}),
+        _pairs(p, "laplace-normal-box", "Laplace -> normal, box", "laplace", {}),
+        Row("supervised", "supervised", told),
+    ]
+
+
+def _pairs(p: Parameters, key: str, title: str, conditional: str, published: Mapping[str, Published]) -> Row:
+    """A row of the squared distance, with the assumptions that it violates; published values at the paper's scale."""
+    changes = {"conditional": conditional, "exponent": SQUARED, "output": title.rpartition(", ")[2]}
+    process = PairProcess(SPACE, "uniform", NOISES[conditional](p.scale))
+    names = [a.name for a in violated(process.assumptions(SQUARED))]
+    return Row(key, title, changes, published if p.scale == Parameters.scale else {}, names)
+
+
+def _recovers(found: Result) -> Outcome:
+    return at_least(found, "normal-box", "mcc", HIGH)
+
+
+def _keeps_r2(found: Result) -> Outcome:
+    return at_least(found, "normal-unbounded", "r2", HIGH)
+
+
+def _loses(found: Result) -> Outcome:
+    return exceeds(found, ("normal-box", "mcc"), ("normal-unbounded", "mcc"), by=LOST)
+
+
+IDENT3D = Experiment(
+    name="3dident",
+    paper=ZIMMERMANN,
+    shows="3DIdent",
+    about="From pairs of rendered images with similar latents, place, rotation, light and hues are recovered one by "
+    "one where the outputs live in a box, and up to a linear map in R^n. Needs the data set 3dident.",
+    defaults=Parameters(),
+    presets={
+        "smoke": Preset(
+            "seconds",
+            2,
+            {"side": 16, "unpack": False, "steps": 6, "batch": 8, "held_out": 200, "looks": 2},
+        ),
+        "cpu": Preset("hours on 2 idle cores (estimated), after the images are unpacked (3 GB)", 3),
+        "paper": Preset(
+            "days on a GPU (estimated), after the images are unpacked (41 GB)",
+            3,
+            {
+                "unit": 1.0,
+                "network": "resnet18",
+                "side": 224,
+                "steps": 30_000,
+                "batch": 512,
+                "rate": 1e-4,
+                "schedule": "constant",
+                "device": "auto",
+            },
+        ),
+    },
+    columns=(
+        Column("mcc", "MCC (%)", 2),
+        Column("mcc_in_sample", "MCC in sample (%)", 2),
+        Column("r2", "R2 (%)", 2),
+    ),
+    rows=rows,
+    cell=cell,
+    claims=(
+        Claim(f"The squared distance in a box recovers the latents one by one (MCC at least {HIGH:g}%).", _recovers),
+        Claim(f"In R^n it recovers them up to a linear map (R2 at least {HIGH:g}%).", _keeps_r2),
+        Claim(f"There it loses MCC (at least {LOST:g} points less than in a box).", _loses),
+    ),
+    curves=CURVES,
+    figures=lambda found: figures(found, NAMES),
+    requires={"torch": "train", "PIL": "images"},
+    datasets=lambda p: ("3dident",),
+)

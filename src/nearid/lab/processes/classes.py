@@ -1,0 +1,165 @@
+"""Labelled latents: clusters about class vectors on the sphere, and classes by angle in the plane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from nearid.base.errors import InputError
+from nearid.base.options import at_least, positive
+from nearid.geometry.diversity import affine_generator, quadratic_generator, uniform_prior
+from nearid.lab.processes.assumptions import Assumption
+from nearid.lab.processes.mixing import Mixing
+from nearid.lab.processes.noise import Noise
+from nearid.lab.processes.pairs import injective, observe
+from nearid.lab.processes.spaces import OFF_SPHERE, Sphere
+from nearid.lab.processes.vmf import VonMisesFisher
+from nearid.moments import Floats
+
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterProcess:
+    """Instances in clusters: instance i has class i mod C, and its latents lie about the vector of that class.
+
+    Cross-entropy over instances or classes inverts the mixing up to a linear map (Reizinger et al. 2025).
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (C, d)
+        Class vectors on the unit sphere.
+    instances : int
+        Number N of instances, at least C.
+    conditional : VonMisesFisher or Noise
+        Law of the latents about their class vector; noise is projected to the sphere, which the theorem does not cover.
+    mixing : Mixing or None
+        From latents to observations; without one the latents are observed.
+    """
+
+    vectors: Floats
+    instances: int
+    conditional: VonMisesFisher | Noise
+    mixing: Mixing | None = None
+
+    def __post_init__(self) -> None:
+        v = self.vectors
+        if v.ndim != 2 or len(v) < 2 or v.shape[1] < 2:
+            raise InputError(f"The class vectors have shape {v.shape}, but (C, d) with C and d at least 2 is expected.")
+        if not np.all(np.abs(np.linalg.norm(v, axis=1) - 1) <= OFF_SPHERE):
+            raise InputError("Some class vectors are not on the unit sphere: divide each row by its norm.")
+        at_least("The number of instances", self.instances, len(v))
+        if self.mixing is not None and self.mixing.n != v.shape[1]:
+            raise InputError(f"The mixing takes {self.mixing.n} latents, but the class vectors have {v.shape[1]}.")
+
+    @property
+    def classes(self) -> int:
+        """Number C of classes."""
+        return len(self.vectors)
+
+    def class_of(self, instance: Labels) -> Labels:
+        """Class of each instance."""
+        return instance % self.classes
+
+    def sample(self, size: int, rng: np.random.Generator) -> tuple[Floats, Labels]:
+        """(latents of shape (size, d), instances of shape (size,)): uniform instances, and fresh latents of each."""
+        at_least("size", size, 1)
+        instance = rng.integers(0, self.instances, size)
+        space = Sphere(self.vectors.shape[1])
+        return space.around(self.vectors[self.class_of(instance)], self.conditional, rng), instance
+
+    def observe(self, z: Floats, dtype: DTypeLike = np.float64) -> Floats:
+        """Observations of latents of shape (size, d)."""
+        return observe(self.mixing, z, dtype)
+
+    def assumptions(self, *, normalised_heads: bool = False) -> tuple[Assumption, ...]:
+        """What the theorems need; normalised heads with free features ask for more of the class vectors."""
+        d = self.vectors.shape[1]
+        spanned, quadratic = affine_generator(self.vectors), quadratic_generator(self.vectors)
+        prior = uniform_prior(np.bincount(np.arange(self.instances) % self.classes))
+        is_vmf = isinstance(self.conditional, VonMisesFisher) and self.conditional.kappa > 0
+        note = self.conditional.label + (" projected to the sphere" if isinstance(self.conditional, Noise) else "")
+        found = [
+            Assumption("diversity", f"differences of class vectors span R^{d}", spanned.holds, spanned.note),
+            Assumption("vMF conditional", "latents are vMF about their class vector, kappa > 0", is_vmf, note),
+            Assumption(
+                "uniform class prior",
+                "equally many instances in each class (for supervised labels)",
+                prior.largest_deviation == 0,
+                prior.note,
+            ),
+            injective(self.mixing),
+        ]
+        if normalised_heads:
+            needed = f"rows [v * v, v] of class vectors have rank {2 * d}"
+            found.insert(1, Assumption("quadratic diversity", needed, quadratic.holds, quadratic.note))
+        return tuple(found)
+
+
+def draw_clusters(
+    d: int,
+    classes: int,
+    instances: int,
+    conditional: VonMisesFisher | Noise,
+    rng: np.random.Generator,
+    *,
+    mixing: Mixing | None = None,
+) -> ClusterProcess:
+    """A cluster process with class vectors drawn uniformly on the unit sphere in R^d."""
+    at_least("The number of classes", classes, 2)
+    return ClusterProcess(Sphere(d).uniform(classes, rng), instances, conditional, mixing)
+
+
+@dataclass(frozen=True)
+class RadialClasses:
+    """Points of the plane, normal about the origin, labelled by their angle in K equal sectors.
+
+    Parameters
+    ----------
+    classes : int
+        Number K of sectors.
+    scale : float
+        Standard deviation of each coordinate.
+    """
+
+    classes: int = 18
+    scale: float = 3.0
+
+    def __post_init__(self) -> None:
+        at_least("The number of classes", self.classes, 2)
+        positive("scale", self.scale)
+
+    def sample(self, size: int, rng: np.random.Generator) -> tuple[Floats, Labels]:
+        """(points of shape (size, 2), labels of shape (size,))."""
+        at_least("size", size, 1)
+        x = self.scale * rng.standard_normal((size, 2))
+        return x, self.label(x)
+
+    def label(self, x: Floats) -> Labels:
+        """Sector of each point, counted from the positive first axis against the clock."""
+        turn = np.arctan2(x[:, 1], x[:, 0]) / (2 * np.pi) % 1.0
+        # A turn just below 0 may be rounded to a whole one.
+        return np.floor(turn * self.classes).astype(np.int64) % self.classes
+
+    def assumptions(self, features: int = 2) -> tuple[Assumption, ...]:
+        """What linear identifiability of two models with this many features needs."""
+        enough = self.classes >= features + 1
+        return (
+            Assumption("diversity", f"at least {features + 1} classes", enough, f"{self.classes} classes"),
+            Assumption(
+                "equal likelihoods",
+                "both models reach the same likelihood of labels",
+                False,
+                "labels are a function of x: the likelihood has no maximum, models come near one another in training",
+            ),
+        )
+
+
+def flip_labels(labels: Labels, classes: int, share: float, rng: np.random.Generator) -> Labels:
+    """Labels of which each was drawn anew, uniformly from all classes, with probability `share`."""
+    if not 0 <= share <= 1:
+        raise InputError(f"share is {share}, but a number from 0 to 1 is expected.")
+    drawn = rng.integers(0, at_least("The number of classes", classes, 1), labels.shape)
+    return np.where(rng.random(labels.shape) < share, drawn, labels)

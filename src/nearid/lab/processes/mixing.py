@@ -1,0 +1,161 @@
+"""Invertible mixings: bias-free square networks with LeakyReLU, their weights drawn with small condition numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearid.base.errors import InputError
+from nearid.base.options import at_least
+from nearid.lab.processes.assumptions import Assumption
+from nearid.moments import Floats
+
+# Draws of the usual condition-number rule.
+DRAWS = 25_000
+# Weights drawn at a time: enough to make numpy's overhead small, few enough to stay in the cache.
+CHUNK = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Mixing:
+    """x = W_L a(W_(L-1) ... a(W_1 z)), with a the LeakyReLU.
+
+    Parameters
+    ----------
+    weights : tuple of ndarray of shape (n, n)
+        From the first layer to the last; each acts on columns, as the weight of a linear layer does.
+    slope : float
+        Slope of the LeakyReLU below zero, in (0, 1].
+    """
+
+    weights: tuple[Floats, ...]
+    slope: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not self.weights:
+            raise InputError("A mixing has at least one layer, but no weights were given.")
+        shape = self.weights[0].shape
+        if len(shape) != 2 or shape[0] != shape[1] or any(w.shape != shape for w in self.weights):
+            shapes = [w.shape for w in self.weights]
+            raise InputError(f"The weights have shapes {shapes}, but equal square ones are expected.")
+        if not 0 < self.slope <= 1:
+            raise InputError(f"slope is {self.slope}, but a number in (0, 1] is expected: 0 would not be invertible.")
+        if not max(self.conditions) < 1 / np.finfo(np.float64).eps:
+            raise InputError("A layer of the mixing is singular, so that it has no inverse: draw other weights.")
+
+    @property
+    def n(self) -> int:
+        """Width of latents and observations."""
+        return len(self.weights[0])
+
+    @property
+    def conditions(self) -> tuple[float, ...]:
+        """Condition number of each layer's weights."""
+        return tuple(float(np.linalg.cond(w)) for w in self.weights)
+
+    @property
+    def assumption(self) -> Assumption:
+        """That the mixing is injective, which it is."""
+        note = f"{len(self.weights)} invertible layers, condition numbers up to {max(self.conditions):.3g}"
+        return Assumption("injective mixing", "observations determine the latents", True, note)
+
+    def __call__(self, z: Floats) -> Floats:
+        """Observations of latents of shape (size, n)."""
+        return network(self.weights, self.slope, z)
+
+    def inverse(self, x: Floats) -> Floats:
+        """Latents of observations of shape (size, n), exact up to rounding."""
+        z = np.linalg.solve(self.weights[-1], x.T)
+        for w in self.weights[-2::-1]:
+            z = np.linalg.solve(w, np.minimum(z, z / self.slope))
+        return np.asarray(z.T)
+
+    def jacobian(self, z: Floats) -> Floats:
+        """Derivatives dx_i / dz_j at each of the latents, of shape (size, n, n)."""
+        return network_jacobian(self.weights, self.slope, z)
+
+
+def network(weights: Sequence[Floats], slope: float, z: Floats) -> Floats:
+    """Layers without bias, LeakyReLU between them, of inputs of shape (size, n)."""
+    x = z @ weights[0].T
+    for w in weights[1:]:
+        x = np.maximum(x, slope * x) @ w.T
+    return x
+
+
+def network_jacobian(weights: Sequence[Floats], slope: float, z: Floats) -> Floats:
+    """Derivatives of shape (size, outputs, inputs) of `network`."""
+    x = z @ weights[0].T
+    found = np.broadcast_to(weights[0], (len(z), *weights[0].shape))
+    for w in weights[1:]:
+        slopes = np.where(x > 0, 1.0, slope)
+        x = (slopes * x) @ w.T
+        found = w @ (slopes[:, :, None] * found)
+    return np.array(found)
+
+
+def draw_mixing(n: int, layers: int, rng: np.random.Generator, *, slope: float = 0.2, draws: int = DRAWS) -> Mixing:
+    """Draw a mixing by the condition-number rule.
+
+    Weights are uniform in [-1, 1] with columns of unit length, and drawn again until their condition number is at most
+    the least of `draws` such draws.
+
+    Parameters
+    ----------
+    n : int
+    layers : int
+    rng : Generator
+    slope : float
+    draws : int
+    """
+    at_least("n of the mixing", n, 1)
+    at_least("layers", layers, 1)
+    threshold = least_condition(n, rng, draws=draws)
+    return Mixing(tuple(_draw_below(n, threshold, rng) for _ in range(layers)), slope)
+
+
+def least_condition(n: int, rng: np.random.Generator, *, draws: int = DRAWS) -> float:
+    """Least condition number among `draws` matrices of uniform weights with columns of unit length."""
+    at_least("draws", draws, 1)
+    best = np.inf
+    for start in range(0, draws, CHUNK):
+        for _, condition in _conditions(_uniform(min(CHUNK, draws - start), n, rng), best):
+            best = min(best, condition)
+    return float(best)
+
+
+def _draw_below(n: int, threshold: float, rng: np.random.Generator) -> Floats:
+    """The first draw with at most this condition number, columns of unit length."""
+    while True:
+        weights = _uniform(CHUNK, n, rng)
+        for at, condition in _conditions(weights, threshold):
+            if condition <= threshold:
+                return np.asarray(weights[at] / np.linalg.norm(weights[at], axis=0))
+
+
+def _uniform(size: int, n: int, rng: np.random.Generator) -> Floats:
+    return rng.uniform(-1, 1, (size, n, n))
+
+
+def _conditions(weights: Floats, limit: float) -> Iterator[tuple[int, float]]:
+    """(index, condition number) of those matrices, columns brought to unit length, that may be at or below the limit.
+
+    Eigenvalues are dear, a Cholesky factor is not and rules most matrices out. With unit columns the eigenvalues of
+    the Gram matrix G sum to n, so that the largest is at least |G|^2 / n; and each squared diagonal entry of its
+    Cholesky factor (the distance of a column from the span of those before it) is at least the smallest.
+    """
+    gram = weights.transpose(0, 2, 1) @ weights
+    lengths = np.sqrt(np.diagonal(gram, axis1=1, axis2=2))
+    gram /= lengths[:, :, None] * lengths[:, None, :]
+    n = gram.shape[1]
+    largest = np.einsum("kij,kij->k", gram, gram) / n
+    # What is added keeps singular draws factorable; it raises the pivots, and so can only keep a matrix in.
+    factors = np.linalg.cholesky(gram + 1e-12 * np.eye(n))
+    smallest = np.diagonal(factors, axis1=1, axis2=2).min(axis=1) ** 2
+    kept = np.flatnonzero(largest <= limit**2 * smallest)
+    values = np.linalg.eigvalsh(gram[kept])
+    # Rounding may leave the smallest of a singular draw below zero.
+    ratios = values[:, -1] / np.clip(values[:, 0], np.finfo(np.float64).tiny, None)
+    yield from zip(kept.tolist(), np.sqrt(ratios).tolist(), strict=True)

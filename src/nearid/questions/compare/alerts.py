@@ -1,0 +1,114 @@
+"""What a reader should know before trusting a comparison, as codes and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from nearid.base.alerts import Alert
+from nearid.measures.diameter import Diameter
+from nearid.moments import Floats, PairMoments
+from nearid.repeats import repeated_rows
+from nearid.spectra import cholesky, spectrum
+
+FEW_ROWS = 10
+DUPLICATE = 1e-10
+
+
+def alerts(
+    moments: PairMoments,
+    names: tuple[str, str],
+    radii: tuple[Floats, Floats],
+    traits: Floats,
+    diameter: Diameter,
+) -> list[Alert]:
+    """All cautions about the numbers of a pair.
+
+    `radii` are the distances of the rows of each side from its mean, and `traits` numbers that copies of a row share.
+    """
+    found: list[Alert] = []
+    p, q = len(moments.mean_x), len(moments.mean_y)
+    if p != q:
+        found.append(
+            Alert(
+                "widths_differ",
+                f"{names[0]} has {p} columns and {names[1]} has {q}: the verdict says whether {names[1]} can be had "
+                f"from {names[0]}, not the other way; compare both ways with symmetric=True (--symmetric).",
+            )
+        )
+    found.extend(repeated_rows(traits))
+    n, widest = moments.n, max(len(moments.mean_x), len(moments.mean_y))
+    found.extend(few_rows(n, widest))
+    for name, scatter in zip(names, (moments.xx, moments.yy), strict=True):
+        found.extend(_columns(name, scatter, n))
+    found.extend(_outliers(names[0], radii[0]))
+    found.extend(_tails(names[1], radii[1], diameter))
+    return found
+
+
+def few_rows(n: int, widest: int) -> Iterator[Alert]:
+    """The caution about rows that are few for the columns of the widest side."""
+    if n < FEW_ROWS * widest:
+        advice = "linear fits interpolate noise" if n <= widest else "fits of large groups are noisy"
+        yield Alert("few_rows", f"{n} rows for {widest} columns (n/d = {n / widest:.2g}): {advice}; aim for n/d >= 10.")
+
+
+def _columns(name: str, scatter: Floats, n: int) -> Iterator[Alert]:
+    """Constant, duplicate and dependent columns of one side."""
+    size = np.sqrt(np.diag(scatter))
+    constant = np.flatnonzero(size == 0)
+    if len(constant):
+        yield Alert("constant_columns", f"{name} has {_listed(constant)} constant; they carry nothing to align.")
+    live = np.flatnonzero(size > 0)
+    rho = scatter[np.ix_(live, live)] / size[live, None] / size[live]
+    twins = np.argwhere(np.triu(np.abs(rho) > 1 - DUPLICATE, 1))
+    if len(twins) and n > 2:
+        i, j = live[twins[0]]
+        yield Alert(
+            "duplicate_columns",
+            f"{name} has {len(twins)} pair(s) of columns that are copies of each other up to scale (first: {i} and "
+            f"{j}); matching between copies is arbitrary.",
+        )
+    if cholesky(scatter[np.ix_(live, live)], n) is not None:
+        return
+    rank, possible = spectrum(scatter, n).rank, min(len(live), n - 1)
+    if rank < possible:
+        yield Alert(
+            "rank_deficient",
+            f"{name} has rank {rank} with {len(live)} varying columns: some are linear combinations of others, as "
+            "far as float64 moments tell (to about 3e-7 of the spread); the linear map is the one of least norm.",
+        )
+
+
+def _outliers(name: str, radii: Floats) -> Iterator[Alert]:
+    """A map fitted to squared errors follows the source rows that lie furthest out."""
+    bulk, furthest = float(np.quantile(radii, 0.99)), int(np.argmax(radii))
+    if len(radii) >= 200 and radii[furthest] > 4 * bulk:
+        yield Alert(
+            "outlying_source",
+            f"A few outlying rows dominate {name}: the furthest lies {radii[furthest] / bulk:.1f} times as far from "
+            "the mean as 99% of the rows, so the fitted maps follow it rather than others. Look for damaged values.",
+        )
+
+
+def _tails(name: str, radii: Floats, diameter: Diameter) -> Iterator[Alert]:
+    """A diameter that a handful of rows decides makes every epsilon look small."""
+    bulk = 2 * float(np.quantile(radii, 0.99))
+    if len(radii) >= 200 and diameter.lower > 2 * bulk:
+        yield Alert(
+            "heavy_tails",
+            f"A few outlying rows decide the diameter of {name}: it is {diameter.lower / bulk:.1f} times as wide as "
+            "the ball around 99% of its rows, so every epsilon is that much smaller than for the bulk. Compare R2.",
+        )
+    if not diameter.exact:
+        yield Alert(
+            "diameter_bracket",
+            f"The diameter of {name} lies between {diameter.lower:.6g} and {diameter.upper:.6g}; epsilon divides by "
+            "the lower bound, so it can only be too large.",
+        )
+
+
+def _listed(columns: np.ndarray) -> str:
+    shown = ", ".join(str(c) for c in columns[:5])
+    return f"column{'s' if len(columns) > 1 else ''} {shown}{' ...' if len(columns) > 5 else ''}"

@@ -1,0 +1,191 @@
+"""ICA of each run, on all rows and on the rows outside each fold: the figures of the ica rung rest on these."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearid.arrays import Pair, Rows
+from nearid.base.alerts import Alert
+from nearid.base.progress import Progress
+from nearid.engines.base import Engine
+from nearid.folds import FoldMoments
+from nearid.ica.fit import fit_ica
+from nearid.moments import Floats, Moments, PairMoments
+
+# Passes over the rows; a fold starts from the fit on all rows and needs few.
+PASSES, FOLD_PASSES = 500, 200
+
+
+@dataclass(frozen=True)
+class Side:
+    """Components of one run.
+
+    Attributes
+    ----------
+    components : ndarray of shape (k, p)
+    mixing : ndarray of shape (p, k)
+    gaussian : ndarray of bool, shape (k,)
+        Components that cannot be told from Gaussian ones.
+    n : int
+        Rows in use.
+    passes : int
+    gradient : float
+        Where the search ended, relative.
+    converged : bool
+    """
+
+    components: Floats
+    mixing: Floats
+    gaussian: np.ndarray
+    n: int
+    passes: int
+    gradient: float
+    converged: bool
+
+
+Sides = tuple[Side, Side]
+
+
+@dataclass(frozen=True)
+class Unmixed:
+    """Components of the source and of the target; neither side has seen the pairing.
+
+    Attributes
+    ----------
+    whole : (Side, Side)
+        Fitted on all rows in use.
+    folds : list of (Side, Side)
+        Fitted on the rows outside each fold. The search starts from `whole`: a held-out row may have had a say in
+        which of several optima is found, not in where the optimum of the other rows lies.
+    """
+
+    whole: Sides
+    folds: list[Sides]
+
+
+def fit_options(sides: Sides) -> dict[str, Floats]:
+    """What fitting the ica group needs besides moments."""
+    source, target = sides
+    return {"source": source.components, "target": target.components, "mixing": target.mixing}
+
+
+class Unmixer:
+    """Fits ICA to the sides of pairs; a run that comes again with the same rows is not fitted again."""
+
+    def __init__(self, seed: int, engine: Engine, progress: Progress) -> None:
+        self._seed, self._engine, self._progress = seed, engine, progress
+        self._known: dict[tuple[int, bytes], Side] = {}
+
+    def unmix(self, pair: Pair, fold: np.ndarray, parts: FoldMoments) -> Unmixed:
+        """Components of both sides, on all rows and without each fold."""
+        used = np.ones(pair.n, dtype=bool) if parts.kept is None else parts.kept
+        whole = self._both(pair, used, parts.all, None, self._progress("unmixing", 2 * PASSES))
+        folds = []
+        tick = self._progress("unmixing without each fold", len(parts.parts))
+        for k in range(len(parts.parts)):
+            folds.append(self._both(pair, used & (fold != k), parts.split(k)[0], whole, None))
+            tick()
+        return Unmixed(whole, folds)
+
+    def _both(
+        self,
+        pair: Pair,
+        used: np.ndarray,
+        moments: PairMoments,
+        start: Sides | None,
+        tick: Callable[[], object] | None,
+    ) -> Sides:
+        own = (Moments(moments.n, moments.mean_x, moments.xx), Moments(moments.n, moments.mean_y, moments.yy))
+        source, target = (
+            self._fit(rows, _rows_used(rows, index, used), m, start[k] if start else None, tick)
+            for k, ((rows, index), m) in enumerate(zip(pair.sides, own, strict=True))
+        )
+        return source, target
+
+    def _fit(
+        self, rows: Rows, kept: np.ndarray, moments: Moments, start: Side | None, tick: Callable[[], object] | None
+    ) -> Side:
+        key = id(rows), hashlib.sha256(np.packbits(kept).tobytes()).digest()
+        if key not in self._known:
+            self._known[key] = self._fitted(rows, kept, moments, start, tick)
+        return self._known[key]
+
+    def _fitted(
+        self, rows: Rows, kept: np.ndarray, moments: Moments, start: Side | None, tick: Callable[[], object] | None
+    ) -> Side:
+        width = rows.shape[1]
+        if not np.any(np.diag(moments.scatter) > 0):
+            # All variation of this run is in the fold left out: one component that is always 0, and no match with it.
+            return Side(np.zeros((1, width)), np.zeros((width, 1)), np.ones(1, dtype=bool), moments.n, 0, 0.0, True)
+        found = fit_ica(
+            rows,
+            moments=moments,
+            kept=None if kept.all() else kept,
+            start=start.components if start else None,
+            max_passes=FOLD_PASSES if start else PASSES,
+            seed=self._seed,
+            engine=self._engine,
+            tick=tick,
+        )
+        gradients = found.solution.gradients
+        return Side(
+            found.components,
+            found.mixing,
+            found.diagnostics.gaussian,
+            moments.n,
+            len(gradients),
+            gradients[-1],
+            found.solution.converged,
+        )
+
+
+def _rows_used(rows: Rows, index: np.ndarray | None, used: np.ndarray) -> np.ndarray:
+    """Which rows of a run stand in the pairs in use."""
+    if index is None:
+        return used
+    kept = np.zeros(rows.shape[0], dtype=bool)
+    kept[index[used]] = True
+    return kept
+
+
+def unmixing_alerts(names: tuple[str, str], unmixed: Unmixed) -> Iterator[Alert]:
+    """What a reader should know before trusting the figures of the ica rung."""
+    for k, (name, side) in enumerate(zip(names, unmixed.whole, strict=True)):
+        yield from _side_alerts(name, side, [sides[k] for sides in unmixed.folds])
+    first, second = (len(side.components) for side in unmixed.whole)
+    if first != second:
+        left = f"; {second - first} of {names[1]} are estimated by their mean" if second > first else ""
+        yield Alert(
+            "ica_counts_differ",
+            f"{names[0]} has {first} components and {names[1]} has {second}: ica matches {min(first, second)}{left}.",
+        )
+
+
+def _side_alerts(name: str, side: Side, folds: list[Side]) -> Iterator[Alert]:
+    if not all(s.converged for s in (side, *folds)):
+        worst = max((side, *folds), key=lambda s: s.gradient)
+        yield Alert(
+            "ica_not_converged",
+            f"ICA of {name} stopped after {worst.passes} passes at a relative gradient of {worst.gradient:.1e}, short "
+            "of 1e-4: its components, and the ica figures with them, are not settled.",
+        )
+    k = len(side.gaussian)
+    if k >= side.n - 1:
+        yield Alert(
+            "ica_few_rows",
+            f"{name} has {side.n} rows and as many components as these allow ({k}): ICA then picks out single rows, "
+            "and in-sample ica figures mean nothing. More rows than columns are needed, by far.",
+        )
+        return
+    doubtful = int(np.sum(side.gaussian))
+    # One Gaussian component is what the others leave over; two or more mix freely.
+    if doubtful > 1:
+        yield Alert(
+            "ica_gaussian",
+            f"{doubtful} of {k} components of {name} cannot be told from Gaussian ones with {side.n} rows: ICA cannot "
+            "separate these, and where they match it is because both runs have the same rows, not for what they are.",
+        )

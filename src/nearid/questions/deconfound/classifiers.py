@@ -1,0 +1,238 @@
+"""Classifiers of a perturbation, on which components they rest, and what they make of other batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nearid.base.errors import InputError, brief, unknown
+from nearid.moments import Floats
+from nearid.questions.deconfound.conditions import PIECE, View
+
+CLASSIFIERS = ("boost", "logistic")
+TITLES = {"boost": "LightGBM", "logistic": "logistic regression"}
+# Table 6 of the paper.
+PUBLISHED: dict[str, Any] = {
+    "is_unbalance": True,
+    "learning_rate": 0.05,
+    "num_leaves": 31,
+    "feature_fraction": 0.6,
+    "reg_alpha": 5.0,
+    "reg_lambda": 1.0,
+    "min_gain_to_split": 0.8,
+    "min_data_in_leaf": 30,
+}
+# Not published; the library's own default.
+TREES = 100
+# Settled here, whatever is asked for.
+SETTLED = (
+    "objective",
+    "seed",
+    "num_threads",
+    "num_iterations",
+    "deterministic",
+    "force_col_wise",
+    "bin_construct_sample_cnt",
+    "verbosity",
+)
+# Rows that bins are made from: the library's default of 200,000 would be held in float64, which may be more than the
+# embedding itself.
+BIN_ROWS = 5000
+# Up to this size, mapped rows are held at once: pieces would cost more than they save. Beyond, they never all exist.
+HELD_BYTES = 64 << 20
+ITERATIONS = 300
+
+
+class Learned(NamedTuple):
+    """A classifier: scores of rows of its components, and the share of each of them in it (all 0 for a constant)."""
+
+    predict: Callable[[Floats], Floats]
+    shares: Floats
+
+
+def named(classifiers: Sequence[str] | str | None) -> tuple[tuple[str, ...], bool]:
+    """Classifiers that were asked for; and whether LightGBM was wanted (it is by default) but is not installed."""
+    here = find_spec("lightgbm") is not None
+    if classifiers is None:
+        return (CLASSIFIERS if here else ("logistic",)), not here
+    wanted = [c.strip() for c in (classifiers.split(",") if isinstance(classifiers, str) else classifiers)]
+    for name in wanted:
+        if name not in CLASSIFIERS:
+            raise InputError(unknown("classifier", name, CLASSIFIERS))
+    if not wanted:
+        raise InputError(f"No classifier was named; there are {', '.join(CLASSIFIERS)}.")
+    if "boost" in wanted and not here:
+        raise InputError("The classifier 'boost' needs LightGBM. Install it: pip install 'nearid[boost]'")
+    return tuple(name for name in CLASSIFIERS if name in wanted), False
+
+
+def check_boosting(options: Mapping[str, Any]) -> None:
+    """Refuse hyperparameters that LightGBM does not know, would overlook without a word, or cannot use."""
+    import lightgbm
+    from lightgbm.basic import _ConfigAliases
+
+    same = {name: {main, *names} for main, names in _ConfigAliases._get_all_param_aliases().items() for name in names}
+    trees = options.get("trees", TREES)
+    if isinstance(trees, bool) or not isinstance(trees, int | np.integer) or trees < 1:
+        raise InputError(f"trees of boosting must be a whole number from 1 on, not {trees!r}.")
+    others = {name: value for name, value in options.items() if name != "trees"}
+    for name in others:
+        if name not in same:
+            near = get_close_matches(str(name), ["trees", *same], n=2)
+            meant = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise InputError(f"LightGBM has no hyperparameter named {name!r}.{meant} See boosting (--boosting).")
+        if same[name] & set(SETTLED):
+            raise InputError(f"{name} of LightGBM cannot be chosen with boosting; the number of trees is 'trees'.")
+        published = next((known for known in PUBLISHED if known in same[name]), name)
+        if published != name:
+            raise InputError(f"{name} of boosting is another name of {published}, by which the paper has it: use that.")
+    settings = {**PUBLISHED, **others, "objective": "binary", "verbosity": -1}
+    try:
+        data = lightgbm.Dataset(np.arange(8.0)[:, None], np.array([0, 1] * 4), params=settings)
+        lightgbm.train(settings, data, 1)
+    except (lightgbm.basic.LightGBMError, TypeError, ValueError) as error:
+        # Where in its source it says so does not matter.
+        said = brief(error).partition(" at /")[0]
+        raise InputError(f"LightGBM refuses boosting={others}: {said}.") from None
+
+
+def learn(
+    name: str,
+    view: View,
+    places: np.ndarray,
+    positive: np.ndarray,
+    *,
+    which: np.ndarray | None = None,
+    options: Mapping[str, Any],
+    seed: int,
+    threads: int,
+) -> Learned:
+    """Learn to tell positive rows from the others.
+
+    Parameters
+    ----------
+    name : {"boost", "logistic"}
+    view : View
+    places : ndarray of int, shape (n,)
+        Rows to learn from.
+    positive : ndarray of bool, shape (n,)
+    which : ndarray of int, optional
+        Components to use; all by default.
+    options : mapping
+        Hyperparameters of LightGBM that differ from those of the paper; "trees" is their number.
+    threads : int
+        Threads of LightGBM.
+    """
+    if name == "boost":
+        return _boost(view, places, positive, which, options, seed, threads)
+    return _logistic(view, places, positive, which)
+
+
+def _boost(
+    view: View,
+    places: np.ndarray,
+    positive: np.ndarray,
+    which: np.ndarray | None,
+    options: Mapping[str, Any],
+    seed: int,
+    threads: int,
+) -> Learned:
+    import lightgbm
+
+    class Blocks(lightgbm.Sequence):
+        """Rows that are mapped while they are binned, so that the mapped matrix never exists."""
+
+        batch_size = PIECE
+
+        def __getitem__(self, at: Any) -> Floats:
+            if isinstance(at, slice):
+                return view.take(places[at], which)
+            return np.asarray(view.take(places[at : at + 1], which)[0], dtype=np.float64)
+
+        def __len__(self) -> int:
+            return len(places)
+
+    chosen = {**PUBLISHED, **options}
+    trees = int(chosen.pop("trees", TREES))
+    settings = {
+        **chosen,
+        "objective": "binary",
+        "seed": seed,
+        "num_threads": threads,
+        "deterministic": True,
+        # By columns: the other way keeps a second copy of the bins.
+        "force_col_wise": True,
+        "bin_construct_sample_cnt": BIN_ROWS,
+        "verbosity": -1,
+    }
+    rows = view.take(places, which) if _small(view, places, which) else Blocks()
+    # Its level of messages belongs to a thread, and blocks are read before it is set: standard output must stay clean.
+    lightgbm.Dataset(np.zeros((2, 1)), np.array([0, 1]), params=settings).construct()
+    data = lightgbm.Dataset(rows, positive.astype(np.float32), params=settings)
+    booster = lightgbm.train(settings, data, trees)
+    splits = np.asarray(booster.feature_importance("split"), dtype=np.float64)
+
+    def predict(x: Floats) -> Floats:
+        return np.asarray(booster.predict(x, num_threads=threads, raw_score=True))
+
+    return Learned(predict, splits / (splits.sum() or 1.0))
+
+
+def _logistic(view: View, places: np.ndarray, positive: np.ndarray, which: np.ndarray | None) -> Learned:
+    """L2-penalised (C = 1), classes balanced.
+
+    Components have unit variance over all rows, and are not scaled again on the training rows: that would undo the
+    whitening, and conditions that are rotations of each other, to which the penalty is blind, would differ.
+    """
+    if not _small(view, places, which):
+        from nearid.questions.deconfound.logistic import fit_streamed
+
+        return _linear(*fit_streamed(view, places, positive, which, ITERATIONS))
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(class_weight="balanced", max_iter=ITERATIONS).fit(view.take(places, which), positive)
+    return _linear(model.coef_[0].astype(np.float64), float(model.intercept_[0]))
+
+
+def _linear(weights: Floats, offset: float) -> Learned:
+    """Scores by a sum; shares by the weights, as components have unit variance."""
+    sizes = np.abs(weights)
+    return Learned(lambda rows: rows @ weights + offset, sizes / (sizes.sum() or 1.0))
+
+
+def _small(view: View, places: np.ndarray, which: np.ndarray | None) -> bool:
+    """Whether mapped rows may be held."""
+    return 4 * len(places) * (view.width if which is None else len(which)) <= HELD_BYTES
+
+
+def auroc(positive: np.ndarray, scores: Floats) -> float:
+    """Share of pairs of a positive and a negative row in the right order, ties counted half (Mann & Whitney).
+
+    NaN where a class has no rows.
+    """
+    from scipy.stats import rankdata
+
+    hits = int(positive.sum())
+    pairs = hits * (len(positive) - hits)
+    if not pairs:
+        return float("nan")
+    return float((rankdata(scores)[positive].sum() - hits * (hits + 1) / 2) / pairs)
+
+
+def auroc_within(positive: np.ndarray, scores: Floats, batches: np.ndarray) -> float:
+    """The same share among pairs of one batch: what differs between batches alone gives 0.5.
+
+    NaN where no batch has rows of both classes.
+    """
+    order = np.argsort(batches, kind="stable")
+    right, pairs = 0.0, 0
+    for mine in np.split(order, np.flatnonzero(np.diff(batches[order])) + 1):
+        hits = int(positive[mine].sum())
+        if 0 < hits < len(mine):
+            count = hits * (len(mine) - hits)
+            right, pairs = right + count * auroc(positive[mine], scores[mine]), pairs + count
+    return right / pairs if pairs else float("nan")

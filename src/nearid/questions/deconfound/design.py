@@ -1,0 +1,333 @@
+"""What is evaluated: rows of an embedding, and the label, the batch and the group of each, paired by id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays import Columns, Rows, open_columns, open_rows, pair_rows
+from nearid.arrays.choose import listed, not_found
+from nearid.arrays.columns import as_text, named_columns, one_column, refuse_mixed
+from nearid.arrays.formats.annotated import is_annotated, open_annotated
+from nearid.arrays.frame import index_ids, is_count, labels
+from nearid.arrays.held import MemoryRows, is_a
+from nearid.arrays.metadata import choose_columns, metadata_alerts
+from nearid.arrays.selected import SelectedColumns, SelectedRows
+from nearid.base.alerts import Alert
+from nearid.base.errors import InputError
+from nearid.measures.factors import unnamed
+from nearid.measures.kinds import missing_as_text
+
+# How profiling pipelines mark columns that are about a well, not measured in it.
+ABOUT = ("Metadata_", "Image_Metadata_")
+# Rows that tell whether a column is that of a label or batch.
+LOOKED_AT = 4096
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column of classes: the code of each row (-1 where it has none), and the names of the codes in their order."""
+
+    codes: np.ndarray
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, values: np.ndarray, name: str = "The column") -> Coded:
+        """Codes of numbers or text; text is made of each value once, not of each row."""
+        if values.dtype.kind == "O":
+            seen: dict[Any, int] = {}
+            first = np.fromiter((seen.setdefault(v, len(seen)) for v in values), np.intp, len(values))
+            texts = [as_text(value) for value in seen]
+            refuse_mixed(name, dict(zip(seen, texts, strict=True)))
+        else:
+            different, first = np.unique(values, return_inverse=True)
+            texts = [as_text(value) for value in different.tolist()]
+        names = sorted({text for text in texts if text is not None})
+        places = {name: at for at, name in enumerate(names)}
+        return cls(np.array([-1 if t is None else places[t] for t in texts], np.intp)[first], tuple(names))
+
+    def take(self, kept: np.ndarray) -> Coded:
+        """The classes of some rows, all of which have one; names that are left without rows are forgotten."""
+        found, codes = np.unique(self.codes[kept], return_inverse=True)
+        return Coded(codes, tuple(self.names[code] for code in found))
+
+    def counts(self) -> np.ndarray:
+        """Rows of each code."""
+        return np.bincount(self.codes, minlength=len(self.names))
+
+
+@dataclass(frozen=True)
+class Design:
+    """Rows with what is known of them.
+
+    Attributes
+    ----------
+    rows : Rows
+    labels, batches : Coded
+    groups : ndarray of int, shape (n,), or None
+        Rows of one image or well of a batch share a number; maps are then fitted on one row of each.
+    control : int or None
+        Code of the label that the others are compared with.
+    alerts : tuple of Alert
+    """
+
+    rows: Rows
+    labels: Coded
+    batches: Coded
+    groups: np.ndarray | None
+    control: int | None
+    alerts: tuple[Alert, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.rows.shape[0]
+
+
+def open_design(
+    X: Any,
+    labels: Any,
+    batches: Any,
+    *,
+    meta: Any = None,
+    groups: Any = None,
+    control: Any = None,
+    key: str | None = None,
+    ids: Any = None,
+    features: Iterable[str] | str | None = None,
+    exclude: Iterable[str] | str | None = None,
+) -> Design:
+    """Open an embedding and find the label, batch and group of each row; see `nearid.deconfound`."""
+    named = {"labels": labels, "batches": batches, "groups": groups}
+    for what in ("labels", "batches"):
+        if named[what] is None:
+            raise InputError(f"{what} are needed: one value for each row, or the name of a column of the metadata.")
+    wanted = [v if isinstance(v, str) else getattr(v, "name", None) for v in named.values()]
+    rows, table = _open(X, meta, key, ids, [name for name in wanted if isinstance(name, str)], features, exclude)
+    places, at, notes = _paired(rows, table if meta is not None else None)
+    ordered: dict[str, Any] = {}
+    _refuse_orders({what: given for what, given in named.items() if is_a(given, "pandas", "Series")}, rows)
+    for what, given in named.items():
+        if given is not None:
+            ordered[what], more = _in_order(what, given, rows)
+            notes += more
+    found = {what: _column(what, given, rows, table, places, at) for what, given in ordered.items()}
+    known = np.all([column.codes >= 0 for column in found.values()], axis=0)
+    alerts = [Alert("input", note) for note in (*rows.notes, *notes)]
+    if not known.all():
+        alerts.append(
+            Alert(
+                "missing_metadata",
+                f"{int(np.sum(~known))} of {len(known)} rows have no label, batch or group and are left out.",
+            )
+        )
+    kept = np.arange(rows.shape[0]) if places is None else places
+    if not known.all() or places is not None:
+        if known.sum() < 2:
+            raise InputError(f"{int(known.sum())} rows of {rows.name} have a label and a batch, but 2 are needed.")
+        rows = SelectedRows(rows, kept[known])
+    coded = {what: column.take(known) for what, column in found.items()}
+    for what, column in coded.items():
+        alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
+    same = [] if rows.columns is None else _copies(rows, list(coded.values()))
+    if same:
+        told = f"{rows.name} holds labels, batches or groups among its columns: {listed(map(repr, same))} left out."
+        alerts.append(Alert("input", told))
+        rows = _features(rows, same)
+    alerts += metadata_alerts(rows)
+    return _checked(rows, coded, control, alerts)
+
+
+def _checked(rows: Rows, coded: dict[str, Coded], control: Any, alerts: list[Alert]) -> Design:
+    labels, batches = coded["labels"], coded["batches"]
+    if len(batches.names) < 2:
+        raise InputError(
+            f"All rows are of the batch {batches.names[0]!r}: nothing can be held out. Name a column of several "
+            "batches (plates, donors, sites, weeks)."
+        )
+    if len(labels.names) < 2:
+        raise InputError(f"All rows have the label {labels.names[0]!r}: there is nothing to tell apart.")
+    code = None
+    if control is not None:
+        named = as_text(control)
+        if named not in labels.names:
+            raise not_found("The column of labels", "control", str(named), labels.names)
+        code = labels.names.index(named)
+    cells = np.zeros((len(batches.names), len(labels.names)), dtype=bool)
+    cells[batches.codes, labels.codes] = True
+    single = [name for name, count in zip(batches.names, cells.sum(axis=1), strict=True) if count == 1]
+    if len(single) == len(batches.names):
+        raise InputError(
+            "Every batch has one label alone: what tells labels apart cannot be told from what tells batches apart. "
+            "Name a batch column within which labels (or controls) vary."
+        )
+    if single:
+        alerts.append(
+            Alert(
+                "single_label_batch",
+                f"{len(single)} of {len(batches.names)} batches have one label only ({listed(map(repr, single[:5]))}"
+                f"{' ...' if len(single) > 5 else ''}): within them nothing tells biology from batch.",
+            )
+        )
+    groups = None
+    if "groups" in coded:
+        # Names of wells repeat on every plate.
+        groups = batches.codes * len(coded["groups"].names) + coded["groups"].codes
+    return Design(rows, labels, batches, groups, code, tuple(alerts))
+
+
+def without(design: Design, kept: np.ndarray) -> Design:
+    """The design of some rows; labels and batches keep their codes."""
+    if design.control is not None and not np.any(design.labels.codes[kept] == design.control):
+        raise InputError(
+            f"Every row of the control {design.labels.names[design.control]!r} has a NaN or an infinity: without these "
+            "rows nothing is left to tell the others from."
+        )
+    dropped = design.n - int(kept.sum())
+    told = Alert("dropped_rows", f"{dropped} of {design.n} rows have a NaN or an infinity and are left out.")
+    return Design(
+        SelectedRows(design.rows, np.flatnonzero(kept)),
+        Coded(design.labels.codes[kept], design.labels.names),
+        Coded(design.batches.codes[kept], design.batches.names),
+        None if design.groups is None else design.groups[kept],
+        design.control,
+        (*design.alerts, told),
+    )
+
+
+def open_again(X: Any, key: str | None, columns: tuple[str, ...] | None) -> Rows:
+    """Rows like those of a design: of a table, the columns that were its features."""
+    rows = open_annotated(X, key)[0] if is_annotated(X) else open_rows(X, key=key)
+    if columns is None or rows.columns is None:
+        return rows
+    places = {name: at for at, name in enumerate(rows.columns)}
+    lost = [name for name in columns if name not in places]
+    if lost:
+        raise InputError(
+            f"{rows.name} lacks {len(lost)} of the {len(columns)} columns that were evaluated: "
+            f"{listed(map(repr, lost[:5]))}{' ...' if len(lost) > 5 else ''}."
+        )
+    return SelectedColumns(rows, np.array([places[name] for name in columns]))
+
+
+def _open(
+    X: Any,
+    meta: Any,
+    key: str | None,
+    ids: Any,
+    wanted: list[str],
+    features: Iterable[str] | str | None,
+    exclude: Iterable[str] | str | None,
+) -> tuple[Rows, Columns | None]:
+    """The rows, and the table that columns are named in."""
+    own, theirs = ids if isinstance(ids, tuple | list) and len(ids) == 2 else (ids, ids)
+    table: Columns | None
+    if is_annotated(X):
+        if ids is not None and meta is None:
+            raise InputError(
+                "Rows of AnnData have the names of obs; ids (--ids) names a column of the metadata, but no meta "
+                "(--meta) was given."
+            )
+        rows, table = open_annotated(X, key)
+    else:
+        rows = open_rows(X, key=key, ids=own, name=unnamed(X, "embedding"))
+        table = named_columns(X) if meta is None and wanted and rows.columns is not None else None
+    rows = choose_columns([rows], features, exclude)[0]
+    rows = rows if rows.columns is None else _features(rows, wanted)
+    if meta is not None:
+        table = open_columns(meta, ids=theirs, name=unnamed(meta, "metadata"))
+    return rows, table
+
+
+def _features(rows: Rows, wanted: list[str]) -> Rows:
+    """Columns of a table that are measured: neither named as metadata, nor as a label or batch."""
+    assert rows.columns is not None
+    places = [at for at, name in enumerate(rows.columns) if name not in wanted and not name.startswith(ABOUT)]
+    if not places:
+        raise InputError(f"{rows.name} has no numeric columns beside its metadata ({listed(map(repr, rows.columns))}).")
+    return rows if len(places) == len(rows.columns) else SelectedColumns(rows, np.array(places))
+
+
+def _copies(rows: Rows, coded: list[Coded]) -> list[str]:
+    """Names of columns that are a column of classes once more (by the first rows), where classes are numbers."""
+    assert rows.columns is not None
+    block = rows.read(0, min(rows.shape[0], LOOKED_AT))
+    found: list[str] = []
+    for column in coded:
+        try:
+            numbers = np.array([float(name) for name in column.names])
+        except ValueError:
+            continue
+        equal = np.all(block == numbers[column.codes[: len(block)], None], axis=0)
+        found += [rows.columns[at] for at in np.flatnonzero(equal)]
+    return found
+
+
+def _paired(rows: Rows, table: Columns | None) -> tuple[np.ndarray | None, np.ndarray | None, tuple[str, ...]]:
+    """Places of the rows in use and of their lines in the table (None: all in order), and what is to be said."""
+    if table is None:
+        return None, None, ()
+    if rows.ids is not None and table.ids is None and (rows.index is None or table.index is None):
+        raise InputError(
+            f"{rows.name} has row ids, but {table.name} has none: nothing says that both are in the same order. Name "
+            "its column of ids with ids (--ids), or give labels and batches as arrays."
+        )
+    n = len(next(iter(table.values.values())))
+    pair = pair_rows(rows, MemoryRows(table.name, np.zeros((n, 1)), table.ids, index=table.index))
+    return pair.x_index, pair.y_index, pair.notes[len(rows.notes) :] + table.notes
+
+
+def _refuse_orders(series: dict[str, Any], rows: Rows) -> None:
+    """Refuse Series in different orders beside rows that have no labels to pair them by."""
+    first = next(iter(series), None)
+    if first is None or rows.ids is not None or rows.index is not None:
+        return
+    for what, given in series.items():
+        if not given.index.equals(series[first].index):
+            raise InputError(
+                f"{first} and {what} are Series with different indexes, but {rows.name} has no index to pair them by. "
+                "Give a DataFrame with an index, or arrays in the order of its rows."
+            )
+
+
+def _in_order(what: str, given: Any, rows: Rows) -> tuple[Any, tuple[str, ...]]:
+    """Values in the order of the rows, None where a row has no value, and notes; a Series is paired by its index."""
+    if not is_a(given, "pandas", "Series"):
+        return given, ()
+    if rows.ids is None and rows.index is None:
+        told = f"{rows.name} has no index as {what} have: the rows are paired by position."
+        return given, () if is_count(given.index) else (told,)
+    index = labels(given.index)
+    pair = pair_rows(rows, MemoryRows(what, np.zeros((len(index), 1)), index_ids(index), index=index))
+    notes = pair.notes[len(rows.notes) :]
+    mine, theirs = (slice(None) if places is None else places for places in (pair.x_index, pair.y_index))
+    found = np.full(rows.shape[0], None, dtype=object)
+    found[mine] = given.to_numpy(dtype=object)[theirs]
+    return found, notes
+
+
+def _column(
+    what: str, given: Any, rows: Rows, table: Columns | None, places: np.ndarray | None, at: np.ndarray | None
+) -> Coded:
+    """A column for the rows in use."""
+    if isinstance(given, str):
+        if table is None:
+            raise InputError(
+                f"{what}={given!r} names a column, but there is no table beside {rows.name}: give meta (--meta), or "
+                "the values themselves."
+            )
+        if given not in table.values:
+            raise not_found(table.name, what, given, table.values)
+        values, index = table.values[given], at
+    else:
+        values, index = one_column(given), places
+        if values.shape != (rows.shape[0],):
+            raise InputError(
+                f"{what} have shape {values.shape}, but one value for each of the {rows.shape[0]} rows of {rows.name} "
+                "is expected."
+            )
+    named = f"The column {given!r} of {what}" if isinstance(given, str) else f"The sequence of {what}"
+    return Coded.of(values if index is None else values[index], named)

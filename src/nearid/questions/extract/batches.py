@@ -1,0 +1,319 @@
+"""Inputs of a model as batches: arrays, tensors and files cut into slices, or batches as a loader gives them."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nearid.arrays.damage import damage_told
+from nearid.arrays.formats.npy import map_npy, read_header
+from nearid.arrays.formats.npz import load_all
+from nearid.arrays.formats.torch import CHECKPOINTS, load_saved
+from nearid.arrays.held import is_a, refuse_unreadable
+from nearid.arrays.ids import row_ids
+from nearid.arrays.open import file_suffix
+from nearid.base.errors import InputError
+from nearid.base.files import local_path
+from nearid.base.limits import check_memory
+
+# Entries of a mapping that are no inputs of their own.
+IDS, MASK = "ids", "attention_mask"
+# A single array, which has no name.
+SINGLE = ""
+_INPUTS = ", ".join((".npy", ".npz", ".safetensors", *CHECKPOINTS))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some inputs as they were given.
+
+    Attributes
+    ----------
+    start : int
+        Number of the first input.
+    arrays : dict of Tensor
+        By name; a single array has the name "".
+    ids : ndarray of shape (n,)
+    """
+
+    start: int
+    arrays: dict[str, Tensor]
+    ids: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """Number of inputs."""
+        return len(self.ids)
+
+    def first(self, count: int) -> Batch:
+        """The first few inputs."""
+        return Batch(self.start, {name: x[:count] for name, x in self.arrays.items()}, self.ids[:count])
+
+
+class NpyFile:
+    """The inputs of an .npy file, read piece by piece.
+
+    A map of the file would end the process where the file becomes shorter meanwhile.
+    """
+
+    def __init__(self, path: Path) -> None:
+        map_npy(path)  # refuses what the file cannot hold
+        with open(path, "rb") as file:
+            self.shape, self._fortran, self.dtype = read_header(file)
+            self._offset = file.tell()
+        self._path = path.resolve()
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        start, stop, _ = part.indices(len(self))
+        each = math.prod(self.shape[1:])
+        size = each * self.dtype.itemsize
+        if os.path.getsize(self._path) < self._offset + (len(self) if self._fortran else stop) * size:
+            raise InputError(f"{self._path.name} became shorter while it was read. Write or copy it again.")
+        if self._fortran:
+            return np.array(map_npy(self._path)[start:stop])
+        found = np.fromfile(self._path, self.dtype, (stop - start) * each, offset=self._offset + start * size)
+        return found.reshape(stop - start, *self.shape[1:])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self[:].astype(dtype or self.dtype, copy=False)
+
+
+class ArraySource:
+    """Inputs that are arrays: any part of them can be had.
+
+    Parameters
+    ----------
+    name : str
+    arrays : dict of array or Tensor
+    ids : ndarray of shape (n,) or None
+        The numbers of the inputs by default.
+    """
+
+    def __init__(self, name: str, arrays: dict[str, Any], ids: Any) -> None:
+        for key, x in arrays.items():
+            refuse_unreadable(key or name, x)
+        sizes = {key or name: len(x) for key, x in arrays.items()}
+        if len(set(sizes.values())) != 1:
+            raise InputError(f"The arrays of {name} differ in length: {sizes}. Give one entry per input in each.")
+        self.name, self._arrays = name, arrays
+        self.rows: int | None = next(iter(sizes.values()))
+        if self.rows < 2:
+            raise InputError(f"{name} holds {self.rows} inputs, but at least 2 are needed.")
+        self._ids = np.arange(self.rows) if ids is None else row_ids(name, ids, self.rows)
+        if ids is not None and len(np.unique(self._ids)) < self.rows:
+            raise InputError(f"Some ids of {name} occur more than once, so that its rows could not be paired by them.")
+
+    @property
+    def id_type(self) -> np.dtype[Any]:
+        """How the ids are stored."""
+        return self._ids.dtype
+
+    def id_digest(self) -> str:
+        """SHA-256 of the ids."""
+        return hashlib.sha256(np.ascontiguousarray(self._ids).tobytes()).hexdigest()
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """Batches of `size` inputs."""
+        for start in range(0, int(self.rows or 0), size):
+            part = slice(start, start + size)
+            yield Batch(
+                start, {k: as_tensor(k or self.name, x[part]) for k, x in self._arrays.items()}, self._ids[part]
+            )
+
+
+class BatchSource:
+    """Inputs that come in batches of their own: a loader, a list of arrays, a generator.
+
+    Parameters
+    ----------
+    name : str
+    batches : iterable
+    ordered : bool
+        Whether they come in the order of the data; otherwise each must bring ids.
+    """
+
+    def __init__(self, name: str, batches: Iterable[Any], *, ordered: bool = True) -> None:
+        self.name, self._batches, self._ordered = name, batches, ordered
+        self.rows: int | None = None
+        self.id_type: np.dtype[Any] = np.dtype(np.int64)
+
+    def id_digest(self) -> str:
+        """Nothing: the ids come with the batches."""
+        return ""
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """The batches as they come, whatever the size asked for."""
+        start = 0
+        for at, given in enumerate(self._batches):
+            arrays = _named(f"batch {at} of {self.name}", given)
+            ids = arrays.pop(IDS, None)
+            sizes = {len(x) for x in arrays.values()}
+            if len(sizes) != 1:
+                raise InputError(f"The arrays in batch {at} of {self.name} differ in length: {sorted(sizes)}.")
+            n = sizes.pop()
+            if ids is None and not self._ordered:
+                raise InputError(
+                    "The loader shuffles or samples, so that rows could not be paired with another run: shuffle=False, "
+                    f"or make each batch a dict with {IDS!r}."
+                )
+            found = np.arange(start, start + n) if ids is None else row_ids(self.name, np.asarray(ids), n)
+            if found.dtype != self.id_type:
+                raise InputError(f"The ids in batch {at} of {self.name} are {found.dtype}, but int64 is expected here.")
+            if n:
+                yield Batch(start, {k: as_tensor(k or self.name, x) for k, x in arrays.items()}, found)
+            start += n
+
+
+Source = ArraySource | BatchSource
+
+
+def open_source(data: Any, *, mask: Any = None, ids: Any = None, key: str | None = None, size: int = 1) -> Source:
+    """Inputs from an array, a tensor, a mapping of such, a file, a torch dataset, or an iterable of batches.
+
+    Parameters
+    ----------
+    mask : array or path, optional
+        Of shape (n, t), not 0 where a token is no padding.
+    ids : array, path or str, optional
+        One for each input; a text names an entry of a file or mapping with several.
+    key : str, optional
+        The one entry of a file that is the input.
+    size : int
+        Inputs in a batch of a torch dataset.
+    """
+    name = Path(data).name if isinstance(data, str | os.PathLike) else type(data).__name__
+    if isinstance(data, str | os.PathLike):
+        data = _file(local_path(data))
+    elif isinstance(data, list) and data and not hasattr(data[0], "shape") and not isinstance(data[0], Mapping):
+        data = _array_of(name, data)
+    if is_a(data, "torch", "Dataset"):
+        data = torch.utils.data.DataLoader(data, batch_size=size)
+    if not isinstance(data, Mapping) and not hasattr(data, "shape"):
+        return _batched(name, data, mask, ids, key)
+    if ids is None and is_a(data, "pandas", "DataFrame"):
+        ids = data.index
+    arrays = _named(name, data)
+    entry = arrays.pop(IDS, None)
+    if isinstance(ids, str) and ids in arrays:
+        ids = arrays.pop(ids)
+    if key is not None:
+        if key not in arrays:
+            raise InputError(f"{name} has nothing named {key!r} (given as key). It holds {', '.join(arrays)}.")
+        arrays = {SINGLE: arrays[key], **{k: x for k, x in arrays.items() if k == MASK != key}}
+    if mask is not None:
+        arrays[MASK] = _loaded(mask, "mask")
+    if not any(k != MASK for k in arrays):
+        raise InputError(f"{name} holds no inputs beside masks and ids.")
+    return ArraySource(name, arrays, entry if ids is None else _loaded(ids, "ids"))
+
+
+def _batched(name: str, data: Any, mask: Any, ids: Any, key: str | None) -> BatchSource:
+    if not isinstance(data, Iterable) or isinstance(data, str | bytes):
+        raise InputError(
+            f"The data is a {type(data).__name__}; an array, a tensor, a dict of arrays, a file or an iterable of "
+            "batches is expected."
+        )
+    if mask is not None or ids is not None or key is not None:
+        raise InputError(f"Batches bring their own masks and ids: make each a dict with {MASK!r} and {IDS!r}.")
+    return BatchSource(name, data, ordered=_in_order(data))
+
+
+def _in_order(data: Any) -> bool:
+    """Whether a loader goes through its dataset from first to last; of other iterables the caller knows."""
+    if not is_a(data, "torch", "DataLoader"):
+        return True
+    batches = data.batch_sampler
+    sampler = data.sampler if batches is None else getattr(batches, "sampler", None)
+    # The last is that of datasets that are streams.
+    return any(is_a(sampler, "torch", kind) for kind in ("SequentialSampler", "_InfiniteConstantSampler"))
+
+
+def _file(path: Path) -> Any:
+    if not path.is_file():
+        raise InputError(f"There is no file {path}; inputs are {_INPUTS}.")
+    suffix = file_suffix(path)
+    if suffix in (".npy", ".npz"):
+        with damage_told(path.name, f"{suffix} file"):
+            return NpyFile(path) if suffix == ".npy" else load_all(path)
+    if suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        check_memory(path.name, path.stat().st_size, "Save the inputs as .npy, which is read piece by piece.")
+        with damage_told(path.name, "safetensors file"):
+            return load_file(path)
+    if suffix in CHECKPOINTS:
+        return load_saved(str(path), path.name)
+    raise InputError(f"{path.name} has no suffix of inputs: {_INPUTS} are expected.")
+
+
+def _loaded(given: Any, what: str) -> Any:
+    if not isinstance(given, str | os.PathLike):
+        return given
+    if not Path(given).exists():
+        raise InputError(f"There is no file and no entry {given} to take the {what} from.")
+    found = _file(Path(given))
+    if isinstance(found, Mapping):
+        raise InputError(f"{given} holds several arrays, but one is expected as {what}; save it as .npy.")
+    return found
+
+
+def _named(name: str, given: Any) -> dict[str, Any]:
+    """Inputs by name. Of a tuple or list, as loaders give of inputs and labels, the first is the input."""
+    if isinstance(given, tuple | list) and given:
+        given = given[0]
+    if isinstance(given, Mapping):
+        found = {str(k): x if hasattr(x, "shape") else _array_of(f"{name}:{k}", x) for k, x in given.items()}
+    elif hasattr(given, "shape"):
+        found = {SINGLE: given}
+    else:
+        raise InputError(f"{name} is a {type(given).__name__}, but an array, a tensor or a dict of them is expected.")
+    for key, x in found.items():
+        if not len(x.shape):
+            where = f"{name}:{key}" if key else name
+            raise InputError(f"{where} is a single number, but one entry for each input is expected.")
+    return found
+
+
+def _array_of(name: str, values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(
+            f"{name} holds entries of different lengths: pad them to one length and give a mask."
+        ) from None
+
+
+def as_tensor(name: str, part: Any) -> Tensor:
+    """A slice as a tensor, sharing its memory where that is possible."""
+    if isinstance(part, Tensor):
+        return part.detach()
+    array = np.ascontiguousarray(part)
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"{name} has dtype {array.dtype}, but numbers are expected.")
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        array = array.astype(np.int64)
+    # A copy where the array may not be written to, of which torch would warn.
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def peeked(batches: Iterator[Batch]) -> tuple[Batch, Iterator[Batch]]:
+    """The first batch, and all of them."""
+    first = next(batches, None)
+    if first is None:
+        raise InputError("There are no inputs: the data is empty.")
+    return first, itertools.chain([first], batches)

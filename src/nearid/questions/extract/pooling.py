@@ -1,0 +1,119 @@
+"""One row of numbers for each input (or each token) out of what a layer gives: maps, sequences or vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from nearid.base.errors import InputError, unknown
+
+# Tensor of shape (n, ...) and mask of shape (n, t) or None -> tensor of shape (n, d).
+Pooler = Callable[[Tensor, Tensor | None], Tensor]
+
+POOLS = ("mean", "cls", "last", "patches", "tokens", "flatten")
+
+# Modules whose output has channels before positions also where it has three axes.
+CHANNELS_FIRST = (
+    nn.Conv1d,
+    nn.ConvTranspose1d,
+    nn.BatchNorm1d,
+    nn.InstanceNorm1d,
+    nn.MaxPool1d,
+    nn.AvgPool1d,
+    nn.AdaptiveAvgPool1d,
+    nn.AdaptiveMaxPool1d,
+)
+# Modules that give tokens where it has three. All others follow whichever of both kinds came last.
+TOKENS_FIRST = (nn.Linear, nn.LayerNorm, nn.Embedding, nn.MultiheadAttention, nn.RNNBase)
+
+
+def check_pool(pool: str | Pooler) -> str | Pooler:
+    """Refuse a pooling that does not exist."""
+    if isinstance(pool, str) and pool not in POOLS:
+        raise InputError(unknown("pooling", pool, POOLS))
+    return pool
+
+
+def pool_name(pool: str | Pooler) -> str:
+    """What to call a pooling in the provenance."""
+    return pool if isinstance(pool, str) else f"{pool.__module__}.{getattr(pool, '__qualname__', type(pool).__name__)}"
+
+
+def pooled(layer: str, x: Tensor, n: int, pool: str | Pooler, mask: Tensor | None, *, maps: bool = False) -> Tensor:
+    """Rows of shape (n, d), or with pool "tokens" one for each real token; the result may share memory with x.
+
+    Parameters
+    ----------
+    layer : str
+        For the messages.
+    x : Tensor of shape (n, ...)
+        (n, d): used as it is. (n, t, d): tokens. (n, c, h, w) and more axes: maps of c channels.
+    n : int
+        Inputs in the batch.
+    pool : str or callable
+    mask : Tensor of bool, shape (n, t), or None
+        Tokens that are no padding.
+    maps : bool
+        Whether three axes are a map (n, c, positions) rather than tokens.
+    """
+    if 0 in x.shape:
+        raise InputError(f"The layer {layer} gave shape {tuple(x.shape)}, which holds no numbers; leave it out.")
+    if x.dtype.itemsize < 4 or not x.dtype.is_floating_point:
+        x = x.float()
+    if not isinstance(pool, str):
+        found = pool(x, mask)
+        if found.ndim != 2 or len(found) != n or not found.shape[1]:
+            raise InputError(
+                f"The pool function made {tuple(found.shape)} of {tuple(x.shape)} at the layer {layer}; "
+                f"({n}, width) is expected."
+            )
+        return found
+    if x.ndim == 0 or x.shape[0] != n:
+        raise InputError(
+            f"The layer {layer} gave shape {tuple(x.shape)} for {n} inputs, but one entry for each input must come "
+            "first. Leave the layer out, or turn it in a pool function of your own."
+        )
+    if x.ndim == 1:
+        x = x[:, None]
+    if pool == "flatten":
+        return x.flatten(1)
+    if x.ndim == 3 and not maps:
+        return _tokens(layer, x, pool, mask)
+    if pool == "mean":
+        return x if x.ndim == 2 else x.flatten(2).mean(2)
+    if x.ndim == 2 and pool != "tokens":
+        return x
+    raise InputError(
+        f"The layer {layer} gives shape {tuple(x.shape)}, which has no tokens to pool by {pool!r}. Use mean (over "
+        "positions) or flatten, or leave the layer out."
+    )
+
+
+def _tokens(layer: str, x: Tensor, pool: str, mask: Tensor | None) -> Tensor:
+    n, t, _ = x.shape
+    if pool == "patches":
+        if t < 2:
+            raise InputError(f"The layer {layer} gives {t} token, but patches are those after the class token.")
+        if mask is None:
+            x, t = x[:, 1:], t - 1
+        else:
+            # The class token is the first that is no padding.
+            mask = mask & (mask.cumsum(1) > 1)
+    if mask is not None and mask.shape != (n, t):
+        raise InputError(
+            f"The layer {layer} gives {t} positions, but the mask is for {mask.shape[1]} tokens. Leave the layer out, "
+            "or pool with a function of your own."
+        )
+    if mask is None or bool(mask.all()):
+        if pool == "tokens":
+            return x.flatten(0, 1)
+        return x.mean(1) if pool in ("mean", "patches") else x[:, -1 if pool == "last" else 0]
+    if pool == "tokens":
+        return x[mask]
+    if pool in ("mean", "patches"):
+        # What stands at padding may be anything, NaN too.
+        return x.masked_fill(~mask[:, :, None], 0).sum(1) / mask.sum(1, keepdim=True)
+    rows = mask.int()
+    at = t - 1 - rows.flip(1).argmax(1) if pool == "last" else rows.argmax(1)
+    return x[list(range(n)), at]

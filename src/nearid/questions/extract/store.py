@@ -1,0 +1,302 @@
+"""Layers on their way to a folder: a part that grows and can be taken up again, then the whole in one rename."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.formats.layers import IDS, MANIFEST, is_extraction, read_manifest
+from nearid.base.errors import InputError
+from nearid.base.files import alone_in, check_parent, local_path, replacing
+from nearid.base.limits import readable
+from nearid.questions.extract.formats import Part
+from nearid.questions.extract.names import file_stems
+
+PROGRESS = "progress.json"
+# What was written is synced, and counts as done, so often.
+SECONDS = 10.0
+# Rows of the same inputs differ by less than this share of the largest.
+CLOSE = 1e-2
+
+
+def partial_folder(out: Path) -> Path:
+    """Where the rows are until all of them are there."""
+    return out.with_name(f"{out.name}.partial")
+
+
+def check_out(out: str | os.PathLike[str], *, overwrite: bool) -> Path:
+    """Refuse a place where layers cannot or should not be written; asked before long work."""
+    target = local_path(out)
+    target = target if target.name else target.resolve()
+    if target.suffix in (".npy", ".npz", ".zarr", ".safetensors", ".html"):
+        raise InputError(f"Layers are written to a folder, a file for each: name it {target.stem}, not {target.name}.")
+    check_parent(target)
+    if target.exists():
+        refuse_foreign(target)
+        if is_extraction(target) and not overwrite:
+            raise InputError(f"{target} holds extracted layers; give another name, or replace them (--overwrite).")
+    return target
+
+
+def refuse_inputs_in(target: Path, *sources: Any) -> None:
+    """Refuse a folder to be replaced, or begun anew, that holds one of the inputs."""
+    for source in sources:
+        if isinstance(source, str | os.PathLike):
+            places = Path(os.path.realpath(local_path(source))).parents
+            if target.resolve() in places or partial_folder(target).resolve() in places:
+                raise InputError(f"{target} would be replaced, and {source} lies in it; give another name.")
+
+
+def refuse_foreign(target: Path) -> None:
+    """Refuse a folder to be replaced that is no extraction, or holds files that are no part of one."""
+    held = {path.name for path in target.iterdir()} if target.is_dir() else {target.name}
+    if not held:
+        return
+    try:
+        layers = read_manifest(target)["layers"].values() if is_extraction(target) else ()
+    except InputError:
+        layers = ()
+    if not layers:
+        raise InputError(f"{target} exists and is no folder of extracted layers; give another name.")
+    # The note of progress is left where a run was killed in its last moment.
+    strange = held - {MANIFEST, IDS, PROGRESS} - {layer["file"] for layer in layers}
+    if strange:
+        raise InputError(f"{target} also holds {min(strange)}, which extract did not write; give another name.")
+
+
+class Store:
+    """The folder of an extraction while it is made.
+
+    Parameters
+    ----------
+    out : Path
+        The folder that there will be; until then it has the suffix .partial.
+    form : str
+    layers : dict of str to (int, str)
+        Width and dtype of each layer.
+    id_type : numpy.dtype
+    identity : dict
+        What the extraction is of: a part of another one is not taken up.
+    restart : bool
+        Begin anew where a part is there.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        form: str,
+        layers: dict[str, tuple[int, np.dtype[Any]]],
+        id_type: np.dtype[Any],
+        identity: dict[str, Any],
+        about: dict[str, str],
+        *,
+        restart: bool,
+    ) -> None:
+        self.out, self.folder = out, partial_folder(out)
+        self._identity = json.loads(json.dumps(identity))
+        self._layers = {
+            layer: Part(self.folder, stem, form, *layers[layer], layer, {**about, "layer": layer})
+            for layer, stem in file_stems(layers).items()
+        }
+        self._ids = Part(self.folder, Path(IDS).stem, "npy", None, id_type)
+        self._restart = restart
+        self._synced = time.monotonic()
+        # Inputs and rows that are written, and how much of that is on disk and noted; the hash of those inputs.
+        self.inputs = self.rows = self.kept = 0
+        self.digest = ""
+        self.complete = False
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes that one row takes in all files."""
+        return sum(part.row_bytes for part in (*self._layers.values(), self._ids))
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Make the part, or take it up; after a failure it stays only if it holds rows that are safe."""
+        self._refuse_strange()
+        with self._told():
+            self.folder.mkdir(exist_ok=True)
+        with alone_in(self.folder):
+            known = self._read_progress()
+            try:
+                with self._told():
+                    self._begin(known)
+                yield
+            except BaseException:
+                if not self.kept:
+                    shutil.rmtree(self.folder, ignore_errors=True)
+                raise
+
+    def _begin(self, known: dict[str, Any] | None) -> None:
+        if known is None:
+            # What is left of a part that is of no use; the folder itself is locked, and stays.
+            for path in self.folder.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            self._note(0, 0, "", False)
+        else:
+            self.inputs, self.rows, self.digest = known["inputs"], known["rows"], known["digest"]
+            self.kept, self.complete = known["inputs"], known["complete"]
+        for part in self._parts():
+            part.cut(self.rows)
+
+    def _parts(self) -> list[Part]:
+        return [*self._layers.values(), self._ids]
+
+    def check_space(self, rows: int | None) -> None:
+        """Refuse to begin what the disk has no room for, where the number of rows is known."""
+        need = max((rows or 0) - self.rows, 0) * self.row_bytes
+        free = shutil.disk_usage(self.out.parent).free
+        if need > free:
+            raise InputError(
+                f"{self.out} needs {readable(need)} of disk space, but {readable(free)} are free there. Free some, "
+                "choose fewer layers, pool them, or write elsewhere."
+            )
+
+    def refuse_others(self, probed: dict[str, np.ndarray]) -> None:
+        """Refuse to go on where the first inputs now give other rows than those that are there.
+
+        Hashes see neither what a pool function does nor what a module holds beside weights.
+        """
+        for layer, part in self._layers.items():
+            now = probed[layer]
+            held = part.first(min(len(now), self.rows)).astype(np.float64)
+            with np.errstate(over="ignore"):
+                now = now[: len(held)].astype(part.dtype).astype(np.float64)
+            # Batches of another size round otherwise.
+            near = CLOSE * np.abs(held, where=np.isfinite(held), out=np.zeros_like(held)).max(initial=0.0)
+            if not np.allclose(now, held, rtol=CLOSE, atol=near, equal_nan=True):
+                raise InputError(
+                    f"{self.folder} holds other rows of the layer {layer} than the first inputs give now: inputs, "
+                    "model or pool function have changed. Begin anew with restart=True (--restart), or write elsewhere."
+                )
+
+    def append(self, blocks: dict[str, np.ndarray], ids: np.ndarray, inputs: int) -> None:
+        """Add the rows of a batch of inputs."""
+        with self._told():
+            for layer, part in self._layers.items():
+                part.append(blocks[layer])
+            self._ids.append(ids)
+        self.inputs += inputs
+        self.rows += len(ids)
+
+    def due(self) -> bool:
+        """Whether what was added should be made safe by now."""
+        return time.monotonic() - self._synced >= SECONDS
+
+    def keep(self, digest: str, *, complete: bool = False) -> None:
+        """Make what was added safe, so that another run can go on from here."""
+        with self._told():
+            for part in self._parts():
+                part.sync()
+            self._note(self.inputs, self.rows, digest, complete)
+        self._synced = time.monotonic()
+
+    def finish(self, manifest: dict[str, Any], about: dict[str, str]) -> None:
+        """Give every file its header, write the manifest and rename the folder."""
+        with self._told():
+            self._finish(manifest, about)
+
+    def _finish(self, manifest: dict[str, Any], about: dict[str, str]) -> None:
+        for part in self._parts():
+            part.finish(self.rows, about)
+        layers = {
+            layer: {"file": part.final.name, "shape": [self.rows, part.width], "dtype": part.dtype.name}
+            for layer, part in self._layers.items()
+        }
+        with replacing(self.folder / MANIFEST) as file:
+            file.write(json.dumps({**manifest, "rows": self.rows, "layers": layers}, indent=2).encode())
+        for leftover in self.folder.glob(".*"):
+            # Temporary files of a run that was killed.
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        old = self.out.with_name(f".{self.out.name}.old")
+        if self.out.exists():
+            refuse_foreign(self.out)
+            shutil.rmtree(old, ignore_errors=True)
+            os.rename(self.out, old)
+        os.rename(self.folder, self.out)
+        (self.out / PROGRESS).unlink()
+        shutil.rmtree(old, ignore_errors=True)
+
+    def _note(self, inputs: int, rows: int, digest: str, complete: bool) -> None:
+        told = {"identity": self._identity, "inputs": inputs, "rows": rows, "digest": digest, "complete": complete}
+        with replacing(self.folder / PROGRESS) as file:
+            file.write(json.dumps(told).encode())
+        self.kept, self.complete, self.digest = inputs, complete, digest
+
+    def _refuse_strange(self) -> None:
+        """Refuse a folder in the place of the part that somebody else made."""
+        if not self.folder.exists() or _is_progress(self.folder / PROGRESS):
+            return
+        known = {path.name for part in self._parts() for path in (part.path, part.final)} | {MANIFEST}
+        found = self.folder.iterdir() if self.folder.is_dir() else [self.folder]
+        strange = next((p.name for p in found if p.name not in known and not p.name.startswith(f".{PROGRESS}")), None)
+        if strange is not None:
+            raise InputError(f"{self.folder} is in the way, and holds {strange}; move it, or write elsewhere.")
+
+    def _read_progress(self) -> dict[str, Any] | None:
+        """How far an earlier run came; None where there is none to go on with."""
+        path = self.folder / PROGRESS
+        if not path.is_file() or self._restart:
+            return None
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+            theirs = told["identity"]
+            kinds = {"identity": dict, "inputs": int, "rows": int, "digest": str, "complete": bool}
+            for name, kind in kinds.items():
+                if not isinstance(told[name], kind):
+                    raise TypeError(name)
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{path} is damaged: remove {self.folder}, or begin anew with --restart.") from None
+        changed = sorted(k for k in {*theirs, *self._identity} if theirs.get(k) != self._identity.get(k))
+        if changed:
+            raise InputError(
+                f"{self.folder} holds a part of another extraction: {', '.join(changed)} differ. Begin anew with "
+                "restart=True (--restart), or write elsewhere."
+            )
+        return dict(told) if told["inputs"] else None
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn what the system says into a sentence that says what is left."""
+        try:
+            yield
+        except (OSError, InputError) as raised:
+            # Files that are replaced as a whole tell of themselves alone.
+            error = raised.__cause__ if isinstance(raised, InputError) else raised
+            if not isinstance(error, OSError):
+                raise
+            why = error.strerror or str(error)
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                why += " (the disk is full, or a limit on sizes is reached)"
+            left = f"The rows of {self.kept} inputs are kept in {self.folder}; the same call goes on from there."
+            said = left if self.kept else "Nothing was left behind."
+            raise InputError(f"Could not write {self.out}: {why}. {said}") from error
+
+
+def _is_progress(path: Path) -> bool:
+    """Whether a file is the note of an extraction, be it damaged, rather than somebody's own of the same name."""
+    if not path.is_file():
+        return False
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError):
+        return True
+    return isinstance(told, dict) and "identity" in told
+
+
+def left_behind(out: Path) -> str:
+    """What an interrupted run has left, and how to go on."""
+    folder = partial_folder(out)
+    if not (folder / PROGRESS).is_file():
+        return "nothing was written"
+    return f"the rows so far are kept in {folder}; run the same command again (without --restart) to go on"

@@ -1,0 +1,164 @@
+"""Forward hooks that take what layers give, pool it at once and let the rest go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from nearid.arrays.patterns import chosen, is_exact
+from nearid.base.errors import InputError
+from nearid.questions.extract.names import HIDDEN, WHOLE, blocks, split_part
+from nearid.questions.extract.outputs import tensor_of
+from nearid.questions.extract.pooling import CHANNELS_FIRST, TOKENS_FIRST, Pooler, pooled
+
+
+@dataclass(frozen=True)
+class Tap:
+    """A module whose output is taken.
+
+    Attributes
+    ----------
+    name : str
+        What the layer is called.
+    module : Module
+    part : str or None
+        Part of the output that is taken.
+    wanted : bool
+        Whether it was asked for by its own name, so that it must be called.
+    """
+
+    name: str
+    module: nn.Module
+    part: str | None
+    wanted: bool
+
+
+class Taps:
+    """Hooks on the chosen layers of a model, in place inside a `with`.
+
+    Parameters
+    ----------
+    model : Module
+    patterns : list of str or None
+        Layers by name or pattern; by default the hidden states of a transformers model, the blocks of another.
+    pool : str or callable
+    hidden : bool
+        Whether the model returns hidden states on request.
+    """
+
+    def __init__(self, model: nn.Module, patterns: list[str] | None, pool: str | Pooler, *, hidden: bool) -> None:
+        self._pool = pool
+        self._model = model
+        usual = [f"{HIDDEN}.*"] if hidden else [*blocks(model)] or [WHOLE]
+        self._taps, self._states = _taps(model, patterns or usual, hidden, wanted=patterns is not None)
+        self._stack = ExitStack()
+        self._found: dict[str, Tensor] = {}
+        self._calls: Counter[str] = Counter()
+        self._n = 0
+        # Of the last module that tells, where it gave a map (n, channels, positions).
+        self._channels: int | None = None
+        self._mask: Tensor | None = None
+
+    def __enter__(self) -> Taps:
+        with ExitStack() as stack:
+            modules = list(self._model.modules())
+            if any(isinstance(module, CHANNELS_FIRST) for module in modules):
+                # Before the taps, as they look at what these note.
+                for module in modules:
+                    if isinstance(module, CHANNELS_FIRST + TOKENS_FIRST):
+                        stack.callback(module.register_forward_hook(self._note_kind).remove)
+            for tap in self._taps:
+                stack.callback(tap.module.register_forward_hook(self._hook(tap)).remove)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _hook(self, tap: Tap) -> Callable[..., None]:
+        def take(module: nn.Module, inputs: Any, output: Any) -> None:
+            self._calls[tap.name] += 1
+            calls = self._calls[tap.name]
+            # A module that is called again (shared weights, one ReLU for all) is another layer each time.
+            label = tap.name if calls == 1 else f"{tap.name}#{calls}"
+            x = tensor_of(tap.name, output, tap.part)
+            self._keep(label, x, self._is_map(x))
+
+        return take
+
+    def _note_kind(self, module: nn.Module, inputs: Any, output: Any) -> None:
+        x = output[0] if isinstance(output, tuple) else output
+        if isinstance(x, Tensor) and x.ndim == 3:
+            self._channels = x.shape[1] if isinstance(module, CHANNELS_FIRST) else None
+
+    def _is_map(self, x: Tensor) -> bool:
+        """Whether three axes are (n, channels, positions), as the last module that tells gave them."""
+        # What is as wide as the channels at its end was turned since.
+        turned = x.ndim == 3 and x.shape[2] == self._channels != x.shape[1]
+        return self._channels is not None and not turned
+
+    def _keep(self, label: str, x: Tensor, maps: bool) -> None:
+        found = pooled(label, x, self._n, self._pool, self._mask, maps=maps)
+        # The next layer may work in place.
+        if found.untyped_storage().data_ptr() == x.untyped_storage().data_ptr():
+            found = found.clone()
+        self._found[label] = found
+
+    def run(self, call: Callable[[], Any], n: int, mask: Tensor | None) -> dict[str, Tensor]:
+        """Pooled outputs by layer, in the order in which the layers were done, of one forward pass of n inputs."""
+        self._n, self._mask = n, mask
+        self._found, self._calls, self._channels = {}, Counter(), None
+        output = call()
+        if self._states:
+            self._hidden_states(output)
+        found, self._found = self._found, {}
+        return found
+
+    def _hidden_states(self, output: Any) -> None:
+        states = getattr(output, HIDDEN, None)
+        if not states:
+            raise InputError(
+                f"{type(self._model).__name__} returned no {HIDDEN}; name layers by their modules instead, such as "
+                f"{', '.join(list(blocks(self._model))[:3])}."
+            )
+        names = [f"{HIDDEN}.{at}" for at in range(len(states))]
+        for pattern in self._states:
+            for name in chosen("The model", pattern, names):
+                if name not in self._found:
+                    self._keep(name, states[int(name.rpartition(".")[2])], False)
+
+    def refuse_silent(self, found: dict[str, Tensor]) -> None:
+        """Refuse layers that the forward pass does not call, where they were asked for by name; and no layer at all."""
+        for tap in self._taps:
+            if tap.wanted and tap.name not in found:
+                raise InputError(
+                    f"The layer {tap.name} is a part of the model, but its forward pass does not call it. "
+                    "Name the layers inside it, or one that is called."
+                )
+        if not found:
+            raise InputError("None of the chosen layers is called by the model's forward pass; choose others.")
+
+
+def _taps(model: nn.Module, patterns: list[str], hidden: bool, *, wanted: bool) -> tuple[list[Tap], list[str]]:
+    """Modules to hook, and patterns of hidden states to take from the output."""
+    modules = {name or WHOLE: module for name, module in model.named_modules(remove_duplicate=False)}
+    taps: dict[str, Tap] = {}
+    states = []
+    for pattern in patterns:
+        layer, part = split_part(pattern)
+        if hidden and layer.partition(".")[0] == HIDDEN:
+            states.append(layer)
+            continue
+        # The whole model is a layer only where it is named.
+        names = [name for name in modules if name != WHOLE or layer == WHOLE]
+        for name in chosen("The model", layer, names):
+            label = f"{name}:{part}" if part else name
+            shared = any(t.module is modules[name] and t.part == part for t in taps.values())
+            if not shared or name == layer:
+                taps.setdefault(label, Tap(label, modules[name], part, wanted and is_exact(layer)))
+    return list(taps.values()), states

@@ -1,0 +1,208 @@
+"""Modules from saved weights: of an importable factory or a known architecture, the weights never unpickled."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from nearid.arrays.choose import listed
+from nearid.arrays.formats.torch import CHECKPOINTS
+from nearid.arrays.open import file_suffix
+from nearid.base.errors import InputError, brief
+from nearid.questions.extract.burgess import BurgessDecoder
+from nearid.questions.extract.state_dicts import part_of, state_dicts, under
+
+SAVED = (".safetensors", *CHECKPOINTS)
+# Prefixes that a decoder has among the weights.
+PREFIXES = ("", "decoder.", "module.", "module.decoder.")
+# What data parallel and compiled modules put before the names of all their weights.
+WRAPPED = ("module.", "_orig_mod.")
+
+
+def load_decoder(model: str, *, factory: str | None = None, prefix: str | None = None) -> Callable[[Tensor], Any]:
+    """A decoder from a file of weights, or from a factory alone.
+
+    Parameters
+    ----------
+    model : str
+        A file of weights (.safetensors, .pt, .ckpt), or package.module:function, a factory whose result needs none.
+    factory : str, optional
+        package.module:function that makes the module for the weights; by default the architecture is told from their
+        names and shapes, where it is a known one.
+    prefix : str, optional
+        Part of the weights to use, such as "decoder."; the prefix is taken off their names. Of a file with several
+        state dicts it begins with the entry of one, as in "ema.decoder.".
+    """
+    if is_factory(model):
+        if factory is not None or prefix is not None:
+            raise InputError(f"{model} is a factory itself; a factory or a prefix belongs to a file of weights.")
+        made = _made(model)
+        if not callable(made):
+            raise InputError(f"{model} returned a {type(made).__name__}, but a decoder that can be called is expected.")
+        return made  # type: ignore[no-any-return]
+    if factory is not None:
+        return load_module(model, factory=factory, prefix=prefix)
+    weights, module = _known(model, load_weights(model, prefix))
+    return fill(model, module, weights)
+
+
+def load_module(model: str, *, factory: str | None = None, prefix: str | None = None) -> nn.Module:
+    """A torch module from a file of weights and the factory that makes it, or from a factory alone.
+
+    Parameters
+    ----------
+    model : str
+        A file of weights (.safetensors, .pt, .ckpt), or package.module:function, a factory whose result has them.
+    factory : str, optional
+        package.module:function that makes the module for the weights.
+    prefix : str, optional
+        Part of the weights to use, such as "model."; the prefix is taken off their names. Of a file with several state
+        dicts it begins with the entry of one, as in "ema.model.". What wrappers for training put before every name
+        ("module.", "_orig_mod.") is taken off in any case.
+    """
+    if is_factory(model):
+        if factory is not None or prefix is not None:
+            raise InputError(f"{model} is a factory itself; a factory or a prefix belongs to a file of weights.")
+        return _module(model)
+    weights = load_weights(model, prefix)
+    if factory is None:
+        raise InputError(
+            f"{model} holds weights alone. Name what makes their module: factory (--factory) package.module:function."
+        )
+    return fill(model, _module(factory), weights, prefix)
+
+
+def is_factory(model: str) -> bool:
+    """Whether a text names a function to import, as package.module:function, rather than a file."""
+    return ":" in model and not os.path.exists(model) and file_suffix(Path(model)) not in SAVED
+
+
+def _module(factory: str) -> nn.Module:
+    module = _made(factory)
+    if not isinstance(module, nn.Module):
+        raise InputError(f"{factory} returned a {type(module).__name__}, but a torch module is expected.")
+    return module
+
+
+def fill(model: str, module: nn.Module, weights: dict[str, Tensor], prefix: str | None = None) -> nn.Module:
+    """Put weights, all of them and no others, into a module; what wrappers for training put before names comes off.
+
+    The prefix is what was taken off before, for messages.
+    """
+    given, own = weights, module.state_dict()
+    for wrapper in WRAPPED:
+        if all(name.startswith(wrapper) for name in weights) and not under(own, wrapper):
+            weights = under(weights, wrapper)
+    try:
+        module.load_state_dict(weights)
+    except RuntimeError as error:
+        told = _misfits(weights, own) or f"{brief(error)}."
+        advice = "" if own.keys() <= weights.keys() else _prefix_advice(given, own, prefix or "")
+        raise InputError(f"The weights of {model} do not fit the module: {told}{advice}") from None
+    return module
+
+
+def _misfits(weights: dict[str, Tensor], own: dict[str, Tensor]) -> str:
+    extra, missing = [k for k in weights if k not in own], [k for k in own if k not in weights]
+    sizes = [
+        f"{k} {tuple(w.shape)}, not {tuple(own[k].shape)}"
+        for k, w in weights.items()
+        if k in own and w.shape != own[k].shape
+    ]
+    kinds = {"not in the module": extra, "missing": missing, "of another size": sizes}
+    told = [f"{len(names)} {kind}, such as {', '.join(names[:3])}" for kind, names in kinds.items() if names]
+    return f"{'; '.join(told)}." if told else ""
+
+
+def _prefix_advice(weights: dict[str, Tensor], own: dict[str, Tensor], prefix: str) -> str:
+    """Under which prefix a file has all the weights of a module, where it has them."""
+    first = next(iter(own))
+    prefixes = [name.removesuffix(first) for name in weights if name.endswith(f".{first}")]
+    fitting = next((p for p in prefixes if all(p + name in weights for name in own)), None)
+    if fitting is None:
+        return "" if weights.keys() & own.keys() else " A prefix may be missing."
+    return f" Give prefix={prefix + fitting!r} (on the command line --prefix {prefix + fitting})."
+
+
+def load_weights(path: str | os.PathLike[str], prefix: str | None = None) -> dict[str, Tensor]:
+    """Named tensors of a file, loaded without running any code it holds.
+
+    The state dict is found by its shape, a mapping of names to tensors, whatever training scripts put around it.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+    prefix : str, optional
+        Part of the weights to use; the prefix is taken off their names. Of several state dicts it names one first.
+    """
+    place = Path(path)
+    if not place.is_file():
+        raise InputError(f"There is no file {place}; give weights ({', '.join(SAVED)}) or package.module:function.")
+    suffix = file_suffix(place)
+    if suffix not in SAVED:
+        raise InputError(f"{place.name} is no file of weights: {', '.join(SAVED)} are expected.")
+    held = {"": _safe_tensors(place)} if suffix == ".safetensors" else state_dicts(str(place), place.name)
+    return part_of(place.name, held, prefix or "")
+
+
+def _safe_tensors(place: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        weights = dict(load_file(place))
+    except SafetensorError as error:
+        raise InputError(f"{place.name} is truncated or no safetensors file: {error}. Copy it again.") from None
+    if not weights:
+        raise InputError(f"{place.name} holds no tensors. Save some with safetensors.torch.save_file(weights, path).")
+    return weights
+
+
+def latent_width(decoder: object) -> int | None:
+    """Coordinates that a decoder takes, as far as its first linear layer tells."""
+    modules = decoder.modules() if isinstance(decoder, nn.Module) else ()
+    return next((m.in_features for m in modules if isinstance(m, nn.Linear)), None)
+
+
+def _known(model: str, weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], nn.Module]:
+    """The architecture that the weights, or a part of them under a usual prefix, are of."""
+    for prefix in PREFIXES:
+        part = under(weights, prefix)
+        module = BurgessDecoder.of(part)
+        if module is not None:
+            return part, module
+    raise InputError(
+        f"The weights of {model} ({listed(list(weights)[:5])}, ...) are of no known decoder. Name what makes its "
+        "module: --factory package.module:function (and --prefix decoder. where only a part is the decoder)."
+    )
+
+
+def _made(factory: str) -> Any:
+    name, _, attribute = factory.partition(":")
+    if not name or not attribute:
+        raise InputError(f"A factory is named as package.module:function, not {factory!r}.")
+    # As `python -m` has it; at the end, so that nothing installed is shadowed by a file that happens to lie here.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        made: Any = importlib.import_module(name)
+        for part in attribute.split("."):
+            made = getattr(made, part)
+    except (Exception, SystemExit) as error:  # a module may raise anything while it is imported, or end the process
+        raise InputError(f"The factory {factory} cannot be imported: {_told(error)}.") from error
+    if not callable(made):
+        raise InputError(f"{factory} is a {type(made).__name__}, but a function that makes a module is expected.")
+    try:
+        return made()
+    except (Exception, SystemExit) as error:  # so may its functions
+        raise InputError(f"The factory {factory} failed: {_told(error)}. It is called without arguments.") from error
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {brief(error)}"

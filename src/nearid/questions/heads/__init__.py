@@ -1,0 +1,1 @@
+"""Does the map between two representations follow from their heads?"""

@@ -1,0 +1,1 @@
+"""Which layers of two networks hold the same representation?"""

@@ -1,0 +1,297 @@
+"""Layers against layers: a matrix of any measure between the layers of two models, from few passes over the rows.
+
+Layers are put side by side, so that one product of a block of rows with itself gives the moments of all pairs at once.
+Where these would take too much memory, tiles of layers are taken, each with a pass of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from nearid import __version__
+from nearid.arrays import Rows, open_rows, pair_rows
+from nearid.arrays.formats.layers import Extraction
+from nearid.arrays.frame import is_count
+from nearid.arrays.joined import JoinedRows
+from nearid.arrays.metadata import metadata_alerts
+from nearid.arrays.patterns import chosen, patterns_of
+from nearid.base.alerts import Alert
+from nearid.base.errors import InputError, unknown
+from nearid.base.limits import check_memory
+from nearid.base.options import Seed, checked
+from nearid.base.progress import Progress, Reporting, reporting
+from nearid.folds import assign, few_rows_per_fold, fold_moments
+from nearid.moments import Floats
+from nearid.questions.compare.alerts import few_rows
+from nearid.questions.layers.result import EPSILONS, MEASURES, LayerComparison
+from nearid.questions.layers.tiles import Tile, epsilons
+from nearid.repeats import repeated_rows
+
+# Moments of a tile, of all folds together, take so much memory at most, unless one pair of layers takes more.
+TILE_BYTES = 512 << 20
+
+Measure = str | Callable[[np.ndarray, np.ndarray], float]
+Layers = dict[str, Rows]
+
+
+@checked
+def compare_layers(
+    x: object,
+    y: object = None,
+    /,
+    *,
+    measures: Iterable[Measure] | Measure = "cka",
+    layers: Iterable[str] | str | None = None,
+    folds: int = 5,
+    svcca_k: int | None = None,
+    random_state: Seed = 0,
+    names: Sequence[str] | None = None,
+    progress: Reporting = False,
+) -> LayerComparison:
+    """Compare every layer of one model with every layer of another.
+
+    Parameters
+    ----------
+    x, y : Extraction, folder that `extract` wrote, or dict of layer -> rows
+        Source and target. Rows are paired by index where both have DataFrames, by id where both have ids, by position
+        otherwise. Layers of one model hold the same rows in the same order: an array beside a DataFrame has its index.
+        Without y, the layers of x are compared with each other.
+    measures : names or callables, default="cka"
+        "cka": linear CKA, debiased. "cca", "svcca": mean canonical correlation, held out. "r2", "r2_rigid",
+        "r2_permutation": share of the target layer's variance that a linear map, a rigid motion, a signed matching of
+        the source layer explains, held out. "mcc": mean correlation of matched columns, held out. "epsilon",
+        "epsilon_rigid", "epsilon_permutation": mean held-out error of those maps over the target layer's diameter, of
+        which less is nearer; these take passes for each pair of layers. A callable takes the rows of two layers,
+        paired, as arrays and gives a number.
+    layers : names or patterns, optional
+        Layers of both sides to take; all by default.
+    folds : int, default=5
+    svcca_k : int, optional
+        Principal components for SVCCA; those with 99% of the variance by default.
+    random_state : int, default=0
+        Seed of the folds.
+    names : two of str, optional
+        What to call the models.
+    progress : bool or function, default=False
+        Draw progress bars on stderr; or a function of the name of a stage and its number of steps.
+
+    Returns
+    -------
+    LayerComparison
+        A matrix for each measure, source layers by target layers.
+    """
+    wanted = _measures(measures)
+    if not 2 <= folds <= 255:
+        raise InputError(f"folds must be between 2 and 255, not {folds}.")
+    if svcca_k is not None and svcca_k < 1:
+        raise InputError(f"svcca_k must be at least 1, not {svcca_k}.")
+    sides = [x, x if y is None else y]
+    called = list(names) if names is not None else [_name(side, "xy"[at]) for at, side in enumerate(sides)]
+    if len(called) != 2:
+        raise InputError(f"{len(called)} names were given for 2 models.")
+    patterns = None if layers == "all" else patterns_of(layers)
+    (left, facts_x), (right, facts_y) = (_open(side, name, patterns) for side, name in zip(sides, called, strict=True))
+    declared = [m for m in wanted.values() if isinstance(m, str) and m not in EPSILONS]
+    errors = [m for m in wanted if m in EPSILONS]
+    found = {name: np.full((len(left), len(right)), np.nan) for name in wanted}
+    dead: set[str] = set()
+    pair = pair_rows(*(JoinedRows(name, list(side.values())) for name, side in zip(called, (left, right), strict=True)))
+    copies: list[Alert] = []
+    with reporting(progress) as report:
+        if declared:
+            copies += _from_moments(left, right, called, declared, folds, svcca_k, random_state, found, dead, report)
+        if errors:
+            tick = report("pairs of layers", len(left) * len(right))
+            copies += _errors(errors, left, right, folds, random_state, found, tick)
+        for name, measure in wanted.items():
+            if not isinstance(measure, str):
+                _own_measure(measure, left, right, found[name], report(name, len(left) * len(right)))
+    alerts = [Alert("pairing", note) for note in pair.notes]
+    alerts += dict.fromkeys(a for side in (left, right) for rows in side.values() for a in metadata_alerts(rows))
+    if errors or set(declared) - {"cka"}:
+        alerts += few_rows(pair.n, max(rows.shape[1] for side in (left, right) for rows in side.values()))
+    if "mcc" in declared:
+        alerts += few_rows_per_fold("mcc", pair.n, folds)
+    # Tiles and pairs of layers count the copies each.
+    alerts += copies[:1]
+    dead |= {layer for m in errors for layer in _all_nan(left, found[m]) | _all_nan(right, found[m].T)}
+    if dead:
+        alerts.append(Alert("constant_layer", f"Every column of {', '.join(sorted(dead))} is constant: no measure."))
+    options = {"folds": folds, "svcca_k": svcca_k, "seed": random_state}
+    return LayerComparison(
+        names=(called[0], called[1]),
+        layers=(tuple(left), tuple(right)),
+        widths=tuple(tuple(rows.shape[1] for rows in side.values()) for side in (left, right)),  # type: ignore[arg-type]
+        n=pair.n,
+        values=found,
+        alerts=alerts,
+        provenance={"nearid": __version__, "options": options, "inputs": [_brief(facts_x), _brief(facts_y)]},
+    )
+
+
+def _measures(given: Iterable[Measure] | Measure) -> dict[str, Measure]:
+    if isinstance(given, str):
+        given = [part.strip() for part in given.split(",")]
+    elif callable(given):
+        given = [given]
+    wanted: dict[str, Measure] = {}
+    for measure in given:
+        if isinstance(measure, str) and measure not in MEASURES:
+            raise InputError(unknown("measure between layers", measure, MEASURES))
+        name = measure if isinstance(measure, str) else getattr(measure, "__name__", type(measure).__name__)
+        if wanted.get(name, measure) is not measure:
+            raise InputError(f"Two measures are called {name}: give functions names of their own.")
+        wanted[name] = measure
+    if not wanted:
+        raise InputError(f"No measure is named; there are {', '.join(MEASURES)}.")
+    return wanted
+
+
+def _name(side: object, default: str) -> str:
+    if isinstance(side, str | os.PathLike):
+        return os.path.basename(os.path.abspath(side))
+    return side.folder.name if isinstance(side, Extraction) and side.folder else default
+
+
+def _open(side: object, name: str, patterns: list[str] | None) -> tuple[Layers, dict[str, Any]]:
+    if isinstance(side, str | os.PathLike):
+        side = Extraction.open(side)
+    if not isinstance(side, Mapping) or not side:
+        raise InputError(
+            f"{name} is a {type(side).__name__}; an extraction, its folder, or a dict of layer -> rows is expected."
+        )
+    keys = list(side)
+    if patterns is not None:
+        wanted = {key for pattern in patterns for key in chosen(name, pattern, map(str, keys))}
+        keys = [key for key in keys if str(key) in wanted]
+    twice = next((str(key) for key in keys if [str(other) for other in keys].count(str(key)) > 1), None)
+    if twice is not None:
+        raise InputError(f"{name} has several layers named {twice!r}. Give every layer its own name.")
+    facts = side.provenance if isinstance(side, Extraction) else {}
+    rows = {str(k): v if isinstance(v := side[k], Rows) else open_rows(v, name=f"{name}:{k}") for k in keys}
+    return _indexed(rows), facts
+
+
+def _indexed(layers: Layers) -> Layers:
+    """Layers of one model with the index that some of them have, so that all are paired in one way."""
+    known = next((rows for rows in layers.values() if rows.index is not None), None)
+    if known is None:
+        return layers
+    found = {}
+    for layer, rows in layers.items():
+        if rows.index is None and rows.ids is None:
+            rows = copy(rows)
+            rows.index, rows.ids = known.index, known.ids
+            if not is_count(known.index):
+                rows.notes += (f"{rows.name} has no index: its rows are taken to be in the order of {known.name}.",)
+        found[layer] = rows
+    return found
+
+
+def _brief(facts: dict[str, Any]) -> dict[str, Any]:
+    return {k: facts[k] for k in ("model", "data", "options", "versions") if k in facts}
+
+
+def _own_measure(
+    measure: Callable[[np.ndarray, np.ndarray], float],
+    left: Layers,
+    right: Layers,
+    into: Floats,
+    tick: Callable[..., object],
+) -> None:
+    for i, a in enumerate(left.values()):
+        for j, b in enumerate(right.values()):
+            pair = pair_rows(a, b)
+            size = 8 * pair.n * (a.shape[1] + b.shape[1])
+            check_memory(f"A measure of your own between {a.name} and {b.name}", size, "Give fewer rows.")
+            value = measure(*pair.take(np.arange(pair.n)))
+            try:
+                into[i, j] = float(value)
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"Your measure gave {value!r} for {a.name} and {b.name}, but a number is expected."
+                ) from None
+            tick()
+
+
+def _errors(
+    measures: list[str],
+    left: Layers,
+    right: Layers,
+    folds: int,
+    seed: int,
+    into: dict[str, Floats],
+    tick: Callable[..., object],
+) -> list[Alert]:
+    """Fill the matrices of errors over the diameter; gives cautions about repeated rows."""
+    copies: list[Alert] = []
+    for i, a in enumerate(left.values()):
+        for j, b in enumerate(right.values()):
+            values, traits = epsilons(pair_rows(a, b), [EPSILONS[m] for m in measures], folds, seed)
+            copies += repeated_rows(traits)
+            for measure, value in zip(measures, values, strict=True):
+                into[measure][i, j] = value
+            tick()
+    return copies
+
+
+def _all_nan(layers: Layers, matrix: Floats) -> set[str]:
+    return {layer for layer, row in zip(layers, matrix, strict=True) if np.isnan(row).all()}
+
+
+def _tiles(layers: Layers, most: int) -> list[list[int]]:
+    """Neighbouring layers together, up to so many columns."""
+    tiles: list[list[int]] = [[]]
+    width = 0
+    for at, rows in enumerate(layers.values()):
+        if tiles[-1] and width + rows.shape[1] > most:
+            tiles.append([])
+            width = 0
+        tiles[-1].append(at)
+        width += rows.shape[1]
+    return tiles
+
+
+def _from_moments(
+    left: Layers,
+    right: Layers,
+    names: Sequence[str],
+    measures: list[str],
+    folds: int,
+    k: int | None,
+    seed: int,
+    into: dict[str, Floats],
+    dead: set[str],
+    report: Progress,
+) -> list[Alert]:
+    """Fill the matrices of the measures that follow from moments; gives cautions about repeated rows."""
+    held = folds if any(m != "cka" for m in measures) else 1
+    most = int(np.sqrt(TILE_BYTES / (8 * (held + 2)))) // 2
+    rows_of = [list(side.values()) for side in (left, right)]
+    tiles = [(a, b) for a in _tiles(left, most) for b in _tiles(right, most)]
+    tick = report("tiles of layers", len(tiles))
+    copies: list[Alert] = []
+    for a, b in tiles:
+        sides = [JoinedRows(name, [rows[i] for i in at]) for name, rows, at in zip(names, rows_of, (a, b), strict=True)]
+        width = sides[0].shape[1] + sides[1].shape[1]
+        advice = "Pool the layers when they are extracted, or choose fewer."
+        check_memory(f"The moments of {names[0]} and {names[1]}", 8 * (held + 2) * width**2, advice)
+        pair = pair_rows(*sides)
+        fold = assign(pair.n, held, seed)
+        parts = fold_moments(pair, fold, held)
+        copies += repeated_rows(parts.traits)
+        tile = Tile(pair, parts, sides[0].columns_of, sides[1].columns_of)
+        for at, spread, side in ((a, tile.spread_x, left), (b, tile.spread_y, right)):
+            dead.update(list(side)[i] for i, s in zip(at, spread, strict=True) if s == 0)
+        for measure in measures:
+            block = tile.cka() if measure == "cka" else tile.held_out(measure, k)
+            block[tile.spread_x == 0] = np.nan
+            block[:, tile.spread_y == 0] = np.nan
+            into[measure][np.ix_(a, b)] = block
+        tick()
+    return copies

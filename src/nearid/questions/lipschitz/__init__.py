@@ -1,0 +1,1 @@
+"""How far is a decoder from an isometry?"""

@@ -1,0 +1,1 @@
+"""Are these latents the true factors?"""

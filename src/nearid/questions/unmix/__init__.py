@@ -1,0 +1,1 @@
+"""Remove what ambiguity is left: whitening and ICA of files of any size."""

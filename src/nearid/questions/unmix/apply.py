@@ -1,0 +1,41 @@
+"""`nearid apply`: rows of a file mapped by a model that `nearid unmix` wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nearid.show.columns import ExcludeOption, FeaturesOption
+
+
+def apply(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that `nearid unmix` wrote.")],
+    source: Annotated[str, typer.Argument(metavar="X", help="File with one row per example.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .npy or .zarr.")],
+    inverse: Annotated[bool, typer.Option("--inverse", help="X holds components; write rows.")] = False,
+    key: Annotated[str | None, typer.Option(help="Entry to read from a file that holds several arrays.")] = None,
+    ids: Annotated[str | None, typer.Option(help="Column (or entry) with row ids; kept beside the output.")] = None,
+    features: FeaturesOption = None,
+    exclude: ExcludeOption = None,
+    drop_nonfinite: Annotated[
+        bool, typer.Option("--drop-nonfinite", help="Give rows with NaN or Inf an output of NaN.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+) -> None:
+    """Write the components of the rows of a file, block by block, with a fitted model."""
+    from nearid.arrays import open_rows
+    from nearid.base.progress import reporting
+    from nearid.ica.estimators import ICA
+    from nearid.ica.stream import check_output, refuse_input
+
+    check_output(out, overwrite=overwrite)
+    refuse_input(out, source)
+    fitted = ICA.load(model)
+    rows = open_rows(source, key=key, ids=ids, features=features, exclude=exclude)
+    with reporting() as progress:
+        fitted.transform_to(
+            rows, out, inverse=inverse, overwrite=overwrite, drop_nonfinite=drop_nonfinite, progress=progress
+        )
+    typer.echo(f"{rows.shape[0]:,} rows written to {out}", err=True)

@@ -1,0 +1,41 @@
+"""Printing results on stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console, RenderableType
+
+from nearid.base.interrupt import leaving
+
+# Columns into a pipe or file, and the fewest and the most that a table is drawn in.
+WIDTH, NARROWEST, WIDEST = 140, 40, 10_000
+
+
+def show(draw: Callable[[int], RenderableType]) -> None:
+    """Print what is drawn for the terminal's width; into a pipe or file 140 columns, or what COLUMNS says."""
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() and 0 < int(columns) <= WIDEST else WIDTH
+    console = Console() if sys.stdout.isatty() else Console(width=width)
+    # Narrower ones would lose columns; lines that are too long are only broken.
+    console.width = max(console.width, NARROWEST)
+    console.print(draw(console.width))
+
+
+def deliver(found: Any, render: Callable[[Any, int], RenderableType], as_json: bool, report: Path | None) -> None:
+    """Write the report that was asked for, then print a result as JSON or as a table."""
+    if report is not None:
+        found.save_report(report)
+    with leaving("nothing was written" if report is None else f"the report is in {report}"):
+        if as_json:
+            typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+        else:
+            show(lambda width: render(found, width))
+        if report is not None:
+            typer.echo(f"Report written to {report}", err=True)

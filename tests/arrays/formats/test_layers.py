@@ -1,0 +1,87 @@
+"""Folders of extracted layers: opened by layer with their ids; damaged and hostile ones are told."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nearid.arrays import open_rows
+from nearid.arrays.formats.layers import Extraction
+from nearid.base.errors import InputError
+
+
+@pytest.fixture
+def folder(tmp_path, rng):
+    place = tmp_path / "run"
+    place.mkdir()
+    layers = {}
+    for name, width in (("a.0", 3), ("b", 4)):
+        np.save(place / f"{name}.npy", rng.normal(size=(6, width)).astype(np.float32))
+        layers[name] = {"file": f"{name}.npy", "shape": [6, width], "dtype": "float32"}
+    np.save(place / "ids.npy", np.array([f"r{k}" for k in range(6)]))
+    manifest = {"format": 1, "rows": 6, "layers": layers, "model": {"name": "m"}}
+    (place / "extraction.json").write_text(json.dumps(manifest))
+    return place
+
+
+def change(folder, **changes):
+    path = folder / "extraction.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_layers_by_key_and_by_file(folder):
+    rows = open_rows(folder, key="a.0")
+    assert rows.name == "run:a.0" and rows.ids.tolist() == [f"r{k}" for k in range(6)]
+    np.testing.assert_array_equal(rows.read(1, 4), np.load(folder / "a.0.npy")[1:4])
+    assert open_rows(folder / "b.npy").ids.tolist() == rows.ids.tolist()
+    np.save(folder / "other.npy", np.zeros((6, 2)))
+    assert open_rows(folder / "other.npy").ids is None
+    assert open_rows(f"{folder}:b").name == "run:b"
+    found = Extraction.open(folder)
+    assert list(found) == ["a.0", "b"] and found["b"].shape == (6, 4) and "a.0 (3), b (4)" in repr(found)
+    with pytest.raises(KeyError, match="nothing named 'c'"):
+        found["c"]
+
+
+def test_what_is_missing_or_unclear_is_told(folder):
+    with pytest.raises(InputError, match=r"run holds 2 layers: a.0, b. Name one as run:b"):
+        open_rows(folder)
+    with pytest.raises(InputError, match=r"nothing named 'a.1' .*Did you mean 'a.0'"):
+        open_rows(folder, key="a.1")
+    with pytest.raises(InputError, match="ids of its own"):
+        open_rows(folder, key="b", ids="names")
+    (folder / "b.npy").unlink()
+    with pytest.raises(InputError, match=r"run lacks b\.npy"):
+        open_rows(folder, key="b")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": 7}, "has format 7"),
+        ({"layers": {}}, "does not describe extracted layers"),
+        ({"layers": {"b": {"file": "../../secret.npy", "shape": [6, 4], "dtype": "float32"}}}, "does not describe"),
+        ({"layers": {"b": {"file": "b.pt", "shape": [6, 4], "dtype": "float32"}}}, "does not describe"),
+        ({"layers": {"b": {"file": "b.npy", "shape": [6, 4], "dtype": "object"}}}, "does not describe"),
+        ({"rows": 5}, "does not describe"),
+        ({"data": []}, "does not describe"),
+        ({"model": None}, "does not describe"),
+        (
+            {"layers": {"b": {"file": "b.npy", "shape": [6, 9], "dtype": "float32"}}},
+            r"has shape \(6, 4\), not \[6, 9\]",
+        ),
+    ],
+)
+def test_manifests_that_cannot_be_trusted_are_told(folder, changes, message):
+    change(folder, **changes)
+    with pytest.raises(InputError, match=message):
+        open_rows(folder, key="b")
+
+
+def test_damaged_manifests_and_ids(folder):
+    np.save(folder / "ids.npy", np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match=r"ids\.npy holds Python objects"):
+        open_rows(folder, key="b")
+    (folder / "extraction.json").write_text("{")
+    with pytest.raises(InputError, match=r"not a whole extraction\.json"):
+        open_rows(folder, key="b")

@@ -1,0 +1,103 @@
+"""Checks of options that somebody gives."""
+
+import inspect
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+import nearid
+from nearid.base.errors import InputError
+from nearid.base.options import Seed, at_least, checked, positive
+
+
+def test_good_numbers_pass():
+    assert positive("kappa", 2) == 2.0 and positive("kappa", 0, zero=True) == 0.0
+    assert at_least("n", 3, 3) == 3
+
+
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf")])
+def test_numbers_that_are_not_positive_are_told(value):
+    with pytest.raises(InputError, match=f"kappa is {value}, but a finite number above 0"):
+        positive("kappa", value)
+    if value:
+        with pytest.raises(InputError, match="of at least 0"):
+            positive("kappa", value, zero=True)
+
+
+@pytest.mark.parametrize("value", [1, -3, 2.5])
+def test_counts_that_are_too_small_or_not_whole_are_told(value):
+    with pytest.raises(InputError, match=f"n is {value}, but a whole number of at least 2"):
+        at_least("n", value, 2)
+
+
+@checked
+def asked(
+    x: object,
+    /,
+    *more: object,
+    folds: int = 5,
+    ridge: float | None = None,
+    groups: Iterable[str] | str | None = None,
+    form: Literal["pca", "zca"] = "pca",
+    scale: bool = True,
+    random_state: Seed = 0,
+    anything: Any = None,
+) -> str:
+    return "answered"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"folds": np.int64(3)},
+        {"ridge": 1},
+        {"ridge": np.float32(0.5)},
+        {"groups": "a,b"},
+        {"groups": np.array(["a", "b"])},
+        {"groups": (name for name in "ab")},
+        {"form": "zca"},
+        {"scale": np.bool_(False)},
+        {"anything": object()},
+    ],
+)
+def test_options_of_the_type_that_is_declared_pass(options):
+    assert asked(object(), 3, "x", **options) == "answered"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("folds", 2.5, "a whole number"),
+        ("folds", "5", "a whole number"),
+        ("folds", True, "a whole number"),
+        ("folds", None, "a whole number"),
+        ("ridge", "1", "a number or None"),
+        ("groups", 3, "a text or None"),
+        ("groups", [None], "each item a text"),
+        ("form", "nosuch", "'pca' or 'zca'"),
+        ("scale", 1, "True or False"),
+        ("random_state", -1, "a whole number of at least 0"),
+        ("random_state", None, "a whole number of at least 0"),
+    ],
+)
+def test_options_of_another_type_are_refused_by_name(option, value, words):
+    with pytest.raises(InputError, match=rf"^{option}( \(--seed\))? is .*{words}"):
+        asked(None, **{option: value})
+
+
+PUBLIC = [name for name in nearid.__all__ if inspect.isfunction(getattr(nearid, name))]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_function_refuses_options_of_another_type(name):
+    function = getattr(nearid, name)
+    parameters = inspect.signature(function).parameters.values()
+    data = [np.zeros((20, 2)) for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    simple = {"int", "int | None", "float", "float | None", "bool", "str", "str | None", "Seed"}
+    assert all(parameter.annotation == "Seed" for parameter in parameters if parameter.name == "random_state")
+    for parameter in parameters:
+        if parameter.annotation in simple:
+            with pytest.raises(InputError, match=rf"^{parameter.name}( \(--seed\))? is "):
+                function(*data, **{parameter.name: object()})

@@ -1,0 +1,108 @@
+"""Diagnostics against closed forms, numerical derivatives and data with known answers."""
+
+import json
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import nearid
+from nearid.ica.contrast import CONTRASTS
+from nearid.ica.diagnostics import Diagnostics, cautions, curvature, gaussian_test
+from nearid.ica.linear import IdentifiabilityWarning, RankWarning
+
+
+def fitted(x, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return nearid.ICA(**options).fit(x)
+
+
+@pytest.mark.parametrize("contrast", ["logcosh", "exp"])
+@pytest.mark.parametrize(("n", "k"), [(2000, 3), (5000, 20), (20_000, 40)])
+def test_all_components_of_gaussian_rows_are_flagged(contrast, n, k):
+    found = fitted(np.random.default_rng(k).normal(size=(n, k)), contrast=contrast, max_passes=60).diagnostics_
+    assert found.gaussian.all() and found.super_gaussian == found.sub_gaussian == 0
+    # In many dimensions nobody who looks at one direction at random sees as much: the search does find something.
+    assert k < 20 or np.abs(found.z).max() > 1.1 * np.sqrt(k)
+
+
+def test_sources_are_counted_and_gaussians_flagged(rng):
+    x = np.column_stack(
+        [rng.laplace(size=(20_000, 4)), rng.uniform(-1, 1, size=(20_000, 2)), rng.normal(size=(20_000, 2))]
+    )
+    found = fitted(x @ rng.normal(size=(8, 8))).diagnostics_
+    assert (found.super_gaussian, found.sub_gaussian, int(found.gaussian.sum())) == (4, 2, 2)
+    assert found.gaussian[6:].all() and np.all(found.z[:4] < 0) and found.p_values[:6].max() < 1e-6
+    # The pair of Gaussians is the flattest by far.
+    assert found.curvature[0][:2] == (6, 7) and found.mu < 0.2 * found.curvature[1][2]
+    assert [c.kind for c in found.cautions] == ["gaussian"]
+    assert found.rows_per_parameter == pytest.approx(20_000 / 28)
+
+
+def test_kinds_do_not_depend_on_the_contrast(rng):
+    x = np.column_stack([rng.laplace(size=(20_000, 2)), rng.uniform(-1, 1, size=(20_000, 3))])
+    for contrast in CONTRASTS:
+        found = fitted(x, contrast=contrast).diagnostics_
+        assert (found.super_gaussian, found.sub_gaussian) == (2, 3)
+
+
+def test_the_curvature_is_the_second_derivative_along_a_rotation(rng):
+    y = np.column_stack([rng.laplace(size=(500, 2)), rng.uniform(-1, 1, size=(500, 1))])
+    signs, g = np.array([1.0, 1, -1]), np.tanh(y)
+    bends, pull = (1 - g**2).T @ y**2 / 500, (g * y).mean(axis=0)
+
+    def value(i, j, angle):
+        turned = y.copy()
+        turned[:, i] = np.cos(angle) * y[:, i] + np.sin(angle) * y[:, j]
+        turned[:, j] = np.cos(angle) * y[:, j] - np.sin(angle) * y[:, i]
+        return signs @ np.log(np.cosh(turned)).mean(axis=0)
+
+    (found, typical), h = curvature(bends, pull, signs), 1e-3
+    assert typical == found[1][2]
+    assert len(found) == 3 and [c[2] for c in found] == sorted(c[2] for c in found)
+    for i, j, bend in found:
+        second = (value(i, j, h) - 2 * value(i, j, 0) + value(i, j, -h)) / h**2
+        assert bend == pytest.approx(second, rel=1e-4)
+
+
+def test_p_values_fall_beyond_what_a_search_reaches():
+    contrast, k, n = CONTRASTS["cube"], 25, 10_000
+    z = np.concatenate([np.zeros(k - 3), [10.0, 12.0, 16.0]])
+    found, p = gaussian_test(contrast.gaussian + z * contrast.spread / np.sqrt(n), contrast, n)
+    np.testing.assert_allclose(found, z, atol=1e-9)
+    np.testing.assert_allclose(p[-3:], [1.0, 2 * np.exp(-2), 2 * np.exp(-18)], rtol=1e-6)
+
+
+# A fit that is cut short warns of more than what is looked for.
+@pytest.mark.filterwarnings("ignore::nearid.ica.linear.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_warnings_are_typed(rng):
+    x = rng.laplace(size=(2000, 3))
+    with pytest.warns(RankWarning, match="3 columns have rank 2"):
+        nearid.ICA().fit(np.column_stack([x[:, :2], x[:, 0] + x[:, 1]]))
+    with pytest.warns(ConvergenceWarning, match="stopped after 2 passes"):
+        nearid.ICA(max_passes=2, tol=1e-12).fit(x)
+    with pytest.warns(IdentifiabilityWarning, match="2 of 2 components cannot be told from Gaussian"):
+        nearid.ICA().fit(rng.normal(size=(2000, 2)))
+    with pytest.warns(IdentifiabilityWarning, match="rows are few"):
+        nearid.ICA(max_passes=3).fit(rng.laplace(size=(60, 10)))
+
+
+def test_a_saddle_is_told(rng):
+    found = fitted(rng.laplace(size=(2000, 2))).diagnostics_
+    assert [c.kind for c in cautions(found, 2)] == []
+    assert [c.kind for c in cautions(replace(found, curvature=[(0, 1, -0.1)]), 2)] == ["saddle"]
+
+
+def test_round_trip_as_plain_data(rng):
+    found = fitted(rng.laplace(size=(500, 3)), stability=1).diagnostics_
+    again = Diagnostics.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
+    assert again.to_dict() == found.to_dict() and again.stability.shape == (3,) and again.gaussian.dtype == bool
+
+
+def test_one_component_has_nothing_to_turn(rng):
+    found = fitted(rng.laplace(size=(500, 1))).diagnostics_
+    assert found.curvature == [] and found.mu == float("inf")

@@ -1,0 +1,187 @@
+"""Whitening and ICA in scikit-learn's hands, on known sources, on files, and the same bytes every time."""
+
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from sklearn.decomposition import FastICA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import nearid
+import nearid.engines.local as local
+from nearid import ICA, InputError, Whitening
+from nearid.arrays import open_rows
+from nearid.ica.linear import IdentifiabilityWarning, MetadataWarning, RankWarning
+
+
+@parametrize_with_checks([Whitening(), Whitening(form="zca"), ICA(), ICA(whiten=False)])
+def test_scikit_learns_common_checks(estimator, check):
+    with warnings.catch_warnings():
+        # The checks fit few rows, noise and copies of columns; that this is said is tested below.
+        warnings.simplefilter("ignore", (RankWarning, ConvergenceWarning, IdentifiabilityWarning))
+        check(estimator)
+
+
+def sources(rng, n, k):
+    """Laplace (super-Gaussian), uniform (sub-Gaussian) and mildly heavy sources in turn, of unit variance."""
+    kinds = [rng.laplace(size=(n, k)), rng.uniform(-1, 1, size=(n, k)), rng.standard_t(8, size=(n, k))]
+    s = np.stack([kinds[j % 3][:, j] for j in range(k)], axis=1)
+    return s / s.std(axis=0)
+
+
+def mcc(a, b):
+    rho = np.abs(np.corrcoef(a.T, b.T)[: a.shape[1], a.shape[1] :])
+    return rho[linear_sum_assignment(-rho)].mean()
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    rng = np.random.default_rng(3)
+    s = sources(rng, 20_000, 9)
+    turn = np.linalg.qr(rng.normal(size=(9, 9)))[0]
+    return s, ((s @ turn) * np.geomspace(1, 0.01, 9) @ turn.T + 5).astype(np.float32)
+
+
+@pytest.mark.parametrize("contrast", ["logcosh", "exp"])
+def test_sources_of_both_signs_are_found_as_well_as_by_scikit_learn(mixed, contrast):
+    s, x = mixed
+    found = ICA(contrast=contrast, tol=1e-6, dtype="float64").fit(x)
+    peer = FastICA(fun=contrast, random_state=0, max_iter=500, tol=1e-8).fit_transform(x.astype(np.float64))
+    assert found.converged_ and mcc(s, found.transform(x)) >= mcc(s, peer) - 1e-3
+    if contrast == "logcosh":
+        assert (found.kappa_ < 0).sum() == 3
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_ten_seeds_give_the_same_components(mixed, seed):
+    s, x = mixed
+    first, other = (ICA(tol=1e-6, dtype="float64", random_state=r).fit(x) for r in (0, seed))
+    assert other.converged_ and mcc(s, other.transform(x)) > 0.98
+    # Order and signs are canonical, so components compare one by one.
+    np.testing.assert_allclose(other.transform(x[:50]), first.transform(x[:50]), atol=0.02)
+
+
+def test_components_are_white_and_invertible(mixed):
+    _, x = mixed
+    found = ICA().fit(x)
+    z = found.transform(x.astype(np.float64))
+    np.testing.assert_allclose(np.cov(z.T, bias=True), np.eye(9), atol=1e-6)
+    np.testing.assert_allclose(found.inverse_transform(z), x, atol=1e-4)
+    np.testing.assert_allclose(found.components_ @ found.mixing_, np.eye(9), atol=1e-8)
+
+
+def test_without_whitening_it_is_a_rotation(mixed):
+    _, x = mixed
+    with pytest.warns(IdentifiabilityWarning, match="of 9 components cannot be told from Gaussian"):
+        found = ICA(whiten=False, max_passes=300).fit(x)
+    gram = found.components_ @ found.components_.T
+    np.testing.assert_allclose(gram, gram[0, 0] * np.eye(9), atol=1e-9 * gram[0, 0])
+
+
+def test_the_same_bytes_whatever_the_threads(mixed, monkeypatch):
+    _, x = mixed
+    monkeypatch.setattr(local, "BLOCK_BYTES", 1 << 16)
+    found = []
+    for cores in (1, 2, 3):
+        monkeypatch.setattr(local, "cores", lambda cores=cores: cores)
+        found.append(ICA().fit(x).components_.tobytes())
+    assert len(set(found)) == 1
+
+
+def test_files_are_streamed(mixed, tmp_path):
+    _, x = mixed
+    np.save(tmp_path / "x.npy", x)
+    from_file, from_memory = ICA().fit(tmp_path / "x.npy"), ICA().fit(x)
+    np.testing.assert_array_equal(from_file.components_, from_memory.components_)
+    np.testing.assert_array_equal(from_file.transform(str(tmp_path / "x.npy")), from_memory.transform(x))
+    with pytest.raises(InputError, match="4 columns; 9 were fitted"):
+        np.save(tmp_path / "y.npy", x[:, :4])
+        from_file.transform(tmp_path / "y.npy")
+
+
+@pytest.mark.filterwarnings("ignore::nearid.ica.linear.IdentifiabilityWarning")  # three passes end at no optimum
+def test_rank_and_convergence_are_told(mixed):
+    _, x = mixed
+    with pytest.warns(RankWarning, match="10 columns have rank 9"):
+        assert Whitening().fit(np.hstack([x, x[:, :1]])).rank_ == 9
+    with pytest.warns(ConvergenceWarning, match="stopped after 3 passes"):
+        assert not ICA(max_passes=3).fit(x).converged_
+
+
+def test_wrong_components_are_refused(mixed):
+    with pytest.raises(InputError, match="9 components a row"):
+        ICA().fit(mixed[1]).inverse_transform(np.ones((2, 3)))
+    with pytest.raises(InputError, match="nothing to unmix"):
+        ICA().fit(np.ones((50, 2)))
+
+
+def test_the_same_bytes_whatever_the_threads_of_blas(tmp_path):
+    script = """
+import sys, warnings, numpy as np, nearid
+warnings.simplefilter("ignore")
+x = np.random.default_rng(0).laplace(size=(2000, 200)).astype(np.float32)
+np.save(sys.argv[1], nearid.ICA(max_passes=4).fit(x).components_)
+np.save(sys.argv[2], nearid.Whitening().fit(x).components_)
+"""
+    found = []
+    for threads in ("1", "2"):
+        names = [str(tmp_path / f"{kind}{threads}.npy") for kind in "iw"]
+        # The nearid under test, wherever another may be installed.
+        env = {**os.environ, "OPENBLAS_NUM_THREADS": threads, "PYTHONPATH": os.path.dirname(nearid.__path__[0])}
+        subprocess.run([sys.executable, "-c", script, *names], env=env, check=True)
+        found.append([np.load(name).tobytes() for name in names])
+    assert found[0] == found[1]
+
+
+def test_rounding_of_single_precision_is_no_direction(rng):
+    s = rng.laplace(size=(3000, 4))
+    x = (s @ rng.normal(size=(4, 6)) + 1e4).astype(np.float32)
+    with pytest.warns(RankWarning, match="6 columns have rank 4"):
+        found = ICA().fit(x)
+    assert found.rank_ == 4 and found.converged_
+    with pytest.raises(InputError, match="varies by more than the rounding"):
+        Whitening().fit((1e4 + 1e-4 * s).astype(np.float32) + np.float32(0.001) * (s > 2))
+    with pytest.warns(RankWarning, match="3 columns have rank 3"):
+        Whitening(7).fit(s[:, :3])
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_columns_in_another_order_are_refused(rng, tmp_path, suffix):
+    import pandas as pd
+
+    frame = pd.DataFrame(rng.laplace(size=(500, 3)), columns=["a", "b", "c"])
+    write = {".parquet": lambda f, path: f.to_parquet(path), ".csv": lambda f, path: f.to_csv(path, index=False)}[
+        suffix
+    ]
+    write(frame, tmp_path / f"x{suffix}")
+    write(frame[["b", "a", "c"]], tmp_path / f"turned{suffix}")
+    ICA().fit(tmp_path / f"x{suffix}").save(tmp_path / "m")
+    again = ICA.load(tmp_path / "m")
+    assert again.input_["columns"] == ["a", "b", "c"]
+    np.testing.assert_allclose(again.transform(tmp_path / f"x{suffix}"), again.transform(frame), atol=1e-12)
+    with pytest.raises(InputError, match=r"Column 0 of turned.* is 'b', but 'a' was fitted there"):
+        again.transform(tmp_path / f"turned{suffix}")
+    with pytest.raises(ValueError, match="feature names"):
+        again.transform(frame[["b", "a", "c"]])
+    # Rows without names are taken as they come, and a fit to them forgets the names.
+    assert again.transform(tmp_path / f"x{suffix}").shape == (500, 3)
+    np.save(tmp_path / "x.npy", frame.to_numpy())
+    assert not hasattr(again.fit(tmp_path / "x.npy"), "feature_names_in_")
+
+
+def test_columns_of_a_file_that_look_like_metadata_give_a_warning(rng, tmp_path):
+    names = ",".join(["f1", "f2", "cell_id"])
+    x = np.column_stack([rng.laplace(size=(300, 2)), np.arange(300)])
+    np.savetxt(tmp_path / "x.csv", x, delimiter=",", header=names, comments="")
+    with pytest.warns(MetadataWarning, match="--exclude cell_id"):
+        Whitening().fit(tmp_path / "x.csv")
+    fitted = Whitening().fit(open_rows(tmp_path / "x.csv", exclude="cell_id"))
+    with pytest.raises(
+        InputError, match=r"3 columns; 2 were fitted\. Leave out what was not fitted, with exclude='cell_id'"
+    ):
+        fitted.transform(tmp_path / "x.csv")

@@ -1,0 +1,241 @@
+"""Models on disk: exact round trips, and a sentence for every damaged or hostile file."""
+
+import hashlib
+import json
+import os
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save
+
+from nearid import ICA, InputError
+from nearid.ica.model import SHAPES
+
+
+@pytest.fixture(scope="module")
+def ica():
+    rng = np.random.default_rng(0)
+    return ICA(n_components=3, tol=1e-3, random_state=7).fit(rng.laplace(size=(2000, 4)) @ rng.normal(size=(4, 4)))
+
+
+@pytest.fixture(scope="module")
+def saved(ica, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    ica.save(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    return shutil.copytree(saved, tmp_path / "model")
+
+
+def edit(folder, change):
+    """Change the description in place."""
+    about = json.loads((folder / "model.json").read_text())
+    change(about)
+    (folder / "model.json").write_text(json.dumps(about))
+
+
+def forge(folder, data):
+    """Put other numbers in place, with a digest that agrees."""
+    (folder / "model.safetensors").write_bytes(data)
+    edit(folder, lambda about: about.update(sha256=hashlib.sha256(data).hexdigest()))
+
+
+def test_a_model_comes_back_exactly(ica, saved, rng):
+    found = ICA.load(saved)
+    x = rng.normal(size=(50, 4))
+    np.testing.assert_array_equal(found.transform(x), ica.transform(x))
+    np.testing.assert_array_equal(found.inverse_transform(x[:, :3]), ica.inverse_transform(x[:, :3]))
+    assert found.get_params() == ica.get_params()
+    for name in ("gradients_", "n_iter_", "converged_", "n_components_", "n_features_in_", "rank_", "seed_", "input_"):
+        assert getattr(found, name) == getattr(ica, name), name
+    for name in SHAPES:
+        np.testing.assert_array_equal(getattr(found, f"{name}_"), getattr(ica, f"{name}_"))
+    assert found.diagnostics_.to_dict() == ica.diagnostics_.to_dict()
+    assert list(found.get_feature_names_out()) == list(ica.get_feature_names_out())
+
+
+def test_saving_twice_gives_the_same_bytes(ica, saved, tmp_path):
+    ICA.load(saved).save(tmp_path / "again")
+    assert sorted(os.listdir(tmp_path / "again")) == ["model.json", "model.safetensors"]
+    for name in os.listdir(saved):
+        assert (saved / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def test_a_random_state_that_json_cannot_hold(rng, tmp_path):
+    x = rng.laplace(size=(500, 2))
+    fitted = ICA(random_state=np.random.RandomState(3)).fit(x)
+    fitted.save(tmp_path / "m")
+    found = ICA.load(tmp_path / "m")
+    assert found.random_state is None and found.seed_ == fitted.seed_
+
+
+def truncated(folder):
+    os.truncate(folder / "model.safetensors", 100)
+
+
+def cut_a_little(folder):
+    os.truncate(folder / "model.safetensors", (folder / "model.safetensors").stat().st_size - 8)
+
+
+def flipped(folder):
+    data = bytearray((folder / "model.safetensors").read_bytes())
+    data[-3] ^= 1
+    (folder / "model.safetensors").write_bytes(data)
+
+
+def pickled(folder):
+    size = (folder / "model.safetensors").stat().st_size
+    (folder / "model.safetensors").write_bytes(pickle.dumps(os.system).ljust(size, b"."))
+
+
+def forged_pickle(folder):
+    size = (folder / "model.safetensors").stat().st_size
+    forge(folder, pickle.dumps(os.system).ljust(size, b"."))
+
+
+def spoiled(folder):
+    tensors = load_file(folder / "model.safetensors")
+    tensors["mixing"][0, 0] = np.nan
+    forge(folder, save(tensors))
+
+
+def narrower(folder):
+    tensors = load_file(folder / "model.safetensors")
+    # Twice the passes, so that the size is as declared.
+    forge(folder, save({**tensors, "gradients": np.zeros(2 * len(tensors["gradients"]), np.float32)}))
+
+
+def longer(folder):
+    tensors = load_file(folder / "model.safetensors")
+    forge(folder, save({**tensors, "gradients": np.append(tensors["gradients"], 1.0)}))
+
+
+def reshaped(folder):
+    tensors = load_file(folder / "model.safetensors")
+    forge(folder, save({**tensors, "components": np.ascontiguousarray(tensors["components"].T)}))
+
+
+def fewer(folder):
+    tensors = load_file(folder / "model.safetensors")
+    mean = tensors.pop("mean")
+    forge(folder, save({**tensors, "median": mean}))
+
+
+def huge(folder):
+    shapes = {"mean": [10**9], "components": [10**6, 10**9], "mixing": [10**9, 10**6]}
+    edit(folder, lambda about: about["tensors"].update(shapes, variances=[10**9], kappa=[10**6]))
+
+
+def huge_file(folder):
+    os.truncate(folder / "model.safetensors", 1 << 40)
+
+
+DAMAGE = {
+    truncated: "truncated, or another file",
+    cut_a_little: "sha256 differs",
+    flipped: "sha256 differs",
+    pickled: "sha256 differs",
+    forged_pickle: "not a whole safetensors file",
+    spoiled: "NaN or infinity in mixing",
+    narrower: "holds gradients as float32",
+    reshaped: r"do not fit together: {'components': \(4, 3\)",
+    longer: r"other shapes than model\.json declares",
+    fewer: "do not fit together: .*'median'",
+    huge: "truncated, or another file",
+    huge_file: "truncated, or another file",
+}
+TOLD = {
+    "other version": (lambda about: about.update(format=2), "has format 2, but nearid .* reads format 1"),
+    "no version": (lambda about: about.pop("format"), "does not describe a model"),
+    "version of another type": (lambda about: about.update(format=True), "does not describe a model"),
+    "another kind": (lambda about: about.update(kind="pca"), "does not describe a model"),
+    "no digest": (lambda about: about.pop("sha256"), "lacks a proper 'sha256'"),
+    "digest of another type": (lambda about: about.update(sha256=None), "lacks a proper 'sha256'"),
+    "no shapes": (lambda about: about.update(tensors={}), "do not fit together"),
+    "negative shape": (lambda about: about["tensors"].update(mean=[-4]), "do not fit together"),
+    "fractional shape": (lambda about: about["tensors"].update(mean=[4.0]), "do not fit together"),
+    "shape of another type": (lambda about: about["tensors"].update(mean="4"), "do not fit together"),
+    "shapes disagree": (lambda about: about["tensors"].update(mixing=[3, 4]), "do not fit together"),
+    "more components than directions": (
+        lambda about: about["tensors"].update(variances=[2]),
+        "do not fit together",
+    ),
+    "unknown option": (lambda about: about["options"].update(evil=1), "does not describe an ICA"),
+    "option of another type": (lambda about: about["options"].update(tol="x"), "does not describe an ICA"),
+    "diagnostics of another type": (lambda about: about["diagnostics"].update(rows="<b>"), "rows is '<b>'"),
+    "diagnostics of other components": (lambda about: about["diagnostics"].update(z=[1.0]), "z has 1 values for 3"),
+    "curvature of nothing": (lambda about: about["diagnostics"].update(curvature=[1]), "does not describe an ICA"),
+    "no diagnostics": (lambda about: about.update(diagnostics={}), "does not describe an ICA"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=lambda f: f.__name__)
+def test_damaged_numbers_are_told(folder, damage):
+    damage(folder)
+    with pytest.raises(InputError, match=DAMAGE[damage]):
+        ICA.load(folder)
+
+
+@pytest.mark.parametrize("damage", TOLD)
+def test_damaged_descriptions_are_told(folder, damage):
+    change, words = TOLD[damage]
+    edit(folder, change)
+    with pytest.raises(InputError, match=words):
+        ICA.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "not a whole JSON file"),
+        ('{"format": 1', "not a whole JSON file"),
+        ('{"format": NaN}', "NaN is no JSON number"),
+        ("[" * 100_000, "not a whole JSON file"),
+        ("\x80\x04", "does not describe|not a whole JSON file"),
+        ("[1, 2]", "does not describe a model"),
+    ],
+)
+def test_a_description_that_is_none(folder, text, words):
+    (folder / "model.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=words):
+        ICA.load(folder)
+
+
+def test_what_is_no_model_folder(folder, tmp_path):
+    with pytest.raises(InputError, match="does not exist, but a model is a folder"):
+        ICA.load(tmp_path / "missing")
+    with pytest.raises(InputError, match="is a file, but a model is a folder"):
+        ICA.load(folder / "model.json")
+    with pytest.raises(InputError, match="no finished model"):
+        ICA.load(tmp_path)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"no model\.safetensors"):
+        ICA.load(folder)
+
+
+def test_where_no_model_can_be_written(ica, tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="is a file, but a model is a folder"):
+        ica.save(tmp_path / "file")
+    with pytest.raises(InputError, match="There is no folder"):
+        ica.save(tmp_path / "no" / "model")
+
+
+def test_a_model_that_cannot_be_written_leaves_the_old_one(rng, tmp_path, monkeypatch):
+    x = rng.laplace(size=(4000, 4))
+    first = ICA(3).fit(x)
+    first.save(tmp_path / "m")
+    other = ICA(np.int64(2), random_state=np.int64(1)).fit(x)
+    with monkeypatch.context() as broken:
+        broken.setattr(type(other.diagnostics_), "to_dict", lambda self: {"not": {"json"}})
+        with pytest.raises(TypeError):
+            other.save(tmp_path / "m")
+    np.testing.assert_array_equal(ICA.load(tmp_path / "m").components_, first.components_)
+    other.save(tmp_path / "m")
+    again = ICA.load(tmp_path / "m")
+    assert (again.n_components, again.random_state) == (2, 1)

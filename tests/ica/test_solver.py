@@ -1,0 +1,91 @@
+"""The solver on an oracle held in memory: every stage, the same stationary points; checkpoints."""
+
+import numpy as np
+import pytest
+
+from nearid.groups.fits import polar
+from nearid.ica import solver
+from nearid.ica.contrast import CONTRASTS
+
+
+def oracle(z):
+    def at(rotation, with_values):
+        y = z @ rotation.T
+        found = CONTRASTS["logcosh"].evaluate(y.copy(), True)
+        return solver.State(rotation, found.g.T @ y / len(z), found.slopes / len(z), found.values / len(z))
+
+    return at
+
+
+@pytest.fixture
+def white(rng):
+    s = np.hstack([rng.laplace(size=(5000, 3)), rng.uniform(-1, 1, size=(5000, 3))])
+    s = s - s.mean(axis=0)
+    values, vectors = np.linalg.eigh(s.T @ s / len(s))
+    return s @ (vectors / np.sqrt(values)), s
+
+
+# With a share above 1 the climb is over at once; without gain or fall asked for, so is the fixed point.
+STAGES = {
+    "all": {},
+    "no climb": {"FALLEN": 2.0},
+    "climb only": {"FALLEN": 0.0},
+    "descent only": {"FALLEN": 2.0, "SETTLED": 0, "SLOW": 0.0, "GAIN": np.inf},
+}
+
+
+@pytest.mark.parametrize("stages", STAGES)
+def test_every_stage_finds_the_sources(white, monkeypatch, stages):
+    for name, value in STAGES[stages].items():
+        monkeypatch.setattr(solver, name, value)
+    z, s = white
+    seen = []
+    start = polar(np.random.default_rng(0).normal(size=(6, 6)))
+    gaussian = CONTRASTS["logcosh"].gaussian
+    found = solver.solve(
+        oracle(z), start, tol=1e-7, max_passes=300, n=len(z), gaussian=gaussian, keep=lambda c: seen.append(c.stage)
+    )
+    assert found.converged and found.gradients[-1] <= 1e-7
+    rho = np.abs(np.corrcoef(s.T, (z @ found.state.rotation.T).T)[:6, 6:])
+    assert rho.max(axis=0).min() > 0.99
+    np.testing.assert_allclose(found.state.rotation @ found.state.rotation.T, np.eye(6), atol=1e-9)
+    assert len(seen) == len(found.gradients)
+    assert ("fixed point" in seen) == (stages in ("all", "no climb")) and ("descend" in seen) == ("descent" in stages)
+
+
+@pytest.mark.parametrize("stop", [1, 3, 8])
+def test_a_checkpoint_goes_on_to_the_same_place(white, stop):
+    z, _ = white
+    start = polar(np.random.default_rng(1).normal(size=(6, 6)))
+    kept, options = [], {"tol": 1e-9, "max_passes": 300, "n": len(z), "gaussian": CONTRASTS["logcosh"].gaussian}
+    whole = solver.solve(oracle(z), start, **options, keep=kept.append)
+    assert len(whole.gradients) > stop
+    again = solver.solve(oracle(z), kept[stop - 1], **options)
+    # What was kept is not touched by the passes that follow.
+    assert len(kept[stop - 1].gradients) == stop
+    assert again.converged and again.gradients[:stop] == pytest.approx(whole.gradients[:stop], rel=1e-6)
+    np.testing.assert_allclose(again.state.rotation, whole.state.rotation, atol=1e-7)
+
+
+def test_sources_lost_in_the_noise_of_a_random_start_are_found():
+    rng = np.random.default_rng(0)
+    n, k = 13_800, 96
+    s = np.hstack([rng.laplace(size=(n, k // 2)) / np.sqrt(2), rng.uniform(-np.sqrt(3), np.sqrt(3), size=(n, k // 2))])
+    s -= s.mean(axis=0)
+    values, vectors = np.linalg.eigh(s.T @ s / n)
+    z = s @ (vectors / np.sqrt(values)) @ np.linalg.qr(rng.normal(size=(k, k)))[0]
+    found = solver.solve(oracle(z), np.eye(k), tol=1e-6, max_passes=100, n=n, gaussian=CONTRASTS["logcosh"].gaussian)
+    assert found.converged and np.sum(found.signs < 0) == k // 2
+    rho = np.abs(found.state.rotation @ (z.T @ s / n))
+    assert rho.max(axis=1).min() > 0.95 and len(set(rho.argmax(axis=1))) == k
+
+
+def test_the_gradient_is_the_derivative_along_rotations(white, rng):
+    z, _ = white
+    at, signs = oracle(z), np.array([1.0, 1, 1, -1, -1, -1])
+    state = at(polar(rng.normal(size=(6, 6))), True)
+    a = rng.normal(size=(6, 6))
+    skew, h = a - a.T, 1e-5
+    there, back = (at(solver._cayley(t * skew) @ state.rotation, True) for t in (h, -h))
+    slope = (signs @ there.values - signs @ back.values) / (2 * h)
+    assert slope == pytest.approx(np.sum(state.gradient(signs) * skew) / 2, rel=1e-5)

@@ -1,0 +1,60 @@
+"""Whitening on the hard cases, against sums in extended precision."""
+
+import numpy as np
+import pytest
+
+from nearid.ica.whiten import fit_whitener
+from nearid.moments import Moments
+
+
+def covariance(z):
+    """Covariance with every sum in extended precision."""
+    z = z.astype(np.longdouble)
+    z = z - z.mean(axis=0)
+    return (np.einsum("ni,nj->ij", z, z) / len(z)).astype(np.float64)
+
+
+def whitened(found, x):
+    return (x.astype(np.longdouble) - found.mean) @ found.forward.T
+
+
+CASES = {
+    "plain": (lambda x: x, 6),
+    "offset 1e4 in float32": (lambda x: (x + 1e4).astype(np.float32), 6),
+    "tiny": (lambda x: x * 1e-20, 6),
+    "huge": (lambda x: x * 1e20, 6),
+    "mixed scales": (lambda x: x * 10.0 ** np.array([-20, -10, 0, 5, 10, 20]), 6),
+    "duplicate columns": (lambda x: np.hstack([x, x[:, :2], 3 * x[:, 2:3]]), 6),
+    "constant column": (lambda x: np.hstack([x, np.full((len(x), 1), 0.1)]), 6),
+    "rank two": (lambda x: x[:, :2] @ np.ones((2, 6)) * np.arange(1, 7) + x[:, 1:2] * np.arange(6), 2),
+    "few rows": (lambda x: np.hstack([x, x**2, x**3])[:9], 8),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("form", ["pca", "zca"])
+def test_the_covariance_becomes_the_identity_on_what_exists(rng, name, form):
+    make, rank = CASES[name]
+    x = make(rng.laplace(size=(800, 6)) @ rng.normal(size=(6, 6)))
+    found = fit_whitener(Moments.of(x), form=form)
+    assert found.rank == rank
+    z = whitened(found, x)
+    expected = np.eye(rank) if form == "pca" else found.forward @ found.backward.T.T
+    np.testing.assert_allclose(covariance(z), expected, atol=1e-7)
+    back = z @ found.backward.T + found.mean
+    size = np.abs(x - x.mean(axis=0, dtype=np.float64)).max(axis=0) + np.finfo(np.float64).tiny
+    assert np.all(np.abs(back - x) <= 1e-6 * size + 1e-12 * np.abs(found.mean))
+
+
+def test_leading_components_are_those_of_largest_variance(rng):
+    x = rng.normal(size=(500, 5)) * [5, 4, 3, 2, 1]
+    found = fit_whitener(Moments.of(x), components=2)
+    assert found.forward.shape == (2, 5) and found.rank == 5
+    np.testing.assert_allclose(found.variances, np.linalg.eigvalsh(np.cov(x.T, bias=True))[::-1])
+    leading = np.linalg.eigh(np.cov(x.T))[1][:, :-3:-1]
+    np.testing.assert_allclose(np.abs(found.forward @ leading), np.diag(found.variances[:2] ** -0.5), atol=1e-9)
+
+
+def test_a_relative_cut(rng):
+    x = rng.normal(size=(500, 3)) * [1, 1, 1e-4]
+    assert fit_whitener(Moments.of(x)).rank == 3 and fit_whitener(Moments.of(x), rtol=1e-6).rank == 2

@@ -1,0 +1,22 @@
+"""Dense networks mirror each other."""
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
+
+from nearid.base.errors import InputError  # noqa: E402
+from nearid.lab.models.autoencoders.networks import Dense, check_images  # noqa: E402
+
+
+def test_the_decoder_mirrors_the_encoder():
+    def widths(network):
+        return [m.out_features for m in network.modules() if isinstance(m, torch.nn.Linear)]
+
+    networks = Dense(12, (8, 5))
+    assert widths(networks.encoder(3)) == [8, 5, 3] and widths(networks.decoder(2)) == [5, 8, 12]
+
+
+def test_images_come_channels_first():
+    check_images(torch.zeros(0, 3, 8, 8), 3, 8)
+    with pytest.raises(InputError, match=r"\(2, 8, 8, 3\), but \(rows, 3, 8, 8\) is expected"):
+        check_images(torch.zeros(2, 8, 8, 3), 3, 8)

@@ -1,0 +1,58 @@
+"""Encoders have the shapes of the papers."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
+
+from nearid.base.errors import InputError  # noqa: E402
+from nearid.lab.models.encoders import Residual, mlp, published_widths  # noqa: E402
+
+
+def kinds(encoder, kind):
+    return [m for m in encoder.modules() if isinstance(m, kind)]
+
+
+def test_the_contrastive_encoder():
+    encoder = mlp(10, 10)
+    linear = kinds(encoder, torch.nn.Linear)
+    assert [m.out_features for m in linear] == [100, 500, 500, 500, 500, 100, 10]
+    assert sum(p.numel() for p in encoder.parameters()) == 854_210
+    assert {m.negative_slope for m in kinds(encoder, torch.nn.LeakyReLU)} == {0.01}
+    assert len(kinds(encoder, torch.nn.LeakyReLU)) == 6
+    assert not kinds(encoder, torch.nn.BatchNorm1d)
+
+
+def test_the_cross_entropy_encoder():
+    encoder = mlp(5, 5, batch_norm=True)
+    assert published_widths(5) == (50, 250, 250, 250, 250, 50)
+    assert [m.num_features for m in kinds(encoder, torch.nn.BatchNorm1d)] == [50, 250, 250, 250, 250, 50]
+
+
+def test_residual_layers_stand_where_widths_agree():
+    encoder = mlp(3, 2, [4, 4, 5, 5, 5], residual=True)
+    assert len(kinds(encoder, Residual)) == 3
+    layer = torch.nn.Linear(4, 4)
+    x = torch.randn(6, 4)
+    torch.testing.assert_close(Residual(layer)(x), x + layer(x))
+
+
+def test_whitened_inputs():
+    rows = (np.random.default_rng(0).normal(size=(500, 3)) @ [[7, 1, 0], [0, 2, 1], [0, 0, 0.1]] + 3).astype(np.float32)
+    first = mlp(3, 2, [4], whiten=rows)[0]
+    found = first(torch.as_tensor(rows))
+    torch.testing.assert_close(torch.cov(found.T), torch.eye(3), rtol=0, atol=1e-2)
+    torch.testing.assert_close(found.mean(dim=0), torch.zeros(3), rtol=0, atol=1e-3)
+    assert not list(first.parameters()) and len(first.state_dict()) == 2
+
+
+def test_activations():
+    assert len(kinds(mlp(3, 2, [4, 4], activation="gelu"), torch.nn.GELU)) == 2
+    assert len(kinds(mlp(3, 2, [4, 4], activation="tanh"), torch.nn.Tanh)) == 2
+    with pytest.raises(InputError, match=r"no activation 'sine'; choose one of leaky_relu, .*tanh"):
+        mlp(3, 2, [4], activation="sine")
+
+
+def test_widths_must_be_positive():
+    with pytest.raises(InputError, match=r"hidden widths \[4, 0\]"):
+        mlp(3, 2, [4, 0])

@@ -1,0 +1,94 @@
+"""Cells of the disentanglement experiment: every model, its scores and views; determinism."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+
+from nearid.base.errors import InputError  # noqa: E402
+from nearid.lab.framework.settings import changed  # noqa: E402
+from nearid.lab.models.trainer import seeded  # noqa: E402
+from nearid.lab.papers.common.images import Judge, image_source  # noqa: E402
+from nearid.lab.papers.nelson.autoencoding import MODELS, Parameters, autoencoder, cell, judged_model  # noqa: E402
+
+TINY = Parameters(data="solids", steps=2, batch=4, judged=200, dci_rows=60, looks=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def judge():
+    source = image_source("solids", 32)
+    return Judge(source, source.sample(200, np.random.default_rng(0)), 60)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_is_judged(model, judge):
+    p = replace(TINY, model=model, strength=1.0)
+    with seeded(0):
+        made = autoencoder(p, judge.source).eval()
+    scores, views = judged_model(p, made, judge)
+    assert made.latents == 12 and np.shape(views["raw"]) == (12, 6)
+    assert {"infom", "infoe", "infoc", "explained"} <= scores.keys()
+    # Latents that are vectors of a codebook have no ICA.
+    assert ("infom_ica" in scores) == ("traversals" in views) == (model != "vq-vae")
+    if model != "vq-vae":
+        assert np.shape(views["ica"]) == (12, 6) and 1 <= len(views["traversed"]) <= 6
+        assert {"mcc_ica", "dci_d_ica"} <= scores.keys()
+
+
+def test_latents_that_do_not_vary_are_judged_without_ica(judge):
+    p = replace(TINY, dci_rows=0)
+    with seeded(0):
+        made = autoencoder(p, judge.source).eval()
+    for value in made.encoder[-1].parameters():
+        torch.nn.init.zeros_(value)
+    scores, views = judged_model(p, made, judge)
+    assert scores["infom"] == 0 and "infom_ica" not in scores and "traversals" not in views
+
+
+def test_strengths_reach_their_models():
+    source = image_source("sprites", 32)
+    assert autoencoder(replace(TINY, model="beta-vae", strength=3.0), source).beta == 3
+    assert autoencoder(replace(TINY, model="beta-tcvae", strength=2.0), source).beta == 2
+    made = autoencoder(replace(TINY, model="bioae", strength=0.1, latents=3), source)
+    assert made.activity == 0.1 and made.latents == 15
+
+
+def test_weights_decay_in_training(tmp_path):
+    told = [cell(replace(TINY, dci_rows=0, decay=d), 0, tmp_path / str(d))["scores"]["explained"] for d in (0.0, 50.0)]
+    assert told[0] != told[1]
+
+
+def test_the_same_seed_gives_the_same_and_another_another(tmp_path):
+    p = replace(TINY, dci_rows=0)
+    first, again, other = (cell(p, seed, tmp_path / name) for seed, name in ((0, "a"), (0, "b"), (1, "c")))
+    assert first == again and first["scores"]["infom"] != other["scores"]["infom"]
+    json.dumps(first, allow_nan=False)
+    assert len(first["curves"]["explained"]["x"]) == 1
+
+
+def test_training_reconstructs(tmp_path):
+    p = changed(TINY, {"steps": 300, "batch": 32, "rate": 3e-3, "dci_rows": 0})
+    found = cell(p, 0, tmp_path)["scores"]
+    assert found["explained"] > 0.3
+
+
+@pytest.mark.parametrize("wrong", [{"steps": 0}, {"judged": 5}, {"model": "gan"}, {"networks": "deep"}])
+def test_impossible_parameters_get_a_sentence(wrong):
+    with pytest.raises(InputError, match=r"must be .*, not"):
+        Parameters(**wrong)
+
+
+def test_images_that_are_not_there_are_named():
+    with pytest.raises(InputError, match="no source of images named 'stars'"):
+        Parameters(data="sprites, stars")

@@ -1,0 +1,107 @@
+"""Hidden states on sentences, and their agreement against the published protocol word by word."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nearid.base.errors import InputError
+from nearid.lab.papers.roeder.gpt2_states import agreement, mean_agreement, padded, pretrained_states, states_of
+
+torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+
+SENTENCES = [["a", "b", "a"], ["b"], ["c", "a", "b", "b", "zzz"]]
+
+
+def protocol(x, y, k):
+    """Per-feature z-score, SVD, singular values of U1[:, :k]^T U2[:, :k]."""
+    u = [np.linalg.svd((z - z.mean(0)) / z.std(0), full_matrices=False)[0][:, :k] for z in (x, y)]
+    return np.linalg.svd(u[0].T @ u[1], compute_uv=False).mean()
+
+
+def test_agreement_is_the_published_protocol(rng):
+    shared = rng.normal(size=(200, 4))
+    x, y, z = (shared @ rng.normal(size=(4, d)) + rng.normal(size=(200, d)) * [3.0] * d for d in (6, 8, 7))
+    ks = [1, 3, 6]
+    np.testing.assert_allclose(agreement(x, y * 100, ks), [protocol(x, y, k) for k in ks], rtol=1e-10)
+    pairs = [(x, y), (x, z), (y, z)]
+    expected = [np.mean([protocol(a, b, k) for a, b in pairs]) for k in ks]
+    np.testing.assert_allclose(mean_agreement([x, y, z], ks), expected, rtol=1e-10)
+    assert agreement(x, x @ rng.normal(size=(6, 6)), [6])[0] == pytest.approx(1)
+
+
+def test_a_constant_feature_is_told(rng):
+    x = rng.normal(size=(50, 3))
+    with pytest.raises(InputError, match="the same for all tokens"):
+        agreement(x, np.column_stack([x, np.ones(50)]), [2])
+
+
+def test_sentences_are_padded_and_cut():
+    ids, own = padded([np.array([5, 6]), np.array([7, 8, 9, 4])], 1, 4)
+    np.testing.assert_array_equal(ids, [[1, 5, 6, 1], [1, 7, 8, 9]])
+    np.testing.assert_array_equal(own, [[0, 1, 1, 0], [0, 1, 1, 1]])
+
+
+def test_states_are_those_of_each_sentence_alone(monkeypatch):
+    from nearid.lab.data.texts import Vocabulary
+    from nearid.lab.models.gpt import GPT
+    from nearid.lab.models.trainer import seeded
+
+    monkeypatch.setattr("nearid.lab.papers.roeder.gpt2_states.BLOCK", 2)
+    vocabulary = Vocabulary.of(SENTENCES, 5)
+    with seeded(0):
+        model = GPT(5, 8, 2, 2, 6)
+    found = states_of(model, vocabulary, SENTENCES)
+    with torch.no_grad():
+        alone = [model.hidden_states(torch.tensor([[1, *vocabulary.ids(s)]])) for s in SENTENCES]
+    for layer, states in enumerate(found):
+        np.testing.assert_allclose(states, np.concatenate([a[layer][0, 1:] for a in alone]), atol=1e-6)
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """Two small GPT-2 of different width with a tokenizer, as the library transformers saves them."""
+    transformers = pytest.importorskip("transformers", reason="the extra `hf` is not installed")
+    from transformers.models.gpt2.tokenization_gpt2 import GPT2Tokenizer
+
+    alphabet = ["<|endoftext|>", *"abcz", "Ġ"]
+    (tmp_path / "vocab.json").write_text(json.dumps({token: k for k, token in enumerate(alphabet)}))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\n")
+    names = []
+    for k, width in enumerate((8, 12)):
+        torch.manual_seed(k)
+        config = transformers.GPT2Config(vocab_size=6, n_positions=32, n_embd=width, n_layer=2, n_head=2)
+        place = tmp_path / f"m{width}"
+        transformers.GPT2Model(config).save_pretrained(place)
+        GPT2Tokenizer(str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt")).save_pretrained(place)
+        names.append(str(place))
+    return names
+
+
+def test_pretrained_models_and_extractions_of_them(tiny, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    from nearid.questions.extract.run import extract
+
+    last, before = pretrained_states(tiny, SENTENCES, (0, 1), tmp_path / "work1")
+    # Signs of the words and the spaces between them.
+    tokens = [len(" ".join(s)) for s in SENTENCES]
+    assert [s.shape for s in last] == [(sum(tokens), 8), (sum(tokens), 12)] == [s.shape for s in before]
+    model = transformers.GPT2Model.from_pretrained(tiny[0]).eval()
+    ids = transformers.AutoTokenizer.from_pretrained(tiny[0])("a b a")["input_ids"]
+    with torch.no_grad():
+        expected = model(torch.tensor([ids]), output_hidden_states=True).hidden_states
+    np.testing.assert_allclose(last[0][: len(ids)], expected[2][0], atol=1e-5)
+    np.testing.assert_allclose(before[0][: len(ids)], expected[1][0], atol=1e-5)
+    # A folder that was extracted before takes the place of a model.
+    given = {"input_ids": np.array([ids, ids]), "attention_mask": np.ones((2, len(ids)), np.int64)}
+    extract(tiny[0], given, layers="hidden_states.*", pool="tokens", out=tmp_path / "mine")
+    [[again]] = pretrained_states([str(tmp_path / "mine")], SENTENCES, (0,), tmp_path / "work2")
+    np.testing.assert_allclose(again, np.concatenate([expected[2][0]] * 2), atol=1e-5)
+    with pytest.raises(InputError, match="no hidden state 4 before its last"):
+        list(pretrained_states([str(tmp_path / "mine")], SENTENCES, (4,), tmp_path / "work3"))
+
+
+def test_a_model_that_is_not_there_is_told(tmp_path):
+    pytest.importorskip("transformers", reason="the extra `hf` is not installed")
+    with pytest.raises(InputError, match=r"The model .*nothing cannot be had"):
+        list(pretrained_states([str(tmp_path / "nothing")], SENTENCES, (0,), tmp_path / "work"))

@@ -1,0 +1,116 @@
+"""Layers of small language models: cells repeat themselves, and pretrained models take the same way."""
+
+import json
+
+import pytest
+
+from nearid.base.errors import InputError
+from nearid.lab.framework.run import reproduce
+from nearid.lab.framework.settings import changed, settle
+from nearid.lab.papers.roeder.gpt2_svcca import GPT2_SVCCA, Parameters, cell, rows
+
+torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+
+E = GPT2_SVCCA
+SMALL = {"vocabulary": 100, "steps": 3}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_a_cell_depends_on_its_parameters_and_seed_alone(corpora, tmp_path_factory):
+    p = settle(E, "smoke", SMALL)
+    first, again, other = (cell(p, seed, tmp_path_factory.mktemp("work")) for seed in (0, 0, 1))
+    assert first == again and first["scores"]["back0"] != other["scores"]["back0"]
+    assert "r2" not in first["scores"]
+    table = first["views"]["layers"]
+    assert len(table) == 2 and len(table[0]) == 13 and table[1][4] == pytest.approx(first["scores"]["back4"], abs=1e-4)
+    json.dumps(first, allow_nan=False)
+
+
+def test_two_runs_of_one_width_have_maps_and_learn(corpora, tmp_path_factory):
+    p = settle(E, "smoke", SMALL | {"steps": 60, "batch": 16, "rate": 6e-3, "looks": 2})
+    same = next(r for r in rows(p) if r.key == "same")
+    trained = cell(changed(p, same.changes), 0, tmp_path_factory.mktemp("a"))
+    untrained = cell(changed(p, same.changes | {"trained": False}), 0, tmp_path_factory.mktemp("b"))
+    assert trained["scores"]["loss"] < untrained["scores"]["loss"] - 0.3
+    assert trained["scores"]["r2"] > 0 and "r2_heads" in trained["scores"]
+    assert trained["scores"]["shuffled"] < min(trained["scores"]["back0"], untrained["scores"]["back0"])
+    assert [*trained["curves"]["held_out"]["x"]] == [30, 60] and not untrained["curves"]
+
+
+def test_the_row_of_pretrained_models(corpora, tmp_path, monkeypatch, rng):
+    p = changed(settle(E, "smoke"), {"pretrained": True})
+    assert cell(p, 0, tmp_path) == {"scores": {}}
+    with pytest.raises(InputError, match="names one"):
+        cell(changed(p, {"models": "gpt2"}), 0, tmp_path)
+    asked = []
+
+    def states(names, sentences, before_last, folder):
+        asked.append((names, sentences))
+        return [[rng.normal(size=(300, 16)), rng.normal(size=(300, 70))] for _ in before_last]
+
+    monkeypatch.setattr("nearid.lab.papers.roeder.gpt2_svcca.pretrained_states", states)
+    found = cell(changed(p, {"models": "gpt2, gpt2-medium"}), 0, tmp_path)
+    cell(changed(p, {"models": "gpt2, gpt2-medium"}), 1, tmp_path)
+    assert found["views"]["components"] == [16] and set(found["scores"]) >= {"back0", "back12", "leads"}
+    assert asked[0][0] == ["gpt2", "gpt2-medium"] and len(asked[0][1]) == len(asked[1][1]) == 40
+    assert asked[0][1] != asked[1][1]
+    monkeypatch.setattr(
+        "nearid.lab.papers.roeder.gpt2_svcca.pretrained_states",
+        lambda *_: [[rng.normal(size=(300, width)) for width in (16, 12)]],
+    )
+    with pytest.raises(InputError, match=r"^b has 12 coordinates, but the 16 leading"):
+        cell(changed(p, {"models": "a,b"}), 0, tmp_path)
+
+
+def test_only_the_papers_models_have_its_values():
+    assert (
+        rows(Parameters())[-1].published
+        and rows(Parameters(models="gpt2,gpt2-medium,gpt2-large,gpt2-xl"))[-1].published
+    )
+    assert rows(Parameters(models="gpt2, gpt2-medium, gpt2-large, gpt2-xl,"))[-1].published
+    other = rows(Parameters(models="a, b,"))[-1]
+    assert not other.published and other.title == "a, b"
+
+
+@pytest.mark.parametrize(
+    "wrong, told",
+    [
+        ({"widths": (32,)}, "At least 2 widths"),
+        ({"widths": (32, 40)}, "multiples of 16"),
+        ({"components": (4, 8)}, "16 among them"),
+        ({"components": (4, 16, 48)}, "below the least width 32"),
+        ({"components": (4, 16, 32)}, "below the least width 32"),
+        ({"sentences": 3915}, "at most 3914"),
+        ({"models": "a,a"}, "The model a is named twice"),
+        ({"models": "m,./m"}, "The model m is named twice"),
+        ({"models": "a,"}, "names one"),
+        ({"models": ","}, "names none"),
+        ({"depth": 6}, "depth must be at least 12"),
+        ({"text": "test"}, "train or valid"),
+    ],
+)
+def test_impossible_parameters_get_a_sentence(wrong, told):
+    with pytest.raises(InputError, match=told):
+        Parameters(**wrong)
+
+
+def test_without_the_texts_the_run_is_refused(home, tmp_path):
+    with pytest.raises(InputError, match="needs WikiText-2, which is not here: get it from"):
+        reproduce(E, tmp_path / "out", preset="smoke")
+
+
+def test_the_smoke_preset_runs_with_figures(corpora, tmp_path, inline):
+    found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1, changes=SMALL)
+    assert len(found.cells) == 5 and not found.failures
+    slots = E.figures(found)
+    assert [len(s.points) for s in slots] == [4] + [2] * 4
+    title = found.rows[0].title
+    assert slots[0].points[title] == slots[1].points["k = 16"] and slots[0].points[title][0] == [-k for k in range(13)]
+    assert "0.920" in str(found)

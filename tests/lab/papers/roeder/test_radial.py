@@ -1,0 +1,133 @@
+"""The radial experiment: its data, its determinism, and that a little training already relates the runs."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from nearid.base.errors import InputError
+from nearid.lab.framework.run import reproduce
+from nearid.lab.framework.settings import settle
+from nearid.lab.papers.roeder.radial import RADIAL, Parameters, cell, classifier, draw, figures, rows, transforms
+from nearid.lab.processes.classes import RadialClasses
+
+torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_rows_are_in_units_of_their_spread(rng):
+    x, y = draw(Parameters(spread=7.0), 20_000, rng)
+    assert x.std() == pytest.approx(1, abs=0.02)
+    np.testing.assert_array_equal(y, np.degrees(np.arctan2(x[:, 1], x[:, 0])) % 360 // 20)
+
+
+def test_the_start_of_a_classifier():
+    zero, usual, control = (classifier(Parameters(**changes), 5) for changes in ({}, {"head": 1.0}, {"classes": 2}))
+    assert not zero.weights.any() and 0.5 < usual.weights.abs().max() <= 2**-0.5
+    for a, b, c in zip(*(m.encoder.parameters() for m in (zero, usual, control)), strict=True):
+        assert torch.equal(a, b) and torch.equal(a, c)
+
+
+def test_looks_from_start_to_end(tmp_path):
+    p = settle(RADIAL, "smoke", {"steps": 10, "looks": 3})
+    assert cell(p, 0, tmp_path)["curves"]["cca"]["x"] == [0, 3, 6, 9, 10]
+
+
+def test_the_same_seed_gives_the_same_and_another_another(tmp_path):
+    p = settle(RADIAL, "smoke", {"steps": 5})
+    first, again, other = (cell(p, seed, tmp_path / str(k)) for k, seed in enumerate((0, 0, 1)))
+    assert first == again and first["scores"]["cca"] != other["scores"]["cca"]
+    json.dumps(first, allow_nan=False)
+
+
+def test_killed_and_resumed_equals_undisturbed(tmp_path, monkeypatch):
+    p = settle(RADIAL, "smoke", {"steps": 30, "looks": 6})
+    expected = cell(p, 0, tmp_path / "undisturbed")
+    sample, drawn = RadialClasses.sample, []
+
+    class Killed(Exception):
+        pass
+
+    def dying(self, size, rng):
+        drawn.append(size)
+        if len(drawn) in (24, 48):
+            raise Killed
+        return sample(self, size, rng)
+
+    monkeypatch.setattr(RadialClasses, "sample", dying)
+    for _ in range(2):
+        with pytest.raises(Killed):
+            cell(p, 0, tmp_path / "killed")
+    assert cell(p, 0, tmp_path / "killed") == expected
+    # Two runs of 30 steps, and what was done twice after two kills: fewer than 5 steps each.
+    assert 60 < drawn.count(p.batch) < 60 + 2 * 10
+
+
+def test_the_control_has_no_map_from_heads(tmp_path):
+    p = settle(RADIAL, "smoke", {"classes": 2, "steps": 40})
+    found = cell(p, 0, tmp_path)["scores"]
+    assert found["missing"] == 1 and "r2_fitted" in found
+    assert not {"r2_heads", "disagreement", "condition"} & found.keys()
+
+
+def test_transforms_of_twins(rng):
+    # Equal likelihoods by construction: (f A) . (A^-1 g) = f . g.
+    f, g, matrix = rng.normal(size=(300, 2)), rng.normal(size=(5, 2)), rng.normal(size=(2, 2))
+    found = transforms((g, g @ np.linalg.inv(matrix).T), (f, f @ matrix))
+    assert found["missing"] == 0 and found["r2_heads"] == pytest.approx(1) and found["r2_fitted"] == pytest.approx(1)
+    assert found["disagreement"] < 1e-8 and found["condition"] >= np.linalg.cond(g - g.mean(axis=0)) * (1 - 1e-9)
+
+
+def test_runs_become_alike_while_they_learn(tmp_path):
+    p = settle(RADIAL, "smoke", {"steps": 500, "rate": 5e-3})
+    found = cell(p, 0, tmp_path)
+    assert found["scores"]["cca"] > 0.97 and found["scores"]["accuracy"] > 70
+    # The map from the heads alone is nearly as good as the best there is.
+    assert found["scores"]["r2_heads"] > 0.9 and found["scores"]["r2_heads"] <= found["scores"]["r2_fitted"] + 0.01
+    assert found["curves"]["loss"]["y"][0] == pytest.approx(math.log(18)) and found["curves"]["loss"]["y"][-1] < 1
+    v = found["views"]
+    after = np.asarray(v["after"])
+    assert np.diag(after).min() > 0.95
+    # The linear map is a fit: it leaves less of the second run unexplained than the first run's own features.
+    second, mapped = np.asarray(v["second"]), np.asarray(v["mapped"])
+    assert np.var(second - mapped) < 0.1 * np.var(second)
+
+
+def test_the_published_value_is_that_of_18_classes_and_two_features():
+    assert rows(Parameters())[0].published["iterations"].value == 4000
+    assert not rows(Parameters(classes=12))[0].published and not rows(Parameters(features=3))[0].published
+    assert "18" not in RADIAL.about
+
+
+def test_the_control_has_too_few_classes():
+    by_key = {r.key: r for r in rows(Parameters(features=3))}
+    assert by_key["control"].changes == {"classes": 3} and "head" in by_key["random-head"].changes
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"classes": 1}, {"features": 1}, {"rate": 0.0}, {"spread": -1.0}, {"activation": "gelu"}, {"held_out": 49}],
+)
+def test_impossible_parameters_get_a_sentence(wrong):
+    with pytest.raises(InputError, match=r"must be .*, not"):
+        Parameters(**wrong)
+
+
+@pytest.mark.own_seeds
+def test_the_smoke_preset_runs_with_figures(tmp_path, monkeypatch):
+    # One process that loads torch is enough.
+    monkeypatch.setattr("nearid.engines.local.cores", lambda: 1)
+    found = reproduce(RADIAL, tmp_path / "out", preset="smoke", changes={"steps": 20})
+    assert len(found.cells) == 2 * len(found.rows) and not found.failures
+    # In a process of its own a cell gives what it gives here.
+    here = cell(found.cells[0].cell.parameters, 0, tmp_path / "here")
+    assert found.cells[0].data == json.loads(json.dumps(here))
+    assert len(figures(found)) == 2 * len(found.rows)

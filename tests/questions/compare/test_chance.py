@@ -1,0 +1,54 @@
+"""Chance is what permuted rows reach, whatever the true relation."""
+
+import numpy as np
+import pytest
+
+import nearid.questions.compare.chance as room
+from nearid import compare
+
+
+def test_chance_of_identical_rows_is_the_constant_guess(rng):
+    x = rng.normal(size=(4000, 5))
+    found = compare(x, x, names=["x", "same x"])
+    guess = np.linalg.norm(x - x.mean(axis=0), axis=1).mean() / found.diameter.lower
+    for g in found.groups.values():
+        assert g.chance == pytest.approx(guess, rel=0.02)
+        assert abs(g.chance_r2) < 0.01
+    assert abs(np.mean(found.chance_similarity.cca)) < 0.03
+
+
+def test_chance_is_measured_on_a_sample_of_many_rows(rng, monkeypatch):
+    monkeypatch.setattr(room, "ROWS", 400)
+    x = rng.normal(size=(5000, 3))
+    found = compare(x, x)
+    assert found.provenance["chance_rows"] == 400
+    whole = np.linalg.norm(x - x.mean(axis=0), axis=1).mean() / found.diameter.lower
+    assert found.groups["rigid"].chance == pytest.approx(whole, rel=0.1)
+
+
+@pytest.mark.parametrize("scale", [True, False])
+def test_chance_of_a_sample_is_held_down_to_the_guess_where_fits_can_shrink(rng, monkeypatch, scale):
+    monkeypatch.setattr(room, "ROWS", 100)
+    x, y = rng.laplace(size=(4000, 4)), rng.laplace(size=(4000, 4))
+    found = compare(x, y, groups="all", scale=scale, permutations=5)
+    assert found.provenance["chance_rows"] == 100
+    r2 = {name: g.chance_r2 for name, g in found.groups.items()}
+    assert r2.pop("linear") >= 0
+    # Without a scale unrelated rows are as far apart as two draws.
+    assert all(r >= 0 if scale else r < -0.3 for r in r2.values())
+    guess = found.groups["linear"].chance
+    assert all((found.groups[name].chance > 1.15 * guess) != scale for name in r2)
+
+
+def test_rows_left_out_stay_out(rng):
+    x = rng.normal(size=(200, 3))
+    x[:50] = np.nan
+    found = compare(x, x, drop_nonfinite=True)
+    assert found.provenance["chance_rows"] == 150 and np.isfinite(found.groups["rigid"].chance)
+
+
+def test_a_target_that_varies_in_few_rows_gives_no_nan(rng):
+    y = np.zeros((40, 2))
+    y[:3] = rng.normal(size=(3, 2))
+    found = compare(rng.normal(size=(40, 3)), y)
+    assert found.verdict.group == "none" and all(np.isfinite(g.chance_r2) for g in found.groups.values())

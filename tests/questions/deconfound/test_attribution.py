@@ -1,0 +1,99 @@
+"""Shares of batch and label against least squares on indicator columns."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from nearid.arrays import open_rows
+from nearid.questions.deconfound import attribution as module
+from nearid.questions.deconfound.attribution import attribution
+from nearid.questions.deconfound.conditions import Condition, View
+
+
+def view_of(x):
+    return View(open_rows(x), Condition("pca", np.zeros(x.shape[1]), np.eye(x.shape[1]), np.arange(2), np.ones(2)))
+
+
+def by_least_squares(y, first, second):
+    """Adjusted share of what `first` leaves that `second` explains, and its p-value."""
+
+    def left(*columns):
+        design = np.hstack([c[:, None] == np.unique(c) for c in columns]).astype(float)
+        fit = design @ np.linalg.lstsq(design, y, rcond=None)[0]
+        return np.sum((y - fit) ** 2), len(y) - np.linalg.matrix_rank(design)
+
+    (before, free_before), (after, free) = left(first), left(first, second)
+    f = (before - after) / (free_before - free) / (after / free)
+    return 1 - (after / free) / (before / free_before), stats.f.sf(f, free_before - free, free)
+
+
+@pytest.mark.parametrize(("batches", "labels"), [(6, 3), (3, 7)])
+def test_shares_are_those_of_least_squares(batches, labels, monkeypatch):
+    monkeypatch.setattr(module, "PIECE", 17)
+    rng = np.random.default_rng(0)
+    b, l = rng.integers(0, batches, 90), rng.integers(0, labels, 90)
+    # Labels that are rare in some batches: the two are confounded in part.
+    l[(b == 0) & (l > 0)] = 0
+    x = np.column_stack([rng.normal(size=batches)[b] + rng.normal(size=90), rng.normal(size=90) + 0.7 * (l == 1)])
+    found = attribution(view_of(x), l, b)
+    for k in range(2):
+        assert (found.batch[k], found.batch_p[k]) == pytest.approx(by_least_squares(x[:, k], l, b), rel=1e-4)
+        assert (found.label[k], found.label_p[k]) == pytest.approx(by_least_squares(x[:, k], b, l), rel=1e-4)
+
+
+def test_groups_that_are_not_linked():
+    rng = np.random.default_rng(1)
+    b = np.repeat(np.arange(4), 20)
+    l = rng.integers(0, 2, 80) + 2 * (b > 1)
+    x = rng.normal(size=(80, 2)) + b[:, None]
+    found = attribution(view_of(x), l, b)
+    assert found.batch[0] == pytest.approx(by_least_squares(x[:, 0], l, b)[0], rel=1e-4)
+
+
+def test_some_rows_alone():
+    rng = np.random.default_rng(2)
+    x, b, l = rng.normal(size=(60, 2)), rng.integers(0, 3, 60), rng.integers(0, 2, 60)
+    places = np.flatnonzero(rng.random(60) < 0.7)
+    part, whole = (
+        attribution(view_of(x), l[places], b[places], places),
+        attribution(view_of(x[places]), l[places], b[places]),
+    )
+    assert np.array_equal(part.batch, whole.batch) and np.array_equal(part.label_p, whole.label_p)
+
+
+def test_the_batch_is_judged_on_controls():
+    rng = np.random.default_rng(5)
+    b, l = rng.integers(0, 4, 200), rng.integers(0, 2, 200)
+    # A perturbation that is another compound in each batch; controls are alike in all.
+    x = rng.normal(size=(200, 2)) + 3 * (l * rng.normal(size=4)[b])[:, None]
+    plain, found = attribution(view_of(x), l, b), attribution(view_of(x), l, b, control=0)
+    mine = l == 0
+    means = [x[mine & (b == k), 0].mean() for k in range(4)]
+    left = sum(np.sum((x[mine & (b == k), 0] - means[k]) ** 2) for k in range(4))
+    n, total = int(mine.sum()), np.sum((x[mine, 0] - x[mine, 0].mean()) ** 2)
+    assert found.batch[0] == pytest.approx(1 - (left / (n - 4)) / (total / (n - 1)), rel=1e-3)
+    assert plain.batch[0] > 0.2 > found.batch[0] and np.array_equal(plain.label, found.label)
+    # Controls of one batch say nothing of others.
+    assert attribution(view_of(x), l, np.where(mine, 0, b), control=0).batch[0] > 0.1
+
+
+def test_components_are_named():
+    rng = np.random.default_rng(3)
+    b, l = rng.integers(0, 5, 500), rng.integers(0, 2, 500)
+    x = rng.normal(size=(500, 2)) + np.column_stack([1.5 * l, rng.normal(size=5)[b]])
+    found = attribution(view_of(x), l, b)
+    assert found.kinds == ["biological", "technical"] and found.ranked.tolist() == [1, 0]
+    assert attribution(view_of(rng.normal(size=(500, 2))), l, b).kinds == ["neither", "neither"]
+
+
+def test_noise_has_no_share_on_average():
+    rng = np.random.default_rng(4)
+    b, l = rng.integers(0, 10, 60), rng.integers(0, 8, 60)
+    found = [attribution(view_of(rng.normal(size=(60, 2))), l, b) for _ in range(150)]
+    assert abs(np.mean([f.batch for f in found])) < 0.02 and abs(np.mean([f.label for f in found])) < 0.02
+
+
+def test_what_cannot_be_told_apart_is_not_named():
+    b = np.repeat([0, 1, 2], 10)
+    found = attribution(view_of(np.random.default_rng(0).normal(size=(30, 2)) + b[:, None]), b, b)
+    assert np.isnan(found.batch).all() and np.isnan(found.label).all() and found.kinds == ["neither"] * 2

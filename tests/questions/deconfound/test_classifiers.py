@@ -1,0 +1,127 @@
+"""Classifiers of rows that are mapped piece by piece, against the same on a whole matrix."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from nearid import InputError
+from nearid.arrays import open_rows
+from nearid.questions.deconfound import classifiers
+from nearid.questions.deconfound.classifiers import auroc, auroc_within, check_boosting, learn, named
+from nearid.questions.deconfound.conditions import Condition, View
+
+OPTIONS = {"options": {"trees": 10}, "seed": 0, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 4))
+    y = x[:, 2] + 0.5 * rng.normal(size=300) > 0.8
+    view = View(open_rows(x), Condition("pca", np.zeros(4), np.eye(4), np.arange(4), np.ones(4)))
+    return view, x.astype(np.float32), y
+
+
+def test_area_under_the_curve(rng):
+    scores, truth = rng.integers(0, 5, 60).astype(float), rng.random(60) < 0.3
+    assert auroc(truth, scores) == pytest.approx(roc_auc_score(truth, scores))
+    assert np.isnan(auroc(np.zeros(4, bool), np.arange(4.0)))
+
+
+def test_area_under_the_curve_within_batches(rng):
+    scores, truth, batches = rng.integers(0, 5, 60).astype(float), rng.random(60) < 0.3, rng.integers(0, 4, 60)
+    batches[truth & (batches == 3)] = 2
+    pairs = [(i, j) for i in np.flatnonzero(truth) for j in np.flatnonzero(~truth) if batches[i] == batches[j]]
+    right = [(scores[i] > scores[j]) + 0.5 * (scores[i] == scores[j]) for i, j in pairs]
+    assert auroc_within(truth, scores, batches) == pytest.approx(np.mean(right))
+    assert np.isnan(auroc_within(truth, scores, truth.astype(int)))
+
+
+def test_logistic_regression(data):
+    view, x, y = data
+    rows = np.arange(0, 300, 2)
+    found = learn("logistic", view, rows, y[rows], **OPTIONS)
+    model = LogisticRegression(class_weight="balanced").fit(x[rows], y[rows])
+    assert np.allclose(found.predict(x), model.decision_function(x), atol=1e-2)
+    sizes = np.abs(model.coef_[0])
+    assert np.allclose(found.shares, sizes / sizes.sum(), atol=1e-3) and found.shares.argmax() == 2
+    part = learn("logistic", view, rows, y[rows], which=np.array([2, 3]), **OPTIONS)
+    assert part.shares.shape == (2,) and part.shares.argmax() == 0
+
+
+@pytest.mark.parametrize("held", [classifiers.HELD_BYTES, 0])
+def test_logistic_regression_does_not_mind_a_rotation(data, held, monkeypatch):
+    view, x, y = data
+    monkeypatch.setattr(classifiers, "HELD_BYTES", held)
+    # Training rows whose variances are not those of all rows, as of some batches.
+    rows = np.flatnonzero(np.abs(x[:, 0]) < 0.3)
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+    turned = View(view.rows, Condition("random", np.zeros(4), turn, np.arange(4), np.ones(4)))
+    scores = [learn("logistic", v, rows, y[rows], **OPTIONS).predict(v.take(np.arange(300))) for v in (view, turned)]
+    assert np.allclose(*scores, atol=2e-2)
+
+
+def test_boosting_with_the_published_hyperparameters(data, monkeypatch):
+    lightgbm = pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
+    view, x, y = data
+    rows, which = np.arange(0, 300, 2), np.array([0, 2, 3])
+    whole = learn("boost", view, rows, y[rows], which=which, **OPTIONS)
+    settings = {**classifiers.PUBLISHED, "objective": "binary", "seed": 0, "num_threads": 1, "verbosity": -1}
+    settings |= {"deterministic": True, "force_col_wise": True}
+    part = np.ascontiguousarray(x[:, which])
+    theirs = lightgbm.train(settings, lightgbm.Dataset(part[rows], y[rows]), 10)
+    assert np.allclose(whole.predict(part), theirs.predict(part, raw_score=True))
+    splits = theirs.feature_importance("split")
+    assert splits.sum() > 0 and np.allclose(whole.shares, splits / splits.sum())
+    # Rows that are mapped while they are binned give the same trees.
+    monkeypatch.setattr(classifiers, "HELD_BYTES", 0)
+    pieces = learn("boost", view, rows, y[rows], which=which, **OPTIONS)
+    assert np.allclose(pieces.predict(part), whole.predict(part))
+
+
+def test_standard_output_is_left_to_results(data, monkeypatch, capfd):
+    pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
+    view, _, y = data
+    monkeypatch.setattr(classifiers, "HELD_BYTES", 0)
+    monkeypatch.setattr(classifiers, "BIN_ROWS", 20)
+    # A thread of its own, in which nothing has been set yet.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(learn, "boost", view, np.arange(300), y, **OPTIONS).result()
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"trees": 0}, "trees of boosting must be"),
+        ({"min_dta_in_leaf": 5}, "Did you mean min_data_in_leaf"),
+        ({"min_child_samples": 5}, "another name of min_data_in_leaf"),
+        ({"num_rounds": 5}, "number of trees is 'trees'"),
+        ({"num_leaves": 1}, "LightGBM refuses"),
+    ],
+)
+def test_hyperparameters_that_would_be_overlooked_or_fail_are_told(options, told):
+    pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
+    check_boosting({"trees": 5, "min_data_in_leaf": 5, "max_depth": 3})
+    with pytest.raises(InputError, match=told):
+        check_boosting(options)
+
+
+def test_too_few_rows_for_a_split_give_no_shares(data):
+    pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
+    view, x, y = data
+    found = learn("boost", view, np.arange(40), y[:40], **OPTIONS)
+    assert not found.shares.any() and np.ptp(found.predict(x)) == 0
+
+
+def test_names(monkeypatch):
+    assert named("logistic,boost")[0] == ("boost", "logistic")
+    with pytest.raises(InputError, match="no classifier named 'svm'"):
+        named("svm")
+    monkeypatch.setattr(classifiers, "find_spec", lambda name: None)
+    assert named(None) == (("logistic",), True)
+    with pytest.raises(InputError, match=r"nearid\[boost\]"):
+        named("boost")

@@ -1,0 +1,57 @@
+"""`nearid deconfound` on files."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from nearid.base.errors import InputError
+from nearid.cli.commands import app
+from nearid.questions.deconfound.command import _numbers, _settings
+
+QUICK = ["--classifiers", "logistic", "--folds", "2", "--conditions", "base,ica", "--control", "DMSO", "--top", "1"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    labels, batches = rng.choice(["DMSO", "drug"], 160), rng.integers(0, 4, 160)
+    x = rng.laplace(size=(160, 4)) + np.outer(labels == "drug", [3, 0, 0, 0])
+    np.save(tmp_path / "x.npy", x)
+    pd.DataFrame({"what": labels, "plate": batches}).to_parquet(tmp_path / "meta.parquet")
+    return tmp_path
+
+
+def run(*args):
+    return CliRunner().invoke(app, ["deconfound", *map(str, args)])
+
+
+def test_json_and_report(files):
+    meta = ["--meta", files / "meta.parquet", "--label", "what", "--batch", "plate"]
+    done = run(files / "x.npy", *meta, *QUICK, "--json", "--report", files / "out.html")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert set(told["conditions"]) == {"base", "ica"} and told["perturbations"]["drug"]["positives"] > 50
+    assert (files / "out.html").is_file()
+    table = run(files / "x.npy", *meta, *QUICK, "--directions", "most")
+    assert table.exit_code == 0 and "AUROC (logistic regression" in table.stdout
+
+
+def test_unknown_columns_are_told(files):
+    done = run(files / "x.npy", "--meta", files / "meta.parquet", "--label", "waht", "--batch", "plate", *QUICK)
+    assert isinstance(done.exception, InputError) and "Did you mean 'what'" in str(done.exception)
+
+
+def test_options_with_a_form_of_their_own():
+    assert _numbers("5, 10") == [5, 10] and _numbers("0") == [] and _numbers(None) is None
+    assert _settings(["min_data_in_leaf=5", "learning_rate=0.1", "is_unbalance=False"]) == {
+        "min_data_in_leaf": 5,
+        "learning_rate": 0.1,
+        "is_unbalance": False,
+    }
+    with pytest.raises(InputError, match="5,10,20"):
+        _numbers("five")
+    with pytest.raises(InputError, match="min_data_in_leaf=5"):
+        _settings(["quick"])

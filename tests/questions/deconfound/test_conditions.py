@@ -1,0 +1,70 @@
+"""The four conditions: the same information in other coordinates, fitted on the rows that were asked for."""
+
+import numpy as np
+import pytest
+
+from nearid import ICA, InputError, Whitening
+from nearid.base.progress import silent
+from nearid.engines.local import LOCAL
+from nearid.moments import Moments
+from nearid.questions.deconfound.conditions import View, fit_conditions, named, sample
+from nearid.questions.deconfound.design import open_design
+from nearid.questions.deconfound.watch import Watch
+
+
+@pytest.fixture(scope="module")
+def x():
+    rng = np.random.default_rng(0)
+    mixed = rng.laplace(size=(2000, 3)) @ rng.normal(size=(3, 3)) + 5
+    return np.column_stack([mixed, np.full(2000, 2.0)]).astype(np.float32)
+
+
+def fitted(x, names, most=None, **options):
+    d = open_design(x, list("ab") * (len(x) // 2), np.arange(len(x)) // 4, **options)
+    options = {"components": None, "seed": 0, "engine": LOCAL, "progress": silent, "watch": Watch()}
+    return d, fit_conditions(d, Moments.of(x), names, most=most, **options)
+
+
+def test_all_four(x):
+    d, found = fitted(x, ("base", "pca", "random", "ica"))
+    views = {name: View(d.rows, c).take(np.arange(2000)) for name, c in found.conditions.items()}
+    assert all(v.dtype == np.float32 and v.shape == (2000, 3) for v in views.values())
+    assert np.allclose(views["base"], ((x - x.mean(0)) / np.where(x.std(0) > 0, x.std(0), 1))[:, :3], atol=1e-4)
+    for name in ("pca", "random", "ica"):
+        assert np.allclose(np.cov(views[name].T, bias=True), np.eye(3), atol=1e-4)
+    with pytest.warns(UserWarning):
+        assert np.allclose(np.abs(views["pca"]), np.abs(Whitening().fit_transform(x)), atol=1e-3)
+    with pytest.warns(UserWarning):
+        assert np.allclose(views["ica"], ICA(random_state=0).fit_transform(x), atol=5e-2)
+    turn = np.linalg.lstsq(views["pca"], views["random"], rcond=None)[0]
+    assert np.allclose(turn @ turn.T, np.eye(3), atol=1e-3) and np.abs(turn).max() < 0.999
+    assert found.rows == 2000 and found.diagnostics is not None
+
+
+def test_some_rows_and_some_components(x):
+    d, found = fitted(x, ("base", "ica"))
+    for name, c in found.conditions.items():
+        view = View(d.rows, c)
+        some, which = np.array([7, 3, 399]), np.array([2, 0])
+        assert np.allclose(view.take(some, which), view.take(np.arange(2000))[some][:, which], atol=1e-5), name
+
+
+def test_maps_are_fitted_on_one_row_of_each_group(x):
+    x, groups = x[:400], np.arange(400) // 2
+    d, found = fitted(x, ("pca",), groups=groups)
+    places = sample(d, None, 0)
+    assert np.array_equal(groups[places], np.arange(200)) and found.rows == 200
+    part = View(d.rows, found.conditions["pca"]).take(places)
+    assert np.allclose(np.cov(part.T, bias=True), np.eye(3), atol=1e-3)
+    # Names of wells repeat on every plate (of four rows).
+    assert len(sample(fitted(x, ("pca",), groups=list("ABAB") * 100)[0], None, 0)) == 200
+    assert len(sample(d, 20, 0)) == 20 and sample(fitted(x, ("pca",))[0], None, 0) is None
+    assert fitted(x, ("pca",), most=60)[1].rows == 60
+
+
+def test_names():
+    assert named("ica, base") == ("base", "ica")
+    with pytest.raises(InputError, match="Did you mean pca"):
+        named("pac")
+    with pytest.raises(InputError, match="constant"):
+        fitted(np.ones((8, 2)), ("base",))

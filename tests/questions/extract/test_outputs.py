@@ -1,0 +1,44 @@
+"""The tensor meant by an output: plain, in tuples, dicts, objects; and named parts."""
+
+from collections import OrderedDict, namedtuple
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from nearid.base.errors import InputError
+from nearid.questions.extract.outputs import tensor_of
+
+X, Y = torch.ones(2, 3), torch.zeros(2, 4)
+
+
+@pytest.mark.parametrize(
+    ("output", "part", "found"),
+    [
+        (X, None, X),
+        ((X, Y), None, X),
+        ((X, (Y, X)), "1.0", Y),
+        ((torch.ones(2, dtype=torch.bool), [Y]), None, Y),
+        ({"loss": None, "logits": Y}, None, Y),
+        (OrderedDict(logits=Y, last_hidden_state=X), None, X),
+        ({"a": {"b": Y}}, "a.b", Y),
+        (SimpleNamespace(logits=Y, _cache=X), None, Y),
+        (namedtuple("Out", "first second")(X, Y), "second", Y),
+    ],
+)
+def test_the_tensor(output, part, found):
+    assert tensor_of("l", output, part) is found
+
+
+@pytest.mark.parametrize(
+    ("output", "part", "message"),
+    [
+        (None, None, "The layer l gave a NoneType without a tensor"),
+        ((None, "text"), None, "gave a tuple without a tensor"),
+        ({"a": X}, "b", "has no part 'b'. It holds a"),
+        (X, "0", "has no part '0'. It gave a Tensor"),
+    ],
+)
+def test_what_holds_none_is_told(output, part, message):
+    with pytest.raises(InputError, match=message):
+        tensor_of("l", output, part)

@@ -1,0 +1,177 @@
+"""Heads of models as people give them: arrays, modules, checkpoints; verdicts; what cannot be compared is told."""
+
+import json
+
+import numpy as np
+import pytest
+
+import nearid
+from nearid.base.errors import InputError
+
+
+@pytest.fixture
+def twins(rng):
+    """Two models of equal likelihood: (heads, features, biases)."""
+    f, g, matrix = rng.normal(size=(400, 5)), rng.normal(size=(20, 5)), rng.normal(size=(5, 5))
+    h, offset, bias = g @ np.linalg.inv(matrix).T, rng.normal(size=5), rng.normal(size=20)
+    return (g, h), (f, f @ matrix + offset), (bias, bias - h @ offset)
+
+
+def test_models_of_equal_likelihood_agree(twins):
+    heads, features, biases = twins
+    found = nearid.compare_heads(*heads, *features, biases=biases)
+    assert found.verdict.outcome == "agree" and found.biased and not found.alerts
+    assert "explains 100.0% of the held-out variance" in found.verdict.reason
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert told["classes"] == 20 and told["width"] == 5 and told["n"] == 400 and told["disagreement"] < 1e-9
+    assert "The heads tell the map" in str(found) and "logits with biases" in found._repr_html_()
+    assert "agree" in repr(found)
+    from_pairs = nearid.compare_heads(*heads, *features, biases=biases, pairs=True, draws=20)
+    assert from_pairs.compared.r2_heads == pytest.approx(1) and "the best of 20 choices" in str(from_pairs)
+    assert len(from_pairs.to_dict()["pairs"]["pairs"]) == 5
+
+
+def test_models_of_other_likelihoods_do_not(twins, rng):
+    heads, features, _ = twins
+    strange = heads[0], heads[1] @ rng.normal(size=(5, 5)) * 3
+    found = nearid.compare_heads(*strange, *features)
+    # The features are linear in each other all the same, up to the offset that no bias accounts for.
+    assert found.verdict.outcome == "disagree" and "likelihoods differ" in found.verdict.reason
+    apart = nearid.compare_heads(*heads, features[0], rng.normal(size=(400, 5)))
+    assert apart.verdict.outcome == "disagree" and "not linear in each other" in apart.verdict.reason
+
+
+def test_too_few_classes_are_said_plainly(twins):
+    heads, features, biases = twins
+    few = nearid.compare_heads(heads[0][:4], heads[1][:4], *features, biases=[b[:4] for b in biases])
+    assert "4 classes are too few: at least 6 are needed" in few.verdict.reason
+    assert "the map in 3 of 5 dimensions only" in few.verdict.reason
+    assert "Of the other 2 dimensions the heads say nothing" in few.verdict.reason
+    assert few.verdict.outcome == "agree" and few.compared.heads.matrix is None
+    assert "as far as they see them" in str(few) and "3 of 5, with" in str(few)
+    assert few.to_dict()["r2_heads"] is None and few.to_dict()["diversity"][0]["condition"] is None
+    one = nearid.compare_heads(heads[0], np.ones((20, 5)), *features)
+    assert one.verdict.outcome == "undetermined" and "say nothing" in str(one)
+
+
+def test_ill_conditioned_heads_are_a_caution(twins):
+    (g, h), (f, other), biases = twins
+    squeezed = np.diag([1, 1, 1, 1, 1e-5])
+    found = nearid.compare_heads(g @ squeezed, h, f @ np.linalg.inv(squeezed), other, biases=biases)
+    assert any(a.code == "ill_conditioned" and "Head 1 has condition number" in a.message for a in found.alerts)
+    pairs = nearid.compare_heads(g @ squeezed, h, f, other, pairs=True, draws=5)
+    assert any("best of 5 choices of pairs" in a.message for a in pairs.alerts)
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors", ".npz"])
+def test_checkpoints_with_their_biases(twins, tmp_path, suffix):
+    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    from safetensors.numpy import save_file
+
+    heads, features, biases = twins
+    for i in range(2):
+        entries = {"fc.weight": heads[i], "fc.bias": biases[i], "conv.weight": np.ones((3, 3))}
+        path = tmp_path / f"model{i}{suffix}"
+        if suffix == ".pt":
+            torch.save({k: torch.tensor(v) for k, v in entries.items()}, path)
+        elif suffix == ".npz":
+            np.savez(path, **entries)
+        else:
+            save_file(entries, path)
+        np.save(tmp_path / f"f{i}.npy", features[i])
+    files = [f"{tmp_path}/model{i}{suffix}:fc.weight" for i in range(2)]
+    rows = [tmp_path / "f0.npy", tmp_path / "f1.npy"]
+    found = nearid.compare_heads(*files, *rows)
+    assert found.biased and found.verdict.outcome == "agree" and found.compared.disagreement < 1e-9
+    assert found.names == (f"model0{suffix}:fc.weight", f"model1{suffix}:fc.weight")
+    named = [f"{tmp_path}/model{i}{suffix}:fc.bias" for i in range(2)]
+    assert nearid.compare_heads(*files, *rows, biases=named).to_dict() == found.to_dict()
+    assert not nearid.compare_heads(*files, *rows, biases=False).biased
+    with pytest.raises(InputError, match=r"there is no vector .*:fc\.bus"):
+        nearid.compare_heads(*files, *rows, biases=[named[0], named[1].replace("bias", "bus")])
+    with pytest.raises(InputError, match=r"nothing named 'fc\.weights' .*Did you mean 'fc\.weight'"):
+        nearid.compare_heads(files[0] + "s", files[1], *rows)
+
+
+def test_modules(twins):
+    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    heads, features, biases = twins
+    layers = [torch.nn.Linear(5, 20).double() for _ in range(2)]
+    for layer, head, bias in zip(layers, heads, biases, strict=True):
+        layer.load_state_dict({"weight": torch.tensor(head), "bias": torch.tensor(bias)})
+    found = nearid.compare_heads(*layers, *features)
+    assert found.biased and found.compared.r2_heads == pytest.approx(1)
+    embedding = torch.nn.Embedding(20, 5)
+    assert not nearid.compare_heads(embedding, embedding, features[0], features[0]).biased
+
+
+def test_tied_embeddings_of_a_language_model(tmp_path, rng):
+    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    transformers = pytest.importorskip("transformers", reason="the extra `hf` is not installed")
+    torch.manual_seed(0)
+    tokens = rng.integers(0, 30, (40, 6))
+    config = transformers.GPT2Config(
+        n_layer=1, n_head=2, n_embd=8, vocab_size=30, n_positions=6, bos_token_id=0, eos_token_id=0
+    )
+    model = transformers.GPT2LMHeadModel(config).eval()
+    model.save_pretrained(tmp_path / "model")
+    features = nearid.extract(model, tokens, layers="hidden_states.1", pool="last")["hidden_states.1"]
+    # The last hidden state is what the head reads.
+    with torch.no_grad():
+        logits = model(torch.tensor(tokens)).logits[:, -1].numpy()
+        np.testing.assert_allclose(features.read(0, 40) @ model.lm_head.weight.numpy().T, logits, atol=1e-5)
+    turn = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    other = model.lm_head.weight.detach().numpy() @ turn
+    head = f"{tmp_path}/model/model.safetensors:transformer.wte.weight"
+    found = nearid.compare_heads(head, other, features, features.read(0, 40) @ turn)
+    np.testing.assert_allclose(found.compared.heads.matrix, turn, atol=1e-4)
+    assert found.verdict.outcome == "agree" and not found.biased
+
+
+def test_what_cannot_be_compared_is_told(twins):
+    (g, h), (f, other), biases = twins
+    with pytest.raises(InputError, match=r"\(5, 20\), classes by features, but features 1 has 5 .*give its transpose"):
+        nearid.compare_heads(g.T, h.T, f, other)
+    with pytest.raises(InputError, match=r"\(20, 5\), \(19, 5\)"):
+        nearid.compare_heads(g, h[:-1], f, other)
+    with pytest.raises(InputError, match="3 biases were given"):
+        nearid.compare_heads(g, h, f, other, biases=[*biases, None])
+    with pytest.raises(InputError, match="1 names were given"):
+        nearid.compare_heads(g, h, f, other, names=["a"])
+    with pytest.raises(InputError, match="a vector of numbers is expected"):
+        nearid.compare_heads(g, h, f, other, biases=[np.full(20, np.nan), None])
+
+
+def test_a_fit_to_few_rows_does_not_outvote_the_heads():
+    rng = np.random.default_rng(0)
+    f, g, matrix = rng.normal(size=(132, 64)), rng.normal(size=(200, 64)), rng.normal(size=(64, 64))
+    other = f @ matrix
+    other += 0.22 * other.std() * rng.normal(size=other.shape)
+    found = nearid.compare_heads(g, g @ np.linalg.inv(matrix).T, f, other)
+    assert found.compared.r2_fitted < 0 and found.compared.r2_heads > 0.9
+    assert found.verdict.outcome == "agree" and "not linear" not in found.verdict.reason
+    assert found.alerts[0].code == "few_rows" and "66 rows" in found.alerts[0].message
+
+
+def test_biases_of_one_side_and_those_beside_the_weights_of_the_other(twins, tmp_path):
+    heads, features, biases = twins
+    for i in range(2):
+        np.savez(tmp_path / f"{i}.npz", **{"fc.weight": heads[i], "fc.bias": biases[i]})
+    files = [f"{tmp_path}/{i}.npz:fc.weight" for i in range(2)]
+    whole = nearid.compare_heads(*files, *features).to_dict()
+    assert nearid.compare_heads(*files, *features, biases=(biases[0], True)).to_dict() == whole
+    left_out = nearid.compare_heads(*files, *features, biases=(biases[0], None))
+    assert left_out.compared.r2_heads < whole["r2_heads"]
+
+
+def test_heads_of_checkpoints_as_training_scripts_save_them(twins, tmp_path):
+    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    heads, features, biases = twins
+    for i in range(2):
+        entries = {"module.fc.weight": torch.tensor(heads[i]), "module.fc.bias": torch.tensor(biases[i])}
+        torch.save({"state_dict": {"module.conv.weight": torch.ones(3, 3), **entries}}, tmp_path / f"{i}.th")
+    files = [f"{tmp_path}/{i}.th:fc.weight" for i in range(2)]
+    found = nearid.compare_heads(*files, *features)
+    assert found.biased and found.verdict.outcome == "agree"
+    named = [f"{tmp_path}/{i}.th:fc.bias" for i in range(2)]
+    assert nearid.compare_heads(*files, *features, biases=named).to_dict() == found.to_dict()

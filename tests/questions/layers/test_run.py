@@ -1,0 +1,144 @@
+"""Layers against layers: every entry against the measure of that pair alone, whatever the tiles."""
+
+import json
+
+import numpy as np
+import pytest
+
+import nearid
+from nearid import InputError, cca, compare, compare_layers, linear_cka, mcc, svcca
+from nearid.questions.layers import run as layers
+from nearid.questions.layers.result import EPSILONS
+from nearid.questions.layers.tiles import GROUPS
+
+
+@pytest.fixture
+def sides(rng):
+    n = 400
+    z = rng.normal(size=(n, 4))
+    x = {"a": z @ rng.normal(size=(4, 5)) + 3, "b": np.tanh(z), "c": rng.normal(size=(n, 2))}
+    turn = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    y = {"p": z @ turn, "q": np.hstack([z**2, z[:, :1]]).astype(np.float32), "r": rng.normal(size=(n, 6))}
+    return x, y
+
+
+ALL = "cka,cca,svcca,r2,r2_rigid,r2_permutation,mcc,epsilon,epsilon_rigid,epsilon_permutation"
+
+
+@pytest.mark.parametrize("tile", [layers.TILE_BYTES, 1])
+def test_every_pair_as_alone(sides, monkeypatch, tile):
+    monkeypatch.setattr(layers, "TILE_BYTES", tile)
+    x, y = sides
+    found = compare_layers(x, y, measures=ALL, random_state=3)
+    assert found.layers == (("a", "b", "c"), ("p", "q", "r")) and found.widths == ((5, 4, 2), (4, 5, 6))
+    for i, a in enumerate(x.values()):
+        for j, b in enumerate(y.values()):
+            assert found["cka"][i, j] == pytest.approx(linear_cka(a, b), abs=1e-10)
+            assert found["cca"][i, j] == pytest.approx(np.mean(cca(a, b, random_state=3)), abs=1e-8)
+            assert found["svcca"][i, j] == pytest.approx(svcca(a, b, random_state=3), abs=1e-8)
+            groups = compare(a, b, random_state=3, permutations=1).groups
+            for measure, group in GROUPS.items():
+                assert found[measure][i, j] == pytest.approx(groups[group].r2, abs=1e-5)
+            for measure, group in EPSILONS.items():
+                assert found[measure][i, j] == pytest.approx(groups[group].epsilon.mean, rel=1e-5, abs=1e-12)
+            assert found["mcc"][i, j] == pytest.approx(mcc(a, b, random_state=3).value, abs=1e-8)
+    assert found["r2"][0, 0] > 0.99 > 0.8 > found["r2_permutation"][0, 0]
+    assert np.abs(found["cka"][2]).max() < 0.05
+
+
+def test_within_one_model_with_a_measure_of_ones_own(sides):
+    def widths(a, b):
+        return a.shape[1] / b.shape[1]
+
+    x, _ = sides
+    found = compare_layers(x, measures=["cka", widths], layers="[ab]")
+    np.testing.assert_allclose(np.diag(found["cka"]), 1, atol=1e-9)
+    np.testing.assert_allclose(found["widths"], [[1, 5 / 4], [4 / 5, 1]])
+    only = compare_layers(x, measures=widths)
+    assert list(only.values) == ["widths"] and only.n == 400
+
+
+def test_ids_pair_the_rows(sides):
+    x, y = sides
+    order = np.random.default_rng(1).permutation(400)
+    left = {k: nearid.arrays.open_rows(v, ids=np.arange(400)) for k, v in x.items()}
+    right = {k: nearid.arrays.open_rows(v[order][:390], ids=order[:390]) for k, v in y.items()}
+    found = compare_layers(left, right, measures="r2")
+    assert found.n == 390 and found["r2"][0, 0] > 0.99 and "found no partner" in found.alerts[0].message
+
+    def distance(a, b):
+        return np.abs(a[:, :2] - b[:, :2]).max()
+
+    # A function of one's own gets them paired, too.
+    shuffled = {k: nearid.arrays.open_rows(v[order], ids=order) for k, v in x.items()}
+    assert np.diag(compare_layers(left, shuffled, measures=distance)["distance"]).max() == 0
+
+
+def test_a_layer_that_does_not_vary(sides):
+    x, y = sides
+    found = compare_layers({**x, "dead": np.ones((400, 3))}, y, measures=ALL)
+    for matrix in found.values.values():
+        assert np.isnan(matrix[3]).all() and np.isfinite(matrix[:3]).all()
+    assert found.alerts[-1].code == "constant_layer" and "dead" in found.alerts[-1].message
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert found.nearest("cka")["a"][0] == "p" and "dead" not in found.nearest("cka")
+    # Of errors the least is nearest.
+    assert found.nearest("epsilon")["a"][0] == "p" and "dead" not in found.nearest("epsilon")
+    only = compare_layers({**x, "dead": np.ones((400, 3))}, y, measures="epsilon")
+    assert only.alerts[-1].code == "constant_layer" and "dead is constant" in only.alerts[-1].message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"measures": "ckaa"}, r"no measure between layers named 'ckaa'. Did you mean cka"),
+        ({"measures": []}, "No measure is named"),
+        ({"measures": [lambda a, b: 0, lambda a, b: 1]}, "Two measures are called <lambda>"),
+        ({"folds": 1}, "folds must be"),
+        ({"svcca_k": 0}, "svcca_k"),
+        ({"layers": "z*"}, "nothing named 'z\\*'"),
+        ({"names": ["a"]}, "1 names were given"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(sides, options, message):
+    with pytest.raises(InputError, match=message):
+        compare_layers(*sides, **options)
+
+
+def test_what_has_no_layers_is_told(sides, tmp_path):
+    with pytest.raises(InputError, match="x is a ndarray; an extraction"):
+        compare_layers(np.zeros((4, 2)), sides[1])
+    with pytest.raises(InputError, match=r"no folder of extracted layers"):
+        compare_layers(tmp_path, sides[1])
+    with pytest.raises(InputError, match="was not measured"):
+        compare_layers(*sides)["cca"]
+
+
+def test_a_measure_of_your_own_that_gives_no_number_is_refused_by_the_layers(rng):
+    x = rng.normal(size=(50, 2))
+    with pytest.raises(InputError, match=r"gave 'no' for .* but a number is expected"):
+        compare_layers({"a": x}, {"b": x}, measures=lambda a, b: "no")
+
+
+def test_layers_with_and_without_an_index_are_paired_in_one_way(rng):
+    pd = pytest.importorskip("pandas")
+    x, order = rng.normal(size=(200, 2)), rng.permutation(200)
+    left = {"b": x, "a": pd.DataFrame(x, index=np.arange(200) + 7)}
+    right = {"c": pd.DataFrame(x[order], index=order + 7)}
+    found = compare_layers(left, right, measures="r2,epsilon")
+    assert found["r2"].min() > 0.999 and found["epsilon"].max() < 1e-6
+    assert [a.message for a in found.alerts] == ["x:b has no index: its rows are taken to be in the order of x:a."]
+
+
+def test_layers_whose_names_are_equal_as_text_are_refused(rng):
+    x = rng.normal(size=(40, 2))
+    with pytest.raises(InputError, match="several layers named '1'"):
+        compare_layers({1: x, "1": x})
+
+
+@pytest.mark.parametrize("measure", ["r2", "epsilon", "mcc"])
+def test_repeated_and_few_rows_of_layers_are_reported(rng, measure):
+    x = np.repeat(rng.normal(size=(10, 6)), 4, axis=0)
+    found = {a.code for a in compare_layers({"a": x}, {"b": x[:, ::-1]}, measures=measure).alerts}
+    assert {"repeated_rows", "few_rows"} <= found and ("few_rows_per_fold" in found) == (measure == "mcc")
+    assert not compare_layers({"a": x}, {"b": x}, measures="cka").alerts

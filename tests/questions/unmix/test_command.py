@@ -1,0 +1,155 @@
+"""`nearid unmix` as a user types it: files, table, JSON, report; Ctrl-C and going on; a sentence for bad input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from nearid import ICA
+from nearid.ica.linear import IdentifiabilityWarning
+
+WRITTEN = ["components.npy", "model.json", "model.safetensors"]
+
+
+@pytest.fixture
+def x(tmp_path):
+    rng = np.random.default_rng(0)
+    s = np.hstack([rng.laplace(size=(4000, 3)), rng.uniform(-1, 1, size=(4000, 2)), rng.normal(size=(4000, 2))])
+    x = (s @ rng.normal(size=(7, 7))).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    return x
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_a_table_and_the_files(nearid, x, tmp_path, width):
+    done = nearid("unmix", "x.npy", "-o", "out", columns=width)
+    assert done.returncode == 0 and done.stderr.strip() == "Components and model written to out"
+    for word in ("7 components", "cannot be told from Gaussian", "super-Gaussian", "sub-Gaussian", "rank 7 of 7"):
+        assert word in " ".join(done.stdout.split())
+    assert max(map(len, done.stdout.splitlines())) <= width and "…" not in done.stdout
+    assert sorted(os.listdir(tmp_path / "out")) == WRITTEN
+    with pytest.warns(IdentifiabilityWarning, match="2 of 7 components"):
+        fitted = ICA().fit(x)
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "components.npy"), fitted.transform(x))
+
+
+def test_json_alone_on_stdout_and_a_report(process, x, tmp_path):
+    done = process("unmix", "x.npy", "-o", "out", "--json", "--report", "out.html")
+    told = json.loads(done.stdout)
+    assert told["diagnostics"]["converged"] and told["diagnostics"]["components"] == 7
+    assert sum(told["diagnostics"]["gaussian"]) == 2 and told["input"]["shape"] == [4000, 7]
+    assert "Report written to out.html" in done.stderr and (tmp_path / "out.html").stat().st_size > 1e6
+
+
+def test_options_reach_the_fit(nearid, x, tmp_path):
+    done = nearid(
+        "unmix", "x.npy", "-o", "out", "--json", "--components", "3", "--no-whiten", "--contrast", "exp", "--tol",
+        "1e-3", "--max-passes", "77", "--seed", "9", "--format", "zarr",
+    )  # fmt: skip
+    options = json.loads(done.stdout)["options"]
+    expected = {"n_components": 3, "whiten": False, "contrast": "exp", "tol": 1e-3, "max_passes": 77, "random_state": 9}
+    assert {k: options[k] for k in expected} == expected
+    assert (tmp_path / "out" / "components.zarr").is_dir()
+
+
+def test_a_fit_that_did_not_converge_says_so(process, x):
+    done = process("unmix", "x.npy", "-o", "out", "--max-passes", "2")
+    assert done.returncode == 0 and "not settled after 2 passes" in done.stdout and "Warning" not in done.stderr
+
+
+def test_ids_are_kept_beside_the_components(nearid, x, tmp_path):
+    import pandas as pd
+
+    names = [f"c{k}" for k in range(len(x))]
+    pd.DataFrame(x).add_prefix("f").assign(cell=names).to_parquet(tmp_path / "x.parquet")
+    assert nearid("unmix", "x.parquet", "-o", "out", "--ids", "cell").returncode == 0
+    assert np.load(tmp_path / "out" / "components.ids.npy", allow_pickle=False).tolist() == names
+
+
+def test_a_finished_model_is_kept(nearid, refused, x, tmp_path):
+    nearid("unmix", "x.npy", "-o", "out")
+    before = (tmp_path / "out" / "model.json").read_bytes()
+    assert "--overwrite" in refused("unmix", "x.npy", "-o", "out", "--seed", "3")
+    assert (tmp_path / "out" / "model.json").read_bytes() == before
+    assert nearid("unmix", "x.npy", "-o", "out", "--seed", "3", "--overwrite").returncode == 0
+    assert (tmp_path / "out" / "model.json").read_bytes() != before
+
+
+def interrupt(folder, *args):
+    """Run the command, press Ctrl-C once a checkpoint is there; gives the exit code and what was said."""
+    command = [sys.executable, "-c", "from nearid.cli.app import main; main()", *args]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not (folder / "out" / "checkpoint.safetensors").exists():
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def test_ctrl_c_keeps_the_passes_and_the_same_command_goes_on(nearid, refused, tmp_path):
+    rng = np.random.default_rng(1)
+    x = rng.laplace(size=(150_000, 24)) @ rng.normal(size=(24, 24))
+    np.save(tmp_path / "x.npy", x)
+    command = ["unmix", "x.npy", "-o", "out", "--tol", "1e-7"]
+    code, out, err = interrupt(tmp_path, *command)
+    assert code == 130 and out == "" and "Traceback" not in err
+    assert "interrupted" in err and "run the same command again" in err
+    assert os.listdir(tmp_path / "out") == ["checkpoint.safetensors"]
+    assert "contrast was 'logcosh', now 'exp'" in refused("unmix", "x.npy", "-o", "out", "--contrast", "exp")
+    done = nearid(*command)
+    assert done.returncode == 0 and "Going on after" in done.stderr
+    assert sorted(os.listdir(tmp_path / "out")) == WRITTEN
+    undisturbed = ICA(tol=1e-7).fit(x)
+    np.testing.assert_allclose(np.load(tmp_path / "out" / "components.npy"), undisturbed.transform(x), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["y.npy", "-o", "out"], "There is no file named 'y.npy'"),
+        (["x.npy"], "Missing option"),
+        (["x.npy", "-o", "no/such/out"], "There is no folder"),
+        (["x.npy", "-o", "x.npy"], "would damage the input"),
+        (["x.npy", "-o", "note.txt"], "is a file, but a model is a folder"),
+        (["x.npy", "-o", "out", "--components", "0"], "Invalid value for '--components'"),
+        (["x.npy", "-o", "out", "--tol", "0"], "'tol' parameter"),
+        (["x.npy", "-o", "out", "--max-passes", "0"], "Invalid value for '--max-passes'"),
+        (["x.npy", "-o", "out", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["x.npy", "-o", "out", "--contrast", "tanh"], "tanh"),
+        (["x.npy", "-o", "out", "--format", "csv"], "csv"),
+        (["x.npy", "-o", "out", "--report", "out.pdf"], "name it something.html"),
+        (["x.npy", "-o", "out", "--report", "link.html"], "name it something.html, not x.npy"),
+        (["x.npy", "-o", "out.html", "--report", "./out.html"], "give the report another name"),
+        (["x.npy", "-o", "out", "--key", "a"], "without named parts"),
+        (["nan.npy", "-o", "out"], "nan at row 17, column 3"),
+        (["constant.npy", "-o", "out"], "nothing to unmix"),
+    ],
+)
+def test_bad_input_gets_a_sentence(refused, x, tmp_path, args, words):
+    (tmp_path / "note.txt").write_text("mine")
+    (tmp_path / "link.html").symlink_to("x.npy")
+    np.save(tmp_path / "constant.npy", np.ones((50, 3)))
+    x[17, 3] = np.nan
+    np.save(tmp_path / "nan.npy", x)
+    assert words in refused("unmix", *args)
+    assert not (tmp_path / "out").exists()
+
+
+def test_bad_input_has_exit_code_2(process, x):
+    done = process("unmix", "x.npy", "-o", "out", "--tol", "0")
+    assert done.returncode == 2 and done.stderr.startswith("nearid: The 'tol' parameter") and done.stdout == ""
+
+
+def test_nonfinite_rows_are_left_out_on_request(nearid, x, tmp_path):
+    x[17, 3] = np.nan
+    np.save(tmp_path / "x.npy", x)
+    assert (
+        json.loads(nearid("unmix", "x.npy", "-o", "out", "--drop-nonfinite", "--json").stdout)["diagnostics"]["rows"]
+        == 3999
+    )
+    assert np.isnan(np.load(tmp_path / "out" / "components.npy")).any(axis=1).nonzero()[0].tolist() == [17]

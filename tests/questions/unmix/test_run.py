@@ -1,0 +1,291 @@
+"""Unmixing into a folder: what is written, taking up what was interrupted, losing nothing that was there."""
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+import nearid.questions.unmix.checkpoint as checkpoint
+from nearid import ICA, InputError
+from nearid.arrays import open_rows
+from nearid.base.files import alone_in
+from nearid.ica.model import LARGEST_ABOUT
+from nearid.questions.unmix.run import left_behind, refuse_input, unmix_into
+
+
+@pytest.fixture
+def x(rng):
+    return (rng.laplace(size=(3000, 6)) @ rng.normal(size=(6, 6))).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def every_pass(monkeypatch):
+    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+
+
+class Stop(BaseException):
+    pass
+
+
+def stopping_after(passes):
+    """A Progress that interrupts after so many passes of the fit; 0 lets the fit end and stops at its components."""
+    left = [passes]
+
+    def stage(name, steps):
+        if name == "components":
+            raise Stop
+
+        def tick():
+            left[0] -= 1
+            if left[0] == 0:
+                raise Stop
+
+        return tick
+
+    return stage
+
+
+def run(folder, x, **options):
+    said = []
+    unmix = {k: options.pop(k) for k in ("restart", "overwrite", "progress", "form", "drop_nonfinite") if k in options}
+    found = unmix_into(
+        folder, open_rows(x), ICA(**{"tol": 1e-6, "dtype": "float64", **options}), say=said.append, **unmix
+    )
+    return found, said
+
+
+def test_what_is_written(x, tmp_path):
+    found, said = run(tmp_path / "out", x)
+    assert sorted(os.listdir(tmp_path / "out")) == ["components.npy", "model.json", "model.safetensors"]
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "components.npy"), found.transform(x))
+    np.testing.assert_array_equal(ICA.load(tmp_path / "out").components_, found.components_)
+    np.testing.assert_array_equal(ICA(tol=1e-6, dtype="float64").fit(x).components_, found.components_)
+    assert said == []
+
+
+def test_an_interrupted_fit_goes_on_and_ends_at_the_same_place(x, tmp_path):
+    whole, _ = run(tmp_path / "whole", x)
+    with pytest.raises(Stop):
+        run(tmp_path / "out", x, progress=stopping_after(6))
+    assert os.listdir(tmp_path / "out") == ["checkpoint.safetensors"]
+    assert "run the same command again" in left_behind(tmp_path / "out")
+    found, said = run(tmp_path / "out", x)
+    assert "Going on after" in said[0]
+    assert sorted(os.listdir(tmp_path / "out")) == ["components.npy", "model.json", "model.safetensors"]
+    assert found.converged_
+    np.testing.assert_allclose(found.components_, whole.components_, atol=1e-4 * np.abs(whole.components_).max())
+
+
+def test_more_passes_may_be_given_but_nothing_else_changed(x, tmp_path):
+    with pytest.raises(Stop):
+        run(tmp_path / "out", x, progress=stopping_after(6))
+    for options in ({"contrast": "exp"}, {"n_components": 3}, {"random_state": 1}, {"whiten": False}):
+        with pytest.raises(InputError, match="unfinished fit of something else"):
+            run(tmp_path / "out", x, **options)
+    with pytest.raises(InputError, match="unfinished fit of something else: input digest"):
+        run(tmp_path / "out", x + 1)
+    assert run(tmp_path / "out", x, max_passes=400, tol=1e-5)[0].converged_
+
+
+def test_restart_begins_anew(x, tmp_path):
+    with pytest.raises(Stop):
+        run(tmp_path / "out", x, progress=stopping_after(6))
+    found, said = run(tmp_path / "out", x + 1, restart=True)
+    assert said == [] and found.converged_
+
+
+def test_components_are_written_when_only_they_are_missing(x, tmp_path, monkeypatch):
+    with pytest.raises(Stop):
+        run(tmp_path / "out", x, progress=stopping_after(0))
+    assert sorted(os.listdir(tmp_path / "out")) == ["model.json", "model.safetensors"]
+    assert "write its components" in left_behind(tmp_path / "out")
+    with pytest.raises(InputError, match="holds a model already"):
+        run(tmp_path / "out", x, tol=1e-3)
+    with pytest.raises(InputError, match="holds a model already"):
+        run(tmp_path / "out", x + 1)
+    monkeypatch.setattr(ICA, "fit_rows", lambda *args, **kwargs: pytest.fail("fitted again"))
+    found, said = run(tmp_path / "out", x)
+    assert "only its components" in said[0]
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "components.npy"), found.transform(x))
+
+
+def test_a_change_of_one_number_is_another_input(x, tmp_path):
+    changed = x.copy()
+    # No row that the fingerprint samples.
+    changed[1] = 0
+    assert open_rows(changed).fingerprint() == open_rows(x).fingerprint()
+    with pytest.raises(Stop):
+        run(tmp_path / "fit", x, progress=stopping_after(6))
+    with pytest.raises(InputError, match="unfinished fit of something else: input digest"):
+        run(tmp_path / "fit", changed)
+    with pytest.raises(Stop):
+        run(tmp_path / "components", x, progress=stopping_after(0))
+    with pytest.raises(InputError, match="holds a model already"):
+        run(tmp_path / "components", changed)
+
+
+def test_a_finished_model_is_replaced_only_on_request(x, tmp_path):
+    first, _ = run(tmp_path / "out", x)
+    for restart in (False, True):
+        with pytest.raises(InputError, match=r"holds a model already.*--overwrite"):
+            run(tmp_path / "out", x, n_components=2, restart=restart)
+    with pytest.raises(Stop):
+        run(tmp_path / "out", x, n_components=2, overwrite=True, progress=stopping_after(3))
+    assert ICA.load(tmp_path / "out").n_components_ == 6
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "components.npy"), first.transform(x))
+    _, said = run(tmp_path / "out", x, n_components=2, overwrite=True, form="zarr")
+    assert "Going on" in said[0]
+    assert sorted(os.listdir(tmp_path / "out")) == ["components.zarr", "model.json", "model.safetensors"]
+
+
+def test_a_damaged_model_can_be_replaced(x, tmp_path):
+    run(tmp_path / "out", x)
+    (tmp_path / "out" / "components.npy").unlink()
+    (tmp_path / "out" / "model.json").write_text("{")
+    with pytest.raises(InputError, match="holds a model already"):
+        run(tmp_path / "out", x)
+    assert run(tmp_path / "out", x, overwrite=True)[0].converged_
+
+
+def test_failures_leave_no_folder_behind(x, tmp_path):
+    x[5, 1] = np.nan
+    with pytest.raises(InputError, match="nan at row 5, column 1"):
+        run(tmp_path / "out", x)
+    with pytest.raises(InputError, match="'tol' parameter"):
+        run(tmp_path / "out", x, tol=-1.0)
+    assert os.listdir(tmp_path) == []
+    (tmp_path / "kept").mkdir()
+    with pytest.raises(InputError, match="nan at row"):
+        run(tmp_path / "kept", x)
+    assert os.listdir(tmp_path) == ["kept"]
+    assert left_behind(tmp_path / "kept") == "nothing was written"
+
+
+def test_rows_left_out_have_components_of_nan(x, tmp_path):
+    x[5, 1] = np.nan
+    run(tmp_path / "out", x, drop_nonfinite=True)
+    found = np.load(tmp_path / "out" / "components.npy")
+    assert np.isnan(found[5]).all() and np.isfinite(np.delete(found, 5, axis=0)).all() and len(found) == 3000
+
+
+def test_the_input_is_not_among_the_outputs(tmp_path):
+    out = tmp_path / "out"
+    for source in (
+        out,
+        out / "components.npy",
+        out / "components.zarr",
+        out / "components.zarr" / "c",
+        tmp_path / "x.zarr",
+    ):
+        folder = source / "out" if source.name == "x.zarr" else out
+        with pytest.raises(InputError, match="would damage the input"):
+            refuse_input(folder, str(source))
+    refuse_input(out, str(out / "x.npy"))
+
+
+def test_a_search_that_ran_out_of_passes_goes_on(x, tmp_path):
+    found, _ = run(tmp_path / "out", x, max_passes=3, tol=1e-8)
+    assert not found.converged_ and (tmp_path / "out" / "checkpoint.safetensors").exists()
+    with pytest.raises(InputError, match="goes on with a search that ran out of passes"):
+        run(tmp_path / "out", x)
+    again, said = run(tmp_path / "out", x, overwrite=True, tol=1e-8)
+    assert again.converged_ and "after 3 passes" in said[0]
+    assert not (tmp_path / "out" / "checkpoint.safetensors").exists()
+    np.testing.assert_allclose(again.components_, ICA(tol=1e-8, dtype="float64").fit(x).components_, atol=1e-5)
+
+
+def test_old_components_stay_where_there_is_no_room_for_new_ones(x, tmp_path, monkeypatch):
+    run(tmp_path / "out", x)
+    before = sorted(os.listdir(tmp_path / "out"))
+    usage = type("Usage", (), {"free": 10})
+    monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
+    with pytest.raises(InputError, match="of disk space"):
+        run(tmp_path / "out", x, overwrite=True, random_state=1)
+    assert sorted(os.listdir(tmp_path / "out")) == before
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("model.safetensors", save({"embeddings.weight": np.ones((10, 8), np.float32)})),
+        ("model.safetensors", b"something else"),
+        ("model.json", b'{"model_type": "bert"}'),
+        ("components.npy", b"of somebody else"),
+        ("components.ids.npy", b"of somebody else"),
+        ("components.zarr.ids.npy", b"of somebody else"),
+    ],
+)
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_files_of_somebody_else_are_never_replaced(x, tmp_path, name, data, overwrite):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_bytes(data)
+    with pytest.raises(InputError, match=f"holds {name}, which nearid unmix did not write"):
+        run(tmp_path / "out", x, overwrite=overwrite)
+    assert contents(tmp_path / "out") == {name: data}
+
+
+@pytest.mark.parametrize("name", ["model.json", "model.safetensors", "checkpoint.safetensors"])
+def test_a_pipe_in_the_folder_is_refused_without_waiting(x, tmp_path, name):
+    (tmp_path / "out").mkdir()
+    os.mkfifo(tmp_path / "out" / name)
+
+    def waits(*_):
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, waits)
+    signal.setitimer(signal.ITIMER_REAL, 20)
+    try:
+        with pytest.raises(InputError, match=name):
+            run(tmp_path / "out", x)
+        left_behind(tmp_path / "out")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert (tmp_path / "out" / name).is_fifo()
+
+
+def test_a_file_too_large_for_a_description_is_refused_unread(x, tmp_path, monkeypatch):
+    run(tmp_path / "out", x)
+    with open(tmp_path / "out" / "model.json", "r+b") as file:
+        file.truncate(LARGEST_ABOUT + 1)
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
+    with pytest.raises(InputError, match=r"holds model\.json, which nearid unmix did not write"):
+        run(tmp_path / "out", x, overwrite=True)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_checkpoint_of_somebody_else_stays(x, tmp_path, restart):
+    data = save({"w": np.ones((10, 8), np.float32)})
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "checkpoint.safetensors").write_bytes(data)
+    with pytest.raises(InputError, match="is not a checkpoint of nearid unmix"):
+        run(tmp_path / "out", x, restart=restart)
+    assert contents(tmp_path / "out") == {"checkpoint.safetensors": data}
+    assert left_behind(tmp_path / "out") == "nothing was written"
+
+
+def test_a_model_whose_description_was_not_written_any_more_is_fitted_again(x, tmp_path):
+    run(tmp_path / "out", x)
+    for name in ("model.json", "components.npy"):
+        (tmp_path / "out" / name).unlink()
+    assert run(tmp_path / "out", x)[0].converged_
+
+
+def test_one_fit_at_a_time_in_a_folder(x, tmp_path):
+    (tmp_path / "out").mkdir()
+    with alone_in(tmp_path / "out"), pytest.raises(InputError, match="Another process is at work"):
+        run(tmp_path / "out", x)
+    assert os.listdir(tmp_path / "out") == []
+
+
+def test_a_link_to_nowhere_is_no_folder(x, tmp_path):
+    (tmp_path / "out").symlink_to("nowhere")
+    with pytest.raises(InputError, match="out is a link to nowhere, which does not exist"):
+        run(tmp_path / "out", x)

@@ -1,0 +1,161 @@
+"""Every page in a real browser: on a phone, on a desk and on paper nothing is lost, and all text is legible."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from nearid import ICA, bilipschitz, compare, compare_layers, deconfound, score
+from nearid.lab.framework import page as experiment
+from nearid.lab.framework.experiment import Column
+from nearid.questions.compare import page
+from nearid.questions.deconfound import page as deconfounding
+from nearid.questions.layers import page as layers
+from nearid.questions.lipschitz import page as lipschitz
+from nearid.questions.score import page as scoring
+from nearid.questions.unmix import page as unmixing
+
+PAGES = ("comparison", "comparisons", "layers", "score", "unmixing", "deconfounding", "lipschitz", "experiment")
+# Pixels between the margins; those of paper are of A4.
+VIEWS = {"phone": 400, "desk": 1400, "paper": 718}
+RUN = "runs/a-rather-long-name-of-an-experiment/seed-{}/embeddings.npy"
+
+# Opens the pages in a frame of each width and looks for what sticks out of the page, or of a box that scrolls; for
+# text that sticks out of its figure; and for text of tables with little contrast.
+LOOK = """
+function luminance(rgb) {
+  const [r, g, b] = rgb.map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+  return .2126 * r + .7152 * g + .0722 * b;
+}
+function numbers(colour) { return colour.match(/[\\d.]+/g).map(Number); }
+function behind(node) {
+  for (let n = node; n; n = n.parentElement) {
+    const colour = numbers(getComputedStyle(n).backgroundColor);
+    if (colour.length === 3 || colour[3] === 1) return colour.slice(0, 3);
+  }
+  return [255, 255, 255];
+}
+function contrast(node) {
+  const both = [numbers(getComputedStyle(node).color).slice(0, 3), behind(node)].map(luminance).sort((a, b) => b - a);
+  return (both[0] + .05) / (both[1] + .05);
+}
+function scrolls(node) {
+  const above = node.parentElement;
+  return above !== null && (/auto|scroll/.test(getComputedStyle(above).overflowX) || scrolls(above));
+}
+function named(node) { return `${node.tagName} ${node.getAttribute('class')} ${node.textContent.slice(0, 60)}`; }
+function look(frame, view) {
+  const document = frame.contentDocument, width = frame.clientWidth, body = [...document.body.querySelectorAll("*")];
+  const hidden = "svg, script, details:not([open]) > :not(summary)";
+  const seen = body.filter(n => !n.closest(hidden) && n.getClientRects().length);
+  // Paper does not scroll. On a desk figures and the table of single cells may, no other table.
+  const mayScroll = {phone: "*", desk: ".plot, .plot *, .cells *", paper: ":not(*)"}[view];
+  const sticksOut = n => {
+    const box = n.closest(".scroll"), edge = box ? Math.min(width, box.getBoundingClientRect().right) : width;
+    return n.getBoundingClientRect().right > edge + 1;
+  };
+  const out = seen.filter(n => sticksOut(n) && !(scrolls(n) && n.matches(mayScroll)));
+  const cut = [...document.querySelectorAll(".plot")].flatMap(plot => {
+    const box = plot.getBoundingClientRect();
+    return [...plot.querySelectorAll("svg text")].filter(text => {
+      const r = text.getBoundingClientRect();
+      const beyond = Math.max(box.left - r.left, r.right - box.right, box.top - r.top, r.bottom - box.bottom);
+      return r.width && beyond > 2;
+    });
+  });
+  const cells = seen.filter(n => n.matches("th, td, th *, td *, caption, .head, .pair, li, p") && n.textContent.trim());
+  return {
+    out: out.map(named), cut: cut.map(n => n.closest('.plot').dataset.figure + named(n)),
+    page: document.documentElement.scrollWidth,
+    faint: cells.filter(n => contrast(n) < 4.5).map(n => `${named(n)} ${contrast(n).toFixed(2)}`),
+    columns: document.querySelectorAll("table th").length, figures: document.querySelectorAll(".main-svg").length,
+  };
+}
+function onPaper(document) {
+  for (const rule of document.styleSheets[0].cssRules) {
+    if (rule.media) rule.media.mediaText = rule.media.mediaText.replace(/screen.*/, "not all").replace("print", "all");
+  }
+}
+function drawn(frame, event) {
+  // Either event draws every figure, also those that are not in view.
+  frame.contentWindow.dispatchEvent(new Event(event));
+  return new Promise(done => {
+    const plots = [...frame.contentDocument.querySelectorAll(".plot")];
+    const timer = setInterval(() => {
+      if (plots.every(n => n.querySelector(".main-svg"))) { clearInterval(timer); setTimeout(done, 500); }
+    }, 20);
+  });
+}
+async function all(names, views) {
+  const seen = {};
+  for (const name of names) {
+    const frame = document.createElement("iframe");
+    frame.style.cssText = `width: ${Object.values(views)[0]}px; height: 900px; border: 0`;
+    document.body.append(frame);
+    await new Promise(done => { frame.onload = done; frame.src = `${name}.html`; });
+    for (const [view, width] of Object.entries(views)) {
+      frame.style.width = `${width}px`;
+      if (view === "paper") onPaper(frame.contentDocument);
+      await drawn(frame, view === "paper" ? "beforeprint" : "afterprint");
+      seen[`${name}-${view}`] = look(frame, view);
+    }
+    frame.remove();
+  }
+  document.body.textContent = JSON.stringify(seen);
+}
+"""
+
+
+def _results():
+    rng = np.random.default_rng(0)
+    x = rng.laplace(size=(300, 4))
+    y, z = (x @ rng.normal(size=(4, 4)) + s * rng.normal(size=(300, 4)) for s in (0.1, 0.5))
+    names = [RUN.format(k) for k in range(3)]
+    states = {f"encoder.block{k}": np.tanh((k + 1) * x) for k in range(12)}
+    factors = {"the position of the object along x": x[:, 0], "size": x[:, 1], "shape": np.where(x[:, 2] > 0, "a", "b")}
+    labels, batches = rng.choice(["DMSO", "a compound with a long name, 10 uM"], 300), rng.integers(0, 6, 300)
+    both = {"groups": "all", "in_sample": True, "symmetric": True}
+    return {
+        "comparison": lambda: page.page([compare(x, y, names=names[:2], **both)]),
+        "comparisons": lambda: page.page(list(compare(x, y, z, names=names))),
+        "layers": lambda: layers.page(compare_layers(states, states, names=names[:2], measures="cka,r2")),
+        "score": lambda: scoring.page(score(y, factors, measures="mcc,r2,infomec", resolve="ica", permutations=2)),
+        "unmixing": lambda: unmixing.page(ICA(n_components=4).fit(y)),
+        "deconfounding": lambda: deconfounding.page(
+            deconfound(y, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1)
+        ),
+        "lipschitz": lambda: lipschitz.page(bilipschitz(torch.sinh, x[:50], name=names[0])),
+    }
+
+
+@pytest.fixture(scope="module")
+def looks(tmp_path_factory, browser, result):
+    """What the browser sees of every page in every view, from a single start."""
+    folder = tmp_path_factory.mktemp("pages")
+    columns = [Column("score", f"score {k}") for k in range(12)]
+    wide = replace(result, experiment=replace(result.experiment, columns=columns, claims=()))
+    texts = {name: make() for name, make in _results().items()} | {"experiment": experiment.page(wide)}
+    assert tuple(texts) == PAGES
+    for name, text in texts.items():
+        # Of several pairs the first is enough.
+        text = re.sub(r'<section class="pairsection" id="pair[12]">.*?</section>', "", text, flags=re.DOTALL)
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    script = f"{LOOK}all({json.dumps(PAGES)}, {json.dumps(VIEWS)});"
+    (folder / "all.html").write_text(f"<body><script>{script}</script></body>", encoding="utf-8")
+    switches = ("--dump-dom", "--allow-file-access-from-files", "--virtual-time-budget=60000")
+    dom = browser(folder / "profile", folder / "all.html", *switches).stdout
+    return json.loads(re.search(r"<body>(\{.*\})</body>", dom, re.DOTALL)[1])
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_lost_and_all_is_legible(name, view, looks):
+    seen = looks[f"{name}-{view}"]
+    assert seen["figures"] and (seen["columns"] or name == "layers")
+    assert seen["out"] == [] and seen["page"] <= VIEWS[view]
+    assert seen["cut"] == []
+    assert seen["faint"] == []
