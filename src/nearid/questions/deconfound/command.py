@@ -46,11 +46,11 @@ def deconfound(
             help="Also ICA without components of which the batch explains this share, judged on training rows.",
         ),
     ] = None,
-    components: Annotated[int | None, typer.Option(min=1, help="Leading principal directions to keep [all].")] = None,
+    n_components: Annotated[int | None, typer.Option(min=1, help="Leading principal directions to keep [all].")] = None,
     fit_rows: Annotated[
         int | None, typer.Option(help="Rows at most, at random, on which whitening and ICA are fitted [all].")
     ] = None,
-    group: Annotated[
+    blocks: Annotated[
         str | None, typer.Option(help="Column with the image or well: maps are fitted on one row of each.")
     ] = None,
     min_rows: Annotated[int, typer.Option(help="Labels with fewer rows are not evaluated.")] = 10,
@@ -79,12 +79,12 @@ def deconfound(
     Classifiers of each perturbation learn on some batches and are judged on others. Components that follow the batch
     are named.
     """
-    from nearid.questions.compare.html import check_report
     from nearid.questions.deconfound.run import deconfound as run
+    from nearid.show.page import check_report
 
     if report is not None:
         check_report(report)
-    found = run(
+    result = run(
         source,
         label,
         batch,
@@ -97,9 +97,9 @@ def deconfound(
         perturbations=int(perturbations) if perturbations is not None and perturbations.isdigit() else perturbations,
         top=_numbers(top),
         drop=drop,
-        components=components,
+        n_components=n_components,
         fit_rows=fit_rows,
-        groups=group,
+        blocks=blocks,
         min_rows=min_rows,
         max_rows=max_rows,
         boosting=_settings(boosting or []),
@@ -112,10 +112,10 @@ def deconfound(
         engine=engine_of(engine, scheduler),
         progress=True,
     )
-    from nearid.questions.deconfound.table import render
     from nearid.show.deliver import deliver
+    from nearid.show.terminal import render
 
-    deliver(found, render, as_json, report)
+    deliver(result, lambda shown, width: render(shown.view, width), as_json, report)
 
 
 def _numbers(text: str | None) -> list[int] | None:
