@@ -227,8 +227,9 @@ def _scores(
 
     def fit(which: np.ndarray) -> tuple[Learned, np.ndarray]:
         part = components if len(which) == components.width else components.some(which)
-        options = {"options": plan.boosting, "random_state": plan.random_state, "threads": threads}
-        return learn(key.classifier, part, train, positive, **options), which
+        seed = plan.random_state
+        model = learn(key.classifier, part, train, positive, options=plan.boosting, random_state=seed, threads=threads)
+        return model, which
 
     whole, _ = first = fit(used)
     models = [first]
