@@ -25,7 +25,6 @@ from nearid.base.files import check_parent
 from nearid.base.progress import Reporting, reporting
 from nearid.lab.models.checkpoint import State, load, save
 from nearid.lab.models.log import Record, append_log, restart_log
-from nearid.lab.models.observers import Observer
 from nearid.lab.models.options import Training
 from nearid.questions.extract.device import torch_device
 
@@ -73,7 +72,6 @@ def train(
     *,
     folder: str | os.PathLike[str] | None = None,
     score: Score | None = None,
-    observers: Sequence[Observer] = (),
     progress: Reporting = False,
 ) -> Trained:
     """Minimise the loss of a model over batches; the model is changed in place and left in evaluation mode.
@@ -91,8 +89,6 @@ def train(
         goes on from it.
     score : callable, optional
         Numbers by name for the model as it is, which is in evaluation mode meanwhile.
-    observers : sequence of callable
-        Given each record.
     progress : bool, default=False
         Draw a progress bar on stderr. A function is called with the name of the stage and its number of steps.
 
@@ -125,8 +121,6 @@ def train(
                 if state.stopped or time.monotonic() - saved >= options.checkpoint_seconds:
                     save(place, state, model, optimiser, identity)
                     saved = time.monotonic()
-            for observe in observers:
-                observe(record)
             tick(_note(state.records))
     model.eval()
     return Trained(state.step, state.seconds, state.records, state.stopped)

@@ -10,7 +10,7 @@ from nearid.lab.models.autoencoders.autoencoder import Autoencoder, per_input  #
 from nearid.lab.models.autoencoders.bioae import BioAE  # noqa: E402
 from nearid.lab.models.autoencoders.convolutional import Light  # noqa: E402
 from nearid.lab.models.autoencoders.masked import MaskedAutoencoder  # noqa: E402
-from nearid.lab.models.autoencoders.networks import Dense  # noqa: E402
+from dense_networks import Dense  # noqa: E402
 from nearid.lab.models.autoencoders.orthogonal import Orthogonal  # noqa: E402
 from nearid.lab.models.autoencoders.quantised import QLAE, VQVAE  # noqa: E402
 from nearid.lab.models.autoencoders.variational import BetaTCVAE, BetaVAE  # noqa: E402

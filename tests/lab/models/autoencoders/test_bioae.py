@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not in
 from nearid.base.errors import InputError  # noqa: E402
 from nearid.lab.models.autoencoders.autoencoder import Autoencoder  # noqa: E402
 from nearid.lab.models.autoencoders.bioae import BioAE  # noqa: E402
-from nearid.lab.models.autoencoders.networks import Dense  # noqa: E402
+from dense_networks import Dense  # noqa: E402
 from nearid.lab.models.options import Training  # noqa: E402
 from nearid.lab.models.trainer import seeded, train  # noqa: E402
 

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
 
 from nearid.base.errors import InputError  # noqa: E402
-from nearid.lab.models.autoencoders.networks import Dense  # noqa: E402
+from dense_networks import Dense  # noqa: E402
 from nearid.lab.models.autoencoders.quantised import QLAE, VQVAE, straight_through  # noqa: E402
 from nearid.lab.models.trainer import seeded  # noqa: E402
 

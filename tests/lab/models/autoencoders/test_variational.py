@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
 
 from nearid.base.errors import InputError  # noqa: E402
-from nearid.lab.models.autoencoders.networks import Dense  # noqa: E402
+from dense_networks import Dense  # noqa: E402
 from nearid.lab.models.autoencoders.variational import (  # noqa: E402
     BetaTCVAE,
     BetaVAE,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from torch import Tensor, nn
 
 from nearid.base.errors import InputError
-from nearid.lab.models.encoders import mlp
 
 
 class Networks(Protocol):
@@ -19,28 +17,6 @@ class Networks(Protocol):
 
     def decoder(self, inputs: int) -> nn.Module:
         """From rows of so many numbers to inputs, or their logits."""
-
-
-@dataclass(frozen=True)
-class Dense:
-    """Multilayer perceptrons for inputs that are rows; the decoder mirrors the encoder.
-
-    Parameters
-    ----------
-    features : int
-        Coordinates of an input.
-    widths : tuple of int
-        Hidden widths of the encoder, from inputs to latents.
-    """
-
-    features: int
-    widths: tuple[int, ...] = (256, 256)
-
-    def encoder(self, outputs: int) -> nn.Module:
-        return mlp(self.features, outputs, self.widths)
-
-    def decoder(self, inputs: int) -> nn.Module:
-        return mlp(inputs, self.features, self.widths[::-1])
 
 
 def check_images(x: Tensor, channels: int, side: int) -> None:
