@@ -41,8 +41,8 @@ from nearid.moments import Floats
 
 if TYPE_CHECKING:
     from nearid.lab.framework.result import Result
-    from nearid.lab.models.cross_entropy import CrossEntropy
-    from nearid.lab.models.options import Training
+    from nearid.lab.models.objectives import CrossEntropy
+    from nearid.lab.models.trainer import Training
 
 # Held-out rows in the scatter plots.
 SHOWN = 400
@@ -89,8 +89,8 @@ def classifier(p: Parameters, seed: int) -> CrossEntropy:
     """A classifier that is not trained yet; its encoder starts from the seed alone, whatever the classes."""
     import torch
 
-    from nearid.lab.models.cross_entropy import CrossEntropy
     from nearid.lab.models.encoders import mlp
+    from nearid.lab.models.objectives import CrossEntropy
     from nearid.lab.models.trainer import seeded
 
     with seeded(seed), torch.no_grad():
@@ -101,7 +101,7 @@ def classifier(p: Parameters, seed: int) -> CrossEntropy:
 
 def options(p: Parameters, seed: int) -> Training:
     """How the two runs are trained. Checkpoints of such small models cost little: there is one at every look."""
-    from nearid.lab.models.options import Training
+    from nearid.lab.models.trainer import Training
 
     every = max(1, p.steps // p.looks)
     return Training(p.steps, p.rate, seed=seed, log_every=every, score_every=every, checkpoint_seconds=0)
@@ -114,8 +114,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     """
     import torch
 
-    from nearid.lab.models.together import Together
-    from nearid.lab.models.trainer import train
+    from nearid.lab.models.trainer import Together, train
     from nearid.measures.similarity import cca
 
     held, *starts, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(4))
