@@ -353,7 +353,7 @@ def check_machine(plan: Plan, engine: str | None = None) -> None:
         return
     device = getattr(plan.parameters, "device", "auto")
     if device not in ("auto", "cpu"):
-        from nearid.questions.extract.device import torch_device
+        from nearid.questions.extract.network import torch_device
 
         torch_device(device)
     plan.experiment.ready(plan.parameters)

@@ -202,7 +202,7 @@ def _loss(model: GPT, p: Parameters, text: Text) -> float:
 
 def _maps(models: Sequence[GPT], last: Sequence[np.ndarray], seed: int) -> dict[str, float]:
     """R2 of linear maps between last states, held out: fitted, and built from the heads of models of one width."""
-    from nearid.geometry.heads import compare_transforms
+    from nearid.geometry.transforms import compare_transforms
 
     heads = [model.head.detach().numpy() for model in models]
     found = [

@@ -165,7 +165,7 @@ def transforms(heads: tuple[Floats, Floats], features: tuple[Floats, Floats]) ->
 
     Where the condition fails there is no map from the heads, and its scores are left out.
     """
-    from nearid.geometry.heads import compare_transforms
+    from nearid.geometry.transforms import compare_transforms
 
     compared = compare_transforms(heads, features)
     found: dict[str, float | None] = {

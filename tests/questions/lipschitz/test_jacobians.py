@@ -9,7 +9,7 @@ from torch import nn
 from torch.func import jacrev, vmap
 
 from nearid.base.errors import InputError
-from nearid.geometry.jacobians import check_finite, tried
+from nearid.questions.lipschitz.jacobians import check_finite, tried
 
 D = 4
 

@@ -1,10 +1,8 @@
-"""Pixels, tokens and normalisation."""
-
 import pytest
 import torch
 
 from nearid.base.errors import InputError
-from nearid.questions.extract.preprocess import Preprocess
+from nearid.questions.extract.forward import Preprocess
 
 
 def test_images_of_bytes_either_way_round():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nearid.base.errors import InputError
 from nearid.geometry.diversity import choose_pairs
-from nearid.geometry.heads import compare_transforms, head_transform
+from nearid.geometry.transforms import compare_transforms, head_transform
 
 
 def twins(rng, classes=12, m=4, n=200):
@@ -183,7 +183,7 @@ def test_blocks_of_classes_change_nothing(rng, monkeypatch):
     heads, _, _ = twins(rng, classes=50)
     noisy = heads[0], heads[1] + 0.1 * rng.normal(size=heads[1].shape)
     whole = head_transform(*noisy)
-    monkeypatch.setattr("nearid.geometry.heads.BLOCK", 7)
+    monkeypatch.setattr("nearid.geometry.transforms.BLOCK", 7)
     parts = head_transform(*noisy)
     np.testing.assert_allclose(parts.matrix, whole.matrix, atol=1e-11)
     assert parts.misfit == pytest.approx(whole.misfit)

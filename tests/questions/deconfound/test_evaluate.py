@@ -1,13 +1,13 @@
-"""Scores of splits, on data where the answer is known."""
+import time
 
 import numpy as np
 import pytest
 
 from nearid.arrays import open_rows
-from nearid.measures.sparsity import hoyer
+from nearid.questions.deconfound.classifiers import hoyer
 from nearid.questions.deconfound.conditions import Condition, View
 from nearid.questions.deconfound.design import open_design
-from nearid.questions.deconfound.heldout import Key, Plan, evaluate
+from nearid.questions.deconfound.evaluate import Key, Plan, Watch, evaluate
 from nearid.questions.deconfound.splits import problems
 
 
@@ -59,3 +59,16 @@ def test_technical_components_are_dropped_on_training_rows_alone(plan_and_view):
     first = run(plan, other, dropping=True)[Key("most", "logistic", "drug")][0]
     assert first["sparsity"] == pytest.approx(found[Key("most", "logistic", "drug")][0]["sparsity"])
     assert hoyer(np.ones(3)) == pytest.approx(0, abs=1e-12)
+
+
+def test_a_stage_adds_up():
+    watch = Watch()
+    for _ in range(2):
+        with watch.stage("nap"):
+            time.sleep(0.02)
+    with watch.stage("work"):
+        began = time.process_time()
+        while time.process_time() - began < 0.02:
+            pass
+    assert watch.seconds["nap"] >= 0.04 and watch.core_seconds["nap"] < 0.04
+    assert watch.core_seconds["work"] >= 0.02 and list(watch.seconds) == ["nap", "work"]
