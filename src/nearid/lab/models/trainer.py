@@ -26,7 +26,7 @@ from nearid.base.files import check_parent, replacing
 from nearid.base.progress import Reporting, reporting
 from nearid.lab.models.log import CHECKPOINT, Record, append_log, restart_log
 from nearid.lab.models.muon import Muon
-from nearid.questions.extract.device import torch_device
+from nearid.questions.extract.network import torch_device
 
 OPTIMISERS = ("adam", "adamw", "muon", "sgd")
 SCHEDULES = ("constant", "cosine")
