@@ -18,8 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from nearid.arrays import Rows, open_rows
 from nearid.base.errors import InputError
 from nearid.engines.base import Engine
-from nearid.engines.local import one_blas_thread
-from nearid.engines.open import open_engine
+from nearid.engines.local import one_blas_thread, open_engine
 from nearid.folds import row_moments
 from nearid.ica.contrast import CONTRASTS
 from nearid.ica.diagnostics import Diagnostics, lost_rank

@@ -12,7 +12,7 @@ from typing import Any
 
 from nearid import __version__
 from nearid.arrays import Rows
-from nearid.arrays.digest import digest
+from nearid.arrays.rows import digest
 from nearid.base.errors import InputError
 from nearid.base.files import check_parent, write_text
 from nearid.ica.diagnostics import Diagnostics

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nearid.arrays.choose import listed
+from nearid.arrays.names import listed
 from nearid.base.errors import InputError
 
 # Among named outputs this one is the hidden state.

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nearid.arrays.choose import listed
+from nearid.arrays.names import listed
 from nearid.base.errors import InputError
 
 # A head on top of the hidden states, which checkpoints of other tasks lack.

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from nearid.arrays.formats.layers import Extraction
-from nearid.arrays.patterns import patterns_of
+from nearid.arrays.names import patterns_of
 from nearid.base.errors import InputError, unknown
 from nearid.base.options import checked
 from nearid.base.progress import Reporting, reporting

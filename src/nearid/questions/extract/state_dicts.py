@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
-from nearid.arrays.choose import listed, not_found
 from nearid.arrays.formats.torch import flattened, load_saved
+from nearid.arrays.names import listed, not_found
 from nearid.base.errors import InputError
 
 Weights = dict[str, Tensor]

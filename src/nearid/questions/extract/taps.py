@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from nearid.arrays.patterns import chosen, is_exact
+from nearid.arrays.names import chosen, is_exact
 from nearid.base.errors import InputError
 from nearid.questions.extract.names import HIDDEN, WHOLE, blocks, split_part
 from nearid.questions.extract.outputs import tensor_of

@@ -11,8 +11,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from nearid.arrays.choose import listed
 from nearid.arrays.formats.torch import CHECKPOINTS
+from nearid.arrays.names import listed
 from nearid.arrays.open import file_suffix
 from nearid.base.errors import InputError, brief
 from nearid.questions.extract.burgess import BurgessDecoder
