@@ -1,12 +1,13 @@
 """Every registered experiment is whole."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from nearid.base.errors import InputError
 from nearid.lab.data.registry import HOMES as DATASETS
-from nearid.lab.framework.registry import HOMES, experiment, experiments
+from nearid.lab.framework.experiment import HOMES, experiment, experiments, summary
 from nearid.lab.framework.result import Result
 from nearid.lab.framework.settings import changed, described, settle
 
@@ -56,3 +57,9 @@ def test_experiments_name_the_data_sets_that_they_read():
         "masks-contrastive": {"kitti-masks"},
     }
     assert {e.name: found for e in experiments() if (found := reads(e, "paper"))} == cpu | more
+
+
+def test_every_experiment_in_the_list():
+    told = json.loads(json.dumps([summary(e) for e in experiments()], allow_nan=False))
+    radial = next(e for e in told if e["experiment"] == "radial")
+    assert radial["shows"] == "Fig. 2" and radial["presets"]["cpu"]["seeds"] == 8 and radial["paper"]["url"]
