@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder
@@ -117,7 +116,7 @@ def apply(fitted: Map, x: Floats) -> Floats:
 
 
 @cache
-def _lsap() -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+def _lsap() -> Any:
     """scipy's assignment from its extension module alone: importing scipy.optimize takes longer than a comparison."""
     import scipy
 
@@ -133,7 +132,8 @@ def _lsap() -> Callable[..., tuple[np.ndarray, np.ndarray]]:
 
 def assignment(gains: Floats) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns, matched one to one, with the largest sum of gains."""
-    return _lsap()(gains, maximize=True)
+    rows, columns = _lsap()(gains, maximize=True)
+    return rows, columns
 
 
 def correlation(moments: PairMoments) -> Floats:
