@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.moments import Floats, PairMoments
-from nearid.spectra import cholesky, resolution, span_of, spectrum
+from nearid.moments import Floats, PairMoments, cholesky, resolution, span_of, spectrum
 
 
 @dataclass(frozen=True)

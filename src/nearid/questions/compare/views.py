@@ -9,10 +9,9 @@ import numpy as np
 from nearid.arrays import Pair
 from nearid.groups.fits import apply, correlation, fit_permutation
 from nearid.groups.ladder import Group
-from nearid.moments import Floats, PairMoments
+from nearid.moments import Floats, PairMoments, eigen
 from nearid.questions.compare.evaluate import Options
 from nearid.questions.compare.result import Views
-from nearid.spectra import eigen
 
 BINS = 80
 MAP_COLUMNS = 64
