@@ -180,8 +180,7 @@ def transforms(heads: tuple[Floats, Floats], features: tuple[Floats, Floats]) ->
 
 def _views(a: Floats, b: Floats) -> dict[str, Any]:
     """Some held-out features of both runs, and those of the first mapped linearly to the second."""
-    from nearid.groups.fits import correlation, fit_linear
-    from nearid.groups.maps import apply
+    from nearid.groups.fits import apply, correlation, fit_linear
     from nearid.moments import PairMoments
 
     moments = PairMoments.of(a, b)
