@@ -192,7 +192,7 @@ def test_bad_rows(screen):
     [
         ({"folds": 1}, "folds is 1, but a whole number of at least 2"),
         ({"directions": "both"}, "no direction named 'both'"),
-        ({"drop": 2, "conditions": "ica"}, "drop is 2, but a share"),
+        ({"drop": 2, "conditions": "ica"}, "drop is 2, but a number between 0 and 1"),
         ({"drop": "x"}, "drop is 'x', but a number"),
         ({"drop": 0.1, "conditions": "ica", "directions": "one"}, "Add the direction 'most'"),
         ({"n_components": 0}, "n_components is 0, but a whole number of at least 1"),
@@ -202,9 +202,10 @@ def test_bad_rows(screen):
         ({"perturbations": 1.5}, "perturbations is 1.5, but a list"),
         ({"perturbations": "DMSO"}, "'DMSO' is the control"),
         ({"top": 5}, "top is 5, but a list"),
-        ({"top": (1.5,)}, "each item a whole number of at least 1"),
+        ({"top": (1.5,)}, "each item a whole number"),
         ({"drop": 0.1, "conditions": "pca"}, "Add the condition 'ica'"),
         ({"top": (9,)}, "half of the 12"),
+        ({"top": (-1,)}, "half of the 12"),
         ({"min_rows": 9999}, "not evaluated|No perturbation"),
     ],
 )

@@ -109,12 +109,12 @@ def _top(top: Sequence[int] | None, fitted: Fitted) -> tuple[int, ...]:
     narrowest = min(c.width for c in fitted.conditions.values())
     if top is None:
         return tuple(k for k in TOP if 2 * k <= narrowest) or ((1,) if narrowest > 1 else ())
-    if any(2 * k > narrowest for k in top):
+    top = [int(k) for k in top if k]
+    if not all(1 <= k <= narrowest // 2 for k in top):
         raise InputError(
-            f"top is {list(top)}, but each must be from 1 to half of the {narrowest} components of the narrowest "
-            "condition."
+            f"top is {top}, but each must be from 1 to half of the {narrowest} components of the narrowest condition."
         )
-    return tuple(int(k) for k in top)
+    return tuple(top)
 
 
 def _measure(

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nearid.base.errors import InputError, unknown
+from nearid.base.errors import InputError
+from nearid.base.options import listed
 
 # Conditions, classifiers and directions by name, with their titles; the last condition is made by `drop`.
 CONDITIONS = {
@@ -42,8 +43,6 @@ class Plan:
     def __post_init__(self) -> None:
         if self.drop is None:
             return
-        if self.drop >= 1:
-            raise InputError(f"drop is {self.drop}, but a share of variance from 0 to below 1 is expected.")
         if "ica" not in self.conditions:
             raise InputError("drop leaves out independent components. Add the condition 'ica'.")
         if "most" not in self.directions:
@@ -53,12 +52,7 @@ class Plan:
             )
 
 
-def named(what: str, given: Iterable[str] | str, known: Iterable[str]) -> tuple[str, ...]:
+def named(given: Iterable[str] | str, what: str, known: Iterable[str]) -> tuple[str, ...]:
     """Names out of those that are known, in their order; given one by one, or in a text with commas."""
-    wanted = [name.strip() for name in (given.split(",") if isinstance(given, str) else given)]
-    for name in wanted:
-        if name not in known:
-            raise InputError(unknown(what, name, known))
-    if not wanted:
-        raise InputError(f"No {what} was named; there are {', '.join(known)}.")
+    wanted = listed(given, what, known)
     return tuple(name for name in known if name in wanted)

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.options import AtLeast, Seed, checked
+from nearid.base.options import Bound, Count, Seed, Share, checked
 from nearid.base.progress import Reporting, reporting
 from nearid.engines.base import Engine
-from nearid.engines.open import open_engine
+from nearid.engines.local import open_engine
 from nearid.questions.deconfound.classifiers import check_boosting
 from nearid.questions.deconfound.design import open_design
 from nearid.questions.deconfound.evaluate import evaluate
@@ -31,15 +31,15 @@ def deconfound(
     conditions: Sequence[str] | str = ("base", "pca", "random", "ica"),
     classifiers: Sequence[str] | str | None = None,
     directions: Sequence[str] | str = ("most", "one"),
-    folds: Annotated[int, AtLeast(2)] = 5,
+    folds: Annotated[int, Bound(2)] = 5,
     perturbations: Sequence[Any] | str | int | None = None,
-    top: Sequence[Annotated[int, AtLeast(1)]] | None = None,
-    drop: Annotated[float, AtLeast(0)] | None = None,
-    n_components: Annotated[int, AtLeast(1)] | None = None,
-    fit_rows: Annotated[int, AtLeast(10)] | None = None,
+    top: Sequence[int] | None = None,
+    drop: Share | None = None,
+    n_components: Count | None = None,
+    fit_rows: Annotated[int, Bound(10)] | None = None,
     blocks: Any = None,
-    min_rows: Annotated[int, AtLeast(2)] = 10,
-    max_rows: Annotated[int, AtLeast(50)] = 10_000,
+    min_rows: Annotated[int, Bound(2)] = 10,
+    max_rows: Annotated[int, Bound(50)] = 10_000,
     boosting: Mapping[str, Any] | None = None,
     drop_nonfinite: bool = False,
     random_state: Seed = 0,
@@ -60,11 +60,13 @@ def deconfound(
     X : array, tensor, DataFrame, AnnData, path or Rows, of shape (n, d)
         One row per cell, image or well. The features of a table are its numeric columns, except those named as label,
         batch or block and those that begin with "Metadata_".
-    labels, batches : str or array-like of shape (n,)
-        Perturbation and batch (plate, donor, site) of each row: columns of `meta`, of `obs`, or of the table X; or the
-        values themselves.
+    labels : str or array-like of shape (n,)
+        Perturbation of each row: a column of `meta`, of `obs`, or of the table X; in Python also the values themselves.
+    batches : str or array-like of shape (n,)
+        Batch (plate, donor, site) of each row, given like the labels.
     meta : DataFrame, dict of columns or path of a table, optional
-        Paired with X by position, or by id where both have ids; DataFrames by their index.
+        Table with these columns. It is paired with X by position, or by id where both have ids; DataFrames by their
+        index. Default: the table X, or `obs` of AnnData.
     control : str or number, optional
         Control label: every other label is classified against it. Default: against all others.
     conditions : names
@@ -82,7 +84,7 @@ def deconfound(
         Labels to evaluate, or how many of the most frequent. Default: all.
     top : sequence of int, optional
         Numbers k of the concentration: AUROC from the k most used components less AUROC from the others. Default: 5, 10
-        and 20, where there are enough components. Empty for none.
+        and 20, where there are enough components. Empty, or 0, for none.
     drop : float, optional
         Adds a condition: independent components without those of which the batch explains at least this share, and
         more than the label does, judged on the training rows of each split.
@@ -106,12 +108,14 @@ def deconfound(
     key : str, optional
         Entry to read from a file with several arrays; for AnnData the entry of `obsm`.
     ids : optional
-        Name of the column with row ids; for arrays a pair of id arrays (of X, of meta).
-    features, exclude : sequence of str or str, optional
-        Columns of the table X to use as features, and columns to leave out: names or patterns, as "emb_*", one by one
-        or in a text with commas. Columns that are left out may still be labels, batches or blocks.
+        Name of the column with row ids, by which X and `meta` are paired; in Python also a pair of id arrays.
+    features : sequence of str or str, optional
+        Columns of the table X to use as features: names or patterns, as "emb_*", one by one or in a text with commas.
+    exclude : sequence of str or str, optional
+        Columns of the table X to leave out, given like the features. They may still be labels, batches or blocks.
     engine : {"local", "dask"}, address or Engine, optional
-        Where passes of moments and ICA run.
+        Where passes of moments and ICA run: "local" (this process, the default), "dask", or the address of a Dask
+        scheduler.
     progress : bool or callable, default=False
         Draw progress bars on stderr, or report to a function.
 
@@ -132,9 +136,9 @@ def deconfound(
     boost = find_spec("lightgbm") is not None
     usual = CLASSIFIERS if boost else ("logistic",)
     plan = Plan(
-        conditions=named("condition", conditions, [name for name in CONDITIONS if name != "kept"]),
-        classifiers=named("classifier", usual if classifiers is None else classifiers, CLASSIFIERS),
-        directions=named("direction", directions, DIRECTIONS),
+        conditions=named(conditions, "condition", [name for name in CONDITIONS if name != "kept"]),
+        classifiers=named(usual if classifiers is None else classifiers, "classifier", CLASSIFIERS),
+        directions=named(directions, "direction", DIRECTIONS),
         folds=folds,
         perturbations=perturbations,
         top=top,

@@ -25,9 +25,8 @@ import numpy as np
 
 from nearid.base.errors import InputError
 from nearid.lab.framework.claims import Claim, Outcome, Status, all_of, at_least, exceeds
-from nearid.lab.framework.experiment import Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
+from nearid.lab.framework.experiment import REIZINGER, Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
 from nearid.lab.framework.figures import HeatMaps, Slot
-from nearid.lab.framework.papers import REIZINGER
 from nearid.lab.framework.settings import check, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import (
@@ -182,7 +181,7 @@ def _features(
     p: Parameters, source: ImageSource, sample: Sample, fitted: int, start: int, order: int, folder: Path
 ) -> tuple[Floats, dict[str, float], dict[str, Curve]]:
     """Features of a network on a sample, its accuracy in rows to judge on, and curves of its training."""
-    from nearid.lab.models.cross_entropy import CrossEntropy
+    from nearid.lab.models.objectives import CrossEntropy
     from nearid.lab.models.trainer import seeded
 
     place = source.names.index(LABELS[source.name])
@@ -212,7 +211,7 @@ def _features(
 
 def network_of(p: Parameters, source: ImageSource) -> tuple[nn.Module, int]:
     """A network that is not trained yet, and the number of its features."""
-    from nearid.lab.models.features import dense_features, resnet18_features, small_features
+    from nearid.lab.models.encoders import dense_features, resnet18_features, small_features
 
     if p.model == "cnn" and p.networks == "resnet18":
         return resnet18_features(source.channels), 512

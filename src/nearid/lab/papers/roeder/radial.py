@@ -32,17 +32,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.lab.framework.claims import Claim, Outcome, at_least, at_most
-from nearid.lab.framework.experiment import Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
+from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
 from nearid.lab.framework.figures import HeatMaps, ScatterMatrix, Slot
-from nearid.lab.framework.papers import ROEDER
 from nearid.lab.framework.settings import check, parameter
 from nearid.lab.processes.classes import Labels, RadialClasses
 from nearid.moments import Floats
 
 if TYPE_CHECKING:
     from nearid.lab.framework.result import Result
-    from nearid.lab.models.cross_entropy import CrossEntropy
-    from nearid.lab.models.options import Training
+    from nearid.lab.models.objectives import CrossEntropy
+    from nearid.lab.models.trainer import Training
 
 # Held-out rows in the scatter plots.
 SHOWN = 400
@@ -89,8 +88,8 @@ def classifier(p: Parameters, seed: int) -> CrossEntropy:
     """A classifier that is not trained yet; its encoder starts from the seed alone, whatever the classes."""
     import torch
 
-    from nearid.lab.models.cross_entropy import CrossEntropy
     from nearid.lab.models.encoders import mlp
+    from nearid.lab.models.objectives import CrossEntropy
     from nearid.lab.models.trainer import seeded
 
     with seeded(seed), torch.no_grad():
@@ -101,7 +100,7 @@ def classifier(p: Parameters, seed: int) -> CrossEntropy:
 
 def options(p: Parameters, seed: int) -> Training:
     """How the two runs are trained. Checkpoints of such small models cost little: there is one at every look."""
-    from nearid.lab.models.options import Training
+    from nearid.lab.models.trainer import Training
 
     every = max(1, p.steps // p.looks)
     return Training(p.steps, p.rate, seed=seed, log_every=every, score_every=every, checkpoint_seconds=0)
@@ -114,8 +113,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     """
     import torch
 
-    from nearid.lab.models.together import Together
-    from nearid.lab.models.trainer import train
+    from nearid.lab.models.trainer import Together, train
     from nearid.measures.similarity import cca
 
     held, *starts, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(4))
@@ -166,7 +164,7 @@ def transforms(heads: tuple[Floats, Floats], features: tuple[Floats, Floats]) ->
 
     Where the condition fails there is no map from the heads, and its scores are left out.
     """
-    from nearid.geometry.heads import compare_transforms
+    from nearid.geometry.transforms import compare_transforms
 
     compared = compare_transforms(heads, features)
     found: dict[str, float | None] = {
@@ -182,8 +180,7 @@ def transforms(heads: tuple[Floats, Floats], features: tuple[Floats, Floats]) ->
 
 def _views(a: Floats, b: Floats) -> dict[str, Any]:
     """Some held-out features of both runs, and those of the first mapped linearly to the second."""
-    from nearid.groups.fits import correlation, fit_linear
-    from nearid.groups.maps import apply
+    from nearid.groups.fits import apply, correlation, fit_linear
     from nearid.moments import PairMoments
 
     moments = PairMoments.of(a, b)

@@ -33,9 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearid.lab.framework.claims import Claim, Outcome, all_of, at_least, at_most, exceeds
-from nearid.lab.framework.experiment import Axes, CellData, Column, Curve, Experiment, Preset, Row
+from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Preset, Row
 from nearid.lab.framework.figures import Scatter, Slot
-from nearid.lab.framework.papers import ROEDER
 from nearid.lab.framework.settings import check, parameter
 from nearid.lab.papers.common.wikitext import SPLITS, wikitext
 from nearid.moments import Floats
@@ -102,8 +101,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
     from nearid.lab.framework.training import trained
     from nearid.lab.models.log_bilinear import LogBilinear
-    from nearid.lab.models.together import Together
-    from nearid.lab.models.trainer import seeded
+    from nearid.lab.models.trainer import Together, seeded
 
     text = wikitext(p.text, p.vocabulary)
     held, order, *starts = (int(s) for s in np.random.SeedSequence(seed).generate_state(2 + 2 * p.starts))

@@ -21,9 +21,8 @@ import numpy as np
 from nearid.base.errors import InputError
 from nearid.lab.data.base import LabelledImages
 from nearid.lab.framework.claims import Claim, Outcome, at_least, exceeds
-from nearid.lab.framework.experiment import CellData, Column, Experiment, Preset, Published, Row
+from nearid.lab.framework.experiment import ZIMMERMANN, CellData, Column, Experiment, Preset, Published, Row
 from nearid.lab.framework.figures import ScatterMatrix, Slot
-from nearid.lab.framework.papers import ZIMMERMANN
 from nearid.lab.framework.settings import check, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import as_planes, encoded
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from nearid.lab.framework.result import Result
-    from nearid.lab.models.contrastive import Contrastive
+    from nearid.lab.models.objectives import Contrastive
 
 DATA = ("masks", "kitti-masks")
 FACTORS = ("y", "x", "area")
@@ -153,8 +152,8 @@ def objective(p: Parameters) -> Contrastive:
     """An encoder that is not trained yet, with its loss."""
     from torch import nn
 
-    from nearid.lab.models.contrastive import Contrastive
-    from nearid.lab.models.features import small_features
+    from nearid.lab.models.encoders import small_features
+    from nearid.lab.models.objectives import Contrastive
 
     features = small_features(1, p.side, DENSE, widths=WIDTHS, batch_norm=False)
     encoder = nn.Sequential(features, nn.Linear(DENSE, p.latents))
