@@ -17,30 +17,38 @@ from pathlib import Path
 
 import numpy as np
 
-# Name, arguments of the old version, arguments of the new one where they differ.
-COMMANDS = [
-    ("compare", "compare a.npy b.npy", ""),
-    ("compare-linear", "compare a.npy c.npy --groups rigid,linear", ""),
-    ("compare-ica", "compare a.npy b.npy --groups all", "compare a.npy b.npy --groups permutation,rigid,linear,ica"),
-    ("compare-wide", "compare a.npy w.npy --in-sample", ""),
-    ("compare-both-ways", "compare a.npy w.npy --symmetric", ""),
-    ("compare-many", "compare a.npy b.npy c.npy", ""),
-    ("compare-options", "compare a.npy b.npy --no-scale --ridge 0.5 --folds 3 --seed 7 --svcca-k 3", ""),
-    ("compare-table", "compare p.parquet p.parquet --features f* --seed 1", ""),
-    ("layers", "compare out1 out2 --layers ** --measures cka,cca,r2,mcc", "layers out1 out2 --layers ** --measures cka,cca,r2,mcc"),
-    ("score", "score a.npy u.csv --circular ang=360 --measures mcc,r2,mig,sap,modularity", "score a.npy u.csv --periods ang=360 --measures mcc,r2,mig,sap,modularity"),
-    ("score-infomec", "score a.npy u.csv --measures infomec,explicitness,dci_l1 --permutations 2", ""),
-    ("score-dci", "score a.npy u.csv --measures dci --permutations 1 --max-rows 300", ""),
-    ("score-ica", "score b.npy u.csv --measures mcc,r2 --resolve ica", ""),
-    ("score-kinds", "score a.npy u.csv --measures mcc,r2 --categorical n --continuous k", "score a.npy u.csv --measures mcc,r2 --kinds n=categorical --kinds k=continuous"),
-    ("unmix", "unmix b.npy -o {}", ""),
-    ("unmix-options", "unmix b.npy -o {} --components 4 --contrast exp --stability 2", "unmix b.npy -o {} --n-components 4 --contrast exp --stability 2"),
-    ("heads", "heads h1.npy h2.npy a.npy b.npy", ""),
-    ("lipschitz", "lipschitz m.safetensors x32.npy --factory made:net --points 100", ""),
-    ("extract", "extract m.safetensors x32.npy --factory made:net -o {}", ""),
-    ("deconfound", "deconfound p.parquet --label label --batch plate --control dmso --classifiers logistic", "deconfound p.parquet --labels label --batches plate --control dmso --classifiers logistic"),
-    ("radial", "reproduce radial --preset smoke --out {}", ""),
-]  # fmt: skip
+# Name and arguments; "{}" is a place for what is written.
+COMMANDS = {
+    "compare": "compare a.npy b.npy",
+    "compare-linear": "compare a.npy c.npy --groups rigid,linear",
+    "compare-ica": "compare a.npy b.npy --groups permutation,rigid,linear,ica",
+    "compare-wide": "compare a.npy w.npy --in-sample",
+    "compare-both-ways": "compare a.npy w.npy --symmetric",
+    "compare-many": "compare a.npy b.npy c.npy",
+    "compare-options": "compare a.npy b.npy --no-scale --ridge 0.5 --folds 3 --seed 7 --svcca-k 3",
+    "compare-table": "compare p.parquet p.parquet --features f* --seed 1",
+    "layers": "compare out1 out2 --layers ** --measures cka,cca,r2,mcc",
+    "score": "score a.npy u.csv --circular ang=360 --measures mcc,r2,mig,sap,modularity",
+    "score-infomec": "score a.npy u.csv --measures infomec,explicitness,dci_l1 --permutations 2",
+    "score-dci": "score a.npy u.csv --measures dci --permutations 1 --max-rows 300",
+    "score-ica": "score b.npy u.csv --measures mcc,r2 --resolve ica",
+    "score-kinds": "score a.npy u.csv --measures mcc,r2 --categorical n --continuous k",
+    "unmix": "unmix b.npy -o {}",
+    "unmix-options": "unmix b.npy -o {} --components 4 --contrast exp --stability 2",
+    "heads": "heads h1.npy h2.npy a.npy b.npy",
+    "lipschitz": "lipschitz m.safetensors x32.npy --factory made:net --points 100",
+    "extract": "extract m.safetensors x32.npy --factory made:net -o {}",
+    "deconfound": "deconfound p.parquet --label label --batch plate --control dmso --classifiers logistic",
+    "radial": "reproduce radial --preset smoke --out {}",
+}
+
+# Options that the new version calls otherwise.
+OPTIONS = {
+    "compare out1 out2": "layers out1 out2",
+    "--circular ang=360": "--periods ang=360",
+    "--categorical n --continuous k": "--kinds n=categorical --kinds k=continuous",
+    "--components": "--n-components",
+}
 
 # Old keys (regular expressions of whole paths) and what they are called now; None for what the new version leaves out.
 KEYS: list[tuple[str, str | None]] = []
@@ -131,14 +139,17 @@ def main() -> None:
         for k in (1, 2):
             words = f"extract m{'2' if k == 2 else ''}.safetensors x32.npy --factory made:net -o out{k}".split()
             subprocess.run([chosen.old, *words], cwd=folder, check=True, capture_output=True)
-        for name, old, new in COMMANDS:
+        for name, old in COMMANDS.items():
             if chosen.only not in name:
                 continue
             kept = chosen.kept / f"{name}.json" if chosen.kept else None
             before = json.loads(kept.read_text()) if kept and kept.exists() else run(chosen.old, old, folder)
             if kept and not kept.exists():
                 kept.write_text(json.dumps(before))
-            after = run(chosen.new, new or old, folder)
+            new = old
+            for was_called, is_called in OPTIONS.items():
+                new = new.replace(was_called, is_called)
+            after = run(chosen.new, new, folder)
             was = {renamed(p): v for p, v in flat(before).items() if not VOLATILE.search(p)}
             now = {p: v for p, v in flat(after).items() if not VOLATILE.search(p)}
             was.pop(None, None)
