@@ -373,7 +373,8 @@ class HeatMap(Figure):
             # Names that have no room beside one another are turned.
             turned = sum(map(len, self.columns)) * len(self.panels) > 60
             layout[f"xaxis{axis}"] = {"type": "category", "automargin": True, "title": {"text": self.x}}
-            layout[f"xaxis{axis}"] |= {"tickangle": -45 if turned else 0, **({"dtick": 1} if len(columns) <= 40 else {})}
+            layout[f"xaxis{axis}"] |= {"tickangle": -45} if turned else {"tickangle": 0}
+            layout[f"xaxis{axis}"] |= {"dtick": 1} if len(columns) <= 40 else {}
             named = {
                 "showticklabels": place == 1,
                 "automargin": place == 1,
