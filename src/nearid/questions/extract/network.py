@@ -40,10 +40,8 @@ class Network:
 
     Attributes
     ----------
-    module : Module
     name : str
         What people are shown.
-    alerts : tuple of Alert
     loaded : bool
         Whether it was loaded, so that nobody has chosen a device for it.
     hashed : bool
@@ -298,7 +296,6 @@ def unpadded_left(inputs: dict[str, Tensor], mask: Tensor) -> tuple[dict[str, Te
 
     Parameters
     ----------
-    inputs : dict of Tensor
     mask : Tensor of bool, shape (n, t)
     """
     first = mask.int().argmax(1)

@@ -136,7 +136,6 @@ def load_weights(path: str | os.PathLike[str], prefix: str | None = None) -> dic
 
     Parameters
     ----------
-    path : str or os.PathLike
     prefix : str, optional
         Part of the weights to use; the prefix is taken off their names. Of several state dicts it names one first.
     """
@@ -310,7 +309,6 @@ class BurgessDecoder(nn.Module):
 
     Parameters
     ----------
-    latents : int
     channels : int
         Of the images.
     size : {32, 64}
