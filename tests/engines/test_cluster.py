@@ -22,7 +22,7 @@ from nearid.engines.local import LOCAL
 from nearid.ica.contrast import CONTRASTS
 from nearid.ica.estimators import ICA
 from nearid.ica.fit import fit_ica
-from nearid.ica.passes import Sweeper
+from nearid.ica.passes import RowPasses
 from nearid.questions.unmix.run import unmix_into
 
 
@@ -54,8 +54,8 @@ def by_folds(engine, x, y):
 
 
 def sweep(engine, x, dtype):
-    sweeper = Sweeper(open_rows(x), None, x.mean(axis=0), CONTRASTS["logcosh"], np.dtype(dtype), engine=engine)
-    found = sweeper.sweep(np.eye(4), True)
+    sweeper = RowPasses(open_rows(x), None, x.mean(axis=0), CONTRASTS["logcosh"], np.dtype(dtype), engine=engine)
+    found = sweeper.contrast_sums(np.eye(4), True)
     return found.products, found.slopes, found.values
 
 
@@ -191,11 +191,11 @@ def test_a_file_that_workers_do_not_see_is_told(dask_client, x, tmp_path):
     np.save(tmp_path / "x.npy", x)
     rows = open_rows(tmp_path / "x.npy")
     (tmp_path / "x.npy").unlink()
-    sweeper = Sweeper(rows, None, np.zeros(x.shape[1]), CONTRASTS["logcosh"], rows.dtype)
+    sweeper = RowPasses(rows, None, np.zeros(x.shape[1]), CONTRASTS["logcosh"], rows.dtype)
     with pytest.raises(ReadError, match=r"x\.npy could not be read: No such file"):
-        sweeper.sweep(np.eye(x.shape[1]))
+        sweeper.contrast_sums(np.eye(x.shape[1]))
     with pytest.raises(EngineError, match=r"cannot read the rows \(x.npy could not be read.*same path"):
-        replace(sweeper, engine=Cluster(dask_client)).sweep(np.eye(x.shape[1]))
+        replace(sweeper, engine=Cluster(dask_client)).contrast_sums(np.eye(x.shape[1]))
 
 
 def test_another_nearid_on_the_cluster_is_refused(dask_client, monkeypatch):

@@ -9,7 +9,7 @@ from nearid.base.errors import InputError
 from nearid.folds import row_moments
 from nearid.ica.contrast import CONTRASTS
 from nearid.ica.fit import fit_ica
-from nearid.ica.passes import Sweeper
+from nearid.ica.passes import RowPasses
 from nearid.ica.whiten import fit_whitener
 
 
@@ -24,7 +24,7 @@ def test_rows_with_nan_are_left_out(rng):
 def test_the_start_parts_sources_by_kurtosis(rng):
     s = np.hstack([rng.laplace(size=(20_000, 5)) / np.sqrt(2), rng.uniform(-1, 1, size=(20_000, 5)) * np.sqrt(3)])
     whitener = fit_whitener(row_moments(open_rows(s))[0])
-    sweeper = Sweeper(open_rows(s), None, s.mean(axis=0), CONTRASTS["logcosh"], np.dtype(np.float64))
+    sweeper = RowPasses(open_rows(s), None, s.mean(axis=0), CONTRASTS["logcosh"], np.dtype(np.float64))
     first = room._first(sweeper, whitener, 0)
     np.testing.assert_allclose(first @ first.T, np.eye(10), atol=1e-10)
     energy = (first @ whitener.forward * s.std(axis=0)) ** 2
