@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from nearid.arrays.formats.layers import Extraction
     from nearid.base.errors import InputError, NearidError
     from nearid.groups.estimators import Linear, Rigid, SignedPermutation
-    from nearid.ica.estimators import ICA, Whitening
+    from nearid.ica.estimators import Whitening
     from nearid.measures.dci import dci
     from nearid.measures.diameter import diameter
     from nearid.measures.factors import open_factors
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from nearid.questions.lipschitz.run import bilipschitz
     from nearid.questions.score.result import Score
     from nearid.questions.score.run import score
+    from nearid.questions.unmix.result import ICA
+    from nearid.questions.unmix.run import unmix
 
 # Loaded on first use, so that importing nearid and asking for help cost nothing.
 _HOMES = {
@@ -40,7 +42,7 @@ _HOMES = {
     "Deconfounding": "nearid.questions.deconfound.result",
     "Extraction": "nearid.arrays.formats.layers",
     "HeadComparison": "nearid.questions.heads.result",
-    "ICA": "nearid.ica.estimators",
+    "ICA": "nearid.questions.unmix.result",
     "InputError": "nearid.base.errors",
     "LayerComparison": "nearid.questions.layers.result",
     "Linear": "nearid.groups.estimators",
@@ -69,6 +71,7 @@ _HOMES = {
     "sap": "nearid.measures.sap",
     "score": "nearid.questions.score.run",
     "svcca": "nearid.measures.similarity",
+    "unmix": "nearid.questions.unmix.run",
 }
 
 __all__ = [
@@ -107,6 +110,7 @@ __all__ = [
     "sap",
     "score",
     "svcca",
+    "unmix",
 ]
 
 

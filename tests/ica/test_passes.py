@@ -30,13 +30,15 @@ def test_rows_left_out(rng, monkeypatch):
     x = rng.normal(size=(1024, 2))
     kept = np.ones(1024, dtype=bool)
     kept[::3] = False
-    sweeper = RowPasses(open_rows(x), kept, np.zeros(2), CONTRASTS["cube"], np.dtype(np.float64))
-    np.testing.assert_allclose(sweeper.contrast_sums(np.eye(2)).products, (x[kept] ** 3).T @ x[kept] / kept.sum())
+    passes = RowPasses(open_rows(x), kept, np.zeros(2), CONTRASTS["cube"], np.dtype(np.float64))
+    np.testing.assert_allclose(passes.contrast_sums(np.eye(2)).products, (x[kept] ** 3).T @ x[kept] / kept.sum())
 
 
 def test_bends_are_means_of_slopes_and_squares(rng):
     x = rng.normal(size=(500, 3))
-    found = RowPasses(open_rows(x), None, np.zeros(3), CONTRASTS["logcosh"], np.dtype(np.float64)).curvature_sums(np.eye(3))
+    found = RowPasses(open_rows(x), None, np.zeros(3), CONTRASTS["logcosh"], np.dtype(np.float64)).curvature_sums(
+        np.eye(3)
+    )
     np.testing.assert_allclose(found.products, (1 - np.tanh(x) ** 2).T @ x**2 / 500)
     np.testing.assert_allclose(found.values, np.log(np.cosh(x)).mean(axis=0))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -28,7 +29,26 @@ START_NOISE = 0.5
 # Not frozen: scikit-learn sets the parameters of an estimator one by one.
 @dataclass(eq=False, repr=False)
 class IcaOptions:
-    """What is to be fitted; `nearid.ICA` describes each option."""
+    """What an ICA is fitted with.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Leading principal directions to unmix; all that exist by default.
+    whiten : bool, default=True
+        Whether to whiten first. Otherwise a pure rotation of the centred rows is sought, in one common unit.
+    contrast : {"logcosh", "exp", "cube"}, default="logcosh"
+        What is far from Gaussian. "exp" is robust to outliers, "cube" is the kurtosis.
+    tol : float, default=1e-4
+        Relative projected gradient to stop at. Products in float32 cannot tell much below 1e-6 from zero.
+    max_passes : int, default=500
+        Passes over the rows after which the search ends without having converged.
+    stability : int, default=0
+        Fits from other starts to random halves of the rows, to see which components are stable. Each costs about half
+        of the fit.
+    dtype : {"float32", "float64"}, optional
+        Precision of the products; that of the rows by default. Sums are float64.
+    """
 
     n_components: int | None = None
     _: KW_ONLY
@@ -38,6 +58,16 @@ class IcaOptions:
     max_passes: int = 500
     stability: int = 0
     dtype: Literal["float32", "float64"] | None = None
+
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+
+def with_options(target: T) -> T:
+    """The function or class, whose docstring has what `IcaOptions` says of its parameters in place of {options}."""
+    entries = (inspect.getdoc(IcaOptions) or "").partition("----------\n")[2]
+    target.__doc__ = inspect.cleandoc(target.__doc__ or "").replace("{options}", entries)
+    return target
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from nearid.base.errors import InputError
 from nearid.base.files import check_parent, replacing, write_text
 from nearid.base.jsonable import plain
 from nearid.base.limits import check_memory, readable
-from nearid.base.provenance import provenance
+from nearid.base.provenance import described
 from nearid.ica.diagnostics import Diagnostics
 from nearid.moments import Floats
 
@@ -46,7 +46,7 @@ class Model:
     tensors : dict of str to ndarray
         The names of `SHAPES`, in float64.
     provenance : dict
-        As `fit_provenance` gives it.
+        Options of the estimator, seed of the first rotation, and the rows as `describe` gives them.
     diagnostics : Diagnostics
     """
 
@@ -55,24 +55,11 @@ class Model:
     diagnostics: Diagnostics
 
 
-def fit_provenance(options: Mapping[str, Any], given: object, rows: Rows, seed: int) -> dict[str, Any]:
-    """What made a fit: options of the estimator, the rows with a digest of all their numbers, the first rotation's seed.
-
-    Parameters
-    ----------
-    options : mapping
-    given : object
-        What the rows were opened from.
-    rows : Rows
-    seed : int
-    """
-    record = provenance(options, [(given, rows)], seed=seed)
-    record["inputs"][0] |= {
-        # Ids change no component.
-        "digest": digest(rows, with_ids=False),
-        "columns": None if rows.columns is None else list(rows.columns),
-    }
-    return record
+def describe(given: object, rows: Rows) -> dict[str, Any]:
+    """What is recorded of the rows of a fit, opened from what was given: a digest of all their numbers, too."""
+    columns = None if rows.columns is None else list(rows.columns)
+    # Ids change no component.
+    return {**described(given, rows), "digest": digest(rows, with_ids=False), "columns": columns}
 
 
 def write_model(folder: Path, model: Model) -> None:
@@ -153,9 +140,7 @@ def read_model(folder: Path) -> Model:
     shapes = about["tensors"]
     known = sizes(shapes, SHAPES)
     if known is None or not known["k"] <= known["r"] <= known["p"]:
-        raise InputError(
-            f"{folder / ABOUT} declares tensors that do not fit together: {str(shapes)[:200]}. Fit again."
-        )
+        raise InputError(f"{folder / ABOUT} declares tensors that do not fit together: {str(shapes)[:200]}. Fit again.")
     path = folder / NUMBERS
     if not path.is_file():
         raise InputError(f"{folder} holds {ABOUT} but no {NUMBERS}. Copy the whole folder.")
@@ -176,7 +161,7 @@ def read_model(folder: Path) -> Model:
 
 
 @contextmanager
-def describing_ica(folder: Path) -> Iterator[None]:
+def describing_ica(folder: str | os.PathLike[str]) -> Iterator[None]:
     """Refuse a description whose parts are not those of an ICA."""
     try:
         yield

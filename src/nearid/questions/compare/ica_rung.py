@@ -13,7 +13,7 @@ from nearid.base.alerts import Alert
 from nearid.base.progress import Progress
 from nearid.engines.base import Engine
 from nearid.folds import FoldMoments
-from nearid.ica.fit import fit_ica
+from nearid.ica.fit import IcaOptions, fit_ica
 from nearid.moments import Floats, Moments, PairMoments
 
 # Passes over the rows; a fold starts from the fit on all rows and needs few.
@@ -123,10 +123,10 @@ class Unmixer:
             return Side(np.zeros((1, width)), np.zeros((width, 1)), np.ones(1, dtype=bool), moments.n, 0, 0.0, True)
         found = fit_ica(
             rows,
+            IcaOptions(max_passes=FOLD_PASSES if start else PASSES),
             moments=moments,
             kept=None if kept.all() else kept,
             start=start.components if start else None,
-            max_passes=FOLD_PASSES if start else PASSES,
             seed=self._seed,
             engine=self._engine,
             tick=tick,

@@ -172,9 +172,9 @@ def deconfound(
         plan = Plan(design, asked, learners, _top(top, fitted), dict(boosting or {}), drop, random_state)
         results, scores, views = measured(plan, fitted, max_rows, watch, report)
     entries, tests = tabled(plan, scores)
-    doubts = () if fitted.diagnostics is None else fitted.diagnostics.cautions
+    doubts = () if fitted.diagnostics is None else fitted.diagnostics.alerts
     alerts = [*design.alerts, *rare, *untold, *cautions(scores, missing, results)]
-    alerts += [Alert(f"ica_{c.kind}", c.text) for c in doubts]
+    alerts += [Alert(f"ica_{alert.code}", alert.message) for alert in doubts]
     options = {
         "conditions": names,
         "classifiers": learners,
@@ -279,5 +279,5 @@ def _diagnosed(fitted: Fitted) -> dict[str, Any]:
         "passes": d.passes,
         "rows_per_parameter": d.rows_per_parameter,
         "gaussian_components": int(d.gaussian.sum()),
-        "cautions": [asdict(c) for c in d.cautions],
+        "alerts": [asdict(c) for c in d.alerts],
     }
