@@ -14,7 +14,7 @@ from nearid.base.errors import InputError
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL, one_blas_thread
 from nearid.folds import row_moments
-from nearid.groups.fits import polar
+from nearid.groups.fits import assignment, polar
 from nearid.ica.contrast import CONTRASTS, RADIAL, UnwhitenedContrast
 from nearid.ica.diagnostics import LEVEL, Curvature, Diagnostics, curvature, fit_alerts, gaussian_test
 from nearid.ica.passes import RowPasses
@@ -320,9 +320,6 @@ def _stability(
     scatter : ndarray of shape (p, p)
         Of all rows in use.
     """
-    # Not at the top: it takes longer to load than small data take to compare, which never get here.
-    from scipy.optimize import linear_sum_assignment
-
     passes = problem.passes
     used = np.ones(passes.rows.shape[0], dtype=bool) if passes.kept is None else passes.kept
 
@@ -344,6 +341,6 @@ def _stability(
         half = np.zeros_like(used)
         half[np.random.default_rng([seed, run]).permutation(np.flatnonzero(used))[: used.sum() // 2]] = True
         alike = np.abs(normed(components) @ scatter @ normed(components_of(half, seed + run)).T)
-        own, other = linear_sum_assignment(alike, maximize=True)
+        own, other = assignment(alike)
         matched[own] += np.minimum(alike[own, other], 1.0)
     return matched / options.stability

@@ -1,7 +1,7 @@
 """A fit as a result and as scikit-learn's estimator at once."""
 
+import copy
 import json
-import pickle
 
 import numpy as np
 import pytest
@@ -39,10 +39,10 @@ def test_after_a_fit_it_is_a_result(x):
 
 
 def test_clones_copies_and_pipelines(x):
-    ica = ICA(2, stability=1).fit(x)
+    ica = ICA(2).fit(x)
     again = clone(ica)
     assert again.get_params() == ica.get_params() and not hasattr(again, "components_")
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(ica)).transform(x), ica.transform(x))
+    np.testing.assert_array_equal(copy.deepcopy(ica).transform(x), ica.transform(x))
     assert again.set_params(n_components=1).fit_transform(x).shape == (500, 1)
     assert make_pipeline(Whitening(), ICA(2)).fit_transform(x).shape == (500, 2)
 
