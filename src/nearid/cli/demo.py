@@ -24,7 +24,8 @@ def demo(
     typer.echo(f"{len(images)} handwritten digits of 8 x 8 pixels; training two autoencoders (64-16-64) ...", err=True)
     with reporting() as report:
         first, second = (autoencoder_states(images, seed, report(f"seed {seed}", EPOCHS)) for seed in (0, 1))
-    view = replace(compare_layers(first, second).view, question="Two autoencoders of handwritten digits, layer by layer")
+    comparisons = compare_layers(first, second)
+    view = replace(comparisons.view, question="Two autoencoders of handwritten digits, layer by layer")
     write(view, out)
     show(lambda width: render(view, width))
     typer.echo(f"Report written to {out}: open it in a browser.", err=True)

@@ -14,10 +14,10 @@ from nearid.base.alerts import Alert
 from nearid.base.errors import InputError, unknown
 from nearid.base.options import Seed, checked
 from nearid.base.progress import Reporting, reporting
+from nearid.base.provenance import origin_of
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks, open_engine
 from nearid.folds import row_moments
-from nearid.base.provenance import origin_of
 from nearid.questions.deconfound.classifiers import PUBLISHED, TREES, check_boosting
 from nearid.questions.deconfound.classifiers import named as named_classifiers
 from nearid.questions.deconfound.conditions import Fitted, fit_conditions
