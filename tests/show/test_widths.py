@@ -11,7 +11,6 @@ import torch
 from nearid import ICA, bilipschitz, compare, compare_layers, deconfound, score
 from nearid.lab.framework import page as experiment
 from nearid.lab.framework.experiment import Column
-from nearid.questions.deconfound import page as deconfounding
 from nearid.questions.lipschitz import page as lipschitz
 from nearid.questions.score import page as scoring
 from nearid.questions.unmix import page as unmixing
@@ -123,8 +122,8 @@ def _results():
         "layers": lambda: page(compare_layers(states, states, names=names[:2], measures="cka,r2").view),
         "score": lambda: scoring.page(score(y, factors, measures="mcc,r2,infomec", resolve="ica", permutations=2)),
         "unmixing": lambda: unmixing.page(ICA(n_components=4).fit(y)),
-        "deconfounding": lambda: deconfounding.page(
-            deconfound(y, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1)
+        "deconfounding": lambda: page(
+            deconfound(y, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1).view
         ),
         "lipschitz": lambda: lipschitz.page(bilipschitz(torch.sinh, x[:50], name=names[0])),
     }

@@ -257,6 +257,6 @@ IDENT3D = Experiment(
     ),
     curves=CURVES,
     figures=lambda found: figures(found, NAMES),
-    requires={"torch": "train", "PIL": "images"},
+    requires={"torch": "lab", "PIL": "lab"},
     datasets=lambda p: ("3dident",),
 )
