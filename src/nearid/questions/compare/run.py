@@ -364,7 +364,7 @@ def _answer(
         diameter=judged.diameter,
         efficiency=inferred.efficiency,
         in_sample=inferred.in_sample,
-        in_sample_similarity=whole and Similarities(whole.cca, whole.svcca, cka_from_moments(moments)),
+        in_sample_similarity=None if whole is None else Similarities(whole.cca, whole.svcca, cka_from_moments(moments)),
         reverse=None,
         one_way=None,
         alerts=_alerts(gathered, judged),

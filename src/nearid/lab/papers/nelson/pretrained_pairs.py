@@ -219,9 +219,8 @@ def _of_components(first: Floats, second: Floats) -> Comparison:
     from nearid.lab.papers.common.images import components
     from nearid.questions.compare.run import compare
 
-    sides = (components(z.astype(np.float64), whiten=True).values for z in (first, second))
-    found: Comparison = compare(*sides, groups="permutation", permutations=1)
-    return found
+    one, other = (components(z.astype(np.float64), whiten=True).values for z in (first, second))
+    return compare(one, other, groups="permutation", permutations=1)
 
 
 def _strongest(found: Comparison) -> list[list[float]]:
