@@ -17,7 +17,7 @@ from nearid.show.engine import EngineName, EngineOption, SchedulerOption, engine
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.framework.run import Plan
 
 # Exit code of a run of which cells failed.
@@ -71,7 +71,7 @@ def reproduce(
         plans = _possible(plans, machine)
     from nearid.lab.framework.run import left_behind
 
-    found: dict[str, Result] = {}
+    found: dict[str, ExperimentResult] = {}
     with leaving(lambda: left_behind(out if name == "all" else out / name)):
         for result in _run(plans, machine):
             found[result.experiment.name] = result
@@ -104,7 +104,7 @@ def _possible(plans: list[Plan], engine: str) -> list[Plan]:
     return found
 
 
-def _run(plans: list[Plan], engine: str) -> Iterator[Result]:
+def _run(plans: list[Plan], engine: str) -> Iterator[ExperimentResult]:
     """Results as they come."""
     from nearid.lab.framework.run import run
 

@@ -25,8 +25,8 @@ from nearid.lab.data.places import find, how_to_get
 from nearid.lab.data.registry import dataset
 from nearid.lab.framework.cells import Cell, Finished, Store, Task, cells_of, every_row, rows_of, run_cell
 from nearid.lab.framework.experiment import Experiment, summary
-from nearid.lab.framework.result import Failed, Result
-from nearid.lab.framework.settings import USUAL, as_dict, described, overruled, preset_of, set_by_user, settle, shown
+from nearid.lab.framework.result import ExperimentResult, Failed
+from nearid.lab.framework.settings import USUAL, as_dict, described, overriding_rows, preset_of, set_by_user, parameters_for, shown
 from nearid.lab.models.log import reached
 
 # The longest name of a folder that is told in full.
@@ -49,7 +49,7 @@ def reproduce(
     engine: str | None = None,
     command: str = "",
     say: Say = lambda text: None,
-) -> Result:
+) -> ExperimentResult:
     """Run an experiment, or what is missing of it, and write result.json and report.html.
 
     The whole table of the preset cpu is written to the folder itself; any other run to a folder in it that is named
@@ -81,7 +81,7 @@ def reproduce(
     return result
 
 
-def run(plans: Sequence[Plan], *, engine: str | None = None, command: str = "", say: Say) -> Iterator[Result]:
+def run(plans: Sequence[Plan], *, engine: str | None = None, command: str = "", say: Say) -> Iterator[ExperimentResult]:
     """Run what is missing of several plans, and give the result of each as soon as its last cell is done.
 
     All cells are farmed out together: processes are started once, and none waits for the last cell of an experiment.
@@ -109,7 +109,7 @@ def run(plans: Sequence[Plan], *, engine: str | None = None, command: str = "", 
             yield from _farm(todo, names, engine, say)
 
 
-def _farm(todo: Sequence[tuple[_Table, Cell]], names: Sequence[str], engine: str | None, say: Say) -> Iterator[Result]:
+def _farm(todo: Sequence[tuple[_Table, Cell]], names: Sequence[str], engine: str | None, say: Say) -> Iterator[ExperimentResult]:
     def begins(k: int) -> None:
         table, cell = todo[k]
         step = reached(table.store.work(cell))
@@ -196,12 +196,12 @@ class _Table:
     def _clear(self, cell: Cell) -> None:
         shutil.rmtree(self.store.work(cell), ignore_errors=True)
 
-    def result(self, say: Say) -> Result:
+    def result(self, say: Say) -> ExperimentResult:
         """The result, finished cells in the order of the table; written to the place of the run."""
         plan, now = self.plan, time.time()
         began = self.began or now
         finished = [self.found[cell.name] for cell in plan.cells if cell.name in self.found]
-        result = Result(
+        result = ExperimentResult(
             plan.experiment,
             plan.preset,
             plan.parameters,
@@ -314,7 +314,7 @@ def plan(
     changes : mapping, optional
         Parameters to set, as values or as text.
     """
-    parameters = settle(experiment, preset, changes)
+    parameters = parameters_for(experiment, preset, changes)
     wanted = preset_of(experiment, preset).seeds if seeds is None else seeds
     if wanted < 1:
         raise InputError(f"At least one seed is needed, not {wanted}.")
@@ -327,7 +327,7 @@ def plan(
 
 def _heard(experiment: Experiment[Any], parameters: Any, name: str, chosen: Sequence[str]) -> str:
     """A note where some rows do not heed what the user sets; refuse what none heeds."""
-    deaf = [key for key in overruled(parameters, experiment.rows, name) if key in chosen]
+    deaf = [key for key in overriding_rows(parameters, experiment.rows, name) if key in chosen]
     if deaf and len(deaf) == len(chosen):
         raise InputError(
             f"The parameter {name} of {experiment.name} cannot be set: every row that is run sets it itself. "
