@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from nearid.arrays.formats.layers import Extraction
     from nearid.base.errors import InputError, NearidError
-    from nearid.groups.estimators import Linear, Rigid, SignedPermutation
+    from nearid.groups.estimators import Linear, Rigid, ScaledPermutation, SignedPermutation
     from nearid.ica.estimators import ICA, Whitening
     from nearid.measures.dci import dci
     from nearid.measures.diameter import diameter
@@ -46,6 +46,7 @@ _HOMES = {
     "Linear": "nearid.groups.estimators",
     "NearidError": "nearid.base.errors",
     "Rigid": "nearid.groups.estimators",
+    "ScaledPermutation": "nearid.groups.estimators",
     "Score": "nearid.questions.score.result",
     "SignedPermutation": "nearid.groups.estimators",
     "Whitening": "nearid.ica.estimators",
@@ -83,6 +84,7 @@ __all__ = [
     "Linear",
     "NearidError",
     "Rigid",
+    "ScaledPermutation",
     "Score",
     "SignedPermutation",
     "Whitening",

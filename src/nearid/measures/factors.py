@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays import Columns, Rows, first_nonfinite, nonfinite, open_columns, open_rows, pair_rows
-from nearid.arrays.choose import not_found
-from nearid.arrays.held import MemoryRows
+from nearid.arrays.memory import MemoryRows
 from nearid.arrays.metadata import input_alerts
+from nearid.arrays.names import not_found
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.options import checked
+from nearid.folds import pair_traits, repeated_rows
 from nearid.measures.kinds import Factor, as_factor, doubts
 from nearid.moments import ROUNDING, Floats
-from nearid.repeats import pair_traits, repeated_rows
 
 # With fewer rows than this a class of one row is no rare class.
 FEWEST = 20

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nearid.arrays.check import is_numeric
+from nearid.arrays.rows import is_numeric
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory

@@ -16,8 +16,7 @@ from nearid.base.errors import InputError
 from nearid.base.options import Seed, checked
 from nearid.engines.local import blocks, ordered_map
 from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
-from nearid.moments import Floats, PairMoments
-from nearid.spectra import cholesky, eigen, resolution, spectrum
+from nearid.moments import Floats, PairMoments, cholesky, eigen, resolution, spectrum
 
 # SVCCA keeps this share of each side's variance unless the number of directions is given.
 SVCCA_VARIANCE = 0.99

@@ -205,6 +205,12 @@ class ExperimentResult(Result):
             for column in self.experiment.columns:
                 score, published = self.estimate(row.key, column.key), row.published.get(column.key)
                 value = None if published is None else published.value
-                known = {"mean": score.value, "low": score.low, "high": score.high, "seeds": score.n, "published": value}
+                known = {
+                    "mean": score.value,
+                    "low": score.low,
+                    "high": score.high,
+                    "seeds": score.n,
+                    "published": value,
+                }
                 records.append({"row": row.key, "setting": row.title, "score": column.key, **known})
         return records

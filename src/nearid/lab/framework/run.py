@@ -20,13 +20,22 @@ from nearid.base.errors import InputError
 from nearid.base.files import alone_in, check_parent
 from nearid.base.jsonable import finite
 from nearid.engines.base import Failure
-from nearid.engines.open import open_engine
+from nearid.engines.local import open_engine
 from nearid.lab.data.places import find, how_to_get
 from nearid.lab.data.registry import dataset
 from nearid.lab.framework.cells import Cell, Finished, Store, Task, cells_of, every_row, rows_of, run_cell
 from nearid.lab.framework.experiment import Experiment, summary
 from nearid.lab.framework.result import ExperimentResult, Failed
-from nearid.lab.framework.settings import USUAL, as_dict, described, overriding_rows, preset_of, set_by_user, parameters_for, shown
+from nearid.lab.framework.settings import (
+    USUAL,
+    as_dict,
+    described,
+    overriding_rows,
+    parameters_for,
+    preset_of,
+    set_by_user,
+    shown,
+)
 from nearid.lab.models.log import reached
 
 # The longest name of a folder that is told in full.
@@ -69,7 +78,7 @@ def reproduce(
     changes : mapping, optional
         Parameters to set, as values or as text.
     engine : str, optional
-        As `nearid.engines.open.open_engine` takes it. Dask workers on other machines need not see the folder, but a
+        As `nearid.engines.local.open_engine` takes it. Dask workers on other machines need not see the folder, but a
         cell can then not go on where another worker left it.
     command : str
         What the user typed, for the record.
@@ -109,7 +118,9 @@ def run(plans: Sequence[Plan], *, engine: str | None = None, command: str = "", 
             yield from _farm(todo, names, engine, say)
 
 
-def _farm(todo: Sequence[tuple[_Table, Cell]], names: Sequence[str], engine: str | None, say: Say) -> Iterator[ExperimentResult]:
+def _farm(
+    todo: Sequence[tuple[_Table, Cell]], names: Sequence[str], engine: str | None, say: Say
+) -> Iterator[ExperimentResult]:
     def begins(k: int) -> None:
         table, cell = todo[k]
         step = reached(table.store.work(cell))

@@ -109,7 +109,12 @@ def _cells(result: ExperimentResult) -> Table:
     columns = result.experiment.columns
     return Table(
         "Cells",
-        [Column("setting", left=True), Column("seed"), *(Column(c.title, c.digits) for c in columns), Column("seconds", 1)],
+        [
+            Column("setting", left=True),
+            Column("seed"),
+            *(Column(c.title, c.digits) for c in columns),
+            Column("seconds", 1),
+        ],
         [
             Row([f.cell.row.title, f.cell.seed, *(f.data["scores"].get(c.key) for c in columns), f.seconds])
             for f in result.cells

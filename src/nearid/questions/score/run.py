@@ -12,15 +12,15 @@ import numpy as np
 
 from nearid import __version__
 from nearid.arrays import Rows, open_rows, pair_rows
-from nearid.arrays.choose import not_found
-from nearid.arrays.held import MemoryRows
-from nearid.arrays.mapped import MappedRows
+from nearid.arrays.derived import MappedRows
+from nearid.arrays.memory import MemoryRows
+from nearid.arrays.names import not_found
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.options import Seed, checked
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.engines.base import Engine
-from nearid.engines.open import open_engine
+from nearid.engines.local import open_engine
 from nearid.measures.declarations import DECLARATIONS, load
 from nearid.measures.factors import Factors, load_pair, open_factors, unnamed
 from nearid.measures.infomec import active_latents

@@ -19,7 +19,7 @@ from nearid.lab.papers.common.images import (
     stored_names,
     traversals,
 )
-from nearid.lab.processes.images.sprites import SpriteProcess
+from nearid.lab.processes.images.scenes import SpriteProcess
 
 
 def test_rendered_images_are_those_of_the_process():

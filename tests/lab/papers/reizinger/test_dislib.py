@@ -78,8 +78,8 @@ def test_networks_repeat_themselves(tmp_path):
 
 def test_a_network_that_is_not_trained_has_the_moments_of_a_batch():
     torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
-    from nearid.lab.models.cross_entropy import CrossEntropy
-    from nearid.lab.models.features import dense_features
+    from nearid.lab.models.encoders import dense_features
+    from nearid.lab.models.objectives import CrossEntropy
 
     images = np.random.default_rng(0).uniform(3, 4, size=(64, 1, 8, 8)).astype(np.float32)
     model = CrossEntropy(dense_features(1, 8, 16), 16, 3)

@@ -25,7 +25,7 @@ from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.recovery import first_views
 from nearid.lab.papers.nelson.near_isometry import ORDERED, error_plot, ordered
-from nearid.lab.processes.orthogonal import OrthogonalMixing, draw_orthogonal
+from nearid.lab.processes.mixing import OrthogonalMixing, draw_orthogonal
 from nearid.moments import Floats
 from nearid.show.figures import Figure, HeatMap
 

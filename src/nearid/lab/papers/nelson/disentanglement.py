@@ -215,7 +215,12 @@ def _competitive(result: ExperimentResult) -> Outcome:
 
 
 def _with_selected(
-    result: ExperimentResult, models: Sequence[str], estimate: Estimate, threshold: float, label: str, chosen: Sequence[str]
+    result: ExperimentResult,
+    models: Sequence[str],
+    estimate: Estimate,
+    threshold: float,
+    label: str,
+    chosen: Sequence[str],
 ) -> Outcome:
     # A setting of which a cell failed might have been the selected one.
     rows = [row.key for row in result.every_row if row.changes["model"] in models]

@@ -45,7 +45,13 @@ def rank_correlations(cells: Sequence[Finished], x: str, y: str) -> dict[int, fl
 
 
 def ordered(
-    cells_of: Callable[[ExperimentResult], Sequence[Finished]], group: str, x: str, y: str, label: str, *, rising: bool = True
+    cells_of: Callable[[ExperimentResult], Sequence[Finished]],
+    group: str,
+    x: str,
+    y: str,
+    label: str,
+    *,
+    rising: bool = True,
 ) -> Test:
     """A test whether one score rises (or falls) with another, by the rank correlation of each seed.
 

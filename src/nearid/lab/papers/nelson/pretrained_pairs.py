@@ -156,7 +156,13 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     from nearid.questions.compare.run import compare
 
     found = compare(
-        first, second, groups="all", in_sample=True, permutations=1, random_state=seed, names=("source", "target")
+        first,
+        second,
+        groups="permutation,rigid,linear,ica",
+        in_sample=True,
+        permutations=1,
+        random_state=seed,
+        names=("source", "target"),
     )
     views: dict[str, Any] = {
         "n": found.n,

@@ -1,0 +1,219 @@
+"""Rows that are already in memory: arrays, tensors on any device, DataFrames."""
+
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.names import refuse_names
+from nearid.arrays.rows import Rows, check_rows
+from nearid.arrays.tables import Column, declared, features, floats, id_position, id_values, refuse_key, stored
+from nearid.base.errors import InputError
+from nearid.base.limits import check_memory
+
+
+class MemoryRows(Rows):
+    """Rows of a numpy array, which is kept as it is and never copied whole."""
+
+    def __init__(
+        self, name: str, array: np.ndarray, ids: Any = None, notes: tuple[str, ...] = (), index: Any = None
+    ) -> None:
+        super().__init__(name, array.shape, array.dtype, ids, notes)
+        self.index = index
+        # Read-only, so that a pass that works in place cannot change the caller's array.
+        self._array = array.view()
+        self._array.flags.writeable = False
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        return self._array[start:stop]
+
+    def _take(self, indices: np.ndarray) -> np.ndarray:
+        taken: np.ndarray = self._array[indices]
+        return taken
+
+
+class TensorRows(Rows):
+    """Rows of a torch tensor, moved to the host slice by slice."""
+
+    def __init__(self, name: str, tensor: Any, ids: Any = None) -> None:
+        stored = tensor_dtype(tensor)
+        if isinstance(stored, str):
+            raise InputError(
+                f"{name} is a tensor of dtype {stored}, which cannot be read as it is. "
+                "Convert it first, for example with x.to(torch.float32)."
+            )
+        refuse_unreadable(name, tensor)
+        super().__init__(name, tuple(tensor.shape), stored, ids)
+        self._tensor = tensor.detach()
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        return self._to_numpy(self._tensor[start:stop])
+
+    def _take(self, indices: np.ndarray) -> np.ndarray:
+        import torch
+
+        return self._to_numpy(self._tensor[torch.from_numpy(indices).to(self._tensor.device)])
+
+    def _to_numpy(self, rows: Any) -> np.ndarray:
+        if str(rows.dtype) == "torch.bfloat16":
+            rows = rows.float()
+        array: np.ndarray = rows.numpy(force=True)
+        array.flags.writeable = False
+        return array
+
+
+def tensor_dtype(tensor: Any) -> np.dtype[Any] | str:
+    """The numpy dtype that stands for a tensor's dtype, or its torch name where there is none."""
+    name = str(tensor.dtype).removeprefix("torch.")
+    if name == "bfloat16":
+        return np.dtype(np.float32)
+    try:
+        return np.dtype(name)
+    except TypeError:
+        return name
+
+
+def refuse_unreadable(name: str, source: Any) -> None:
+    """Refuse arrays and tensors that do not hold one number for each place."""
+    if isinstance(source, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array. Say what masked entries mean first, as with x.filled(np.nan).")
+    if type(source).__module__.startswith("scipy.sparse"):
+        raise InputError(f"{name} is a sparse matrix. Make it dense first with x.toarray().")
+    if is_a(source, "torch", "Tensor"):
+        if source.is_nested:
+            raise InputError(f"{name} is a nested tensor. Pad it first, as with x.to_padded_tensor(0.0).")
+        if str(source.layout) != "torch.strided":
+            raise InputError(f"{name} is a sparse tensor ({source.layout}). Make it dense first with x.to_dense().")
+        if source.is_meta:
+            raise InputError(f"{name} is a tensor on the meta device, which holds no numbers.")
+
+
+def is_a(source: object, package: str, class_name: str) -> bool:
+    """Whether `source` is an instance of a class of `package`, without importing the package."""
+    return any(
+        kind.__name__ == class_name and kind.__module__.partition(".")[0] == package for kind in type(source).__mro__
+    )
+
+
+def open_array(source: Any, name: str, key: str | None, ids: str | None) -> Rows:
+    """Open an array or anything numpy can make an array of."""
+    refuse_names(name, "an array", key, ids)
+    refuse_unreadable(name, source)
+    if isinstance(source, dict):
+        raise InputError(f"{name} is a dict, but rows of numbers are expected. Pass one of its arrays.")
+    if not isinstance(source, np.ndarray):
+        source = _as_array(source, name)
+    return MemoryRows(name, np.asarray(source))
+
+
+def _as_array(source: Any, name: str) -> np.ndarray:
+    shape, dtype = getattr(source, "shape", None), getattr(source, "dtype", None)
+    if isinstance(shape, tuple) and isinstance(dtype, np.dtype):
+        check_rows(name, shape, dtype)
+        # Arrays that live elsewhere (HDF5, zarr, Dask) say their size before they are loaded.
+        advice = "Open its file by path instead, to read it block by block."
+        check_memory(name, shape[0] * shape[1] * dtype.itemsize, advice)
+    try:
+        array = np.asarray(source)
+    except Exception as error:  # Making the array runs the source's own code, which may raise anything.
+        raise InputError(
+            f"{name}, a {type(source).__name__}, cannot be made an array of rows: {error}. "
+            "Give rows of equal length, or a numpy array."
+        ) from None
+    if array.ndim == 0:
+        raise InputError(
+            f"{name} is a {type(source).__name__}, but rows of numbers are expected: "
+            "an array, a tensor, a DataFrame, or the path of a file."
+        )
+    return array
+
+
+class FrameRows(Rows):
+    """Numeric columns of a DataFrame, which is kept as it is."""
+
+    def __init__(self, name: str, frame: Any, ids: str | None = None) -> None:
+        columns = [Column(str(label), _is_numeric(dtype)) for label, dtype in frame.dtypes.items()]
+        names = [column.name for column in columns]
+        indexed = names_index(frame, ids)
+        id_at = None if indexed else id_position(name, names, ids)
+        chosen = features(name, columns, id_at, lambda: np.asarray(frame.iloc[:, 0]))
+        stored = [_stored(frame.dtypes.iloc[at]) for at in chosen.positions]
+        id_values = frame.index if indexed else None if id_at is None else frame.iloc[:, id_at]
+        super().__init__(
+            name,
+            (len(frame), len(chosen.positions)),
+            np.result_type(*stored),
+            index_ids(frame.index) if ids is None else np.asarray(id_values),
+            chosen.notes,
+        )
+        self.index = labels(frame.index) if ids is None else None
+        self.is_table = True
+        self._frame = frame
+        self._positions = chosen.positions
+        self.columns = tuple(str(frame.columns[at]) for at in chosen.positions)
+        self.unused = chosen.unused
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        return self._to_numpy(self._frame.iloc[start:stop, self._positions])
+
+    def _take(self, indices: np.ndarray) -> np.ndarray:
+        return self._to_numpy(self._frame.iloc[indices, self._positions])
+
+    def _to_numpy(self, frame: Any) -> np.ndarray:
+        array: np.ndarray = frame.to_numpy(dtype=self.dtype, na_value=np.nan)
+        return array
+
+
+def open_frame(frame: Any, name: str, key: str | None, ids: str | None) -> FrameRows:
+    """Open the numeric columns of a DataFrame."""
+    refuse_key(name, key)
+    return FrameRows(name, frame, ids)
+
+
+def open_polars(frame: Any, name: str, key: str | None, ids: str | None) -> MemoryRows:
+    """Open the numeric columns of a polars DataFrame."""
+    refuse_key(name, key)
+    table = frame.to_arrow()
+    names = table.column_names
+    id_at = id_position(name, names, ids)
+    chosen = features(name, declared(table.schema), id_at, lambda: np.asarray(table.column(0)))
+    dtype = np.result_type(*(stored(table.schema.field(at).type) for at in chosen.positions))
+    array = np.empty((table.num_rows, len(chosen.positions)), dtype)
+    for at, position in enumerate(chosen.positions):
+        array[:, at] = floats(table.column(position), dtype)
+    rows = MemoryRows(name, array, None if id_at is None else id_values(table.column(id_at)), chosen.notes)
+    rows.columns, rows.unused, rows.is_table = tuple(names[at] for at in chosen.positions), chosen.unused, True
+    return rows
+
+
+def names_index(frame: Any, ids: str | None) -> bool:
+    """Whether ids given by name are the index of a DataFrame; a column of that name comes first."""
+    return ids is not None and ids == frame.index.name and ids not in map(str, frame.columns)
+
+
+def labels(index: Any) -> Any:
+    """A pandas index whose labels are equal only where they are the same value."""
+    # pandas would look a number up in the interval that holds it, and a category by its place.
+    special = type(index).__name__ in ("CategoricalIndex", "IntervalIndex")
+    return index.astype(object) if special else index
+
+
+def is_count(index: Any) -> bool:
+    """Whether an index only counts the rows from 0, as that of a new DataFrame does."""
+    return index.nlevels == 1 and index.dtype.kind in "iu" and np.array_equal(index, np.arange(len(index)))
+
+
+def index_ids(index: Any) -> np.ndarray | None:
+    """The labels of an index as ids: where they are distinct strings or integers, and more than a count."""
+    plain = labels(index)
+    usable = plain.inferred_type in ("string", "integer") and plain.nlevels == 1 and plain.is_unique
+    return np.asarray(plain) if usable and "" not in plain and not is_count(index) else None
+
+
+def _is_numeric(dtype: Any) -> bool:
+    return dtype.kind in "fiub"
+
+
+def _stored(dtype: Any) -> np.dtype[Any]:
+    dtype = getattr(dtype, "subtype", dtype)  # that of the values of a sparse column
+    small_float = dtype.kind == "f" and dtype.itemsize <= 4
+    return np.dtype(np.float32 if small_float else np.float64)

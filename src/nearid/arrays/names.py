@@ -1,0 +1,145 @@
+"""Which of several names is meant: entries of files, columns, layers."""
+
+import difflib
+import shlex
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nearid.arrays.rows import is_numeric
+from nearid.base.errors import InputError
+
+_SHOWN = 20
+
+
+class Entry(NamedTuple):
+    """What a file declares about one of its arrays; a dtype numpy does not know is a string."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any] | str
+
+    @property
+    def is_rows(self) -> bool:
+        """Whether this could be rows of numbers."""
+        return len(self.shape) == 2 and isinstance(self.dtype, np.dtype) and is_numeric(self.dtype)
+
+
+def choose(name: str, entries: Mapping[str, Entry], key: str | None) -> str:
+    """Return `key` if there is such an entry, or without a key the only 2-D numeric one."""
+    if key is not None:
+        if key not in entries:
+            raise not_found(name, "key", key, entries)
+        return key
+    candidates = [entry for entry, declared in entries.items() if declared.is_rows]
+    if len(candidates) == 1:
+        return candidates[0]
+    if len(entries) == 1:
+        return next(iter(entries))
+    if candidates:
+        raise InputError(
+            f"{name} holds {len(candidates)} two-dimensional arrays: {_described(entries, candidates)}. "
+            f"Name one of them: key={candidates[0]!r} (on the command line --key {_typed(candidates[0])})."
+        )
+    held = f"It holds {_described(entries, entries)}." if entries else "It holds no arrays."
+    raise InputError(f"{name} holds no two-dimensional array of numbers. {held}")
+
+
+def whole_name(key: str, names: Iterable[str]) -> str:
+    """The only name that ends in a key, as linear.weight of state_dict.module.linear.weight; else the key itself."""
+    names = list(names)
+    ends = [name for name in names if name.endswith(f".{key}")]
+    return ends[0] if key not in names and len(ends) == 1 else key
+
+
+def not_found(name: str, option: str, wanted: str, available: Iterable[str]) -> InputError:
+    """Error for a name that the source lacks, with the nearest names it has."""
+    return InputError(f"{name} has nothing named {wanted!r} (given as {option}). {nearest(wanted, available)}")
+
+
+def nearest(wanted: str, available: Iterable[str]) -> str:
+    """The names that are nearest to one that there is not, or all, as a sentence."""
+    names = list(available)
+    near = [n for n in names if n.endswith(f".{wanted}")][:3] or difflib.get_close_matches(wanted, names, n=3)
+    if near:
+        return f"Did you mean {' or '.join(map(repr, near))}?"
+    return f"Available: {listed(map(repr, names))}." if names else "It has no names to choose from."
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names separated by commas, the first few of many."""
+    names = list(names)
+    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + rest
+
+
+def refuse_names(name: str, what: str, key: str | None, ids: str | None) -> None:
+    """Refuse a key, or ids given by name, for a source that has no names."""
+    if key is not None:
+        raise InputError(f"{name} is {what} without named parts, but key={key!r} was given. Leave the key out.")
+    if ids is not None:
+        raise InputError(
+            f"{name} is {what} without named parts, so there is no {ids!r} to take ids from. In Python pass the ids "
+            "themselves, one per row; for the command line save them beside the rows, as .npz, .parquet or .csv."
+        )
+
+
+def _typed(key: str) -> str:
+    """A key as a shell takes it; one with control characters is only shown."""
+    return shlex.quote(key) if key.isprintable() else repr(key)
+
+
+def _described(entries: Mapping[str, Entry], names: Iterable[str]) -> str:
+    return listed(f"{name!r} {entries[name].shape} {entries[name].dtype}" for name in names)
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a dotted name fits a pattern: * and ? stay within one part, ** stands for any number of parts."""
+    return _fits(pattern.split("."), name.split("."))
+
+
+def _fits(pattern: list[str], name: list[str]) -> bool:
+    if not pattern:
+        return not name
+    if pattern[0] == "**":
+        return _fits(pattern[1:], name) or (bool(name) and _fits(pattern, name[1:]))
+    return bool(name) and fnmatchcase(name[0], pattern[0]) and _fits(pattern[1:], name[1:])
+
+
+def is_exact(pattern: str) -> bool:
+    """Whether a pattern can only mean one name."""
+    return not any(letter in pattern for letter in "*?[")
+
+
+def patterns_of(layers: Iterable[str] | str | None) -> list[str] | None:
+    """Patterns as a list: given one by one, or in a text with commas; None for the default layers."""
+    if layers is None:
+        return None
+    found = [p.strip() for p in (layers.split(",") if isinstance(layers, str) else layers)]
+    if not found or not all(found):
+        raise InputError("No layer is named; give names or patterns such as 'layer*.*', or leave layers out.")
+    return found
+
+
+def chosen(name: str, pattern: str, names: Iterable[str]) -> list[str]:
+    """Names that fit a pattern; an error of the thing called `name`, with near names, where there is none."""
+    known = list(names)
+    found = [known_name for known_name in known if matches(pattern, known_name)]
+    if not found:
+        raise not_found(name, "layers", pattern, _like(pattern, known) or known)
+    return found
+
+
+def _like(pattern: str, names: list[str]) -> list[str]:
+    """Patterns with the same wildcards that do fit a name."""
+    if is_exact(pattern):
+        return []
+    parts = pattern.split(".")
+    split = [name.split(".") for name in names]
+    made = {
+        ".".join(n if is_exact(p) else p for p, n in zip(parts, each, strict=True))
+        for each in split
+        if len(each) == len(parts)
+    }
+    return sorted(p for p in made if any(matches(p, name) for name in names))
