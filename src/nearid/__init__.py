@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from nearid.base.errors import InputError, NearidError
     from nearid.groups.estimators import Linear, Rigid, ScaledPermutation, SignedPermutation
     from nearid.ica.estimators import ICA, Whitening
+    from nearid.lab.framework.result import ExperimentResult
+    from nearid.lab.framework.run import reproduce
     from nearid.measures.dci import dci
     from nearid.measures.diameter import diameter
     from nearid.measures.factors import open_factors
@@ -38,6 +40,7 @@ _HOMES = {
     "Comparison": "nearid.questions.compare.result",
     "Comparisons": "nearid.questions.compare.result",
     "Deconfounding": "nearid.questions.deconfound.result",
+    "ExperimentResult": "nearid.lab.framework.result",
     "Extraction": "nearid.arrays.formats.layers",
     "HeadComparison": "nearid.questions.heads.result",
     "ICA": "nearid.ica.estimators",
@@ -67,6 +70,7 @@ _HOMES = {
     "modularity": "nearid.measures.modularity",
     "open_factors": "nearid.measures.factors",
     "r2": "nearid.measures.r2",
+    "reproduce": "nearid.lab.framework.run",
     "sap": "nearid.measures.sap",
     "score": "nearid.questions.score.run",
     "svcca": "nearid.measures.similarity",
@@ -77,6 +81,7 @@ __all__ = [
     "Comparison",
     "Comparisons",
     "Deconfounding",
+    "ExperimentResult",
     "Extraction",
     "HeadComparison",
     "InputError",
@@ -106,6 +111,7 @@ __all__ = [
     "modularity",
     "open_factors",
     "r2",
+    "reproduce",
     "sap",
     "score",
     "svcca",

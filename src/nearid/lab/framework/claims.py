@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -113,10 +113,10 @@ def exceeds(higher: tuple[str, str], lower: tuple[str, str], by: float = 0.0) ->
 
 def all_of(*tests: Test) -> Test:
     """A test that all of some tests must pass."""
-    return lambda result: worst(test(result) for test in tests)
+    return lambda result: worst(*(test(result) for test in tests))
 
 
-def worst(outcomes: Iterable[Outcome]) -> Outcome:
+def worst(*outcomes: Outcome) -> Outcome:
     """The worst of some outcomes, with all their sentences; of rows that were not run there is one for all."""
     parts = tuple(p for o in outcomes for p in (o.parts or (o,)))
     if len(parts) == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from nearid.lab.framework.cells import rows_of
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 MARKS = {Status.REPRODUCED: ("✓", GOOD), Status.NOT_TESTABLE: ("?", CAREFUL), Status.NOT_REPRODUCED: ("✗", BAD)}
 # What stands behind a published value that nobody has verified.
 UNVERIFIED = "*"
+# Characters of a line in the head of a column.
+HEAD = 20
 
 
 def view(result: ExperimentResult) -> View:
@@ -28,9 +31,9 @@ def view(result: ExperimentResult) -> View:
     statuses = [outcome.status for _, outcome in result.outcomes]
     return View(
         question=f"{e.name}: {e.shows}",
-        subject=f"{e.name}: {e.shows} of {cited(e)}",
+        subject=f"{e.name}: {e.shows}",
         headline=", ".join(f"{counted(statuses.count(s), 'claim')} {s}" for s in MARKS if s in statuses),
-        reason=f"{e.about}\n{how_run(result)}",
+        reason=f"{e.about}\n{cited(e)}\n{how_run(result)}",
         colour=MARKS[min(statuses, key=ORDER.index)][1] if statuses else CAREFUL,
         alerts=result.alerts,
         tables=[_scores(result), _claims(result), *_comparisons(result), _cells(result)],
@@ -63,11 +66,12 @@ def _scores(result: ExperimentResult) -> Table:
         [f"{row.title} (violates: {', '.join(row.violated)})" if row.violated else row.title] for row in result.rows
     ]
     for column in result.experiment.columns:
+        title = fill(column.title, HEAD)
         if any(column.key in row.published for row in result.rows):
-            columns.append(Column(f"{column.title}\npublished", column.digits))
+            columns.append(Column(f"{title}\npublished", column.digits))
             for row, line in zip(result.rows, cells, strict=True):
                 line.append(_published(row.published.get(column.key), column.digits))
-        columns.append(Column(f"{column.title}\nmeasured", column.digits))
+        columns.append(Column(f"{title}\nmeasured", column.digits))
         for row, line in zip(result.rows, cells, strict=True):
             line.append(result.estimate(row.key, column.key).within(column.least, column.most))
     return Table("Published and measured", columns, [Row(line) for line in cells])
@@ -126,7 +130,8 @@ def _cells(result: ExperimentResult) -> Table:
 def _facts(result: ExperimentResult) -> dict[str, str]:
     """What has to be said of the values in the table."""
     published = [value for row in result.rows for value in row.published.values()]
-    over = f"mean over {counted(len(result.seeds), 'seed')} [95% interval of the mean, Student's t, cut where a score ends]"
+    interval = "[95% interval of the mean, Student's t, cut where a score ends]"
+    over = f"mean over {counted(len(result.seeds), 'seed')} {interval}"
     facts = {"measured": "one seed, so without intervals" if len(result.seeds) == 1 else over}
     fewer = [row.title for row in result.rows if result.failed_seeds(row.key)]
     if fewer:
@@ -160,9 +165,9 @@ def view_of_plan(plan: Plan) -> View:
     rows = [Row([row.key, row.title]) for row in rows_of(e, plan.parameters, plan.only)]
     return View(
         question=e.name,
-        subject=cited(e),
-        headline=f"{e.name}: {e.shows}",
-        reason=e.about,
+        subject=e.name,
+        headline=e.shows,
+        reason=f"{e.about}\n{cited(e)}",
         tables=[
             Table(f"Parameters, preset {plan.preset}", _columns("parameter", "value", "meaning"), parameters),
             Table("Rows", _columns("key", "setting"), rows),

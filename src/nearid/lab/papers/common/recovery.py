@@ -1,4 +1,4 @@
-"""Figures that experiments on recovery share: what is true against what was recovered, at the first seed of each row."""
+"""Figures that experiments on recovery share: true against recovered, at the first seed of each row."""
 
 from __future__ import annotations
 

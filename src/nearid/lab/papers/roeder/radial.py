@@ -225,8 +225,8 @@ def figures(result: ExperimentResult) -> list[Figure]:
         result,
         scatter=(
             "one run against the other",
-            "Features of {n} held-out rows, the first run (across) mapped linearly to the second (down). A thin diagonal "
-            "means that the runs differ by a linear map alone.",
+            "Features of {n} held-out rows, the first run (across) mapped linearly to the second (down). A thin "
+            "diagonal means that the runs differ by a linear map alone.",
         ),
         across=("mapped", "first run, mapped: feature {}"),
         down=("second", "second run: feature {}"),

@@ -262,15 +262,15 @@ def figures(result: ExperimentResult, names: Sequence[str] = ()) -> list[Figure]
         scatter=(
             "true against recovered",
             "{n} held-out rows: latents (across) and the representations matched to them (down). Thin lines on the "
-            "diagonal and nothing but clouds beside it mean recovery latent by latent; where all panels are clouds, what "
-            "is left may still be a linear map.",
+            "diagonal and nothing but clouds beside it mean recovery latent by latent; where all panels are clouds, "
+            "what is left may still be a linear map.",
         ),
         across=("true", "true {}"),
         down=("recovered", "recovered {}"),
         heat=(
             "correlation with the latents",
-            "Absolute correlation of coordinates (rows) with latents (columns): of observations that are vectors, of the "
-            "representations in the order of their latents, and of these after a linear map.",
+            "Absolute correlation of coordinates (rows) with latents (columns): of observations that are vectors, of "
+            "the representations in the order of their latents, and of these after a linear map.",
         ),
         panels={"observed": "observed", "matched": "recovered", "mapped": "and mapped linearly"},
         rows="coordinate {}",
