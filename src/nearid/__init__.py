@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from nearid.arrays.formats.layers import Extraction
     from nearid.base.errors import InputError, NearidError
     from nearid.groups.estimators import Linear, Rigid, ScaledPermutation, SignedPermutation
     from nearid.ica.estimators import ICA, Whitening
+    from nearid.lab.data.load import load
     from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.framework.run import reproduce
     from nearid.measures.dci import dci
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nearid.questions.compare.run import compare
     from nearid.questions.deconfound.result import Deconfounding
     from nearid.questions.deconfound.run import deconfound
+    from nearid.questions.extract.result import Extraction
     from nearid.questions.extract.run import extract
     from nearid.questions.heads.result import HeadComparison
     from nearid.questions.heads.run import compare_heads
@@ -41,7 +42,7 @@ _HOMES = {
     "Comparisons": "nearid.questions.compare.result",
     "Deconfounding": "nearid.questions.deconfound.result",
     "ExperimentResult": "nearid.lab.framework.result",
-    "Extraction": "nearid.arrays.formats.layers",
+    "Extraction": "nearid.questions.extract.result",
     "HeadComparison": "nearid.questions.heads.result",
     "ICA": "nearid.ica.estimators",
     "InputError": "nearid.base.errors",
@@ -65,6 +66,7 @@ _HOMES = {
     "extract": "nearid.questions.extract.run",
     "infomec": "nearid.measures.infomec",
     "linear_cka": "nearid.measures.similarity",
+    "load": "nearid.lab.data.load",
     "mcc": "nearid.measures.mcc",
     "mig": "nearid.measures.mig",
     "modularity": "nearid.measures.modularity",
@@ -106,6 +108,7 @@ __all__ = [
     "extract",
     "infomec",
     "linear_cka",
+    "load",
     "mcc",
     "mig",
     "modularity",
@@ -120,7 +123,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        try:
+            return getattr(import_module(_HOMES[name]), name)
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise ImportError(f"nearid.{name} needs torch. Install it: pip install 'nearid[lab]'") from None
     raise AttributeError(f"module 'nearid' has no attribute {name!r}")
 
 

@@ -11,7 +11,7 @@ from nearid.lab.papers.reizinger import cross_entropy
 from nearid.lab.papers.reizinger.cross_entropy import Held, Parameters, process_of, run, scores_of, views_of
 from nearid.lab.processes.noise import Laplace, Normal, VonMisesFisher
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
 SMALL = Parameters(d=3, classes=20, instances=60, draws=50, widths=(16,), steps=12, batch=64, held_out=400, looks=4)
 

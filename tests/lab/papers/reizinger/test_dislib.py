@@ -63,13 +63,13 @@ def test_pixels_need_no_training(tmp_path):
 
 
 def test_a_network_that_is_not_trained_has_no_accuracy(tmp_path):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     idle = cell(replace(TINY, model="cnn", trained=False), 0, tmp_path)
     assert idle["curves"] == {} and "accuracy" not in idle["scores"] and idle["scores"]["x"] > 0.3
 
 
 def test_a_network_that_is_not_trained_has_the_moments_of_a_batch():
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
     from nearid.lab.models.encoders import dense_features
     from nearid.lab.models.objectives import CrossEntropy
 

@@ -11,7 +11,7 @@ from nearid.lab.framework.settings import parameters_for
 from nearid.lab.papers.roeder.radial import RADIAL, Parameters, cell, classifier, draw, rows, transforms
 from nearid.lab.processes.classes import RadialClasses
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
 
 def test_rows_are_in_units_of_their_spread(rng):

@@ -8,7 +8,7 @@ from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import parameters_for
 from nearid.lab.papers.roeder.words import WORDS, _views, cell, gaps
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
 E = WORDS
 SMALL = {"vocabulary": 110, "frequent": 100}

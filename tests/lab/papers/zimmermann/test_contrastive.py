@@ -19,7 +19,7 @@ from nearid.lab.papers.zimmermann.contrastive_tables import CONTRASTIVE_SPHERE
 from nearid.lab.processes.mixing import draw_mixing
 from nearid.lab.processes.spaces import Box, Unbounded
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
 QUICK = parameters_for(
     CONTRASTIVE_SPHERE, "smoke", {"steps": 300, "width": 32, "batch": 256, "rate": 3e-3, "held_out": 1000}

@@ -25,7 +25,7 @@ def test_images_come_with_their_latents(scenes, unpack):
 
 
 def test_representations_go_block_by_block(scenes, monkeypatch):
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
     monkeypatch.setattr("nearid.lab.papers.zimmermann.ident3d.BLOCK", 7)
     found = renderings(Parameters(side=16, unpack=False), "test")
     model = objective(Parameters(side=16)).eval()
@@ -42,7 +42,7 @@ def test_angles_on_a_sphere_are_refused(home, rng):
 
 
 def test_the_published_encoder():
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
     p = parameters_for(E, "paper")
     boxed, free = (objective(changed(p, row.changes)) for row in E.rows(p)[:2])
     linear = [(m.in_features, m.out_features) for m in boxed.modules() if isinstance(m, torch.nn.Linear)]
@@ -57,14 +57,14 @@ def test_the_published_encoder():
 
 
 def test_the_supervised_baseline_reads_the_latents(scenes, tmp_path):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     p = parameters_for(E, "smoke", {"steps": 150, "batch": 32, "held_out": 120, "looks": 1, "rate": 3e-3})
     found = cell(changed(p, E.rows(p)[-1].changes), 0, tmp_path / "work")
     assert found["scores"]["r2"] > 80 and found["scores"]["mcc"] > 90
 
 
 def test_pairs_train_an_encoder(scenes, tmp_path):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     p = parameters_for(E, "smoke", {"steps": 30, "batch": 32})
     before, after = cell(p, 0, tmp_path)["curves"]["loss"]["y"]
     assert after < before < np.log(33)

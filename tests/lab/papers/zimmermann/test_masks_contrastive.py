@@ -61,7 +61,7 @@ def test_drawn_films_show_their_factors():
 
 
 def test_the_published_encoder():
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
     model = objective(changed(parameters_for(E, "paper"), E.rows(parameters_for(E, "paper"))[0].changes))
     convolutions = [m for m in model.modules() if isinstance(m, torch.nn.Conv2d)]
     assert [(c.out_channels, c.kernel_size, c.stride) for c in convolutions] == [

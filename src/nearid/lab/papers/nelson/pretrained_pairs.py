@@ -417,7 +417,7 @@ PRETRAINED_PAIRS = Experiment(
         Axes("gpt_loss", "Training of the GPTs", "steps", "cross-entropy of the next word"),
     ),
     figures=figures,
-    requires={"torch": "train", "PIL": "images"},
+    requires={"torch": "lab", "PIL": "lab"},
     datasets=datasets,
     version=2,
 )

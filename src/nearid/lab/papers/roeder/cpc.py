@@ -374,6 +374,6 @@ CPC = Experiment(
         Axes("held_out", "Loss during training", "steps", "loss of a batch of test images"),
     ),
     figures=figures,
-    requires={"torch": "train", "PIL": "images"},
+    requires={"torch": "lab", "PIL": "lab"},
     datasets=lambda p: ("cifar10",),
 )

@@ -232,6 +232,6 @@ IDENT3D = Experiment(
     ),
     curves=CURVES,
     figures=lambda result: figures(result, NAMES),
-    requires={"torch": "train", "PIL": "images"},
+    requires={"torch": "lab", "PIL": "lab"},
     datasets=lambda p: ("3dident",),
 )
