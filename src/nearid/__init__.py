@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from nearid.groups.estimators import Linear, Rigid, ScaledPermutation, SignedPermutation
     from nearid.ica.estimators import Whitening
     from nearid.lab.data.load import load
+    from nearid.lab.framework.result import ExperimentResult
+    from nearid.lab.framework.run import reproduce
     from nearid.measures.dci import dci
     from nearid.measures.diameter import diameter
     from nearid.measures.factors import open_factors
@@ -41,6 +43,7 @@ _HOMES = {
     "Comparison": "nearid.questions.compare.result",
     "Comparisons": "nearid.questions.compare.result",
     "Deconfounding": "nearid.questions.deconfound.result",
+    "ExperimentResult": "nearid.lab.framework.result",
     "Extraction": "nearid.questions.extract.result",
     "HeadComparison": "nearid.questions.heads.result",
     "ICA": "nearid.questions.unmix.result",
@@ -71,6 +74,7 @@ _HOMES = {
     "modularity": "nearid.measures.modularity",
     "open_factors": "nearid.measures.factors",
     "r2": "nearid.measures.r2",
+    "reproduce": "nearid.lab.framework.run",
     "sap": "nearid.measures.sap",
     "score": "nearid.questions.score.run",
     "svcca": "nearid.measures.similarity",
@@ -82,6 +86,7 @@ __all__ = [
     "Comparison",
     "Comparisons",
     "Deconfounding",
+    "ExperimentResult",
     "Extraction",
     "HeadComparison",
     "InputError",
@@ -112,6 +117,7 @@ __all__ = [
     "modularity",
     "open_factors",
     "r2",
+    "reproduce",
     "sap",
     "score",
     "svcca",

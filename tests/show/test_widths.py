@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from nearid import ICA, bilipschitz, compare, compare_layers, deconfound, score
-from nearid.lab.framework import page as experiment
 from nearid.lab.framework.experiment import Column
 from nearid.questions.lipschitz import page as lipschitz
 from nearid.questions.score import page as scoring
@@ -134,7 +133,7 @@ def looks(tmp_path_factory, browser, result):
     folder = tmp_path_factory.mktemp("pages")
     columns = [Column("score", f"score {k}") for k in range(12)]
     wide = replace(result, experiment=replace(result.experiment, columns=columns, claims=()))
-    texts = {name: make() for name, make in _results().items()} | {"experiment": experiment.page(wide)}
+    texts = {name: make() for name, make in _results().items()} | {"experiment": view_page(wide.view)}
     assert tuple(texts) == PAGES
     for name, text in texts.items():
         # Of several pairs the first is enough.
