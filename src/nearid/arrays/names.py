@@ -26,12 +26,8 @@ class Entry(NamedTuple):
         return len(self.shape) == 2 and isinstance(self.dtype, np.dtype) and is_numeric(self.dtype)
 
 
-def choose(name: str, entries: Mapping[str, Entry], key: str | None) -> str:
-    """Return `key` if there is such an entry, or without a key the only 2-D numeric one."""
-    if key is not None:
-        if key not in entries:
-            raise not_found(name, "key", key, entries)
-        return key
+def choose(name: str, entries: Mapping[str, Entry]) -> str:
+    """The only entry that is rows of numbers, or the only entry at all."""
     candidates = [entry for entry, declared in entries.items() if declared.is_rows]
     if len(candidates) == 1:
         return candidates[0]

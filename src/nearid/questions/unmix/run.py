@@ -11,12 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import InvalidParameterError
 
 from nearid.arrays import Rows
+from nearid.arrays.formats.registry import suffixes
 from nearid.base.errors import InputError
 from nearid.base.files import alone_in, refuse_source
 from nearid.base.progress import Progress, silent
 from nearid.ica.estimators import ICA, IdentifiabilityWarning, RankWarning
 from nearid.ica.model import ABOUT, NUMBERS, describe, make_folder, refuse_foreign
-from nearid.ica.stream import FORMATS, check_output, check_space, ids_path
+from nearid.ica.stream import check_output, check_space, ids_path
 from nearid.questions.unmix.checkpoint import NAME, Keeper, is_checkpoint
 
 # A fit may go on with another tol or more passes, but not with another of these.
@@ -174,7 +175,7 @@ def _components(folder: Path) -> list[Path]:
 
 
 def _places(folder: Path) -> list[Path]:
-    return [folder / f"components.{form}" for form in FORMATS]
+    return [folder / f"components{suffix}" for suffix in suffixes("write")]
 
 
 def _ids(folder: Path) -> list[Path]:
