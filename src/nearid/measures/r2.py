@@ -10,8 +10,7 @@ from nearid.base.alerts import Alert
 from nearid.base.options import Seed, checked
 from nearid.base.progress import Reporting
 from nearid.engines.base import Engine
-from nearid.groups.fits import fit_linear
-from nearid.groups.maps import squared_errors
+from nearid.groups.fits import fit_linear, squared_errors
 from nearid.measures.recovery import FactorRecovery
 from nearid.measures.targets import Targets, gather
 from nearid.moments import CrossMoments, Floats, PairMoments

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nearid import score
-from nearid.groups.ladder import LADDER
+from nearid.groups.ladder import GROUPS
 from nearid.questions.score.table import as_text, columns, headline, kind_of, lines
 
 
@@ -44,7 +44,7 @@ def test_the_headline_counts_the_factors_that_are_judged():
     found = score(z, {**u, "shape": shape}, measures="mcc,r2", permutations=1)
     r2 = found.measures["r2"].factors["shape"].value
     assert headline(found) == (
-        f"All 4 continuous factors are recovered closely, up to a {LADDER[found.verdict.group].title}. "
+        f"All 4 continuous factors are recovered closely, up to a {GROUPS[found.verdict.group].title}. "
         f"The categorical factor is scored separately: R2 {r2:.3f}"
     )
     mixed = {**u, "shape": shape, "size": rng.integers(0, 9, 300), "line": rng.choice(["x", "y"], 300)}

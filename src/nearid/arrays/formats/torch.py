@@ -58,7 +58,7 @@ def load_saved(path: str, name: str) -> Any:
         import torch
     except ImportError:
         raise InputError(
-            f"{name} can only be read with torch. Install it: pip install torch (nearid's extra `lab` brings it)"
+            f"{name} can only be read with torch. Install it: pip install torch, or pip install 'nearid[lab]'"
         ) from None
     with damage_told(name, "file of torch.save"):
         zipped = zipfile.is_zipfile(path)

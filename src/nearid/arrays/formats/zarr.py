@@ -32,9 +32,7 @@ class ZarrContents(Contents):
         for file in _METADATA:
             place = os.path.join(path, file)
             if os.path.exists(place) and not os.path.isfile(place):
-                raise InputError(
-                    f"{name} has at {file} something that is not a regular file; zarr did not write it."
-                )
+                raise InputError(f"{name} has at {file} something that is not a regular file; zarr did not write it.")
         with damage_told(name, "zarr directory", "Give the directory that zarr wrote."):
             root = zarr.open(path, mode="r")
             held = dict(root.members(max_depth=None)) if isinstance(root, zarr.Group) else {"": root}

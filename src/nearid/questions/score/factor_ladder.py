@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -12,8 +11,8 @@ from nearid.arrays import Rows, pair_rows
 from nearid.base.alerts import Alert
 from nearid.base.progress import Progress
 from nearid.engines.base import Engine
-from nearid.groups.fits import fit_permutation
-from nearid.groups.ladder import LADDER
+from nearid.groups.fits import fit_scaled_permutation
+from nearid.groups.ladder import GROUPS
 from nearid.measures.factors import Factors
 from nearid.moments import Floats
 from nearid.questions.compare.result import Comparison
@@ -22,7 +21,10 @@ from nearid.questions.compare.verdict import Verdict
 
 # Factors come in units of their own: a match may have any scale.
 MATCH = replace(
-    LADDER["permutation"], fit=partial(fit_permutation, each=True), degrees_of_freedom=lambda p, q: 2 * min(p, q) + q
+    GROUPS["permutation"],
+    fit=fit_scaled_permutation,
+    options=("translation",),
+    degrees_of_freedom=lambda p, q: 2 * min(p, q) + q,
 )
 # A group that leaves 1% of the factors' variance (a root-mean-square error of a tenth of their spread) has recovered
 # them nearly exactly. Without that allowance a linear map would always win where it is exact: the components that ICA
@@ -54,7 +56,7 @@ def factor_ladder(
         text = f"Categorical factors have no geometry: the verdict is without {', '.join(left)}."
         alerts += (Alert("no_geometry", text),)
     settings = Settings(
-        groups=(MATCH, LADDER["rigid"], LADDER["linear"]),
+        groups=(MATCH, GROUPS["rigid"], GROUPS["linear"]),
         folds=folds,
         options={"translation": True, "scale": True, "ridge": 0.0},
         svcca_k=None,
@@ -64,7 +66,7 @@ def factor_ladder(
         seed=seed,
         negligible=NEGLIGIBLE,
     )
-    found = compare_pair(pair_rows(rows, target), settings, origins, None, engine, report)
+    found = compare_pair(pair_rows(rows, target), settings, origins, {}, engine, report)
     told = tuple(a for a in found.alerts if a.code not in ELSEWHERE)
     return found, found.verdict, alerts + told
 

@@ -13,7 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from nearid.groups.ladder import LADDER
+from nearid.groups.ladder import GROUPS
 from nearid.measures.declarations import DECLARATIONS
 from nearid.questions.compare.tables import COLOURS, WIDE, number, span, warned
 from nearid.questions.unmix.table import counted
@@ -51,7 +51,7 @@ def headline(score: Score) -> str:
     verdict, judged = score.verdict, score.judged
     if not judged:
         return f"There is no verdict on a group, because all factors are categorical. {_separate(score)}"
-    group = None if verdict.group == "none" else f"{verdict.strength}, up to a {LADDER[verdict.group].title}"
+    group = None if verdict.group == "none" else f"{verdict.strength}, up to a {GROUPS[verdict.group].title}"
     # A joint verdict of less than nine tenths may hide factors that are lost beside others that are found.
     jointly = group is not None and verdict.strength in ("in part", "weakly") and len(judged) > 1
     if not score.separate:
