@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearid.arrays.names import listed, not_found
+from nearid.arrays.names import few, not_found
 from nearid.arrays.rows import delivered
 from nearid.base.errors import InputError
 
@@ -74,15 +74,15 @@ def features(
     other = [column for at, column in enumerate(columns) if not column.numeric and at != id_at and at not in index]
     notes = []
     if index:
-        names = listed(repr(columns[at].name) for at in index)
+        names = few(repr(columns[at].name) for at in index)
         label = columns[index[0]].name
         hint = f" To pair rows by it: ids={label!r} (--ids)." if label and id_at is None else ""
         notes.append(f"The column {names} of {name} is an index written by pandas; it is not used as a feature.{hint}")
     if other:
         hint = "" if id_at is not None else " If one of them names the rows, pair by it: ids (--ids)."
-        notes.append(f"Columns of {name} that are not numeric are ignored: {listed(map(_described, other))}.{hint}")
+        notes.append(f"Columns of {name} that are not numeric are ignored: {few(map(_described, other))}.{hint}")
     if not positions:
-        held = f"Its columns: {listed(repr(column.name) for column in columns)}."
+        held = f"Its columns: {few(repr(column.name) for column in columns)}."
         hint = " Are its cells separated by something else than this suffix says?" if len(columns) == 1 else ""
         raise InputError(f"{name} has no numeric columns to use as features. {held}{hint}")
     used = set(positions)

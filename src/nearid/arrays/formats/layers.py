@@ -11,7 +11,7 @@ import numpy as np
 
 from nearid.arrays.formats.npy import read_npy
 from nearid.arrays.formats.registry import Contents, Format, format_of
-from nearid.arrays.names import Entry, listed, not_found
+from nearid.arrays.names import Entry, few, not_found
 from nearid.arrays.reading import FileState, damage_told, reached
 from nearid.arrays.rows import Rows, row_ids
 from nearid.base.errors import InputError
@@ -112,7 +112,7 @@ class LayersContents(Contents):
             raise InputError(f"{self.name} has ids of its own in {IDS}, and nothing named {ids!r} to take others from.")
         if key is None and len(layers) > 1:
             raise InputError(
-                f"{self.name} holds {len(layers)} layers: {listed(layers)}. Name one as {self.name}:{layers[-1]}, or "
+                f"{self.name} holds {len(layers)} layers: {few(layers)}. Name one as {self.name}:{layers[-1]}, or "
                 "compare all with compare_layers (nearid layers)."
             )
         return super().open(key, None)

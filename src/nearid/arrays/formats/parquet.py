@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.formats.registry import Format
-from nearid.arrays.names import listed, not_found
+from nearid.arrays.names import few, not_found
 from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import Rows
 from nearid.arrays.tables import (
@@ -174,7 +174,7 @@ def _list_column(name: str, schema: Any, key: str | None, id_at: int | None) -> 
         if key not in schema.names:
             raise not_found(name, "key", key, schema.names)
         if key not in lists:
-            held = f"It has {listed(map(repr, lists))}." if lists else "It has none; leave the key out."
+            held = f"It has {few(map(repr, lists))}." if lists else "It has none; leave the key out."
             raise InputError(f"{name} has no column of number lists named {key!r}. {held}")
         return key
     index = index_names(schema)
@@ -188,7 +188,7 @@ def _list_column(name: str, schema: Any, key: str | None, id_at: int | None) -> 
     if lists:
         beside = f" beside {len(plain)} numeric columns" if plain else ""
         raise InputError(
-            f"{name} has {len(lists)} columns of number lists ({listed(map(repr, lists))}){beside}. "
+            f"{name} has {len(lists)} columns of number lists ({few(map(repr, lists))}){beside}. "
             f"Name the one to use: key={lists[0]!r} (on the command line --key {lists[0]})."
         )
     return None

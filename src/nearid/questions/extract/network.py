@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from nearid.arrays.memory import is_a
-from nearid.arrays.names import listed
+from nearid.arrays.names import few
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 from nearid.questions.extract.batches import byte_view
@@ -204,7 +204,7 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
     missing = sorted(map(str, info.get("missing_keys") or ()))
     if any(not key.startswith(SPARE) for key in missing):
         raise InputError(
-            f"The weights of {name} lack {listed(missing)}, which would be drawn at random: the checkpoint is of "
+            f"The weights of {name} lack {few(missing)}, which would be drawn at random: the checkpoint is of "
             "another architecture, or not whole."
         )
     if not missing:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from nearid.arrays.formats.registry import format_of, suffixes
 from nearid.arrays.formats.torch import flattened
-from nearid.arrays.names import listed, not_found
+from nearid.arrays.names import few, not_found
 from nearid.arrays.open import open_contents
 from nearid.arrays.reading import reached
 from nearid.base.errors import InputError, brief
@@ -176,7 +176,7 @@ def _known(model: str, weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], n
         if module is not None:
             return part, module
     raise InputError(
-        f"The weights of {model} ({listed(list(weights)[:5])}, ...) are of no known decoder. Name what makes its "
+        f"The weights of {model} ({few(list(weights)[:5])}, ...) are of no known decoder. Name what makes its "
         "module: --factory package.module:function (and --prefix decoder. where only a part is the decoder)."
     )
 
@@ -232,7 +232,7 @@ def part_of(name: str, held: dict[str, Weights], prefix: str) -> Weights:
     """Weights under a prefix, which is taken off their names; of several state dicts it names the entry of one."""
     entries = [entry for entry in held if prefix.startswith(f"{entry}.")]
     if len(held) > 1 and not entries:
-        known = listed(f"{_short(entry)!r} ({_sample(weights)})" for entry, weights in held.items())
+        known = few(f"{_short(entry)!r} ({_sample(weights)})" for entry, weights in held.items())
         first = f"{next(iter(held))}."
         raise InputError(
             f"{name} holds {len(held)} state dicts: {known}. Choose one with prefix={_short(first)!r} (on the command "
@@ -287,7 +287,7 @@ def _contents(saved: Any) -> str:
     if not isinstance(saved, dict | list | tuple):
         return f"It is of type {type(saved).__name__}."
     held = [f"{_short(entry)!r} {_kind(value)}" for entry, value in flattened(saved, "")]
-    return f"It holds {listed(held)}." if held else "It is empty."
+    return f"It holds {few(held)}." if held else "It is empty."
 
 
 def _kind(value: Any) -> str:
