@@ -154,7 +154,7 @@ def loses_digits(column: Any) -> bool:
     if not pa.types.is_integer(column.type) or column.type.bit_width < 64 or column.null_count == len(column):
         return False
     ends = pyarrow.compute.min_max(column).as_py()
-    return max(-ends["min"], ends["max"]) > 2**53
+    return bool(max(-ends["min"], ends["max"]) > 2**53)
 
 
 def id_values(column: Any) -> np.ndarray:

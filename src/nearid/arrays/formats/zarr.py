@@ -190,8 +190,9 @@ def write_zarr(
         for block in blocks:
             # Empty chunks are written too: one that is missing means damage.
             if array is None:
-                config = {"write_empty_chunks": True}
-                array = zarr.create_array(str(folder), shape=shape, dtype=dtype, chunks=block.shape, config=config)
+                array = zarr.create_array(
+                    str(folder), shape=shape, dtype=dtype, chunks=block.shape, config={"write_empty_chunks": True}
+                )
             array[start : start + len(block)] = block
             start += len(block)
 

@@ -112,13 +112,13 @@ def chosen(
         possible = [names.index(name) for name in dict.fromkeys(wanted) if names.index(name) != design.control]
         if not possible:
             raise InputError(f"{wanted[0]!r} is the control, which others are told from: name another label.")
-    few = [names[code] for code in possible if counts[code] < least]
-    if few:
+    rare = [names[code] for code in possible if counts[code] < least]
+    if rare:
         alerts.append(
             Alert(
                 "rare_labels",
-                f"{len(few)} labels have fewer than {least} rows and are not evaluated: {few(map(repr, few[:5]))}"
-                f"{' ...' if len(few) > 5 else ''}. Lower min_rows (--min-rows) to have them.",
+                f"{len(rare)} labels have fewer than {least} rows and are not evaluated: {few(map(repr, rare[:5]))}"
+                f"{' ...' if len(rare) > 5 else ''}. Lower min_rows (--min-rows) to have them.",
             )
         )
     return sorted(code for code in possible if counts[code] >= least), alerts
