@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays import Columns, Rows, open_columns, open_rows, pair_rows
-from nearid.arrays.columns import as_text, is_annotated, named_columns, one_column, open_annotated, refuse_mixed
+from nearid.arrays.columns import is_annotated, named_columns, open_annotated
 from nearid.arrays.derived import SelectedColumns, SelectedRows
 from nearid.arrays.memory import MemoryRows, index_ids, is_a, is_count, labels
 from nearid.arrays.metadata import choose_columns, metadata_alerts
-from nearid.arrays.names import listed, not_found
+from nearid.arrays.names import few, not_found
+from nearid.arrays.tables import as_text, one_column, refuse_mixed
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.measures.factors import unnamed
@@ -125,7 +126,7 @@ def open_design(
         alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
     same = [] if rows.columns is None else _copies(rows, list(coded.values()))
     if same:
-        copies = f"{rows.name} holds labels, batches or blocks among its columns: {listed(map(repr, same))} left out."
+        copies = f"{rows.name} holds labels, batches or blocks among its columns: {few(map(repr, same))} left out."
         alerts.append(Alert("input", copies))
         rows = _features(rows, same)
     alerts += metadata_alerts(rows)
@@ -156,7 +157,7 @@ def _checked(rows: Rows, coded: dict[str, Categories], control: Any, alerts: lis
             "between batches. Name a batch column within which labels (or controls) vary."
         )
     if single:
-        told = f"{len(single)} of {len(batches.names)} batches have one label only ({listed(map(repr, single))})"
+        told = f"{len(single)} of {len(batches.names)} batches have one label only ({few(map(repr, single))})"
         alerts.append(Alert("single_label_batch", f"{told}: within them biology and batch cannot be separated."))
     blocks = None
     if "blocks" in coded:
@@ -193,8 +194,7 @@ def open_again(X: Any, key: str | None, columns: tuple[str, ...] | None) -> Rows
     lost = [name for name in columns if name not in places]
     if lost:
         raise InputError(
-            f"{rows.name} lacks {len(lost)} of the {len(columns)} columns that were evaluated: "
-            f"{listed(map(repr, lost))}."
+            f"{rows.name} lacks {len(lost)} of the {len(columns)} columns that were evaluated: {few(map(repr, lost))}."
         )
     return SelectedColumns(rows, np.array([places[name] for name in columns]))
 
@@ -233,7 +233,7 @@ def _features(rows: Rows, wanted: list[str]) -> Rows:
     assert rows.columns is not None
     places = [at for at, name in enumerate(rows.columns) if name not in wanted and not name.startswith(ABOUT)]
     if not places:
-        raise InputError(f"{rows.name} has no numeric columns beside its metadata ({listed(map(repr, rows.columns))}).")
+        raise InputError(f"{rows.name} has no numeric columns beside its metadata ({few(map(repr, rows.columns))}).")
     return rows if len(places) == len(rows.columns) else SelectedColumns(rows, np.array(places))
 
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearid.arrays.columns import as_text
-from nearid.arrays.names import listed, not_found
+from nearid.arrays.names import few, not_found
+from nearid.arrays.tables import as_text
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.questions.deconfound.design import Design
@@ -110,10 +110,10 @@ def chosen(
             raise InputError(
                 f"{wanted[0]!r} is the control, which the others are classified against. Name another label."
             )
-    few = [names[code] for code in possible if counts[code] < least]
+    rare = [names[code] for code in possible if counts[code] < least]
     alerts = []
-    if few:
-        told = f"{len(few)} labels have fewer than {least} rows and are not evaluated: {listed(map(repr, few))}."
+    if rare:
+        told = f"{len(rare)} labels have fewer than {least} rows and are not evaluated: {few(map(repr, rare))}."
         alerts.append(Alert("rare_labels", f"{told} Lower min_rows (--min-rows) to evaluate them."))
     return sorted(code for code in possible if counts[code] >= least), alerts
 
@@ -180,7 +180,7 @@ def contrasts(
             "AUROC within batches compares rows of one batch alone.",
         ),
     }
-    alerts = [Alert(kind, told.replace("{}", listed(names))) for kind, (names, told) in sentences.items() if names]
+    alerts = [Alert(kind, told.replace("{}", few(names))) for kind, (names, told) in sentences.items() if names]
     if not made:
         why = " ".join(alert.message for alert in alerts) or "No label has enough rows."
         raise InputError(f"No perturbation can be judged in held-out batches. {why}")
