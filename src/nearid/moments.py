@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nearid.base.compiled import lapack
 from nearid.base.errors import InputError
 from nearid.engines.local import blocks
 
@@ -285,16 +286,14 @@ class Factor:
 
 def cholesky(scatter: Floats, n: int) -> Factor | None:
     """Factor a scatter of n rows, or None where its rank is not safely full; far cheaper than a spectrum."""
-    from scipy.linalg import cholesky as factorise
-    from scipy.linalg import lapack
-
     sizes = np.sqrt(np.clip(np.diag(scatter), 0, None))
     if n <= len(scatter) or not sizes.all():
         return None
     scaled = scatter / sizes[:, None] / sizes
-    try:
-        lower = factorise(scaled, lower=True)
-    except np.linalg.LinAlgError:
+    if not np.isfinite(scaled).all():
+        raise ValueError("A scatter holds NaN or infinities.")
+    lower, failed = lapack().dpotrf(scaled, lower=1)
+    if failed:
         return None
-    rcond, _ = lapack.dpocon(lower, np.abs(scaled).sum(axis=0).max(), uplo="L")
+    rcond, _ = lapack().dpocon(lower, np.abs(scaled).sum(axis=0).max(), uplo="L")
     return Factor(sizes, lower) if rcond > resolution(len(scatter)) else None
