@@ -112,7 +112,7 @@ class ComponentCache:
         start: Components | None,
         tick: Tick,
     ) -> Components:
-        from nearid.ica.fit import fit_ica
+        from nearid.ica.fit import IcaOptions, fit_ica
 
         width = rows.shape[1]
         if not np.any(np.diag(moments.scatter) > 0):
@@ -122,10 +122,10 @@ class ComponentCache:
             )
         fit = fit_ica(
             rows,
+            IcaOptions(max_passes=FOLD_PASSES if start else PASSES),
             moments=moments,
             kept=None if kept.all() else kept,
             start=start.components if start else None,
-            max_passes=FOLD_PASSES if start else PASSES,
             seed=self._seed,
             engine=self._engine,
             tick=tick,
