@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nearid.base.compiled import lapack
 from nearid.base.errors import InputError
+from nearid.base.extensions import lapack
 from nearid.engines.local import blocks
 
 # A column that spreads by less than this share of its mean is constant as far as float64 can tell.
@@ -290,9 +290,7 @@ def cholesky(scatter: Floats, n: int) -> Factor | None:
     if n <= len(scatter) or not sizes.all():
         return None
     scaled = scatter / sizes[:, None] / sizes
-    if not np.isfinite(scaled).all():
-        raise ValueError("A scatter holds NaN or infinities.")
-    lower, failed = lapack().dpotrf(scaled, lower=1)
+    lower, failed = lapack().dpotrf(scaled, lower=True, clean=True)
     if failed:
         return None
     rcond, _ = lapack().dpocon(lower, np.abs(scaled).sum(axis=0).max(), uplo="L")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nearid.base.compiled import compiled, lapack
+from nearid.base.extensions import extension, lapack
 from nearid.moments import Floats, PairMoments, cholesky, resolution, span_of, spectrum
 
 
@@ -112,7 +112,7 @@ def apply(fitted: Map, x: Floats) -> Floats:
 
 def assignment(gains: Floats) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns, matched one to one, with the largest sum of gains."""
-    rows, columns = compiled("optimize", "_lsap").linear_sum_assignment(gains, maximize=True)
+    rows, columns = extension("optimize", "_lsap").linear_sum_assignment(gains, maximize=True)
     return rows, columns
 
 
@@ -284,7 +284,7 @@ def fit_linear(moments: PairMoments, *, translation: bool = True, ridge: float =
     factor = cholesky(xx, n)
     if factor is not None:
         units = factor.sizes[:, None]
-        matrix = lapack().dpotrs(factor.lower, moments.xy / units, lower=1)[0] / units
+        matrix = lapack().dpotrs(factor.lower, moments.xy / units, lower=True)[0] / units
     else:
         matrix = _solve_least_norm(xx, moments.xy, n, translation)
     return DenseMap(moments.mean_x, moments.mean_y, matrix)

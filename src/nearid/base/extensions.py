@@ -1,4 +1,4 @@
-"""Compiled routines of scipy alone: importing scipy.linalg or scipy.optimize takes longer than a small comparison."""
+"""Compiled modules of scipy by themselves: importing their packages takes longer than a small comparison."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from typing import Any
 
 
 @cache
-def compiled(package: str, name: str) -> Any:
-    """One extension module of a package of scipy, loaded without the rest of the package."""
+def extension(package: str, name: str) -> Any:
+    """A compiled module of scipy, as ``extension("linalg", "_flapack")``, without the package around it.
+
+    Where scipy keeps it elsewhere, the package is imported after all.
+    """
     import scipy
 
     spec = PathFinder.find_spec(name, [os.path.join(scipy.__path__[0], package)])
@@ -24,5 +27,5 @@ def compiled(package: str, name: str) -> Any:
 
 
 def lapack() -> Any:
-    """LAPACK, as scipy.linalg calls it."""
-    return compiled("linalg", "_flapack")
+    """LAPACK as scipy wraps it."""
+    return extension("linalg", "_flapack")
