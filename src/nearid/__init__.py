@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from nearid.arrays.formats.layers import Extraction
     from nearid.base.errors import InputError, NearidError
     from nearid.groups.estimators import Linear, Rigid, ScaledPermutation, SignedPermutation
     from nearid.ica.estimators import ICA, Whitening
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from nearid.questions.compare.run import compare
     from nearid.questions.deconfound.result import Deconfounding
     from nearid.questions.deconfound.run import deconfound
+    from nearid.questions.extract.result import Extraction
     from nearid.questions.extract.run import extract
     from nearid.questions.heads.result import HeadComparison
     from nearid.questions.heads.run import compare_heads
@@ -39,7 +39,7 @@ _HOMES = {
     "Comparison": "nearid.questions.compare.result",
     "Comparisons": "nearid.questions.compare.result",
     "Deconfounding": "nearid.questions.deconfound.result",
-    "Extraction": "nearid.arrays.formats.layers",
+    "Extraction": "nearid.questions.extract.result",
     "HeadComparison": "nearid.questions.heads.result",
     "ICA": "nearid.ica.estimators",
     "InputError": "nearid.base.errors",

@@ -47,7 +47,7 @@ OPTIONS = ("--factory", "my_cli_nets:make", "--key", "images", "--mean", "0.5", 
 def test_extract_then_compare_layers(run, files, tmp_path):
     done = run("extract", "net1.pt", "x.npz", "-o", "one", *OPTIONS, "--layers", "*", "--json")
     told = json.loads(done.out)
-    assert told["rows"] == 90 and list(told["layers"]) == ["0", "1", "2", "3", "4"]
+    assert told["rows"] == 90 and list(told["layers"]) == ["0", "1", "2", "3", "4"] and told["folder"] == "one"
     assert "Layers written to one" in done.err
     said = run("extract", "net2.pt", "x.npz", "-o", "two", *OPTIONS, "--format", "zarr", "--ids", "names")
     assert "net2.pt: 90 rows, pool mean" in said.out and "4.zarr" in said.out

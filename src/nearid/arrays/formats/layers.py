@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class Extraction(Mapping[str, Rows]):
         self._rows = dict(rows)
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> "Extraction":
+    def open(cls, folder: str | os.PathLike[str]) -> Self:
         """The layers of a folder that `extract` wrote."""
         place = local_path(folder)
         if not is_extraction(place):

@@ -121,10 +121,6 @@ class ArraySource:
         """How the ids are stored."""
         return self._ids.dtype
 
-    def id_digest(self) -> str:
-        """SHA-256 of the ids."""
-        return hashlib.sha256(np.ascontiguousarray(self._ids).tobytes()).hexdigest()
-
     def batches(self, size: int) -> Iterator[Batch]:
         """Batches of `size` inputs."""
         for start in range(0, int(self.rows or 0), size):
@@ -149,10 +145,6 @@ class BatchSource:
         self.name, self._batches, self._ordered = name, batches, ordered
         self.rows: int | None = None
         self.id_type: np.dtype[Any] = np.dtype(np.int64)
-
-    def id_digest(self) -> str:
-        """Nothing: the ids come with the batches."""
-        return ""
 
     def batches(self, size: int) -> Iterator[Batch]:
         """The batches as they come, whatever the size asked for."""

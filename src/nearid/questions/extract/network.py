@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from nearid.arrays.memory import is_a
 from nearid.arrays.names import listed
 from nearid.arrays.open import file_suffix
+from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 from nearid.questions.extract.batches import byte_view
@@ -42,15 +43,17 @@ class Network:
     module : Module
     name : str
         What people are shown.
-    notes : tuple of str
-        Sentences worth telling the user.
+    alerts : tuple of Alert
+    loaded : bool
+        Whether it was loaded, so that nobody has chosen a device for it.
     hashed : bool
         Whether the provenance tells the hash of the weights, all of which are read for it.
     """
 
     module: nn.Module
     name: str
-    notes: tuple[str, ...] = ()
+    alerts: tuple[Alert, ...] = ()
+    loaded: bool = False
     hashed: bool = True
 
     @property
@@ -68,6 +71,12 @@ class Network:
     def device(self) -> torch.device:
         """Where the weights are."""
         return next((p.device for p in self.module.parameters()), torch.device("cpu"))
+
+    def place(self, device: Any = None) -> torch.device:
+        """The device to run on: as named, or where the module is; for a loaded model a GPU where there is one."""
+        if device is None and not self.loaded:
+            return self.device
+        return torch_device("auto" if device is None else device)
 
     def main_input(self) -> str | None:
         """Name of the argument that a single array is for; None where a plain module does not tell."""
@@ -150,15 +159,15 @@ def open_network(
     if is_factory(text) or file_suffix(place) in SAVED:
         if revision:
             raise InputError("A revision belongs to a transformers model, not to a file of weights.")
-        found = load_module(text if is_factory(text) else str(place), factory=factory, prefix=prefix)
-        return Network(found, text if is_factory(text) else place.name)
+        module = load_module(text if is_factory(text) else str(place), factory=factory, prefix=prefix)
+        return Network(module, text if is_factory(text) else place.name, loaded=True)
     if factory or prefix:
         raise InputError(f"A factory or a prefix belongs to a file of weights ({', '.join(SAVED)}), not to {text}.")
     if place.is_file():
         raise InputError(f"{place.name} is no file of weights: {', '.join(SAVED)} are expected.")
-    module, notes = load_pretrained(text, place, revision)
+    module, alerts = load_pretrained(text, place, revision)
     # Of a folder the name alone, wherever it lies.
-    return Network(module, place.resolve().name if place.is_dir() else text, notes)
+    return Network(module, place.resolve().name if place.is_dir() else text, alerts, loaded=True)
 
 
 def torch_device(name: str) -> torch.device:
@@ -173,8 +182,8 @@ def torch_device(name: str) -> torch.device:
     return device
 
 
-def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Module, tuple[str, ...]]:
-    """A model of a folder or of the hub, never running code that comes with it; and notes for the user."""
+def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Module, tuple[Alert, ...]]:
+    """A model of a folder or of the hub, never running code that comes with it; and alerts."""
     if place.is_dir() and not (place / "config.json").is_file():
         raise InputError(f"{place} is a folder without a config.json, so no transformers model.")
     if not place.exists() and (name.startswith((".", "/", "~")) or name.count("/") > 1):
@@ -212,7 +221,8 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
         return module, ()
     # Drawn at random, it would differ each time.
     module.pooler = None
-    return module, (f"{name} has no weights for its pooler, which is left out; the hidden states do not depend on it.",)
+    sentence = f"{name} has no weights for its pooler, which is left out; the hidden states do not depend on it."
+    return module, (Alert("no_pooler", sentence),)
 
 
 def _reason(error: Exception) -> str:
