@@ -186,7 +186,7 @@ def _kind(hint: Any) -> tuple[Any, Callable[[str, Any], Any]]:
         if any(_plain(part) is int for part in parts):
             # A number, or names.
             return str | None, lambda n, v: int(v) if isinstance(v, str) and v.isdigit() else v
-        numbers = [part for part in parts if get_origin(part) in (Sequence, Iterable) and get_args(part)[0] is not str]
+        numbers = [p for p in parts if get_origin(p) in (Sequence, Iterable) and get_args(p)[0] in (int, float)]
         return str | None, (_numbers if numbers else lambda n, v: v)
     if hint in (int, float, bool) or get_origin(hint) is Literal:
         return hint, lambda n, v: v

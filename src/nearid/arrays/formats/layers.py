@@ -105,7 +105,7 @@ def open_layer(path: str, name: str, key: str | None, ids: str | None) -> Rows:
     if key is None and len(layers) > 1:
         raise InputError(
             f"{name} holds {len(layers)} layers: {', '.join(list(layers)[:20])}{', ...' if len(layers) > 20 else ''}. "
-            f"Name one as {name}:{list(layers)[-1]}, or compare all with compare_layers (--layers all)."
+            f"Name one as {name}:{list(layers)[-1]}, or compare all with compare_layers (nearid layers)."
         )
     chosen = choose(name, {k: Entry(tuple(v["shape"]), np.dtype(v["dtype"])) for k, v in layers.items()}, key)
     return _open(folder, told, chosen, _read_ids(folder, told["rows"]))

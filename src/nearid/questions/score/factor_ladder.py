@@ -63,10 +63,10 @@ def factor_ladder(
         in_sample=False,
         drop_nonfinite=drop_nonfinite,
         permutations=None,
-        seed=seed,
+        random_state=seed,
         negligible=NEGLIGIBLE,
     )
-    found = compare_pair(pair_rows(rows, target), settings, origins, {}, engine, report)
+    found = compare_pair(pair_rows(rows, target), (rows, target), settings, engine, report)
     told = tuple(a for a in found.alerts if a.code not in ELSEWHERE)
     return found, found.verdict, alerts + told
 

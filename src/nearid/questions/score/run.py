@@ -19,6 +19,7 @@ from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.options import Seed, checked
 from nearid.base.progress import Progress, Reporting, reporting
+from nearid.base.provenance import origin_of
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
 from nearid.measures.declarations import DECLARATIONS, load
@@ -28,8 +29,7 @@ from nearid.measures.kinds import Factor
 from nearid.measures.mcc import MCC
 from nearid.measures.recovery import Recovery
 from nearid.moments import Floats
-from nearid.questions.compare.chance import MOST_PERMUTATIONS
-from nearid.questions.compare.run import origin_of
+from nearid.questions.compare.errors import MOST_PERMUTATIONS
 from nearid.questions.score.alerts import latent_alerts, sample_alerts, without_interval
 from nearid.questions.score.factor_ladder import aligned, factor_ladder
 from nearid.questions.score.resampling import GROUPS, estimates

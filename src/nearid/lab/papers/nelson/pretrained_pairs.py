@@ -173,7 +173,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     )
     views: dict[str, Any] = {
         "n": found.n,
-        "held_out": {g: [e.epsilon.mean, e.epsilon.low, e.epsilon.high] for g, e in found.groups.items()},
+        "held_out": {g: [e.epsilon.value, e.epsilon.low, e.epsilon.high] for g, e in found.groups.items()},
         "alerts": [alert.message for alert in found.alerts],
     }
     # A picture of one seed is enough.
@@ -185,10 +185,10 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 def scores(found: Comparison) -> dict[str, float]:
     """Errors in sample and held out, and the efficiency of ICA in percent."""
     assert found.in_sample is not None and found.efficiency is not None
-    told = {name: group.epsilon.mean for name, group in found.groups.items()}
-    told |= {f"{name}_in": group.epsilon.mean for name, group in found.in_sample.items()}
+    told = {name: group.epsilon.value for name, group in found.groups.items()}
+    told |= {f"{name}_in": group.epsilon.value for name, group in found.in_sample.items()}
     linear, efficiency = found.groups["linear"], found.efficiency
-    told |= {"r2": linear.r2, "chance": linear.chance}
+    told |= {"r2": linear.r2.value, "chance": linear.epsilon.chance}
     within = {"efficiency": efficiency.value, "efficiency_low": efficiency.low, "efficiency_in": efficiency.in_sample}
     return told | {name: 100 * value for name, value in within.items()}
 
@@ -219,9 +219,8 @@ def _of_components(first: Floats, second: Floats) -> Comparison:
     from nearid.lab.papers.common.images import components
     from nearid.questions.compare.run import compare
 
-    sides = (components(z.astype(np.float64), whiten=True).values for z in (first, second))
-    found: Comparison = compare(*sides, groups="permutation", permutations=1)
-    return found
+    one, other = (components(z.astype(np.float64), whiten=True).values for z in (first, second))
+    return compare(one, other, groups="permutation", permutations=1)
 
 
 def _strongest(found: Comparison) -> list[list[float]]:

@@ -180,7 +180,7 @@ def _r2(first: Floats, second: Floats, seed: int) -> float:
     from nearid.questions.compare.run import compare
 
     found = compare(first, second, groups=("linear",), permutations=1, random_state=seed)
-    return float(found.groups["linear"].r2)
+    return float(found.groups["linear"].r2.value)
 
 
 def _normalisation(model: LogBilinear, around: Ids, inside: Ids) -> dict[str, float]:

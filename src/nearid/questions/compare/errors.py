@@ -1,25 +1,77 @@
-"""Two passes over paired rows: moments of every fold, then each row's error under the maps that have not seen it."""
+"""Two passes over paired rows: moments of every fold, then each row's error under the maps that have not seen it.
+
+And what the same fits reach by chance, with the target's rows permuted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
 
 from nearid.arrays import Pair
+from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.progress import Progress
+from nearid.base.progress import Progress, silent
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks, ordered_map
-from nearid.folds import FoldMoments, fold_moments
-from nearid.groups.fits import Map
-from nearid.groups.ladder import Group
-from nearid.measures.similarity import canonical_products, pooled
+from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
+from nearid.groups.fits import Map, apply
+from nearid.groups.ladder import Group, Prepared
+from nearid.measures.diameter import SWEEPS, Diameter, search
+from nearid.measures.similarity import canonical_products, debiased_cka, fourth_moments, pooled
 from nearid.moments import Floats, PairMoments
 
+# More repetitions than this take for ever and tell nothing.
+MOST_PERMUTATIONS = 100_000
+# Rows on which chance is measured, and the memory they may take.
+ROWS = 10_000
+BYTES = 128 << 20
+
 Options = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What the first pass finds.
+
+    Attributes
+    ----------
+    pair : Pair
+    fold : ndarray of uint8, shape (n,)
+        Fold of each row.
+    parts : FoldMoments
+    moments : PairMoments
+        Of all rows in use.
+    options : dict
+        Of the fits on all rows.
+    without_fold : list of dict
+        Of the fits on the rows outside each fold.
+    alerts : tuple of Alert
+        Of what was prepared on each side alone.
+    """
+
+    pair: Pair
+    fold: np.ndarray
+    parts: FoldMoments
+    moments: PairMoments
+    options: Options
+    without_fold: list[Options]
+    alerts: tuple[Alert, ...]
+
+    @property
+    def kept(self) -> slice | np.ndarray:
+        """Rows in use, as an index."""
+        return slice(None) if self.parts.kept is None else self.parts.kept
+
+    @property
+    def used(self) -> np.ndarray:
+        """Rows in use, by their number."""
+        return np.arange(self.pair.n)[self.kept]
 
 
 @dataclass(frozen=True)
@@ -37,6 +89,11 @@ class Similarities:
     cca: Floats
     svcca: float
     cka: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data: the mean of the canonical correlations as `cca`, and all of them."""
+        mean = float(np.mean(self.cca))
+        return {"cca": mean, "svcca": self.svcca, "cka": self.cka, "correlations": self.cca.tolist()}
 
 
 @dataclass(frozen=True)
@@ -91,22 +148,42 @@ class Evaluation:
 
 
 def gather(
-    pair: Pair, fold: np.ndarray, folds: int, *, drop_nonfinite: bool, engine: Engine, progress: Progress
-) -> tuple[FoldMoments, PairMoments]:
-    """First pass: the moments."""
+    pair: Pair,
+    folds: int,
+    options: Options,
+    seed: int,
+    *,
+    drop_nonfinite: bool,
+    prepare: Iterable[Callable[..., Prepared]],
+    engine: Engine,
+    progress: Progress,
+) -> Gathered:
+    """First pass: the moments of every fold; and what some groups prepare on each side alone."""
+    fold = assign(pair.n, folds, seed)
     tick = progress("moments", len(blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])))
     parts = fold_moments(pair, fold, folds, drop_nonfinite=drop_nonfinite, engine=engine, tick=tick)
-    return parts, parts.all
+    moments = parts.all
+    if min(parts.counts) < 2:
+        raise InputError(f"Only {moments.n} rows are left without NaN or Inf, too few for {folds} folds.")
+    refuse_constant((pair.x.name, pair.y.name), moments)
+    prepared = [one(pair, fold, parts) for one in prepare]
+    whole = reduce(or_, (own.whole for own in prepared), options)
+    without_fold = [reduce(or_, (own.folds[k] for own in prepared), options) for k in range(folds)]
+    alerts = tuple(alert for own in prepared for alert in own.alerts)
+    return Gathered(pair, fold, parts, moments, whole, without_fold, alerts)
 
 
-def fit_held_out(parts: FoldMoments, groups: Sequence[Group], options: Sequence[Options], k: int | None) -> Fits:
-    """Fit on all folds but one, for each with its own options; correlations are those of the fold left out."""
-    return _collect(parts.map_splits(lambda fold, train, test: fit_split(train, test, groups, options[fold], k)))
+def fit_held_out(gathered: Gathered, groups: Sequence[Group], k: int | None) -> Fits:
+    """Fit on all folds but one; correlations are those of the fold left out."""
+    options = gathered.without_fold
+    return _collect(
+        gathered.parts.map_splits(lambda fold, train, test: fit_split(train, test, groups, options[fold], k))
+    )
 
 
-def fit_in_sample(moments: PairMoments, groups: Sequence[Group], options: Options, k: int | None) -> Fits:
+def fit_in_sample(gathered: Gathered, groups: Sequence[Group], k: int | None) -> Fits:
     """Fit and judge on all rows."""
-    return _collect([fit_split(moments, moments, groups, options, k)])
+    return _collect([fit_split(gathered.moments, gathered.moments, groups, gathered.options, k)])
 
 
 def _collect(splits: list[tuple[list[Map], Floats, Floats, Floats]]) -> Fits:
@@ -123,10 +200,9 @@ def fit_split(
     return maps, train.mean_y, plain, leading
 
 
-def evaluate(
-    pair: Pair, fold: np.ndarray, parts: FoldMoments, moments: PairMoments, fits: Fits, *, progress: Progress
-) -> Evaluation:
+def evaluate(gathered: Gathered, fits: Fits, progress: Progress = silent) -> Evaluation:
     """Second pass: errors of every row under the maps of its fold (under the only ones, when fitted in sample)."""
+    pair, fold, parts, moments = gathered.pair, gathered.fold, gathered.parts, gathered.moments
     # Products are taken in the precision of the inputs. The point that is subtracted first has that precision too, so
     # that the subtraction is exact near it; what it misses of the mean is part of each map's offset.
     dtype = np.result_type(pair.x.dtype, pair.y.dtype)
@@ -177,6 +253,12 @@ def evaluate(
     if not np.isfinite(errors if parts.kept is None else errors[:, parts.kept]).all():
         raise InputError(f"Errors leave the range of {dtype}: give float64, or columns of more similar size.")
     return Evaluation(errors, spread, radii, y_frame.origin.astype(np.float64), fourth, source_radii, alike)
+
+
+def target_diameter(pair: Pair, evaluation: Evaluation, progress: Progress = silent) -> Diameter:
+    """The largest distance between two rows of the target."""
+    tick = progress("diameter", SWEEPS * len(blocks(pair.n, 8 * pair.y.shape[1])))
+    return search(pair.read_y, pair.take_y, evaluation.radii, evaluation.origin, tick=tick)
 
 
 @dataclass(frozen=True)
@@ -236,3 +318,88 @@ def unexplained_share(errors: Floats, spread: Floats) -> Floats:
     if size == 0:
         return np.ones(len(errors))
     return np.asarray(np.sum((errors / size) ** 2, axis=1) / np.sum((spread / size) ** 2))
+
+
+@dataclass(frozen=True)
+class Chance:
+    """What the ladder reaches by chance.
+
+    Attributes
+    ----------
+    error, r2 : ndarray of shape (permutations, groups)
+        Mean error and explained share of variance.
+    similarity : Similarities
+        Mean over permutations.
+    rows : int
+        Rows in use.
+    """
+
+    error: Floats
+    r2: Floats
+    similarity: Similarities
+    rows: int
+
+
+class Part:
+    """Centred rows of one part of a split, and the moments that permuting them leaves alone."""
+
+    def __init__(self, x: Floats, y: Floats) -> None:
+        self.moments = PairMoments.of(x, y)
+        self.x, self.y = x - self.moments.mean_x, y - self.moments.mean_y
+
+    def permuted(self, rng: np.random.Generator) -> tuple[PairMoments, Floats]:
+        """Moments with the rows of y permuted, and those (centred) rows."""
+        mixed = self.y[rng.permutation(len(self.y))]
+        return replace(self.moments, xy=self.x.T @ mixed), mixed
+
+
+def chance_level(
+    gathered: Gathered,
+    groups: Sequence[Group],
+    svcca_k: int | None,
+    permutations: int,
+    seed: int,
+    progress: Progress,
+) -> Chance:
+    """Fit on permuted rows and judge on others, in the folds' proportion; a sample where rows are many."""
+    pair, options, folds = gathered.pair, gathered.options, len(gathered.parts.parts)
+    rng = np.random.default_rng([seed, 1])
+    width = pair.x.shape[1] + pair.y.shape[1]
+    most = max(4 * folds, min(max(ROWS, 10 * width), BYTES // (8 * width)))
+    rows = gathered.used
+    sampled = len(rows) > most
+    if sampled:
+        rows = rng.choice(rows, most, replace=False)
+    # Rows are exchangeable once permuted, so one split is as good as another. The target is permuted within each part:
+    # then only the products of x with y change, and the rest is computed once.
+    rng.shuffle(rows)
+    x, y = pair.take(rows)
+    cut = max(len(rows) // folds, 2)
+    train, test = Part(x[cut:], y[cut:]), Part(x[:cut], y[:cut])
+
+    def permuted_fit(seeds: np.random.SeedSequence) -> tuple[Floats, Floats, Similarities]:
+        own = np.random.default_rng(seeds)
+        fitted_on, _ = train.permuted(own)
+        judged, mixed = test.permuted(own)
+        maps, guess, cca, svcca = fit_split(fitted_on, judged, groups, options, svcca_k)
+        error = np.array([row_norms(apply(m, x[:cut]) - mixed - judged.mean_y) for m in maps])
+        spread = row_norms(mixed + judged.mean_y - guess)
+        cka = debiased_cka(judged, fourth_moments(test.x, mixed))
+        level, r2 = error.mean(axis=1), 1 - unexplained_share(error, spread)
+        if sampled:
+            # With all the rows a fit to noise would be nearer to the constant guess than with these few; but without a
+            # scale it cannot shrink, and misses by more than the guess whatever the rows.
+            shrinks = np.array([options["scale"] or "scale" not in g.options for g in groups])
+            level = np.where(shrinks, np.minimum(level, spread.mean()), level)
+            r2 = np.where(shrinks, np.maximum(r2, 0), r2)
+        return level, r2, Similarities(pooled([cca]), float(np.mean(pooled([svcca]))), cka)
+
+    each = np.random.SeedSequence([seed, 4]).spawn(permutations)
+    tick = progress("chance", permutations)
+    levels, r2, similar = zip(*ordered_map(permuted_fit, each, tick=tick), strict=True)
+    mean = Similarities(
+        np.mean([s.cca for s in similar], axis=0),
+        float(np.mean([s.svcca for s in similar])),
+        float(np.mean([s.cka for s in similar])),
+    )
+    return Chance(np.array(levels), np.array(r2), mean, len(rows))
