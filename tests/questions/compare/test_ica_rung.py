@@ -209,9 +209,9 @@ def test_rows_with_nan_and_rows_without_partner_are_not_unmixed(rng):
 def test_each_run_is_unmixed_once_per_fold(rng, monkeypatch):
     s, calls = sources(rng, n=800, d=3), []
 
-    def counted(rows, **options):
+    def counted(rows, parameters, **options):
         calls.append(options["start"] is not None)
-        return fit(rows, **options)
+        return fit(rows, parameters, **options)
 
     fit = room.fit_ica
     monkeypatch.setattr(room, "fit_ica", counted)
