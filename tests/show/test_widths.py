@@ -133,7 +133,7 @@ def looks(tmp_path_factory, browser, result):
     folder = tmp_path_factory.mktemp("pages")
     columns = [Column("score", f"score {k}") for k in range(12)]
     wide = replace(result, experiment=replace(result.experiment, columns=columns, claims=()))
-    texts = {name: make() for name, make in _results().items()} | {"experiment": view_page(wide.view)}
+    texts = {name: make() for name, make in _results().items()} | {"experiment": page(wide.view)}
     assert tuple(texts) == PAGES
     for name, text in texts.items():
         # Of several pairs the first is enough.
