@@ -288,9 +288,5 @@ class Judge:
         if self.dci_rows:
             rows = min(self.dci_rows, len(z))
             found = dci(z[:rows], self._factors(rows), model="boost")
-            scores |= {
-                "dci_d": found.disentanglement,
-                "dci_c": found.completeness,
-                "dci_i": found.informativeness,
-            }
+            scores |= {"dci_d": found.disentanglement, "dci_c": found.completeness, "dci_i": found.informativeness}
         return scores

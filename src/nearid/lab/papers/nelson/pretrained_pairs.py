@@ -293,10 +293,7 @@ CLAIMS = (
         f"Fully trained ResNets of one architecture have the published order of errors, in sample: {PUBLISHED_ORDER}.",
         _in_sample(keys(ALIKE)),
     ),
-    Claim(
-        "ResNets of different depth have the published order of errors, in sample.",
-        _in_sample(keys(DEPTHS)),
-    ),
+    Claim("ResNets of different depth have the published order of errors, in sample.", _in_sample(keys(DEPTHS))),
     Claim(
         "Masked autoencoders and GPTs that are trained here have the published order of errors, in sample.",
         _in_sample(HERE),

@@ -244,9 +244,7 @@ def diet_rows(p: DietParameters) -> list[Row]:
     settings = [base, Setting("many-instances", f"N = {many:,}", {"instances": many}), *others]
     known = {k: v for k, v in TABLE_2.items() if k != "many-instances" or many == PUBLISHED_INSTANCES}
     return rows_of(
-        [replace(s, unit=known[s.key][0], free=known[s.key][1]) if s.key in known else s for s in settings],
-        p,
-        NOTE_2,
+        [replace(s, unit=known[s.key][0], free=known[s.key][1]) if s.key in known else s for s in settings], p, NOTE_2
     )
 
 
@@ -271,10 +269,7 @@ DIET = Experiment(
         Claim(
             f"With normalised W the maps are scaled rotations (base; singular values within {100 * NEAR_EQUAL:g}% of "
             "their value in the mean).",
-            all_of(
-                at_most("base-unit", "rotation_z", NEAR_EQUAL),
-                at_most("base-unit", "singular_w", NEAR_EQUAL),
-            ),
+            all_of(at_most("base-unit", "rotation_z", NEAR_EQUAL), at_most("base-unit", "singular_w", NEAR_EQUAL)),
         ),
         *ROBUSTNESS,
     ),

@@ -290,10 +290,7 @@ IMAGENET_X = Experiment(
             f"the {len(TARGETS)} targets, t-tests with Bonferroni's correction).",
             _most,
         ),
-        Claim(
-            f"{EASY[0]} and {EASY[1]} decode even from untrained networks and from pixels.",
-            _easy,
-        ),
+        Claim(f"{EASY[0]} and {EASY[1]} decode even from untrained networks and from pixels.", _easy),
     ),
     figures=figures,
     requires={},

@@ -339,15 +339,9 @@ COLUMNS = (
 )
 EARLIER = f"those 4, 8 and 12 layers before (k = {MODERATE})"
 CLAIMS = (
-    Claim(
-        f"Models of several widths: the last hidden state agrees more than {EARLIER}.",
-        _last_leads("widths"),
-    ),
+    Claim(f"Models of several widths: the last hidden state agrees more than {EARLIER}.", _last_leads("widths")),
     Claim("So it does in models of one width.", _last_leads("same")),
-    Claim(
-        f"The mean of the last and 4 before agrees more than 8 before (k = {MODERATE}).",
-        _later_lead(8),
-    ),
+    Claim(f"The mean of the last and 4 before agrees more than 8 before (k = {MODERATE}).", _later_lead(8)),
     Claim("It agrees more than 12 before, the embedding.", _later_lead(12)),
     Claim(
         f"Training adds more to the agreement of the last hidden state than to {EARLIER}.",
