@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from nearid.base.errors import InputError, NearidError
     from nearid.groups.estimators import Linear, Rigid, ScaledPermutation, SignedPermutation
-    from nearid.ica.estimators import ICA, Whitening
+    from nearid.ica.estimators import Whitening
     from nearid.lab.data.load import load
     from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.framework.run import reproduce
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from nearid.questions.lipschitz.run import bilipschitz
     from nearid.questions.score.result import Score
     from nearid.questions.score.run import score
+    from nearid.questions.unmix.result import ICA
+    from nearid.questions.unmix.run import unmix
 
 # Loaded on first use, so that importing nearid and asking for help cost nothing.
 _HOMES = {
@@ -44,7 +46,7 @@ _HOMES = {
     "ExperimentResult": "nearid.lab.framework.result",
     "Extraction": "nearid.questions.extract.result",
     "HeadComparison": "nearid.questions.heads.result",
-    "ICA": "nearid.ica.estimators",
+    "ICA": "nearid.questions.unmix.result",
     "InputError": "nearid.base.errors",
     "LayerComparison": "nearid.questions.layers.result",
     "Linear": "nearid.groups.estimators",
@@ -76,6 +78,7 @@ _HOMES = {
     "sap": "nearid.measures.sap",
     "score": "nearid.questions.score.run",
     "svcca": "nearid.measures.similarity",
+    "unmix": "nearid.questions.unmix.run",
 }
 
 __all__ = [
@@ -118,6 +121,7 @@ __all__ = [
     "sap",
     "score",
     "svcca",
+    "unmix",
 ]
 
 

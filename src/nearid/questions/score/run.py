@@ -327,5 +327,5 @@ def _components(rows: Rows, request: Request, engine: Engine, report: Progress) 
     )
     width = len(found.components)
     forward = Affine(found.components, found.mean, np.zeros(width))
-    cautions = tuple(Alert(f"ica_{c.kind}", c.text) for c in found.diagnostics.cautions)
+    cautions = tuple(Alert(f"ica_{alert.code}", alert.message) for alert in found.diagnostics.alerts)
     return MappedRows(f"ICA of {rows.name}", rows, width, forward), cautions

@@ -16,7 +16,7 @@ from rich.text import Text
 from nearid.groups.ladder import GROUPS
 from nearid.measures.declarations import DECLARATIONS
 from nearid.questions.compare.tables import COLOURS, WIDE, number, span, warned
-from nearid.questions.unmix.table import counted
+from nearid.show.view import counted
 
 if TYPE_CHECKING:
     from nearid.questions.score.resampling import Estimate

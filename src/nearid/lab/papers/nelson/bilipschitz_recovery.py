@@ -166,7 +166,8 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
 def unmix(rows: Floats, others: Floats, seed: int) -> Floats:
     """Independent components of some rows, fitted to other rows."""
-    from nearid.ica.estimators import ICA, IdentifiabilityWarning
+    from nearid.ica.estimators import IdentifiabilityWarning
+    from nearid.questions.unmix.result import ICA
 
     with warnings.catch_warnings():
         # Of normal sources, in the control: that they cannot be separated is what it shows.
