@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -19,10 +19,8 @@ from nearid.base.errors import InputError
 from nearid.base.options import checked
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.engines.local import ordered_map
-from nearid.measures.factors import Factors, load_pair
+from nearid.measures.factors import BINS, Factors, check_bins, load_pair
 from nearid.measures.information import Codes, discrete_mutual_information, entropy
-from nearid.measures.kinds import BINS, check_bins
-from nearid.measures.logistic import LogisticFit, Scaling, fit_logistic
 from nearid.measures.neighbours import neighbour_information
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats
@@ -290,3 +288,110 @@ def _named(indices: np.ndarray, factors: Factors) -> str:
 
 def _listed(indices: np.ndarray) -> str:
     return ", ".join(str(i) for i in indices[:5]) + (" ..." if len(indices) > 5 else "")
+
+
+Scaling = Literal["mean", "sum"]
+
+# Where published values stopped. "mean" is scikit-learn from 1.4 on, "sum" what it was before: with the sum of the
+# losses as the objective the same tolerance of the gradient asks for n times as much.
+STOPS: dict[Scaling, dict[str, Any]] = {
+    "mean": {"maxiter": 100, "gtol": 1e-4, "maxls": 50, "ftol": 64 * np.finfo(np.float64).eps},
+    "sum": {"maxiter": 100, "gtol": 1e-4},
+}
+# Of the mean: to the optimum, or where classes are separable (no optimum exists) until the loss is about this small.
+CONVERGED: dict[str, Any] = {"maxiter": 20_000, "maxfun": 40_000, "gtol": 1e-7, "maxls": 50, "ftol": 0.0, "maxcor": 100}
+# One row's loss is counted up to that of a probability of float64's epsilon: a lost row must not decide the mean.
+WORST = -float(np.log(np.finfo(np.float64).eps))
+# Rows of a block: its scores for some ten classes stay in a core's cache.
+BLOCK = 2048
+
+
+@dataclass(frozen=True)
+class LogisticFit:
+    """The end of a fit.
+
+    Attributes
+    ----------
+    loss : float
+        Unweighted mean log-loss of the fitted rows, in nats.
+    iterations : int
+    finished : bool
+        The fit ended by its tolerances, not by the cap on iterations or a failed line search.
+    """
+
+    loss: float
+    iterations: int
+    finished: bool
+
+
+def fit_logistic(design: Floats, codes: Codes, *, scaling: Scaling = "mean", converged: bool = False) -> LogisticFit:
+    """Fit class probabilities softmax(W x) and give their log-loss.
+
+    Two classes are fitted like any other number, with coefficients for each. Fits with coefficients for one of the two
+    alone have the same optimum, but stop at slightly other places before it.
+
+    Parameters
+    ----------
+    design : ndarray of shape (n, d)
+        Rows, with a column of ones for the intercept.
+    codes : ndarray of int of shape (n,)
+        Classes from 0 on; each occurs.
+    scaling : {"mean", "sum"}
+        Whether the mean or the sum of the weighted losses is minimised; they differ in where they stop.
+    converged : bool
+        Go on to the optimum, whatever the scaling.
+    """
+    from scipy.optimize import minimize
+
+    n, d = design.shape
+    sizes = np.bincount(codes)
+    weights = (n / (len(sizes) * sizes))[codes]
+    if converged or scaling == "mean":
+        weights /= n
+    blocks = [Block.of(design[a : a + BLOCK], codes[a : a + BLOCK], weights[a : a + BLOCK]) for a in range(0, n, BLOCK)]
+
+    def objective(flat: Floats) -> tuple[float, Floats]:
+        loss, gradient = 0.0, np.zeros((d, len(sizes)))
+        for block in blocks:
+            likelihoods, sums, losses = block.evaluate(flat.reshape(d, -1))
+            loss += float(block.weights @ losses)
+            # w p - w e_y, with p the likelihoods over their sums.
+            likelihoods *= block.weights / sums
+            likelihoods.ravel()[block.own] -= block.weights
+            gradient += block.columns @ likelihoods.T
+        return loss, gradient.ravel()
+
+    end = minimize(
+        objective,
+        np.zeros(d * len(sizes)),
+        jac=True,
+        method="L-BFGS-B",
+        options=CONVERGED if converged else STOPS[scaling],
+    )
+    total = sum(float(np.minimum(b.evaluate(end.x.reshape(d, -1))[2], WORST).sum()) for b in blocks)
+    return LogisticFit(total / n, int(end.nit), bool(end.success))
+
+
+class Block(NamedTuple):
+    """Some rows as columns of shape (d, m), their weights, and where their classes stand in a (classes, m) array."""
+
+    columns: Floats
+    weights: Floats
+    own: Codes
+
+    @classmethod
+    def of(cls, design: Floats, codes: Codes, weights: Floats) -> Block:
+        """The block of some rows."""
+        m = len(codes)
+        # Contiguous along the rows: maxima and sums over classes then run over whole vectors of rows.
+        return cls(np.ascontiguousarray(design.T, dtype=np.float64), weights, codes.astype(np.intp) * m + np.arange(m))
+
+    def evaluate(self, coefficients: Floats) -> tuple[Floats, Floats, Floats]:
+        """Likelihoods of shape (classes, m) up to a factor per row, their sums over classes, and the rows' losses."""
+        scores = coefficients.T @ self.columns
+        scores -= scores.max(axis=0)
+        losses = -scores.ravel()[self.own]
+        likelihoods: Floats = np.exp(scores, out=scores)
+        sums: Floats = likelihoods.sum(axis=0)
+        losses += np.log(sums)
+        return likelihoods, sums, losses

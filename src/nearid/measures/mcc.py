@@ -18,8 +18,7 @@ from nearid.base.progress import Reporting, reporting
 from nearid.engines.base import Engine
 from nearid.folds import assign, few_rows_per_fold, fold_moments
 from nearid.groups.fits import fit_linear
-from nearid.measures.factors import load_pair
-from nearid.measures.kinds import Factor
+from nearid.measures.factors import Factor, load_pair
 from nearid.measures.recovery import FactorRecovery
 from nearid.measures.targets import Targets, gather
 from nearid.moments import CrossMoments, Floats, PairMoments

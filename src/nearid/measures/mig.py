@@ -8,9 +8,8 @@ from nearid.base.alerts import Alert
 from nearid.base.options import checked
 from nearid.base.progress import Reporting, reporting
 from nearid.engines.local import ordered_map
-from nearid.measures.factors import Factors, load_pair
+from nearid.measures.factors import BINS, Factors, binned, check_bins, load_pair
 from nearid.measures.information import discrete_mutual_information, entropy
-from nearid.measures.kinds import BINS, binned, check_bins
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats
 

@@ -10,8 +10,7 @@ from nearid.base.alerts import Alert
 from nearid.base.options import Seed, checked
 from nearid.base.progress import Reporting, reporting
 from nearid.folds import assign
-from nearid.measures.factors import load_pair, repeated_pairs
-from nearid.measures.kinds import BINS, check_bins
+from nearid.measures.factors import BINS, check_bins, load_pair, repeated_pairs
 from nearid.measures.mig import mutual_information
 from nearid.measures.recovery import FactorRecovery, Recovery
 from nearid.moments import Floats

@@ -7,8 +7,7 @@ import numpy as np
 from nearid.base.options import Seed, checked
 from nearid.base.progress import Reporting, reporting
 from nearid.folds import assign
-from nearid.measures.factors import load_pair, repeated_pairs
-from nearid.measures.kinds import Factor
+from nearid.measures.factors import Factor, load_pair, repeated_pairs
 from nearid.measures.mig import gaps
 from nearid.measures.recovery import FactorRecovery
 from nearid.moments import Floats

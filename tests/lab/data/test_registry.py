@@ -9,7 +9,7 @@ import pytest
 from nearid.base.errors import InputError
 from nearid.lab.data.base import Corpus, Weights
 from nearid.lab.data.registry import HOMES, dataset, datasets
-from nearid.measures.kinds import KINDS
+from nearid.measures.factors import KINDS
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "data.md"
 

@@ -18,8 +18,7 @@ from nearid.arrays.metadata import choose_columns, metadata_alerts
 from nearid.arrays.selected import SelectedColumns, SelectedRows
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.measures.factors import unnamed
-from nearid.measures.kinds import missing_as_text
+from nearid.measures.factors import missing_as_text, unnamed
 
 # How profiling pipelines mark columns that are about a well, not measured in it.
 ABOUT = ("Metadata_", "Image_Metadata_")

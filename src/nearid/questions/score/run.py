@@ -22,9 +22,8 @@ from nearid.base.progress import Progress, Reporting, reporting
 from nearid.engines.base import Engine
 from nearid.engines.open import open_engine
 from nearid.measures.declarations import DECLARATIONS, load
-from nearid.measures.factors import Factors, load_pair, open_factors, unnamed
+from nearid.measures.factors import Factor, Factors, load_pair, open_factors, unnamed
 from nearid.measures.infomec import active_latents
-from nearid.measures.kinds import Factor
 from nearid.measures.mcc import MCC
 from nearid.measures.recovery import Recovery
 from nearid.moments import Floats
