@@ -6,87 +6,86 @@ disentangled if it matters to one factor alone, a factor is complete if one late
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from nearid.base.alerts import Alert
-from nearid.base.errors import InputError
-from nearid.base.options import Seed, checked
-from nearid.base.progress import Reporting, reporting
+from nearid.base.options import Seed
+from nearid.base.progress import Progress, silent
 from nearid.engines.local import ordered_map
 from nearid.folds import assign
-from nearid.measures.factors import Factor, load_pair, repeated_pairs
-from nearid.measures.recovery import FactorRecovery
+from nearid.measures.factors import Factor, Factors, repeated_pairs
+from nearid.measures.registry import INFINITY, Measured, Part, measure, variant
 from nearid.moments import Floats
 
-
-@dataclass(frozen=True)
-class DCI(FactorRecovery):
-    """The three scores. The value is the disentanglement; per factor, the informativeness is given.
-
-    The matrix holds importances; those of each factor sum to 1, or are 0 if its predictor used no latent.
-
-    Attributes
-    ----------
-    disentanglement, completeness, informativeness : float
-    chance : ndarray of shape (m,)
-        What informativeness is without latents: the share of the commonest class, or an R2 of 0.
-    per_latent : ndarray of shape (d,)
-        Disentanglement of each latent; 0 for one that no predictor used, which has no weight in the mean.
-    completeness_per_factor : ndarray of shape (m,)
-    """
-
-    disentanglement: float
-    completeness: float
-    informativeness: float
-    chance: Floats
-    per_latent: Floats
-    completeness_per_factor: Floats
+TREES = 100
+# Trees as shallow as those that the measure was published with (depth 3).
+LEAVES = 8
 
 
-@checked
+@measure(
+    "DCI (D), boosting",
+    # Trees cut between neighbouring values, in the order of the columns where two cuts are equally good.
+    invariances=("scale",),
+    parts={
+        "disentanglement": Part(),
+        "completeness": Part(title="completeness"),
+        "informativeness": Part(-INFINITY, title="informativeness"),
+    },
+    each="informativeness, boosting",
+    each_low=-INFINITY,
+    heat_map="Importance to boosted trees",
+    heat_map_of="importance",
+    costly=True,
+)
 def dci(
-    latents: object,
-    factors: object,
+    x: Floats,
+    factors: Factors,
     *,
-    model: str = "boost",
+    model: Literal["boost", "forest", "l1"] = "boost",
     folds: int = 3,
     random_state: Seed = 0,
-    drop_nonfinite: bool = False,
-    progress: Reporting = False,
-) -> DCI:
+    progress: Progress = silent,
+) -> Measured:
     """Disentanglement, completeness and informativeness.
 
     Parameters
     ----------
-    latents : array, tensor, path or Rows, of shape (n, d)
     factors : anything `open_factors` takes, of m factors
         Integer and categorical factors are classified, the others regressed on (circular ones by cosine and sine).
     model : {"boost", "forest", "l1"}
         Gradient boosting (LightGBM if it is installed, else scikit-learn's histogram trees), random forests, or Lasso
-        and L1 logistic regression. Importances are those of the models, see `nearid.measures.dci`.
+        and L1 logistic regression. Importances are those of the models, see `nearid.measures.dci.predict`.
     folds : int
         Number of folds; importances are means over the fits. 1 gives in-sample scores.
-    random_state : int
-        Seed of the folds and the models.
-    drop_nonfinite : bool
-        Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
-    progress : bool, default=False
-        Draw a progress bar on stderr. A function is called with the name of each stage and its number of steps.
 
     Returns
     -------
-    DCI
+    Measured
+        The value is the disentanglement; `per_factor` holds the informativeness. `matrix` holds importances; those of
+        each factor sum to 1, or are 0 if its predictor used no latent. Parts: `disentanglement`, `completeness` and
+        `informativeness`. Arrays:
+
+        - `chance`, of shape (m,): the informativeness without latents, the share of the commonest class or an R2 of 0.
+        - `per_latent`, of shape (d,): disentanglement of each latent; 0 for one that no predictor used, which has no
+          weight in the mean.
+        - `completeness_per_factor`, of shape (m,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> u = np.random.default_rng(0).normal(size=(200, 2))
+    >>> m = nearid.dci(u[:, ::-1], u, model="l1")
+    >>> m.disentanglement > 0.95, m.completeness > 0.95, m.matrix.argmax(axis=0).tolist()
+    (True, True, [1, 0])
     """
     from threadpoolctl import threadpool_limits
 
-    x, found, alerts = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
     fold = assign(len(x), folds, random_state)
-    alerts += repeated_pairs(x, found, folds)
-    tasks = [(factor, k) for factor in found.items for k in range(folds)]
+    tasks = [(factor, k) for factor in factors.items for k in range(folds)]
 
     def run(task: tuple[Factor, int]) -> Fit:
         factor, k = task
@@ -94,31 +93,43 @@ def dci(
         return _fit(factor, x, test, ~test if folds > 1 else test, model, random_state)
 
     # Fits are small and many: a thread for each beats many threads for one.
-    with threadpool_limits(limits=1), reporting(progress) as report:
-        fits = list(ordered_map(run, tasks, tick=report("predictors", len(tasks))))
-    matrix = np.zeros((x.shape[1], len(found.items)))
-    informativeness, chance = np.zeros(len(found.items)), np.zeros(len(found.items))
-    for at, factor in enumerate(found.items):
-        mine = fits[at * folds : (at + 1) * folds]
-        importance = np.sum([fit.importance for fit in mine], axis=0)
+    with threadpool_limits(limits=1):
+        fits = list(ordered_map(run, tasks, tick=progress("predictors", len(tasks))))
+    matrix = np.zeros((x.shape[1], len(factors.items)))
+    informativeness, chance = np.zeros(len(factors.items)), np.zeros(len(factors.items))
+    for at, factor in enumerate(factors.items):
+        own = fits[at * folds : (at + 1) * folds]
+        importance = np.sum([fit.importance for fit in own], axis=0)
         matrix[:, at] = importance / (importance.sum() or 1.0)
-        informativeness[at] = 1 - sum(fit.error for fit in mine) / sum(fit.worst for fit in mine)
+        informativeness[at] = 1 - sum(fit.error for fit in own) / sum(fit.worst for fit in own)
         chance[at] = np.bincount(factor.codes()).max() / len(x) if factor.discrete else 0.0
     per_latent, per_factor = _concentration(matrix), _concentration(matrix.T)
     weight = matrix.sum(axis=1)
     disentanglement = float(np.sum(per_latent * weight) / weight.sum()) if weight.any() else 0.0
-    return DCI(
+    return Measured(
         disentanglement,
         matrix,
-        found.names,
-        alerts + _degenerate(matrix, found.names),
+        factors.names,
         informativeness,
-        disentanglement,
-        float(per_factor.mean()),
-        float(informativeness.mean()),
-        chance,
-        per_latent,
-        per_factor,
+        {
+            "disentanglement": disentanglement,
+            "completeness": float(per_factor.mean()),
+            "informativeness": float(informativeness.mean()),
+        },
+        {"chance": chance, "per_latent": per_latent, "completeness_per_factor": per_factor},
+        repeated_pairs(x, factors, folds) + _degenerate(matrix, factors.names),
+    )
+
+
+for _model, _title in (("forest", "forest"), ("l1", "L1")):
+    variant(
+        "dci",
+        f"dci_{_model}",
+        f"DCI (D), {_title}",
+        options={"model": _model},
+        each=f"informativeness, {_title}",
+        heat_map="",
+        by_default=False,
     )
 
 
@@ -164,22 +175,15 @@ def _concentration(importances: Floats) -> Floats:
 
 
 def _degenerate(matrix: Floats, names: tuple[str, ...]) -> tuple[Alert, ...]:
-    found = []
+    alerts: tuple[Alert, ...] = ()
     if matrix.shape[1] == 1:
-        found.append(Alert("one_factor", "There is one factor: every latent is disentangled, which says nothing."))
+        alerts += (Alert("one_factor", "There is one factor: every latent is disentangled, which says nothing."),)
     if matrix.shape[0] == 1:
-        found.append(Alert("one_latent", "There is one latent: every factor is complete, which says nothing."))
-    unused = [name for name, column in zip(names, matrix.T, strict=True) if not column.any()]
+        alerts += (Alert("one_latent", "There is one latent: every factor is complete, which says nothing."),)
+    unused = ", ".join(repr(name) for name, column in zip(names, matrix.T, strict=True) if not column.any())
     if unused:
-        listed = ", ".join(map(repr, unused))
-        found.append(Alert("no_importance", f"No latent was used to predict {listed}: completeness counts as 0 there."))
-    return tuple(found)
-
-
-MODELS = ("boost", "forest", "l1")
-TREES = 100
-# Trees as shallow as those that the measure was published with (depth 3).
-LEAVES = 8
+        alerts += (Alert("no_importance", f"No latent was used to predict {unused}: completeness counts as 0 there."),)
+    return alerts
 
 
 class Prediction(NamedTuple):
@@ -201,8 +205,6 @@ def predict(model: str, x: Floats, y: np.ndarray, unseen: Floats, *, classes: bo
     classes : bool
         Whether y holds classes; otherwise it is a number to regress on.
     """
-    if model not in MODELS:
-        raise InputError(f"model must be one of {', '.join(MODELS)}, not {model!r}.")
     if (y == y[0]).all():
         return Prediction(np.full(len(unseen), y[0]), np.zeros(x.shape[1]))
     if model == "l1":

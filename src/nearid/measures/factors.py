@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from nearid.arrays import Columns, Rows, first_nonfinite, nonfinite, open_columns, open_rows, pair_rows
+from nearid.arrays import Columns, Pair, Rows, first_nonfinite, nonfinite, open_columns, open_rows, pair_rows
 from nearid.arrays.check import is_numeric
 from nearid.arrays.choose import not_found
 from nearid.arrays.held import MemoryRows
@@ -19,7 +19,7 @@ from nearid.arrays.metadata import input_alerts
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
-from nearid.base.options import checked
+from nearid.base.options import AtLeast, checked
 from nearid.moments import ROUNDING, Floats
 from nearid.repeats import pair_traits, repeated_rows
 
@@ -30,8 +30,13 @@ LEVELS = 256
 LARGEST = 1e150
 # Equal-width bins of what is continuous, where a measure needs classes; the literature's number.
 BINS = 20
+Bins = Annotated[int, AtLeast(2)]
 # What becomes of a missing value where text is made of it.
 MISSING = frozenset(("nan", "none", "na", "n/a", "<na>", "nat", "null"))
+# With fewer rows than this a class of one row is no rare class.
+FEWEST = 20
+# Alerts that follow from the rows, and may be others for other rows.
+ROW_DEPENDENT = ("singleton_classes", "looks_like_ids", "doubtful_period", "missing_as_text")
 
 
 @dataclass(frozen=True)
@@ -93,9 +98,7 @@ def binned(values: Floats, bins: int) -> np.ndarray:
 
 
 def check_bins(bins: int, n: int) -> None:
-    """Refuse a number of bins that is no cut of n rows."""
-    if bins < 2:
-        raise InputError(f"bins must be at least 2, not {bins}.")
+    """Refuse more bins than n rows can fill."""
     if bins > max(n, BINS):
         raise InputError(f"bins must be at most {max(n, BINS)} for {n} rows, not {bins}. The usual number is {BINS}.")
 
@@ -199,7 +202,7 @@ def _categorical(name: str, values: np.ndarray, inferred: bool) -> Factor:
     return Factor(name, "categorical", inferred, codes.astype(np.float64), labels)
 
 
-def doubts(factor: Factor) -> Iterator[Alert]:
+def plausibility_alerts(factor: Factor) -> Iterator[Alert]:
     """Whether a factor looks like something else than it is taken for."""
     values, n = factor.values, len(factor.values)
     if factor.kind == "categorical":
@@ -221,12 +224,6 @@ def doubts(factor: Factor) -> Iterator[Alert]:
                 f"The values of {factor.name!r} run over {turns:.2g} of the period {factor.period:g}. Is that its "
                 "period, in the units of the values (degrees or radians)?",
             )
-
-
-# With fewer rows than this a class of one row is no rare class.
-FEWEST = 20
-# Alerts that follow from the rows, and may be others for other rows.
-OF_ROWS = ("singleton_classes", "looks_like_ids", "doubtful_period", "missing_as_text")
 
 
 @dataclass(frozen=True)
@@ -278,7 +275,7 @@ class Factors:
         if index is None:
             return self
         taken = [replace(factor, values=factor.values[index]) for factor in self.items]
-        still_true = tuple(alert for alert in self.alerts if alert.code not in OF_ROWS)
+        still_true = tuple(alert for alert in self.alerts if alert.code not in ROW_DEPENDENT)
         return _checked(self.name, taken, None, still_true)
 
 
@@ -336,26 +333,24 @@ def factors_of(
 
 
 def load_pair(
-    latents: object,
-    factors: object,
-    *,
-    drop_nonfinite: bool = False,
-    most: int | None = None,
-    random_state: int = 0,
+    latents: object, factors: object, *, drop_nonfinite: bool = False
 ) -> tuple[Floats, Factors, tuple[Alert, ...]]:
-    """Latents as an array of shape (n, d) in float64, the factors of the same rows, and what is to be said of both.
+    """Latents as an array of shape (n, d) in float64, the factors of the same rows, and alerts about both."""
+    known = open_factors(factors)
+    return load_paired(pair_rows(open_latents(latents), known.rows), known, drop_nonfinite=drop_nonfinite)
 
-    Of more rows than `most` a sample is loaded.
-    """
-    rows, found = open_latents(latents), open_factors(factors)
-    pair = pair_rows(rows, found.rows)
-    notes = tuple(input_alerts(pair))
+
+def load_paired(
+    pair: Pair, known: Factors, *, drop_nonfinite: bool = False, most: int | None = None, random_state: int = 0
+) -> tuple[Floats, Factors, tuple[Alert, ...]]:
+    """The same for latents that are paired with the rows of `known` already. Of more rows than `most`, a sample."""
+    rows, alerts = pair.x, tuple(input_alerts(pair))
     x_index, y_index = pair.x_index, pair.y_index
     if most is not None and pair.n > most:
         picked = np.sort(np.random.default_rng([random_state, 5]).choice(pair.n, most, replace=False))
         x_index, y_index = (picked if index is None else index[picked] for index in (x_index, y_index))
     x = rows.read(0, pair.n) if x_index is None else rows.take(x_index)
-    x, taken = x.astype(np.float64), found.take(y_index)
+    x, taken = x.astype(np.float64), known.take(y_index)
     bad = first_nonfinite(x, 0)
     if bad and not drop_nonfinite:
         row, column, value = bad
@@ -364,13 +359,13 @@ def load_pair(
         good = np.flatnonzero(np.isfinite(x).all(axis=1))
         if len(good) < 2:
             raise InputError(f"{rows.name} has {len(good)} rows of finite numbers, but at least 2 are needed.")
-        notes += (dropped_rows(len(x) - len(good), len(x)),)
+        alerts += (dropped_rows(len(x) - len(good), len(x)),)
         x, taken = x[good], taken.take(good)
     # Halved, so that none overflows.
     ranges = x.max(axis=0) / 2 - x.min(axis=0) / 2
     # Rows are paired now.
     taken = replace(taken, ids=None, index=None)
-    return x, taken, notes + taken.alerts + constant_latents(ranges <= ROUNDING * np.abs(x / 2).max(axis=0))
+    return x, taken, alerts + taken.alerts + constant_latents(ranges <= ROUNDING * np.abs(x / 2).max(axis=0))
 
 
 def open_latents(latents: object) -> Rows:
@@ -429,7 +424,7 @@ def _checked(name: str, items: list[Factor], ids: np.ndarray | None, alerts: tup
             )
             continue
         kept.append(factor)
-        alerts += tuple(doubts(factor))
+        alerts += tuple(plausibility_alerts(factor))
         if single:
             alerts += (
                 Alert(
