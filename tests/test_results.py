@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nearid.lab.framework.registry import HOMES, experiment
+from nearid.lab.framework.experiment import HOMES, experiment
 from nearid.lab.framework.settings import as_dict, settle
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"

@@ -14,7 +14,8 @@ def trait_weights(sample: Floats) -> Floats:
     # Halved and by the range, so that nothing overflows.
     spread = finite.max(axis=0) / 2 - finite.min(axis=0) / 2
     generic = np.random.default_rng(0).normal(size=sample.shape[1])
-    return np.asarray(generic / np.where(spread > 0, spread, 1.0))
+    # Over a spread that is hardly a normal number the quotient would overflow.
+    return np.asarray(generic / np.where(spread > 1e3 * np.finfo(float).tiny, spread, 1.0))
 
 
 def traits(rows: Floats, weights: Floats) -> Floats:

@@ -23,6 +23,8 @@ def handlers_of_before():
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 def test_each_signal_has_its_exit_code(name, code):
+    # Below nohup a hang-up is ignored, and stays so.
+    signal.signal(getattr(signal, name), signal.SIG_DFL)
     catch_signals()
     with pytest.raises(Interrupted) as stop:
         signal.raise_signal(getattr(signal, name))

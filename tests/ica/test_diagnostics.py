@@ -9,9 +9,12 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import nearid
+import nearid.engines.local as local
+from nearid import ICA
+from nearid.arrays import open_rows
 from nearid.ica.contrast import CONTRASTS
 from nearid.ica.diagnostics import Diagnostics, cautions, curvature, gaussian_test
-from nearid.ica.linear import IdentifiabilityWarning, RankWarning
+from nearid.ica.estimators import IdentifiabilityWarning, RankWarning
 
 
 def fitted(x, **options):
@@ -77,7 +80,7 @@ def test_p_values_fall_beyond_what_a_search_reaches():
 
 
 # A fit that is cut short warns of more than what is looked for.
-@pytest.mark.filterwarnings("ignore::nearid.ica.linear.IdentifiabilityWarning")
+@pytest.mark.filterwarnings("ignore::nearid.ica.estimators.IdentifiabilityWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_warnings_are_typed(rng):
     x = rng.laplace(size=(2000, 3))
@@ -106,3 +109,41 @@ def test_round_trip_as_plain_data(rng):
 def test_one_component_has_nothing_to_turn(rng):
     found = fitted(rng.laplace(size=(500, 1))).diagnostics_
     assert found.curvature == [] and found.mu == float("inf")
+
+
+def kinds(x, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentifiabilityWarning)
+        found = ICA(dtype="float64").fit_rows(open_rows(x), **options)
+    return {c.kind for c in found.diagnostics_.cautions} & {"outlying_rows", "repeated_rows"}
+
+
+@pytest.fixture
+def x(rng, monkeypatch):
+    """Rows that are read in many blocks."""
+    monkeypatch.setattr(local, "BLOCK_BYTES", 1)
+    return rng.laplace(size=(1000, 4)) @ rng.normal(size=(4, 4))
+
+
+def test_ordinary_rows_give_no_caution(x, rng):
+    assert kinds(x) == kinds(x.astype(np.float32)) == set()
+    assert kinds(rng.standard_t(4, size=(1000, 4))) == set()
+
+
+def test_a_row_that_makes_a_component_is_reported(x):
+    x[1] = 1e6
+    assert kinds(x) == {"outlying_rows"}
+    with pytest.warns(IdentifiabilityWarning, match="5 of 1000 rows carry 100% of the variance of component 0"):
+        ICA().fit(x)
+
+
+def test_rows_that_repeat_are_reported(x, rng):
+    copies = np.repeat(x[:30], 10, axis=0)[rng.permutation(300)]
+    assert "repeated_rows" in kinds(copies)
+    with pytest.warns(IdentifiabilityWarning, match="About 270 of 300 rows repeat others"):
+        ICA().fit(copies)
+
+
+def test_rows_that_were_dropped_do_not_count(x):
+    x[5:100, 0] = np.nan
+    assert kinds(x, drop_nonfinite=True) == set()

@@ -16,7 +16,7 @@ import nearid
 import nearid.engines.local as local
 from nearid import ICA, InputError, Whitening
 from nearid.arrays import open_rows
-from nearid.ica.linear import IdentifiabilityWarning, MetadataWarning, RankWarning
+from nearid.ica.estimators import IdentifiabilityWarning, MetadataWarning, RankWarning
 
 
 @parametrize_with_checks([Whitening(), Whitening(form="zca"), ICA(), ICA(whiten=False)])
@@ -104,7 +104,7 @@ def test_files_are_streamed(mixed, tmp_path):
         from_file.transform(tmp_path / "y.npy")
 
 
-@pytest.mark.filterwarnings("ignore::nearid.ica.linear.IdentifiabilityWarning")  # three passes end at no optimum
+@pytest.mark.filterwarnings("ignore::nearid.ica.estimators.IdentifiabilityWarning")  # three passes end at no optimum
 def test_rank_and_convergence_are_told(mixed):
     _, x = mixed
     with pytest.warns(RankWarning, match="10 columns have rank 9"):

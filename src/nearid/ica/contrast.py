@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
+from nearid.ica.solver import State
 from nearid.moments import Floats
 
 
@@ -139,3 +141,58 @@ CONTRASTS = {
 # eigenvectors of E[g(y) y^T] part sources of different kurtosis (Cardoso 1989: fourth-order blind identification, whose
 # weight is the squared length itself; its logarithm keeps outlying rows from deciding).
 RADIAL = Contrast("radial", _radial, np.ones_like, 1, 0.0, 1.0, 1.0)
+
+
+@cache
+def _quadrature() -> tuple[Floats, Floats]:
+    """Nodes and weights of the mean over a standard Gaussian; every look at a rotation asks for them."""
+    v, weights = np.polynomial.hermite_e.hermegauss(60)
+    return v, weights / weights.sum()
+
+
+@dataclass(frozen=True)
+class Unequal:
+    """Corrections for rows whose principal directions have these variances.
+
+    Attributes
+    ----------
+    variances : ndarray of shape (k,)
+        Of the coordinates that are rotated, in their common unit.
+    contrast : Contrast
+    """
+
+    variances: Floats
+    contrast: Contrast
+
+    def covariance(self, rotation: Floats) -> Floats:
+        """Covariance of the components."""
+        return np.asarray(rotation * self.variances @ rotation.T)
+
+    def _gaussian(self, variances: Floats) -> tuple[Floats, Floats, Floats]:
+        """E[G], E[g'] and the derivative of E[g'] by the variance, of Gaussian components; Gauss-Hermite quadrature."""
+        v, weights = _quadrature()
+        y = np.sqrt(variances)[:, None] * v
+        slopes = self.contrast.slope(y)
+        return self.contrast.values(y) @ weights, slopes @ weights, slopes @ (weights * (v**2 - 1)) / (2 * variances)
+
+    def corrected(self, state: State) -> State:
+        """What a pass found, less what Gaussian components would give; as for unit variances in form."""
+        covariance = self.covariance(state.rotation)
+        variances = np.diag(covariance)
+        values, slopes, _ = self._gaussian(variances)
+        # Along the rotation of i into j a variance changes by twice the covariance, and E[G] by E[g'] / 2 times that.
+        products = state.products - slopes[:, None] * (covariance - np.diag(variances))
+        return replace(
+            state,
+            products=products,
+            slopes=variances * state.slopes,
+            values=state.values - values + self.contrast.gaussian,
+        )
+
+    def curved(self, rotation: Floats, bends: Floats, pull: Floats) -> tuple[Floats, Floats]:
+        """E[g'(y_i) y_j^2] and E[g(y_i) y_i], less what Gaussian components would give."""
+        covariance = self.covariance(rotation)
+        variances = np.diag(covariance)
+        _, slopes, change = self._gaussian(variances)
+        lost = np.outer(slopes, variances) + 2 * change[:, None] * covariance**2
+        return bends - lost, pull - slopes * variances

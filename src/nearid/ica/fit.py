@@ -14,11 +14,10 @@ from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL, one_blas_thread
 from nearid.folds import row_moments
 from nearid.groups.fits import polar
-from nearid.ica.contrast import CONTRASTS, RADIAL
+from nearid.ica.contrast import CONTRASTS, RADIAL, Unequal
 from nearid.ica.diagnostics import LEVEL, Curvature, Diagnostics, cautions, curvature, gaussian_test
 from nearid.ica.passes import Sweeper
 from nearid.ica.solver import Checkpoint, Keep, Solution, State, solve
-from nearid.ica.unequal import Unequal
 from nearid.ica.whiten import Whitener, fit_whitener
 from nearid.moments import Floats, Moments
 

@@ -14,7 +14,7 @@ import pytest
 # The command with two experiments of the tests alone, which need no torch.
 TOYS = {"wanting": "toy_experiments:WANTING", "toy": "toy_experiments:TOY"}
 COMMAND = f"""
-from nearid.lab.framework.registry import HOMES
+from nearid.lab.framework.experiment import HOMES
 HOMES.clear()
 HOMES.update({TOYS!r})
 from nearid.cli.app import main
@@ -43,7 +43,7 @@ def reproduce(nearid):
     """Run `nearid reproduce` to its end in this process; gives exit code, stdout and stderr."""
 
     def run(*args, **options):
-        from nearid.lab.framework.registry import HOMES
+        from nearid.lab.framework.experiment import HOMES
 
         with mock.patch.dict(HOMES, TOYS, clear=True):
             done = nearid("reproduce", *args, **options)

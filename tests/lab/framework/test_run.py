@@ -17,8 +17,7 @@ import pytest
 from canonical_files import write_mnist
 from nearid.base.errors import InputError
 from nearid.engines.processes import attempt
-from nearid.lab.framework.plan import check_machine, plan
-from nearid.lab.framework.run import left_behind, make_store, reproduce, run
+from nearid.lab.framework.run import LONGEST, check_machine, details, left_behind, make_store, plan, reproduce, run
 from nearid.lab.framework.settings import parameter
 from toy_experiments import TOY
 
@@ -308,3 +307,39 @@ def test_a_device_that_is_not_there_is_told_before_the_first_cell(toy, tmp_path)
     with pytest.raises(InputError, match="The device 'cuda' is not to be had here; choose cpu, or auto"):
         reproduce(placed, tmp_path / "out", preset="smoke", changes={"device": "cuda"})
     assert ran() == [] and not (tmp_path / "out").exists()
+
+
+def test_the_usual_table_has_the_folder_itself(toy, tmp_path):
+    experiment, _ = toy
+    for options in ({}, {"seeds": 3}, {"changes": {"noise": "0.01"}}, {"rows": ["high", "low"]}):
+        asked = plan(experiment, tmp_path, **options)
+        assert asked.variant == "" and asked.place == tmp_path and asked.only == ()
+
+
+def test_other_runs_are_named_after_what_was_asked_for(toy, tmp_path):
+    experiment, _ = toy
+    changes = {"sizes": "3,4", "noise": "0.5", "high": "yes"}
+    asked = plan(experiment, tmp_path, preset="smoke", seeds=5, rows=["low"], changes=changes)
+    assert asked.variant == "smoke,seeds=5,noise=0.5,sizes=3+4,row=low" and asked.place == tmp_path / asked.variant
+    # The order in which it was typed is no difference.
+    again = plan(experiment, tmp_path, preset="smoke", seeds=5, rows=["low"], changes=dict(reversed(changes.items())))
+    assert again.place == asked.place and [c.name for c in again.cells] == [c.name for c in asked.cells]
+
+
+def test_names_stay_within_the_folder_and_apart(toy, tmp_path):
+    experiment, _ = toy
+    kinds = ["../../elsewhere", "..\\elsewhere", "a b", "a/b", "x" * 300, "x" * 301]
+    places = [plan(experiment, tmp_path, changes={"kind": kind}).place for kind in kinds]
+    assert len(set(places)) == len(kinds)
+    for place in places:
+        assert place.parent == tmp_path and len(place.name) <= LONGEST + 9
+        place.mkdir()
+
+
+def test_a_run_before_it_begins(tmp_path):
+    asked = plan(TOY, tmp_path, preset="smoke", rows=["high"], changes={"noise": "inf"})
+    told = json.loads(json.dumps(details(asked), allow_nan=False))
+    assert told["parameters"]["steps"] == {"value": 2, "about": "points of the curve"}
+    assert told["parameters"]["sizes"]["value"] == [1, 2] and told["seeds"] == 2
+    assert [(row["row"], row["changes"]) for row in told["rows"]] == [("high", {"level": 0.9})]
+    assert "High is high." in told["claims"] and told["folder"] == str(tmp_path / "smoke,noise=inf,row=high")

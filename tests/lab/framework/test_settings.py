@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from nearid.base.errors import InputError
-from nearid.lab.framework.experiment import Row
-from nearid.lab.framework.registry import experiment
+from nearid.lab.framework.experiment import Row, experiment
 from nearid.lab.framework.settings import (
     as_dict,
     assignments,

@@ -9,7 +9,7 @@ from nearid.engines.local import LOCAL
 from nearid.moments import Moments
 from nearid.questions.deconfound.conditions import View, fit_conditions, named, sample
 from nearid.questions.deconfound.design import open_design
-from nearid.questions.deconfound.watch import Watch
+from nearid.questions.deconfound.evaluate import Watch
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def x():
 
 def fitted(x, names, most=None, **options):
     d = open_design(x, list("ab") * (len(x) // 2), np.arange(len(x)) // 4, **options)
-    options = {"components": None, "seed": 0, "engine": LOCAL, "progress": silent, "watch": Watch()}
+    options = {"components": None, "seed": 0, "engine": LOCAL, "progress": silent, "timed": Watch().stage}
     return d, fit_conditions(d, Moments.of(x), names, most=most, **options)
 
 

@@ -16,8 +16,7 @@ from torch.utils.data import (
 )
 
 from nearid.base.errors import InputError
-from nearid.questions.extract.batches import open_source, peeked
-from nearid.questions.extract.digest import DataHash
+from nearid.questions.extract.batches import DataHash, open_source, peeked
 
 
 def taken(source, size=4):

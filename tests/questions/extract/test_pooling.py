@@ -1,11 +1,9 @@
-"""Pooling against plain loops over rows and tokens."""
-
 import numpy as np
 import pytest
 import torch
 
 from nearid.base.errors import InputError
-from nearid.questions.extract.pooling import check_pool, pool_name, pooled
+from nearid.questions.extract.pooling import PLACES, check_pool, pool_name, pooled, token_ids
 
 
 @pytest.fixture
@@ -82,3 +80,16 @@ def test_what_cannot_be_pooled_is_told(shape, pool, mask, message):
 def test_unknown_poolings_are_told():
     with pytest.raises(InputError, match=r"no pooling named 'meen'. Did you mean mean"):
         check_pool("meen")
+
+
+def test_ids_do_not_depend_on_the_side_of_the_padding():
+    right, left = np.array([[1, 1, 0], [1, 1, 1]], bool), np.array([[0, 1, 1], [1, 1, 1]], bool)
+    expected = [5 * PLACES, 5 * PLACES + 1, 9 * PLACES, 9 * PLACES + 1, 9 * PLACES + 2]
+    for mask in (right, left):
+        assert token_ids(np.array([5, 9]), mask).tolist() == expected
+        assert token_ids(np.array(["a", "bc"]), mask).tolist() == ["a:0", "a:1", "bc:0", "bc:1", "bc:2"]
+
+
+def test_ids_that_leave_no_room_are_told():
+    with pytest.raises(InputError, match="use text ids"):
+        token_ids(np.array([-1, 2]), np.ones((2, 2), bool))

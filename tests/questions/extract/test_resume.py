@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from nearid import InputError, extract
-from nearid.questions.extract import formats
+from nearid.questions.extract import store
 
 X = np.arange(160, dtype=np.float32).reshape(40, 4)
 
@@ -37,17 +37,17 @@ def stopped(out, data, **options):
 @pytest.mark.parametrize("form", ["npy", "zarr", "safetensors"])
 def test_a_part_that_lacks_its_end_alone_is_of_its_own_data(tmp_path, monkeypatch, form):
     model, options = nn.Linear(4, 3), {"out": tmp_path / "out", "format": form}
-    ready = formats.Part.finish
+    ready = store.Part.finish
 
     def full(self, rows, about):
         if self.final.stem == "ids":
             raise OSError(errno.ENOSPC, "No space left on device")
         ready(self, rows, about)
 
-    monkeypatch.setattr(formats.Part, "finish", full)
+    monkeypatch.setattr(store.Part, "finish", full)
     with pytest.raises(InputError, match="The rows of 40 inputs are kept"):
         extract(model, X, **options)
-    monkeypatch.setattr(formats.Part, "finish", ready)
+    monkeypatch.setattr(store.Part, "finish", ready)
     other = X.copy()
     other[39] += 1
     with pytest.raises(InputError, match="the first 40 inputs, or their ids, have changed"):
@@ -60,7 +60,7 @@ def test_a_part_that_lacks_its_end_alone_is_of_its_own_data(tmp_path, monkeypatc
 
 def test_a_whole_part_is_not_taken_for_longer_data(tmp_path, monkeypatch):
     model = nn.Linear(4, 3)
-    monkeypatch.setattr(formats.Part, "finish", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+    monkeypatch.setattr(store.Part, "finish", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
     with pytest.raises(InputError, match="kept"):
         extract(model, iter(X.reshape(4, 10, 4)), out=tmp_path / "out")
     monkeypatch.undo()

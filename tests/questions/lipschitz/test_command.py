@@ -9,7 +9,7 @@ from torch import nn
 
 from nearid import bilipschitz
 from nearid.cli.commands import app
-from nearid.questions.extract.burgess import BurgessDecoder
+from nearid.questions.extract.weights import BurgessDecoder
 
 FACTORY = """
 import torch

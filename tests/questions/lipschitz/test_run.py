@@ -151,7 +151,7 @@ def test_pairs_are_of_random_rows_where_there_are_too_many(monkeypatch):
     assert first.pairs == 190 and first == again and first != other
     assert first.least == pytest.approx(1) and first.greatest == pytest.approx(4)
     # Rows and outputs belong together, whichever were drawn and in however many batches.
-    monkeypatch.setattr("nearid.geometry.jacobians.BATCH", 70)
+    monkeypatch.setattr("nearid.questions.lipschitz.jacobians.BATCH", 70)
     assert bilipschitz(lambda x: 2 * x, z).pairwise.greatest == pytest.approx(2)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nearid import ICA
-from nearid.ica.linear import IdentifiabilityWarning
+from nearid.ica.estimators import IdentifiabilityWarning
 
 WRITTEN = ["components.npy", "model.json", "model.safetensors"]
 

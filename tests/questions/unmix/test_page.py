@@ -9,7 +9,7 @@ import pytest
 from nearid import ICA, InputError
 from nearid.arrays import open_rows
 from nearid.base.jsonable import finite
-from nearid.ica.linear import IdentifiabilityWarning
+from nearid.ica.estimators import IdentifiabilityWarning
 from nearid.questions.unmix import page as unmixing
 
 NASTY = '</script><script>document.title="owned"</script><img src=x onerror="document.title=1">'

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nearid import ICA
 from nearid.arrays import open_rows
-from nearid.ica.linear import IdentifiabilityWarning
+from nearid.ica.estimators import IdentifiabilityWarning
 from nearid.questions.unmix.table import conclusion, render, standing
 
 

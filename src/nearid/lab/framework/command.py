@@ -17,8 +17,8 @@ from nearid.show.engine import EngineName, EngineOption, SchedulerOption, engine
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nearid.lab.framework.plan import Plan
     from nearid.lab.framework.result import Result
+    from nearid.lab.framework.run import Plan
 
 # Exit code of a run of which cells failed.
 FAILED = 3
@@ -50,8 +50,8 @@ def reproduce(
     is named after these. Finished cells of the table are kept in OUT/NAME/cells: after Ctrl-C the same command goes on.
     Of all, those that lack a data set or a package are left out. Exit code 3 where cells failed.
     """
-    from nearid.lab.framework.plan import plan
-    from nearid.lab.framework.registry import experiment, experiments
+    from nearid.lab.framework.experiment import experiment, experiments
+    from nearid.lab.framework.run import plan
     from nearid.lab.framework.settings import assignments
     from nearid.lab.framework.table import counted, render
     from nearid.show.deliver import show as display
@@ -89,7 +89,7 @@ def reproduce(
 def _possible(plans: list[Plan], engine: str) -> list[Plan]:
     """Those that have what they need; what the others lack is said."""
     from nearid.base.errors import InputError
-    from nearid.lab.framework.plan import check_machine
+    from nearid.lab.framework.run import check_machine
 
     found = []
     for asked in plans:
@@ -113,8 +113,7 @@ def _run(plans: list[Plan], engine: str) -> Iterator[Result]:
 
 
 def _list(as_json: bool) -> None:
-    from nearid.lab.framework.describe import summary
-    from nearid.lab.framework.registry import experiments
+    from nearid.lab.framework.experiment import experiments, summary
     from nearid.lab.framework.table import render_list
     from nearid.show.deliver import show as display
 
@@ -127,7 +126,7 @@ def _list(as_json: bool) -> None:
 def _show(plans: list[Plan], as_json: bool, several: bool) -> None:
     from rich.console import Group
 
-    from nearid.lab.framework.describe import details
+    from nearid.lab.framework.run import details
     from nearid.lab.framework.table import render_parameters
     from nearid.show.deliver import show as display
 

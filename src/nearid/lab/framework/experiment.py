@@ -1,4 +1,4 @@
-"""What an experiment is: a paper's table or figure as data, and one function that computes a cell of it."""
+"""What an experiment is: a table or figure of a paper as data, and a function that computes a cell; which there are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Generic, NotRequired, TypedDict, TypeVar
+
+from nearid.base.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from nearid.lab.framework.claims import Claim
@@ -198,3 +201,77 @@ class Experiment(Generic[P]):
     datasets: Callable[[P], Sequence[str]] = lambda parameters: ()
     ready: Callable[[P], None] = lambda parameters: None
     version: int = 1
+
+
+NELSON = Paper(
+    "Nelson, Fumero, Karaletsos and Locatello",
+    "Statistical and Structural Identifiability in Representation Learning",
+    "2026",
+    "https://arxiv.org/abs/2603.11970",
+)
+ROEDER = Paper(
+    "Roeder, Metz and Kingma",
+    "On Linear Identifiability of Learned Representations",
+    "ICML 2021",
+    "https://arxiv.org/abs/2007.00810",
+)
+REIZINGER = Paper(
+    "Reizinger, Bizeul, Juhos, Vogt, Balestriero, Brendel and Klindt",
+    "Cross-Entropy Is All You Need To Invert the Data Generating Process",
+    "ICLR 2025",
+    "https://arxiv.org/abs/2410.21869",
+)
+ZIMMERMANN = Paper(
+    "Zimmermann, Sharma, Schneider, Bethge and Brendel",
+    "Contrastive Learning Inverts the Data Generating Process",
+    "ICML 2021",
+    "https://arxiv.org/abs/2102.08850",
+)
+
+
+# Where each experiment is; its file is loaded when it is asked for.
+HOMES = {
+    "radial": "nearid.lab.papers.roeder.radial:RADIAL",
+    "cpc": "nearid.lab.papers.roeder.cpc:CPC",
+    "diet": "nearid.lab.papers.reizinger.cross_entropy_tables:DIET",
+    "supervised": "nearid.lab.papers.reizinger.cross_entropy_tables:SUPERVISED",
+    "contrastive-sphere": "nearid.lab.papers.zimmermann.contrastive_tables:CONTRASTIVE_SPHERE",
+    "contrastive-box": "nearid.lab.papers.zimmermann.contrastive_tables:CONTRASTIVE_BOX",
+    "mnist-autoencoders": "nearid.lab.papers.nelson.mnist_autoencoders:MNIST_AUTOENCODERS",
+    "square-manifolds": "nearid.lab.papers.nelson.square_manifolds:SQUARE_MANIFOLDS",
+    "bilipschitz-recovery": "nearid.lab.papers.nelson.bilipschitz_recovery:BILIPSCHITZ_RECOVERY",
+    "disentanglement": "nearid.lab.papers.nelson.disentanglement:DISENTANGLEMENT",
+    "faces": "nearid.lab.papers.nelson.faces:FACES",
+    "dislib": "nearid.lab.papers.reizinger.dislib:DISLIB",
+    "deconfounding": "nearid.lab.papers.nelson.deconfounding:DECONFOUNDING",
+    "masks-contrastive": "nearid.lab.papers.zimmermann.masks_contrastive:MASKS_CONTRASTIVE",
+    "pretrained-pairs": "nearid.lab.papers.nelson.pretrained_pairs:PRETRAINED_PAIRS",
+    "words": "nearid.lab.papers.roeder.words:WORDS",
+    "gpt2-svcca": "nearid.lab.papers.roeder.gpt2_svcca:GPT2_SVCCA",
+    "3dident": "nearid.lab.papers.zimmermann.ident3d:IDENT3D",
+    "imagenet-x": "nearid.lab.papers.reizinger.imagenet_x:IMAGENET_X",
+}
+
+
+def experiment(name: str) -> Experiment[Any]:
+    """An experiment by name."""
+    if name not in HOMES:
+        raise InputError(unknown("experiment", name, HOMES))
+    found: Experiment[Any] = resolve_name(HOMES[name])
+    return found
+
+
+def experiments() -> list[Experiment[Any]]:
+    """All experiments."""
+    return [experiment(name) for name in HOMES]
+
+
+def summary(e: Experiment[Any]) -> dict[str, Any]:
+    """An experiment in the list of all, as JSON can say it."""
+    return {
+        "experiment": e.name,
+        "shows": e.shows,
+        "about": e.about,
+        "paper": vars(e.paper),
+        "presets": {name: {"time": p.time, "seeds": p.seeds} for name, p in e.presets.items()},
+    }

@@ -22,8 +22,8 @@ from nearid.questions.compare.tables import WIDE, number, span, warned
 if TYPE_CHECKING:
     from nearid.lab.framework.estimate import Estimate
     from nearid.lab.framework.experiment import Column, Experiment, Published, Row
-    from nearid.lab.framework.plan import Plan
     from nearid.lab.framework.result import Result
+    from nearid.lab.framework.run import Plan
 
 # Both lines of a column's head; the title and the values of a row.
 Head = tuple[str, str]

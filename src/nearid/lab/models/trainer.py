@@ -27,7 +27,7 @@ from nearid.lab.models.checkpoint import State, load, save
 from nearid.lab.models.log import Record, append_log, restart_log
 from nearid.lab.models.observers import Observer
 from nearid.lab.models.options import Training
-from nearid.questions.extract.device import torch_device
+from nearid.questions.extract.network import torch_device
 
 Batches = Callable[[np.random.Generator], Sequence[np.ndarray[Any, np.dtype[Any]]]]
 Score = Callable[[nn.Module], Mapping[str, float]]

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from nearid.base.errors import InputError, brief, unknown
 from nearid.moments import Floats
@@ -189,8 +190,6 @@ def _logistic(view: View, places: np.ndarray, positive: np.ndarray, which: np.nd
     whitening, and conditions that are rotations of each other, to which the penalty is blind, would differ.
     """
     if not _small(view, places, which):
-        from nearid.questions.deconfound.logistic import fit_streamed
-
         return _linear(*fit_streamed(view, places, positive, which, ITERATIONS))
     from sklearn.linear_model import LogisticRegression
 
@@ -236,3 +235,69 @@ def auroc_within(positive: np.ndarray, scores: Floats, batches: np.ndarray) -> f
             count = hits * (len(mine) - hits)
             right, pairs = right + count * auroc(positive[mine], scores[mine]), pairs + count
     return right / pairs if pairs else float("nan")
+
+
+def fit_streamed(
+    view: View, places: np.ndarray, positive: np.ndarray, which: np.ndarray | None, iterations: int
+) -> tuple[Floats, float]:
+    """Weights of components, and the intercept.
+
+    The loss is that of scikit-learn's `LogisticRegression` with C = 1 and balanced classes.
+
+    Parameters
+    ----------
+    view : View
+    places : ndarray of int, shape (n,)
+        Rows to learn from.
+    positive : ndarray of bool, shape (n,)
+    which : ndarray of int, optional
+        Components to use; all by default.
+    iterations : int
+        At most.
+    """
+    from scipy.optimize import minimize
+
+    condition, n = view.condition, view.rows.shape[0]
+    share = positive.mean()
+    weights, truth = np.zeros(n), np.zeros(n)
+    # Both classes weigh the same, and all rows together 1.
+    weights[places] = np.where(positive, 0.5 / share, 0.5 / (1 - share)) / len(places)
+    truth[places] = positive
+
+    def loss(parameters: Floats) -> tuple[float, Floats]:
+        w, offset = parameters[:-1], parameters[-1]
+        direction = condition.lift(w, which)
+        value, pull, total = 0.0, np.zeros(len(direction)), 0.0
+        for a in range(0, n, PIECE):
+            mine = weights[a : a + PIECE]
+            if not mine.any():
+                continue
+            x = view.rows.read(a, min(a + PIECE, n))
+            x = np.subtract(x, condition.mean, dtype=x.dtype if x.dtype.kind == "f" else np.float64)
+            margin = (x @ direction.astype(x.dtype)).astype(np.float64) + offset
+            y = truth[a : a + PIECE]
+            value += float(mine @ (np.logaddexp(0, margin) - y * margin))
+            residual = mine * (np.exp(-np.logaddexp(0, -margin)) - y)
+            pull += residual.astype(x.dtype) @ x
+            total += float(residual.sum())
+        slope = condition.gather(pull, which) + w / len(places)
+        penalty = float(w @ w) / (2 * len(places))
+        return value + penalty, np.append(slope, total)
+
+    options = {"maxiter": iterations, "maxls": 50, "gtol": 1e-4, "ftol": 64 * np.finfo(float).eps}
+    width = view.width if which is None else len(which)
+    found = minimize(loss, np.zeros(width + 1), jac=True, method="L-BFGS-B", options=options).x
+    return found[:-1], float(found[-1])
+
+
+def hoyer(weights: ArrayLike) -> float:
+    """Hoyer's sparsity of weights of at least 0: (sqrt(d) - sum / norm) / (sqrt(d) - 1).
+
+    It is 1 where one weight alone is not 0, and 0 where all are equal. NaN where all are 0, or where there is but one.
+    """
+    w = np.abs(np.asarray(weights, dtype=np.float64))
+    norm = np.linalg.norm(w)
+    if len(w) < 2 or norm == 0:
+        return float("nan")
+    root = np.sqrt(len(w))
+    return float((root - w.sum() / norm) / (root - 1))

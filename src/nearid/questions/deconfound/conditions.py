@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,6 @@ from nearid.ica.stream import Affine
 from nearid.ica.whiten import Whitener, fit_whitener
 from nearid.moments import ROUNDING, Floats, Moments
 from nearid.questions.deconfound.design import Design
-from nearid.questions.deconfound.watch import Watch
 
 TITLES = {
     "base": "Base",
@@ -160,7 +160,7 @@ def fit_conditions(
     seed: int,
     engine: Engine,
     progress: Progress,
-    watch: Watch,
+    timed: Callable[[str], AbstractContextManager[None]],
 ) -> Fitted:
     """Fit the maps, without labels and without batches.
 
@@ -183,7 +183,7 @@ def fit_conditions(
             raise InputError(f"Every column of {design.rows.name} is constant: there is nothing to tell apart.")
         found["base"] = Condition("base", moments.mean, None, live, sizes[live])
     rows, diagnostics = design.rows, None
-    with watch.stage("whitening"):
+    with timed("whitening"):
         places = sample(design, most, seed)
         if places is not None:
             rows = MemoryRows(rows.name, rows.take(places))
@@ -198,7 +198,7 @@ def fit_conditions(
         from nearid.ica.fit import fit_ica
 
         tick = progress("unmixing", 100)
-        with watch.stage("ICA"):
+        with timed("ICA"):
             unmixed = fit_ica(rows, components=components, moments=moments, seed=seed, engine=engine, tick=tick)
         diagnostics = unmixed.diagnostics
         found["ica"] = _linear("ica", unmixed.mean, unmixed.components)

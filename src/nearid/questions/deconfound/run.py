@@ -24,11 +24,9 @@ from nearid.questions.deconfound.classifiers import named as named_classifiers
 from nearid.questions.deconfound.conditions import Fitted, fit_conditions
 from nearid.questions.deconfound.conditions import named as named_conditions
 from nearid.questions.deconfound.design import open_design, without
-from nearid.questions.deconfound.heldout import Plan
+from nearid.questions.deconfound.evaluate import Plan, Watch, cautions, measured, tabled
 from nearid.questions.deconfound.result import Deconfounding
 from nearid.questions.deconfound.splits import DIRECTIONS, chosen, problems
-from nearid.questions.deconfound.stages import cautions, measured, tabled
-from nearid.questions.deconfound.watch import Watch
 
 # Numbers of leading components for the concentration; those of the paper are not legible in its text.
 TOP = (5, 10, 20)
@@ -170,7 +168,7 @@ def deconfound(
             seed=random_state,
             engine=opened,
             progress=report,
-            watch=watch,
+            timed=watch.stage,
         )
         plan = Plan(design, asked, learners, _top(top, fitted), dict(boosting or {}), drop, random_state)
         results, scores, views = measured(plan, fitted, max_rows, watch, report)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 
 from nearid.base.errors import InputError, unknown
@@ -26,6 +28,8 @@ CHANNELS_FIRST = (
 )
 # Modules that give tokens where it has three. All others follow whichever of both kinds came last.
 TOKENS_FIRST = (nn.Linear, nn.LayerNorm, nn.Embedding, nn.MultiheadAttention, nn.RNNBase)
+# Places in an input; an integer id leaves the lower 20 bits to them.
+PLACES = 1 << 20
 
 
 def check_pool(pool: str | Pooler) -> str | Pooler:
@@ -117,3 +121,31 @@ def _tokens(layer: str, x: Tensor, pool: str, mask: Tensor | None) -> Tensor:
     rows = mask.int()
     at = t - 1 - rows.flip(1).argmax(1) if pool == "last" else rows.argmax(1)
     return x[list(range(n)), at]
+
+
+def token_id_type(ids: np.dtype[Any]) -> np.dtype[Any]:
+    """How ids of tokens are stored, given how ids of inputs are."""
+    if ids.kind == "U":
+        return np.dtype(f"<U{ids.itemsize // 4 + 1 + len(str(PLACES))}")
+    return np.dtype(np.int64)
+
+
+def token_ids(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Ids of the tokens that are no padding: id x 2^20 + place, or "id:place" where ids are text.
+
+    Parameters
+    ----------
+    ids : ndarray of shape (n,)
+    mask : ndarray of bool, shape (n, t)
+    """
+    row, place = np.nonzero(mask)
+    # Places count real tokens, so that they do not depend on the side of the padding.
+    place -= mask.argmax(axis=1)[row]
+    if ids.dtype.kind == "U":
+        joined = np.char.add(np.char.add(ids[row], ":"), place.astype(np.str_))
+        return joined.astype(token_id_type(ids.dtype))
+    if mask.shape[1] > PLACES or ids.min(initial=0) < 0 or ids.max(initial=0) >= 2**63 // PLACES:
+        raise InputError(
+            f"Ids of tokens are made of ids from 0 to {2**63 // PLACES - 1} and places below {PLACES}; use text ids."
+        )
+    return np.asarray(ids[row].astype(np.int64) * PLACES + place)

@@ -1,20 +1,29 @@
-"""Forward hooks that take what layers give, pool it at once and let the rest go."""
+"""Layers by name, and forward hooks that take what they give, pool it at once and let the rest go."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
+from nearid.arrays.choose import listed
 from nearid.arrays.patterns import chosen, is_exact
 from nearid.base.errors import InputError
-from nearid.questions.extract.names import HIDDEN, WHOLE, blocks, split_part
-from nearid.questions.extract.outputs import tensor_of
 from nearid.questions.extract.pooling import CHANNELS_FIRST, TOKENS_FIRST, Pooler, pooled
+
+# The model itself, whose output can be taken like that of a layer.
+WHOLE = "output"
+# What transformers models return on request, one for the embeddings and one for each block.
+HIDDEN = "hidden_states"
+# Modules that only hold others; what they hold are the layers.
+CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+# Among named outputs this one is the hidden state.
+USUAL = "last_hidden_state"
 
 
 @dataclass(frozen=True)
@@ -162,3 +171,78 @@ def _taps(model: nn.Module, patterns: list[str], hidden: bool, *, wanted: bool) 
             if not shared or name == layer:
                 taps.setdefault(label, Tap(label, modules[name], part, wanted and is_exact(layer)))
     return list(taps.values()), states
+
+
+def split_part(pattern: str) -> tuple[str, str | None]:
+    """A pattern and the part of the output that is meant, as in lstm:1.0 or output:pooler_output."""
+    layer, colon, part = pattern.partition(":")
+    if colon and not (layer and part):
+        raise InputError(f"{pattern!r} names no part of an output: write layer:part, such as output:pooler_output.")
+    return layer, part or None
+
+
+def blocks(model: nn.Module) -> Iterator[str]:
+    """Names of the modules that a model is built of: its children, with containers replaced by what they hold."""
+    if isinstance(model, CONTAINERS) and not any(model.children()):
+        return
+    for name, child in model.named_children():
+        if isinstance(child, CONTAINERS):
+            yield from (f"{name}.{inner}" for inner in blocks(child))
+        else:
+            yield name
+
+
+def tensor_of(layer: str, output: Any, part: str | None = None) -> Tensor:
+    """The tensor in an output: itself, the named part, the last hidden state, or else the first of floats.
+
+    Parameters
+    ----------
+    layer : str
+        For the messages.
+    output : Tensor, or tuple, list, mapping (such as a ModelOutput) or object of such
+    part : str, optional
+        Keys and places that lead to the tensor, separated by dots.
+    """
+    found = output
+    for step in part.split(".") if part else ():
+        found = _step(layer, found, step, str(part))
+    tensor = _first(found)
+    if tensor is None:
+        raise InputError(
+            f"The layer {layer} gave a {type(found).__name__} without a tensor of numbers; leave the layer out, or "
+            f"name a part of its output as {layer}:part."
+        )
+    return tensor
+
+
+def _step(layer: str, value: Any, step: str, part: str) -> Any:
+    entries = _entries(value)
+    if step not in entries:
+        held = f"It holds {listed(entries)}." if entries else f"It gave a {type(value).__name__}."
+        raise InputError(f"The output of the layer {layer} has no part {part!r}. {held}")
+    return entries[step]
+
+
+def _first(value: Any) -> Tensor | None:
+    if isinstance(value, Tensor):
+        return value if value.dtype.is_floating_point or value.dtype in (torch.int32, torch.int64) else None
+    entries = _entries(value)
+    if isinstance(entries.get(USUAL), Tensor):
+        return _first(entries[USUAL])
+    for held in entries.values():
+        tensor = _first(held)
+        if tensor is not None and tensor.dtype.is_floating_point:
+            return tensor
+    return None
+
+
+def _entries(value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return {str(key): held for key, held in value.items()}
+    if isinstance(value, tuple | list):
+        names = getattr(value, "_fields", None)
+        places = {str(at): held for at, held in enumerate(value)}
+        return {**places, **dict(zip(names, value, strict=True))} if names else places
+    if isinstance(value, Tensor):
+        return {}
+    return {name: held for name, held in getattr(value, "__dict__", {}).items() if not name.startswith("_")}

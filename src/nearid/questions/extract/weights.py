@@ -5,18 +5,17 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from nearid.arrays.choose import listed
-from nearid.arrays.formats.torch import CHECKPOINTS
+from nearid.arrays.choose import listed, not_found
+from nearid.arrays.formats.torch import CHECKPOINTS, flattened, load_saved
 from nearid.arrays.open import file_suffix
 from nearid.base.errors import InputError, brief
-from nearid.questions.extract.burgess import BurgessDecoder
-from nearid.questions.extract.state_dicts import part_of, state_dicts, under
 
 SAVED = (".safetensors", *CHECKPOINTS)
 # Prefixes that a decoder has among the weights.
@@ -206,3 +205,145 @@ def _made(factory: str) -> Any:
 
 def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {brief(error)}"
+
+
+Weights = dict[str, Tensor]
+# Characters of a name that a message shows.
+_LONGEST = 80
+
+
+def state_dicts(path: str, name: str) -> dict[str, Weights]:
+    """State dicts of a file of torch.save, by the dotted name of their entry; at least one.
+
+    A state dict is told by its shape, a mapping of names to tensors, so it does not matter what is around it.
+    """
+    saved = load_saved(path, name)
+    held = dict(_found(saved, ""))
+    if not held:
+        raise InputError(
+            f"{name} holds no state dict, a mapping of names to tensors. {_contents(saved)} "
+            "Save one with torch.save(module.state_dict(), path)."
+        )
+    # Figures that callbacks keep, and single layers, do not compete with a whole module.
+    for of_module in (_has_arrays, _has_dots):
+        held = {entry: weights for entry, weights in held.items() if of_module(weights)} or held
+    return held
+
+
+def part_of(name: str, held: dict[str, Weights], prefix: str) -> Weights:
+    """Weights under a prefix, which is taken off their names; of several state dicts it names the entry of one."""
+    entries = [entry for entry in held if prefix.startswith(f"{entry}.")]
+    if len(held) > 1 and not entries:
+        known = listed(f"{_short(entry)!r} ({_sample(weights)})" for entry, weights in held.items())
+        first = f"{next(iter(held))}."
+        raise InputError(
+            f"{name} holds {len(held)} state dicts: {known}. Choose one with prefix={_short(first)!r} (on the command "
+            f"line --prefix {_short(first)})."
+        )
+    entry = max(entries, key=len) if entries else next(iter(held))
+    weights = held[entry]
+    part = (len(held) == 1 and under(weights, prefix)) or under(weights, prefix.removeprefix(f"{entry}."))
+    if not part:
+        raise not_found(name, "prefix", prefix, weights)
+    return part
+
+
+def under(weights: Weights, prefix: str) -> Weights:
+    """Weights whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
+
+
+def _found(value: Any, entry: str) -> Iterator[tuple[str, Weights]]:
+    if isinstance(value, dict):
+        # Optimisers number what they keep, modules do not.
+        if not all(isinstance(name, str) for name in value):
+            return
+        if value and all(isinstance(w, Tensor) for w in value.values()):
+            yield entry, dict(value)
+            return
+        parts = list(value.items())
+    elif isinstance(value, list | tuple):
+        parts = [(str(index), part) for index, part in enumerate(value)]
+    else:
+        return
+    for name, part in parts:
+        yield from _found(part, f"{entry}.{name}" if entry else name)
+
+
+def _has_arrays(weights: Weights) -> bool:
+    return any(w.ndim for w in weights.values())
+
+
+def _has_dots(weights: Weights) -> bool:
+    return any("." in name for name in weights)
+
+
+def _sample(weights: Weights) -> str:
+    shown = [f"{_short(name)} {tuple(w.shape)}" for name, w in list(weights.items())[:2]]
+    return f"{len(weights)} tensors: {', '.join(shown)}{', ...' if len(weights) > 2 else ''}"
+
+
+def _contents(saved: Any) -> str:
+    if isinstance(saved, Tensor):
+        return f"It is one tensor of shape {tuple(saved.shape)}."
+    if not isinstance(saved, dict | list | tuple):
+        return f"It is of type {type(saved).__name__}."
+    held = [f"{_short(entry)!r} {_kind(value)}" for entry, value in flattened(saved, "")]
+    return f"It holds {listed(held)}." if held else "It is empty."
+
+
+def _kind(value: Any) -> str:
+    return str(tuple(value.shape)) if isinstance(value, Tensor) else type(value).__name__
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+
+
+HIDDEN, CHANNELS, KERNEL = 256, 32, 4
+# Side of the first image, which every transposed convolution doubles.
+SEED = 4
+
+
+class BurgessDecoder(nn.Module):
+    """Latents to images in (0, 1): three linear layers, then transposed convolutions that double the sides.
+
+    Parameters
+    ----------
+    latents : int
+    channels : int
+        Of the images.
+    size : {32, 64}
+        Side of the images.
+    """
+
+    def __init__(self, latents: int, channels: int = 1, size: int = 32) -> None:
+        super().__init__()
+        self.lin1 = nn.Linear(latents, HIDDEN)
+        self.lin2 = nn.Linear(HIDDEN, HIDDEN)
+        self.lin3 = nn.Linear(HIDDEN, CHANNELS * SEED * SEED)
+        self.convT_64 = _doubling(CHANNELS) if size == 64 else None
+        self.convT1, self.convT2, self.convT3 = _doubling(CHANNELS), _doubling(CHANNELS), _doubling(channels)
+
+    def forward(self, z: Tensor) -> Tensor:
+        for linear in (self.lin1, self.lin2, self.lin3):
+            z = torch.relu(linear(z))
+        x = z.unflatten(1, (CHANNELS, SEED, SEED))
+        for layer in (self.convT_64, self.convT1, self.convT2):
+            if layer is not None:
+                x = torch.relu(layer(x))
+        return torch.sigmoid(self.convT3(x))
+
+    @classmethod
+    def of(cls, weights: Mapping[str, Tensor]) -> BurgessDecoder | None:
+        """The decoder that such weights are of, by their names and shapes; None where they are of something else."""
+        first, last = (weights[name].shape if name in weights else () for name in ("lin1.weight", "convT3.weight"))
+        if len(first) != 2 or len(last) != 4:
+            return None
+        found = cls(first[1], last[1], 64 if "convT_64.weight" in weights else 32)
+        expected = {name: own.shape for name, own in found.state_dict().items()}
+        return found if expected == {n: w.shape for n, w in weights.items()} else None
+
+
+def _doubling(channels: int) -> nn.ConvTranspose2d:
+    return nn.ConvTranspose2d(CHANNELS, channels, KERNEL, stride=2, padding=1)

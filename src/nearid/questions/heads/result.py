@@ -8,7 +8,7 @@ from typing import Any
 from nearid.base.alerts import Alert
 from nearid.base.jsonable import finite
 from nearid.geometry.diversity import Pairs
-from nearid.geometry.heads import TransformComparison
+from nearid.geometry.transforms import TransformComparison
 
 
 @dataclass(frozen=True)

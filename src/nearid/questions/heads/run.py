@@ -19,7 +19,7 @@ from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
 from nearid.base.options import Seed, checked
 from nearid.geometry.diversity import LARGEST_CONDITION, Pairs, choose_pairs
-from nearid.geometry.heads import TransformComparison, compare_transforms
+from nearid.geometry.transforms import TransformComparison, compare_transforms
 from nearid.moments import Floats
 from nearid.questions.compare.verdict import LEAST_EXPLAINED, MARGIN
 from nearid.questions.heads.result import HeadComparison, HeadVerdict

@@ -17,7 +17,7 @@ from nearid.questions.compare.html import environment
 from nearid.questions.compare.tables import number, span, warned
 
 if TYPE_CHECKING:
-    from nearid.geometry.heads import Share
+    from nearid.geometry.transforms import Share
     from nearid.questions.heads.result import HeadComparison
 
 COLOURS = {"agree": "green", "in part": "yellow", "disagree": "red", "undetermined": "yellow"}

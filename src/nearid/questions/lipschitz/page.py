@@ -13,7 +13,7 @@ from nearid.questions.compare.plots import SOURCE, TARGET, Figure, figure
 from nearid.questions.lipschitz.table import HEADS, facts, headline, lines, sizes, standing
 
 if TYPE_CHECKING:
-    from nearid.geometry.isometry import Isometry
+    from nearid.geometry.constants import Isometry
     from nearid.questions.lipschitz.result import BiLipschitz
 
 TITLE = "Does this decoder preserve distances?"

@@ -11,8 +11,7 @@ import numpy as np
 from nearid.base.alerts import Alert
 from nearid.base.jsonable import finite
 from nearid.geometry.bounds import RigidBound
-from nearid.geometry.constants import Constants
-from nearid.geometry.isometry import Isometry, Pairwise
+from nearid.geometry.constants import Constants, Isometry, Pairwise
 
 
 @dataclass(frozen=True, repr=False, eq=False)

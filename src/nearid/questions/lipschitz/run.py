@@ -18,10 +18,9 @@ from nearid.base.limits import check_memory
 from nearid.base.options import Seed, at_least, checked
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.geometry.bounds import rigid_bound
-from nearid.geometry.constants import Constants
-from nearid.geometry.isometry import PAIRED, Isometry, Pairwise
-from nearid.geometry.jacobians import Decoder, check_finite, tried
+from nearid.geometry.constants import PAIRED, Constants, Isometry, Pairwise
 from nearid.moments import Floats
+from nearid.questions.lipschitz.jacobians import Decoder, check_finite, tried
 from nearid.questions.lipschitz.result import BiLipschitz
 
 # Latents up to which the whole Jacobian is formed unless it is asked for.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from nearid.base.errors import InputError
+from nearid.ica.model import check_size, header, packed, read_metadata, read_tensors, write_bytes
 from nearid.ica.solver import Checkpoint
-from nearid.ica.store import check_size, header, packed, read_metadata, read_tensors, write_bytes
 
 FORMAT = "1"
 STAGES = ("climb", "fixed point", "descend")

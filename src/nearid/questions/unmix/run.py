@@ -14,8 +14,7 @@ from nearid.arrays import Rows
 from nearid.base.errors import InputError
 from nearid.base.files import alone_in, refuse_source
 from nearid.base.progress import Progress, silent
-from nearid.ica.estimators import ICA
-from nearid.ica.linear import IdentifiabilityWarning, RankWarning
+from nearid.ica.estimators import ICA, IdentifiabilityWarning, RankWarning
 from nearid.ica.model import ABOUT, NUMBERS, describe, make_folder, refuse_foreign
 from nearid.ica.stream import FORMATS, check_output, check_space, ids_path
 from nearid.questions.unmix.checkpoint import NAME, Keeper, is_checkpoint

@@ -14,9 +14,21 @@ from nearid.lab.framework.cells import Finished, Store, cells_of
 from nearid.lab.framework.result import Result
 from nearid.lab.framework.run import reproduce
 from nearid.lab.framework.settings import settle
-from nearid.lab.papers.nelson.pair_claims import ALIKE, DEPTHS, HALF, HALVES, HERE, TRAINED, keys
 from nearid.lab.papers.nelson.pair_features import resnet_features
-from nearid.lab.papers.nelson.pretrained_pairs import PRETRAINED_PAIRS, Parameters, cell, representations, rows
+from nearid.lab.papers.nelson.pretrained_pairs import (
+    ALIKE,
+    DEPTHS,
+    HALF,
+    HALVES,
+    HERE,
+    PRETRAINED_PAIRS,
+    TRAINED,
+    Parameters,
+    cell,
+    keys,
+    representations,
+    rows,
+)
 
 E = PRETRAINED_PAIRS
 

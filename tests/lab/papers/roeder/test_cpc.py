@@ -219,7 +219,7 @@ def test_rows_that_would_be_compared_with_themselves_are_refused(given, words, t
 
 
 def test_what_reads_pictures_is_asked_for(monkeypatch, tmp_path):
-    monkeypatch.setattr("nearid.lab.framework.plan.find_spec", lambda name: None if name == "PIL" else name)
+    monkeypatch.setattr("nearid.lab.framework.run.find_spec", lambda name: None if name == "PIL" else name)
     with pytest.raises(InputError, match=r"needs PIL, which is not installed: pip install 'nearid\[images\]'"):
         reproduce(E, tmp_path / "out", preset="smoke")
 

@@ -17,6 +17,7 @@ from nearid.lab.papers.zimmermann.contrastive import (
     options,
     process,
     scores,
+    views,
 )
 from nearid.lab.processes.mixing import draw_mixing
 from nearid.lab.processes.spaces import Box, Unbounded
@@ -150,3 +151,14 @@ def test_supervision_recovers_the_latents_one_by_one(tmp_path):
     p = replace(QUICK, space="box", conditional="normal", objective="supervised", output="unbounded")
     found = cell(p, 0, tmp_path)["scores"]
     assert found["r2"] > 95 and found["mcc"] > 97 and found["mcc"] > found["identity_mcc"] + 5
+
+
+def test_views_are_in_the_order_of_the_latents():
+    z = np.random.default_rng(0).uniform(size=(4000, 7))
+    v = views(z[:, [1, 2, 0, 6, 3, 5, 4]], z, z)
+    assert np.asarray(v["recovered"]).shape == (300, 5) and v["recovered"] == v["true"]
+    np.testing.assert_allclose(np.diag(v["matched"]), 1)
+    np.testing.assert_allclose(v["observed"], v["matched"])
+    assert np.max(np.asarray(v["matched"]) - np.eye(7)) < 0.2
+    # Of images there is no correlation with the latents.
+    assert views(z, z) == {key: value for key, value in v.items() if key != "observed"}

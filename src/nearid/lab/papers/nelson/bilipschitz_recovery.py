@@ -22,9 +22,8 @@ import numpy as np
 from nearid.base.errors import InputError
 from nearid.lab.framework.cells import Finished
 from nearid.lab.framework.claims import Claim, Outcome, all_of, at_least, at_most, exceeds
-from nearid.lab.framework.experiment import Axes, CellData, Column, Experiment, Preset, Row
+from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Experiment, Preset, Row
 from nearid.lab.framework.figures import HeatMaps, Slot
-from nearid.lab.framework.papers import NELSON
 from nearid.lab.framework.settings import check, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.nelson.near_isometry import ORDERED, error_plot, ordered
@@ -179,8 +178,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
 def unmix(rows: Floats, others: Floats, seed: int) -> Floats:
     """Independent components of some rows, fitted to other rows."""
-    from nearid.ica.estimators import ICA
-    from nearid.ica.linear import IdentifiabilityWarning
+    from nearid.ica.estimators import ICA, IdentifiabilityWarning
 
     with warnings.catch_warnings():
         # Of normal sources, in the control: that they cannot be separated is what it shows.

@@ -16,9 +16,8 @@ import numpy as np
 
 from nearid.base.errors import InputError
 from nearid.lab.framework.claims import Claim, Outcome, all_of, at_least, exceeds
-from nearid.lab.framework.experiment import CellData, Column, Experiment, Preset, Published, Row
+from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment, Preset, Published, Row
 from nearid.lab.framework.figures import Listing, Scatter, Slot
-from nearid.lab.framework.papers import NELSON
 from nearid.lab.framework.settings import check, parameter
 
 if TYPE_CHECKING:

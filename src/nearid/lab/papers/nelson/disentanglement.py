@@ -19,9 +19,8 @@ import numpy as np
 
 from nearid.lab.framework.claims import Claim, Outcome, decide
 from nearid.lab.framework.estimate import Estimate
-from nearid.lab.framework.experiment import Axes, Column, Experiment, Preset, Published, Row
+from nearid.lab.framework.experiment import NELSON, Axes, Column, Experiment, Preset, Published, Row
 from nearid.lab.framework.figures import HeatMaps, ImageGrid, Slot
-from nearid.lab.framework.papers import NELSON
 from nearid.lab.papers.common.images import stored_names
 from nearid.lab.papers.nelson.autoencoding import Parameters, cell
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.lab.framework.claims import Claim, Outcome, all_of, exceeds
-from nearid.lab.framework.experiment import Axes, CellData, Column, Curve, Experiment, Preset, Row
+from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Curve, Experiment, Preset, Row
 from nearid.lab.framework.figures import HeatMaps, ImageGrid, ScatterMatrix, Slot
-from nearid.lab.framework.papers import NELSON
 from nearid.lab.framework.settings import check, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import PLACES, as_planes, components, encoded, explained, traversals

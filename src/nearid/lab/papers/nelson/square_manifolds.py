@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearid.lab.framework.claims import Claim, Outcome, all_of, at_most, exceeds
-from nearid.lab.framework.experiment import CellData, Column, Experiment, Preset, Published, Row
+from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment, Preset, Published, Row
 from nearid.lab.framework.figures import Scatter, Slot
-from nearid.lab.framework.papers import NELSON
 from nearid.lab.framework.settings import check, parameter
 from nearid.lab.processes.images.metric import distortion
 from nearid.lab.processes.images.squares import SquareProcess, isotropic

@@ -25,9 +25,8 @@ import numpy as np
 
 from nearid.base.errors import InputError
 from nearid.lab.framework.claims import Claim, Outcome, Status, all_of, at_least, exceeds
-from nearid.lab.framework.experiment import Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
+from nearid.lab.framework.experiment import REIZINGER, Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
 from nearid.lab.framework.figures import HeatMaps, Slot
-from nearid.lab.framework.papers import REIZINGER
 from nearid.lab.framework.settings import check, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import (

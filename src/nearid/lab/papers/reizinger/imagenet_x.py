@@ -31,9 +31,8 @@ from nearid.arrays.open import split_key
 from nearid.base.errors import InputError
 from nearid.lab.data.imagenet_x import FACTORS, SELECTIONS, Annotations, image_name, load_annotations
 from nearid.lab.framework.claims import Claim, Outcome, Status, all_of
-from nearid.lab.framework.experiment import CellData, Column, Experiment, Preset, Row
+from nearid.lab.framework.experiment import REIZINGER, CellData, Column, Experiment, Preset, Row
 from nearid.lab.framework.figures import HeatMaps, Slot
-from nearid.lab.framework.papers import REIZINGER
 from nearid.lab.framework.settings import check, parameter
 from nearid.lab.papers.reizinger.probing import FEWEST, AboveChance, judged_on, probe, told
 from nearid.moments import Floats

@@ -32,9 +32,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.lab.framework.claims import Claim, Outcome, at_least, at_most
-from nearid.lab.framework.experiment import Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
+from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
 from nearid.lab.framework.figures import HeatMaps, ScatterMatrix, Slot
-from nearid.lab.framework.papers import ROEDER
 from nearid.lab.framework.settings import check, parameter
 from nearid.lab.processes.classes import Labels, RadialClasses
 from nearid.moments import Floats
@@ -166,7 +165,7 @@ def transforms(heads: tuple[Floats, Floats], features: tuple[Floats, Floats]) ->
 
     Where the condition fails there is no map from the heads, and its scores are left out.
     """
-    from nearid.geometry.heads import compare_transforms
+    from nearid.geometry.transforms import compare_transforms
 
     compared = compare_transforms(heads, features)
     found: dict[str, float | None] = {

@@ -33,9 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearid.lab.framework.claims import Claim, Outcome, all_of, at_least, at_most, exceeds
-from nearid.lab.framework.experiment import Axes, CellData, Column, Curve, Experiment, Preset, Row
+from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Preset, Row
 from nearid.lab.framework.figures import Scatter, Slot
-from nearid.lab.framework.papers import ROEDER
 from nearid.lab.framework.settings import check, parameter
 from nearid.lab.papers.common.wikitext import SPLITS, wikitext
 from nearid.moments import Floats

@@ -26,13 +26,11 @@ from nearid.base.errors import InputError
 from nearid.lab.data.base import LabelledImages
 from nearid.lab.data.ident3d import FACTORS
 from nearid.lab.framework.claims import Claim, Outcome, at_least, exceeds
-from nearid.lab.framework.experiment import CellData, Column, Experiment, Preset, Published, Row
-from nearid.lab.framework.papers import ZIMMERMANN
+from nearid.lab.framework.experiment import ZIMMERMANN, CellData, Column, Experiment, Preset, Published, Row
 from nearid.lab.framework.settings import check, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import BLOCK, as_planes, encoded
-from nearid.lab.papers.zimmermann.contrastive import CURVES, scores
-from nearid.lab.papers.zimmermann.contrastive_views import figures, views
+from nearid.lab.papers.zimmermann.contrastive import CURVES, figures, scores, views
 from nearid.lab.processes.assumptions import violated
 from nearid.lab.processes.noise import Laplace, Noise, Normal
 from nearid.lab.processes.pairs import PairProcess

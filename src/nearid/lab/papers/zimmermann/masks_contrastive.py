@@ -21,9 +21,8 @@ import numpy as np
 from nearid.base.errors import InputError
 from nearid.lab.data.base import LabelledImages
 from nearid.lab.framework.claims import Claim, Outcome, at_least, exceeds
-from nearid.lab.framework.experiment import CellData, Column, Experiment, Preset, Published, Row
+from nearid.lab.framework.experiment import ZIMMERMANN, CellData, Column, Experiment, Preset, Published, Row
 from nearid.lab.framework.figures import ScatterMatrix, Slot
-from nearid.lab.framework.papers import ZIMMERMANN
 from nearid.lab.framework.settings import check, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import as_planes, encoded

@@ -1,0 +1,619 @@
+"""Figures as data; each draws itself as a plain Plotly description, and the page adds the colours of text and grid."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nearid.base.estimate import Estimate
+
+Drawing = dict[str, Any]
+Numbers = Sequence[float] | np.ndarray
+Coordinates = tuple[Numbers, Numbers]
+
+# Okabe-Ito, legible in both colour schemes and for the colour-blind.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999")
+SOURCE, TARGET, CHANCE = "#CC79A7", "#0072B2", "#999999"
+DASHES = ("solid", "dash", "dot", "dashdot")
+SYMBOLS = ("circle", "diamond", "cross")
+# From here on along Viridis, black is more legible than white.
+BRIGHT = 4 / 9
+# Pixels: what a legend has from left to right, a character of it, the sign before its text, and a line of text; what
+# an axis below a plot takes, and what is free above it.
+LEGEND, CHARACTER, SIGN, LINE, AXIS, TOP = 940, 7, 50, 20, 60, 20
+# Characters of a name in a legend before it is broken; points that are drawn large; points that need WebGL.
+NAME, FEW, MANY = 40, 100, 2000
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A titled figure.
+
+    Attributes
+    ----------
+    title, caption : str
+    """
+
+    title: str
+    caption: str
+
+    # Whether it is drawn, not written; whether it takes the whole width of the page.
+    draws = True
+    wide = True
+
+    @abstractmethod
+    def draw(self) -> Drawing:
+        """Data and layout, as Plotly takes them."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line.
+
+    Attributes
+    ----------
+    x, y : sequence of float
+        A NaN leaves a gap.
+    colour : str
+        As #rrggbb; one of the palette by default.
+    dash : {"solid", "dash", "dot", "dashdot"}
+    markers : bool
+        Whether each point has a dot.
+    steps : bool
+        Whether it is a histogram: steps, filled below.
+    hover : str
+        What is told where one points at the line.
+    """
+
+    x: Numbers
+    y: Numbers
+    colour: str = ""
+    dash: str = "solid"
+    markers: bool = False
+    steps: bool = False
+    hover: str = ""
+
+
+@dataclass(frozen=True)
+class Lines(Figure):
+    """Curves in one plane.
+
+    Attributes
+    ----------
+    x, y : str
+        Names of the axes.
+    curves : mapping of str to Curve or to a sequence of curves
+        By their name in the legend; several curves may share one.
+    log : bool
+        Whether the vertical axis is logarithmic.
+    wide : bool
+        Whether the figure takes the whole width of the page.
+    """
+
+    x: str
+    y: str
+    curves: Mapping[str, Curve | Sequence[Curve]]
+    log: bool = False
+    wide: bool = False
+
+    def draw(self) -> Drawing:
+        """Lines with a legend below."""
+        data: list[dict[str, Any]] = []
+        for k, (name, given) in enumerate(self.curves.items()):
+            colour, dash = PALETTE[k % len(PALETTE)], DASHES[k // len(PALETTE) % len(DASHES)]
+            for j, curve in enumerate([given] if isinstance(given, Curve) else given):
+                line: dict[str, Any] = {
+                    "color": curve.colour or colour,
+                    "dash": dash if curve.dash == "solid" and not curve.colour else curve.dash,
+                    "width": 1.5,
+                }
+                trace: dict[str, Any] = {
+                    "type": "scatter",
+                    "mode": "lines+markers" if curve.markers else "lines",
+                    "name": wrapped(name, NAME),
+                    "legendgroup": name,
+                    "showlegend": j == 0,
+                    "x": _listed(curve.x),
+                    "y": _listed(curve.y),
+                    "line": line,
+                }
+                if curve.markers:
+                    trace["marker"] = {"size": 4}
+                if curve.steps:
+                    trace |= {"fill": "tozeroy", "opacity": 0.8, "line": {**line, "shape": "hvh"}}
+                if curve.hover:
+                    trace["hovertemplate"] = f"{plain(curve.hover)}: %{{x}}, %{{y:.4f}}<extra></extra>"
+                data.append(trace)
+        axis = {"type": "log", "exponentformat": "power", "title": {"text": self.y}, "automargin": True}
+        return figure(data, self.x, self.y, **_legend_below(self.curves, 320), **({"yaxis": axis} if self.log else {}))
+
+
+@dataclass(frozen=True)
+class Scatter(Figure):
+    """Points in one plane, and curves among them: a theory's, or one that was fitted.
+
+    Attributes
+    ----------
+    x, y : str
+        Names of the axes.
+    points, curves : mapping
+        Horizontal and vertical coordinates by the name of their group.
+    names : mapping
+        What the points of a group are called, for whoever points at one.
+    labels : int
+        Points of each group with a name that have it beside them in any case, from the first on.
+    colours : mapping
+        Of groups that have one of their own.
+    """
+
+    x: str
+    y: str
+    points: Mapping[str, Coordinates]
+    curves: Mapping[str, Coordinates] = field(default_factory=dict)
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    labels: int = 0
+    colours: Mapping[str, str] = field(default_factory=dict)
+
+    wide = False
+
+    def draw(self) -> Drawing:
+        """A colour for each group of points; curves in grey, told apart by their dashes."""
+        data: list[dict[str, Any]] = []
+        for k, (name, (x, y)) in enumerate(self.points.items()):
+            colour = self.colours.get(name, PALETTE[k % len(PALETTE)])
+            data.append(
+                {
+                    "type": "scattergl" if len(x) > MANY else "scatter",
+                    "mode": "markers",
+                    "name": wrapped(name, NAME),
+                    "x": _listed(x),
+                    "y": _listed(y),
+                    "marker": {
+                        "size": 8 if len(x) <= FEW else 4,
+                        "opacity": 0.75,
+                        "color": colour,
+                        "symbol": SYMBOLS[k // len(PALETTE) % len(SYMBOLS)],
+                    },
+                    **self._named(name, colour),
+                }
+            )
+        for k, (name, (x, y)) in enumerate(self.curves.items()):
+            line = {"color": CHANCE, "dash": DASHES[k % len(DASHES)], "width": 2}
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": wrapped(name, NAME),
+                    "x": _listed(x),
+                    "y": _listed(y),
+                    "line": line,
+                }
+            )
+        return figure(data, self.x, self.y, **_legend_below([*self.points, *self.curves], 340))
+
+    def _named(self, group: str, colour: str) -> dict[str, Any]:
+        """What the points of a group are called: beside the first of them, and wherever one is pointed at."""
+        if group not in self.names:
+            return {}
+        names = [plain(name) for name in self.names[group]]
+        hover = {"customdata": names, "hovertemplate": f"%{{customdata}}<extra>{plain(group)}</extra>"}
+        if not self.labels:
+            return hover
+        beside = {"mode": "markers+text", "text": names[: self.labels], "textposition": "top center"}
+        return hover | beside | {"textfont": {"size": 10, "color": colour}}
+
+
+@dataclass(frozen=True)
+class Dots(Figure):
+    """A line for each row and on it a dot for each group, with its interval and its chance level where they are known.
+
+    Attributes
+    ----------
+    x : str
+        Name of the axis.
+    rows : sequence of str
+        Names of the lines, from the top.
+    groups : mapping
+        By the name of the group, an estimate for every row; None where there is none.
+    row_colours : sequence of str
+        A colour for each row, where the groups need none.
+    from_zero : bool
+        Whether the axis begins at 0 at the latest.
+    """
+
+    x: str
+    rows: Sequence[str]
+    groups: Mapping[str, Sequence[Estimate | None]]
+    row_colours: Sequence[str] = ()
+    from_zero: bool = False
+
+    def draw(self) -> Drawing:
+        """Rows from the top, a colour for each group."""
+        data: list[dict[str, Any]] = []
+        legend: list[str] = []
+        for k, (name, estimates) in enumerate(self.groups.items()):
+            known = [
+                (wrapped(row), e, self.row_colours[j] if self.row_colours else PALETTE[k % len(PALETTE)])
+                for j, (row, e) in enumerate(zip(self.rows, estimates, strict=True))
+                if e is not None and np.isfinite(e.value)
+            ]
+            colours = [colour for *_, colour in known]
+            # An interval that is not known has no length.
+            reach = [(e.high - e.value, e.value - e.low) if e.has_interval else (0.0, 0.0) for _, e, _ in known]
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "markers",
+                    "orientation": "h",
+                    "name": wrapped(name, NAME),
+                    "legendgroup": name,
+                    "y": [row for row, *_ in known],
+                    "x": [float(f"{e.value:.6g}") for _, e, _ in known],
+                    "error_x": {
+                        "type": "data",
+                        "symmetric": False,
+                        "array": [float(f"{up:.4g}") for up, _ in reach],
+                        "arrayminus": [float(f"{down:.4g}") for _, down in reach],
+                        "thickness": 1.2,
+                        "width": 3,
+                    },
+                    "marker": {"size": 9, "color": colours, "symbol": SYMBOLS[k % len(SYMBOLS)]},
+                }
+            )
+            legend.append(name)
+            if any(np.isfinite(e.chance) for _, e, _ in known):
+                legend.append("chance" if len(self.groups) == 1 else f"chance, {name}")
+                data.append(
+                    {
+                        "type": "scatter",
+                        "mode": "markers",
+                        "orientation": "h",
+                        "name": wrapped(legend[-1], NAME),
+                        "legendgroup": name,
+                        "y": [row for row, *_ in known],
+                        "x": _listed([e.chance for _, e, _ in known]),
+                        "marker": {
+                            "size": 13,
+                            "symbol": "line-ns-open",
+                            "color": CHANCE if len(self.groups) == 1 else colours,
+                            "line": {"width": 3},
+                        },
+                    }
+                )
+        lines = {"type": "category", "categoryarray": [wrapped(row) for row in self.rows], "autorange": "reversed"}
+        across: dict[str, Any] = {"title": {"text": self.x}, "automargin": True, "zerolinewidth": 2}
+        if self.from_zero:
+            across["rangemode"] = "tozero"
+        # Beside one another, so that intervals do not hide each other.
+        plot = 60 + max(26, 12 * len(self.groups)) * len(self.rows)
+        return figure(
+            data,
+            xaxis=across,
+            yaxis={**lines, "automargin": True, "dtick": 1},
+            scattermode="group",
+            scattergap=0.3,
+            **_legend_below(legend, plot),
+        )
+
+
+@dataclass(frozen=True)
+class HeatMap(Figure):
+    """Matrices side by side, such as correlations before and after, or one of run by run.
+
+    Attributes
+    ----------
+    panels : mapping
+        Matrices by title, all of the same shape; NaN stays blank.
+    rows, columns : sequence of str
+        Names of the rows and columns.
+    x, y : str
+        Names of the axes.
+    low, high : float, optional
+        Ends of the colour scale; those of the values by default.
+    digits : int, optional
+        Digits of the values that are written into the cells.
+    hover : mapping
+        A matrix of texts by the title of its panel, for whoever points at a cell.
+    reverse : bool
+        Whether small values are bright.
+    """
+
+    panels: Mapping[str, Any]
+    rows: Sequence[str]
+    columns: Sequence[str]
+    x: str = ""
+    y: str = ""
+    low: float | None = 0.0
+    high: float | None = 1.0
+    digits: int | None = None
+    hover: Mapping[str, Any] = field(default_factory=dict)
+    reverse: bool = False
+
+    @property
+    def wide(self) -> bool:  # type: ignore[override]
+        """Whether it takes the whole width of the page."""
+        return len(self.panels) > 1 or len(self.columns) > 16 or len(self.columns) > 3 * len(self.rows)
+
+    def draw(self) -> Drawing:
+        """Panels that share the names of their rows, which stand on the left, and have those of their columns below."""
+        data: list[dict[str, Any]] = []
+        rows, columns = [wrapped(r) for r in self.rows], [wrapped(c) for c in self.columns]
+        layout: dict[str, Any] = {"annotations": [], "height": 160 + max(200, LINE * len(rows))}
+        layout["grid"] = {"rows": 1, "columns": len(self.panels), "pattern": "independent", "xgap": 0.06}
+        layout["meta"] = {"panels": len(self.panels)}
+        for place, (title, values) in enumerate(self.panels.items(), start=1):
+            axis = "" if place == 1 else str(place)
+            z = np.asarray(values, dtype=float)
+            heat: dict[str, Any] = {
+                "type": "heatmap",
+                "z": [[None if not np.isfinite(v) else float(f"{v:.5g}") for v in line] for line in z],
+                "x": columns,
+                "y": rows,
+                "colorscale": "Viridis",
+                "reversescale": self.reverse,
+                "xaxis": f"x{axis}",
+                "yaxis": f"y{axis}",
+                "showscale": place == len(self.panels),
+                "colorbar": {"thickness": 12},
+                "hovertemplate": "%{y}, %{x}: %{z:.3f}<extra></extra>",
+            }
+            if title in self.hover:
+                heat["customdata"] = [[plain(str(t)) for t in line] for line in self.hover[title]]
+                heat["hovertemplate"] = "%{y}, %{x}: %{z:.3f} (%{customdata})<extra></extra>"
+            heat |= {name: end for name, end in (("zmin", self.low), ("zmax", self.high)) if end is not None}
+            data.append(heat)
+            if self.digits is not None:
+                data.append({**_written(heat, z, self.digits), "xaxis": f"x{axis}", "yaxis": f"y{axis}"})
+            many = len(columns) > 4
+            layout[f"xaxis{axis}"] = {"type": "category", "automargin": True, "title": {"text": self.x}}
+            layout[f"xaxis{axis}"] |= {"tickangle": -45 if many else 0, **({"dtick": 1} if len(columns) <= 40 else {})}
+            named = {
+                "showticklabels": place == 1,
+                "automargin": place == 1,
+                **({"dtick": 1} if len(rows) <= 40 else {}),
+            }
+            head = {"title": {"text": self.y if place == 1 else "", "standoff": 12}}
+            layout[f"yaxis{axis}"] = {"type": "category", "autorange": "reversed", **named, **head}
+            if len(self.panels) > 1:
+                layout["annotations"].append(_above(title, axis))
+        return figure(data, **layout)
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """One panel: points by the name of their group, below a title.
+
+    Attributes
+    ----------
+    title : str
+    points : mapping
+        Coordinates by the name of the group; horizontal ones may be names of classes.
+    x, y : str
+        Names of the axes.
+    """
+
+    title: str
+    points: Mapping[str, tuple[Sequence[Any] | np.ndarray, Numbers]]
+    x: str = ""
+    y: str = ""
+
+
+@dataclass(frozen=True)
+class Panels(Figure):
+    """Clouds of points in a grid of panels, such as two runs before and after an alignment.
+
+    Attributes
+    ----------
+    panels : sequence of Cloud
+        Row by row.
+    columns : int
+        Panels beside one another.
+    ticks : bool
+        Whether the axes have numbers.
+    colours : mapping
+        Of groups that have one of their own.
+    """
+
+    panels: Sequence[Cloud]
+    columns: int
+    ticks: bool = False
+    colours: Mapping[str, str] = field(default_factory=dict)
+
+    def draw(self) -> Drawing:
+        """A grid with one legend."""
+        high = -(-len(self.panels) // self.columns)
+        groups = list(dict.fromkeys(name for panel in self.panels for name in panel.points))
+        data: list[dict[str, Any]] = []
+        layout: dict[str, Any] = {
+            "annotations": [],
+            "showlegend": len(groups) > 1,
+            "meta": {"panels": len(self.panels)},
+        }
+        layout["grid"] = {"rows": high, "columns": self.columns, "pattern": "independent", "xgap": 0.1, "ygap": 0.18}
+        for place, panel in enumerate(self.panels, start=1):
+            axis = "" if place == 1 else str(place)
+            named = False
+            for name, (x, y) in panel.points.items():
+                named = len(x) > 0 and isinstance(x[0], str)
+                colour = self.colours.get(
+                    name, TARGET if len(groups) == 1 else PALETTE[groups.index(name) % len(PALETTE)]
+                )
+                data.append(
+                    {
+                        "type": "scattergl" if len(x) > MANY else "scatter",
+                        "mode": "markers",
+                        "name": wrapped(name, NAME),
+                        "legendgroup": name,
+                        "showlegend": place == 1,
+                        "x": [plain(v) for v in x] if named else _listed(x),
+                        "y": _listed(y),
+                        "xaxis": f"x{axis}",
+                        "yaxis": f"y{axis}",
+                        "marker": {"size": 3, "color": colour, "opacity": 0.55},
+                        "hoverinfo": "skip",
+                    }
+                )
+            bare = {"showticklabels": self.ticks, "zeroline": False, "automargin": True}
+            layout[f"xaxis{axis}"] = {
+                **bare,
+                "title": {"text": wrapped(panel.x)},
+                "type": "category" if named else "linear",
+            }
+            layout[f"yaxis{axis}"] = {**bare, "title": {"text": wrapped(panel.y)}}
+            if panel.title:
+                layout["annotations"].append(_above(panel.title, axis))
+        lines = max((note["text"].count("<br>") + 1 for note in layout["annotations"]), default=0)
+        layout["margin"] = {"l": 60, "r": 20, "t": 40 + 16 * lines, "b": 50}
+        each = max(120, 680 // max(high, 3)) if high > 1 else 250
+        return figure(data, height=90 + (each + 16 * lines) * high, **layout)
+
+
+def scatter_matrix(title: str, caption: str, across: Mapping[str, Numbers], down: Mapping[str, Numbers]) -> Panels:
+    """Every column of one side against every column of the other: true against recovered, or run against run.
+
+    Parameters
+    ----------
+    title, caption : str
+    across, down : mapping
+        Columns by name, all of the same length; drawn along the horizontal and the vertical axes.
+    """
+    last = list(down)[-1]
+    panels = [
+        Cloud("", {"": (x, y)}, bottom if left == last else "", left if j == 0 else "")
+        for left, y in down.items()
+        for j, (bottom, x) in enumerate(across.items())
+    ]
+    return Panels(title, caption, panels, len(across))
+
+
+@dataclass(frozen=True)
+class Pictures(Figure):
+    """Images side by side in one picture, such as reconstructions below their originals.
+
+    Attributes
+    ----------
+    picture : str
+        The address of its data ("data:image/png;base64,...").
+    rows, columns : sequence of str
+        Names of the rows and columns of the grid, one for each.
+    """
+
+    picture: str
+    rows: Sequence[str]
+    columns: Sequence[str]
+
+    def draw(self) -> Drawing:
+        """A picture below axes that name its rows and columns."""
+        across, down = len(self.columns), len(self.rows)
+        spread = {"xref": "x", "yref": "y", "x": 0, "y": 0, "sizex": across, "sizey": down, "sizing": "stretch"}
+        bare = {"showgrid": False, "zeroline": False, "automargin": True, "fixedrange": True}
+        # An empty trace: without any, the axes are not drawn.
+        data = [{"type": "scatter", "x": [], "y": [], "hoverinfo": "skip", "showlegend": False}]
+        # Pixels are square.
+        square = {"scaleanchor": "x", "constrain": "domain"}
+        return figure(
+            data,
+            height=80 + max(40, min(70, 700 // max(across, 1))) * down,
+            images=[{"source": self.picture, "layer": "above", **spread}],
+            xaxis={**bare, "range": [0, across], **_named_middles(self.columns)},
+            yaxis={**bare, "range": [down, 0], **_named_middles(self.rows), **square},
+        )
+
+
+@dataclass(frozen=True)
+class Text(Figure):
+    """Tables as text, for more figures than a table has."""
+
+    text: str
+
+    draws = False
+
+    def draw(self) -> Drawing:
+        """Nothing: text is written."""
+        return figure([])
+
+
+def figure(data: list[dict[str, Any]], x: str = "", y: str = "", **layout: Any) -> Drawing:
+    """A drawing with titled axes."""
+    base: dict[str, Any] = {
+        "xaxis": {"title": {"text": x}, "automargin": True},
+        "yaxis": {"title": {"text": y}, "automargin": True},
+        "margin": {"l": 60, "r": 20, "t": 30, "b": 50},
+        "height": 340,
+        # Signs in the legend are large enough to be seen, however small the points are.
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "itemsizing": "constant"},
+    }
+    return {"data": data, "layout": {**base, **layout}}
+
+
+def plain(text: str) -> str:
+    """Text that the drawing library must not read as markup."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def wrapped(text: str, width: int = 24) -> str:
+    """Plain text in lines of at most so many characters, which end after a space or a sign where there is one."""
+    lines = [""]
+    for piece in re.findall(rf"[^\s/_.,-]{{1,{width - 1}}}[\s/_.,-]?|[\s/_.,-]", text):
+        if len(lines[-1] + piece) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "<br>".join(map(plain, lines))
+
+
+def _listed(values: Numbers) -> list[float | None]:
+    """Numbers for a drawing: five digits are more than a screen shows, and what is not finite is left out."""
+    return [float(f"{v:.5g}") if np.isfinite(v) else None for v in np.asarray(values, dtype=float)]
+
+
+def _above(title: str, axis: str) -> dict[str, Any]:
+    """The title of a panel."""
+    place = {"xref": f"x{axis} domain", "yref": f"y{axis} domain", "x": 0.5, "y": 1.02}
+    return {"text": wrapped(title), "showarrow": False, "xanchor": "center", "yanchor": "bottom", **place}
+
+
+def _named_middles(names: Sequence[str]) -> dict[str, Any]:
+    return {"tickvals": [k + 0.5 for k in range(len(names))], "ticktext": [wrapped(name) for name in names]}
+
+
+def _legend_below(names: Iterable[str], plot: int) -> dict[str, Any]:
+    """Layout of a legend under a plot that keeps its height, whatever the legend takes."""
+    lines, filled, high = 1, 0, 1
+    for name in names:
+        parts = wrapped(name, NAME).split("<br>")
+        width = CHARACTER * max(map(len, parts)) + SIGN
+        if filled and filled + width > LEGEND:
+            lines, filled = lines + 1, 0
+        filled, high = filled + width, max(high, len(parts))
+    below = AXIS + LINE * lines * high
+    legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": -AXIS / plot, "yanchor": "top"}
+    legend["itemsizing"] = "constant"
+    return {"height": TOP + plot + below, "margin": {"l": 60, "r": 20, "t": TOP, "b": below}, "legend": legend}
+
+
+def _written(heat: dict[str, Any], z: np.ndarray, digits: int) -> dict[str, Any]:
+    """The values of a heat map as text in its cells, black or white, whichever is legible on the cell's colour.
+
+    Plotly's own text is grey on bright cells, which cannot be read on the greens of Viridis.
+    """
+    known = np.isfinite(z)
+    low = heat.get("zmin", np.min(z[known], initial=np.inf))
+    high = heat.get("zmax", np.max(z[known], initial=-np.inf))
+    share = (z - low) / ((high - low) or 1.0)
+    bright = 1 - share if heat["reversescale"] else share
+    cells = list(zip(*np.nonzero(known), strict=True))
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "x": [heat["x"][j] for _, j in cells],
+        "y": [heat["y"][i] for i, _ in cells],
+        "text": [f"{z[cell]:.{digits}f}" for cell in cells],
+        "textfont": {"color": ["#000" if bright[cell] > BRIGHT else "#fff" for cell in cells]},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }

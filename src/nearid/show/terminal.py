@@ -1,0 +1,112 @@
+"""Views for a terminal: a headline in a frame, tables that fit its width, and alerts."""
+
+from __future__ import annotations
+
+from io import StringIO
+from itertools import groupby
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table as Grid
+from rich.text import Text
+
+from nearid.show.view import Column, Row, Table, View, cell_lines
+
+# From so many columns of text on, a table shows all it has.
+WIDE = 105
+# Characters that the name of a row has in any case before it is broken into lines.
+NAME = 22
+
+
+def text(view: View, width: int = 120) -> str:
+    """A view without colours."""
+    buffer = StringIO()
+    Console(file=buffer, width=width, no_color=True).print(render(view, width))
+    return buffer.getvalue().rstrip()
+
+
+def render(view: View, width: int) -> RenderableType:
+    """The headline, tables, facts and alerts of a view, for so many columns of text."""
+    head = Text(view.headline, style=f"bold {view.colour}")
+    if view.reason:
+        head.append(f"\n{view.reason}", style="default not bold")
+    shown: list[RenderableType] = [Panel(head, title=escape(view.subject) or None, border_style=view.colour)]
+    for table in view.tables:
+        if not table.folded:
+            shown += _tables(table, width)
+    shown += [Text(f"{name}: {sentence}") for name, sentence in view.facts.items()]
+    return Group(*shown, *(Text(f"! {alert.message}", style="yellow") for alert in view.alerts))
+
+
+def _tables(table: Table, width: int) -> list[RenderableType]:
+    """A table; columns for which there is no room beside the others follow in further ones below."""
+    gap = 2 if width >= WIDE else 1
+    columns = [k for k, c in enumerate(table.columns) if width >= WIDE or not c.wide]
+    # Where they fit, an interval stands beside its value.
+    beside = _width(table, columns, gap, " ") <= width
+    joint = " " if beside else "\n"
+    drawn: list[RenderableType] = []
+    for k, part in enumerate(_parts(table, columns[1:], gap, joint, width)):
+        grid = Grid(
+            title=escape(table.title) if k == 0 else None,
+            title_justify="left",
+            box=SIMPLE_HEAD,
+            padding=(0, 1) if width >= WIDE else (0, 0, 0, 1),
+        )
+        for j in (columns[0], *part):
+            column, first = table.columns[j], j == columns[0]
+            left = first or column.left
+            grid.add_column(
+                escape(column.title),
+                justify="left" if left else "right",
+                overflow="fold",
+                no_wrap=not left,
+            )
+        for row in table.rows:
+            cells = [_text(row, j, table.columns[j], joint) for j in (columns[0], *part)]
+            grid.add_row(*map(escape, cells), style="bold" if row.strong else "dim" if row.faint else "")
+        drawn.append(grid)
+    return [*drawn, Text(table.note, style="dim")] if table.note else drawn
+
+
+def _text(row: Row, k: int, column: Column, joint: str) -> str:
+    value, interval = cell_lines(row.cells[k], column)
+    return f"{value}{joint}{interval}" if interval else value
+
+
+def _needed(table: Table, k: int, joint: str) -> int:
+    """Characters that a column cannot do without."""
+    column = table.columns[k]
+    cells = [_text(row, k, column, joint) for row in table.rows]
+    if column.left:
+        # Text is broken between words.
+        return max((len(word) for cell in [column.title, *cells] for word in cell.split()), default=0)
+    return max(len(line) for cell in [column.title, *cells] for line in cell.split("\n"))
+
+
+def _name_width(table: Table, k: int, most: int) -> int:
+    longest = max(
+        (len(line) for row in table.rows for line in _text(row, k, table.columns[k], "\n").split("\n")), default=0
+    )
+    return max(len(table.columns[k].title), min(longest, most))
+
+
+def _width(table: Table, columns: list[int], gap: int, joint: str) -> int:
+    names = _name_width(table, columns[0], NAME)
+    return names + gap + 1 + sum(_needed(table, k, joint) + gap for k in columns[1:])
+
+
+def _parts(table: Table, columns: list[int], gap: int, joint: str, width: int) -> list[list[int]]:
+    """Columns that fit beside one another; those with the same first line of a title stay together."""
+    room = width - _name_width(table, 0, NAME) - gap - 1
+    parts: list[list[int]] = []
+    for _, group in groupby(columns, key=lambda k: table.columns[k].title.split("\n")[0]):
+        together = list(group)
+        taken = sum(_needed(table, k, joint) + gap for k in [*(parts[-1] if parts else []), *together])
+        if parts and taken <= room:
+            parts[-1] += together
+        else:
+            parts.append(together)
+    return parts or [[]]

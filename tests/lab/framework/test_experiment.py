@@ -1,0 +1,65 @@
+"""Every registered experiment is whole."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nearid.base.errors import InputError
+from nearid.lab.data.registry import HOMES as DATASETS
+from nearid.lab.framework.experiment import HOMES, experiment, experiments, summary
+from nearid.lab.framework.result import Result
+from nearid.lab.framework.settings import changed, described, settle
+
+
+def test_unknown_names_get_near_ones():
+    with pytest.raises(InputError, match=r"no experiment named 'radical'\. Did you mean radial\?"):
+        experiment("radical")
+
+
+def test_all_are_listed_by_their_own_names():
+    assert [e.name for e in experiments()] == list(HOMES)
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_an_experiment_is_whole(name):
+    e = experiment(name)
+    assert list(e.presets) == ["smoke", "cpu", "paper"] and e.about.endswith(".") and e.paper.url.startswith("https://")
+    assert all(p.seeds >= 2 for p in e.presets.values()) and e.presets["cpu"].seeds >= 3
+    assert all(about for _, _, about in described(e.defaults))
+    for preset in e.presets:
+        parameters = settle(e, preset)
+        rows = e.rows(parameters)
+        assert len({r.key for r in rows}) == len(rows) == len({r.title for r in rows})
+        assert all(Path(r.key).name == r.key for r in rows)
+        assert {c for r in rows for c in r.published} <= {c.key for c in e.columns}
+        # Without any cell every claim can still be asked, and none is decided.
+        empty = Result(e, preset, parameters, (0,), (), (), {})
+        assert {str(o.status) for _, o in empty.outcomes} == {"not testable here"}
+        assert str(empty) and (e.figures is None or list(e.figures(empty)) == [])
+        assert reads(e, preset) <= set(DATASETS)
+
+
+def reads(e, preset):
+    """Names of the data sets that a preset of an experiment reads."""
+    parameters = settle(e, preset)
+    return {name for r in e.rows(parameters) for name in e.datasets(changed(parameters, r.changes))}
+
+
+def test_experiments_name_the_data_sets_that_they_read():
+    cpu = {"cpc": {"cifar10"}, "mnist-autoencoders": {"mnist"}, "faces": {"faces"}, "3dident": {"3dident"}}
+    cpu["pretrained-pairs"] = {"cifar10", "cifar10-resnets", "wikitext2"}
+    cpu |= {"words": {"wikitext2"}, "gpt2-svcca": {"wikitext2", "treebank"}}
+    assert {e.name: found for e in experiments() if (found := reads(e, "cpu"))} == cpu
+    more = {
+        "disentanglement": {"shapes3d", "mpi3d-complex", "falcor3d", "isaac3d"},
+        "dislib": {"dsprites", "shapes3d", "mpi3d-toy", "mpi3d-real", "cars3d", "smallnorb"},
+        "masks-contrastive": {"kitti-masks"},
+    }
+    assert {e.name: found for e in experiments() if (found := reads(e, "paper"))} == cpu | more
+
+
+def test_every_experiment_in_the_list():
+    told = json.loads(json.dumps([summary(e) for e in experiments()], allow_nan=False))
+    radial = next(e for e in told if e["experiment"] == "radial")
+    assert radial["shows"] == "Fig. 2" and radial["presets"]["cpu"]["seeds"] == 8 and radial["paper"]["url"]

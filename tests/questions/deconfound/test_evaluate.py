@@ -1,0 +1,74 @@
+import time
+
+import numpy as np
+import pytest
+
+from nearid.arrays import open_rows
+from nearid.questions.deconfound.classifiers import hoyer
+from nearid.questions.deconfound.conditions import Condition, View
+from nearid.questions.deconfound.design import open_design
+from nearid.questions.deconfound.evaluate import Key, Plan, Watch, evaluate
+from nearid.questions.deconfound.splits import problems
+
+
+@pytest.fixture(scope="module")
+def plan_and_view():
+    """Component 0 tells the label in all batches; component 1 in each batch with another sign; 2 is the batch."""
+    rng = np.random.default_rng(0)
+    n = 400
+    label, batch = rng.integers(0, 2, n), rng.integers(0, 4, n)
+    x = rng.normal(size=(n, 4))
+    x[:, 0] += 3 * label
+    x[:, 1] += 6 * (label - 0.5) * np.where(batch % 2, 1, -1)
+    x[:, 2] += 4 * batch
+    d = open_design(x, np.array(["DMSO", "drug"])[label], batch, control="DMSO")
+    asked, _ = problems(d, [1], ("most", "one"), 4, 0)
+    view = View(open_rows(x), Condition("pca", np.zeros(4), np.eye(4), np.arange(4), np.ones(4)))
+    return Plan(d, asked, ("logistic",), (1,), {}, 0.1, 0), view
+
+
+def run(plan, view, dropping=False):
+    return evaluate(plan, view, dropping=dropping, tick=lambda: None)
+
+
+def test_every_split_is_scored(plan_and_view):
+    found = run(*plan_and_view)
+    assert {k.direction: len(v) for k, v in found.items()} == {"most": 4, "one": 4}
+    most, one = found[Key("most", "logistic", "drug")], found[Key("one", "logistic", "drug")]
+    assert all(s["auroc"] > 0.9 and 0 < s["sparsity"] <= 1 for s in most)
+    assert all("concentration@1" in s for s in most) and not any("concentration@1" in s for s in one)
+    # One batch alone teaches the component that means something else elsewhere.
+    assert np.mean([s["auroc"] for s in one]) < np.mean([s["auroc"] for s in most]) - 0.1
+
+
+def test_concentration_is_high_where_one_component_tells_all(plan_and_view):
+    most = run(*plan_and_view)[Key("most", "logistic", "drug")]
+    assert np.mean([s["concentration@1"] for s in most]) > 0.3
+
+
+def test_technical_components_are_dropped_on_training_rows_alone(plan_and_view):
+    plan, view = plan_and_view
+    found = run(plan, view, dropping=True)
+    assert {k.direction for k in found} == {"most"}
+    assert plan.tasks(True) == [t for t in plan.tasks(False) if t[0].direction == "most"]
+    # What held-out batches look like makes no difference.
+    split = plan.problems[0].splits["most"][0]
+    spoilt = np.array(view.rows.read(0, 400))
+    spoilt[split.test, 0] = 50.0 * plan.design.batches.codes[split.test]
+    other = View(open_rows(spoilt), view.condition)
+    first = run(plan, other, dropping=True)[Key("most", "logistic", "drug")][0]
+    assert first["sparsity"] == pytest.approx(found[Key("most", "logistic", "drug")][0]["sparsity"])
+    assert hoyer(np.ones(3)) == pytest.approx(0, abs=1e-12)
+
+
+def test_a_stage_adds_up():
+    watch = Watch()
+    for _ in range(2):
+        with watch.stage("nap"):
+            time.sleep(0.02)
+    with watch.stage("work"):
+        began = time.process_time()
+        while time.process_time() - began < 0.02:
+            pass
+    assert watch.seconds["nap"] >= 0.04 and watch.core_seconds["nap"] < 0.04
+    assert watch.core_seconds["work"] >= 0.02 and list(watch.seconds) == ["nap", "work"]

@@ -1,0 +1,57 @@
+from collections import OrderedDict, namedtuple
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from nearid.base.errors import InputError
+from nearid.questions.extract.taps import blocks, split_part, tensor_of
+
+
+def test_blocks_are_children_with_containers_opened(net):
+    assert list(blocks(net)) == ["conv", "norm", "act", "stage.0", "stage.1", "head", "spare"]
+    nested = nn.Sequential(nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU())), nn.Tanh())
+    assert list(blocks(nested)) == ["0.0", "0.1.0", "1"]
+
+
+def test_parts_of_outputs():
+    assert split_part("lstm:1.0") == ("lstm", "1.0")
+    assert split_part("conv") == ("conv", None)
+    with pytest.raises(InputError, match="layer:part"):
+        split_part("lstm:")
+
+
+X, Y = torch.ones(2, 3), torch.zeros(2, 4)
+
+
+@pytest.mark.parametrize(
+    ("output", "part", "found"),
+    [
+        (X, None, X),
+        ((X, Y), None, X),
+        ((X, (Y, X)), "1.0", Y),
+        ((torch.ones(2, dtype=torch.bool), [Y]), None, Y),
+        ({"loss": None, "logits": Y}, None, Y),
+        (OrderedDict(logits=Y, last_hidden_state=X), None, X),
+        ({"a": {"b": Y}}, "a.b", Y),
+        (SimpleNamespace(logits=Y, _cache=X), None, Y),
+        (namedtuple("Out", "first second")(X, Y), "second", Y),
+    ],
+)
+def test_the_tensor(output, part, found):
+    assert tensor_of("l", output, part) is found
+
+
+@pytest.mark.parametrize(
+    ("output", "part", "message"),
+    [
+        (None, None, "The layer l gave a NoneType without a tensor"),
+        ((None, "text"), None, "gave a tuple without a tensor"),
+        ({"a": X}, "b", "has no part 'b'. It holds a"),
+        (X, "0", "has no part '0'. It gave a Tensor"),
+    ],
+)
+def test_what_holds_none_is_told(output, part, message):
+    with pytest.raises(InputError, match=message):
+        tensor_of("l", output, part)
