@@ -1,4 +1,4 @@
-"""Folds: balanced, reproducible, and gathered in one pass whatever the blocks."""
+"""Folds: held-out rows, passes, and rows that repeat others."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import nearid.engines.local as local
 from nearid.arrays import open_rows, pair_rows
 from nearid.base.errors import InputError
-from nearid.folds import assign, fold_moments, row_moments
+from nearid.folds import assign, fold_moments, pair_traits, repeated_rows, row_moments
 from nearid.moments import Moments, PairMoments
 
 
@@ -134,3 +134,15 @@ def test_infinities_of_both_signs_are_named_without_a_warning(rng):
     x[3, 0], x[4, 0] = np.inf, -np.inf
     with np.errstate(all="raise"), pytest.raises(InputError, match="inf at row 3, column 0"):
         fold_moments(pair_rows(open_rows(x), open_rows(x)), np.zeros(40, dtype=np.uint8), 1)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-308, 1e-310, 5e-324, 1e307])
+def test_rows_of_any_size_have_traits_of_their_own(size, rng):
+    """Denormal columns overflowed where their spread was divided by."""
+    x = np.round(rng.normal(size=(200, 3)), 2) * size
+    with np.errstate(all="raise", under="ignore"):
+        found = pair_traits(x, x)
+    assert np.isfinite(found).all()
+    copies = pair_traits(np.vstack([x, x[:20]]), np.vstack([x, x[:20]]))
+    if size != 5e-324:
+        assert not repeated_rows(found) and repeated_rows(copies)

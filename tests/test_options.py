@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 import nearid
-import nearid.engines.open as engines
+import nearid.engines.local as engines
 from nearid.base import progress
 from nearid.engines.local import LOCAL
 

@@ -1,3 +1,5 @@
+"""Opening any source."""
+
 import pickle
 from pathlib import Path
 

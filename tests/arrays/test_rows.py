@@ -1,4 +1,4 @@
-"""What holds for rows of every kind."""
+"""What holds for rows of every kind, what is refused, ids and digests."""
 
 import pickle
 import subprocess
@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nearid.arrays import first_nonfinite, open_rows
+from nearid.arrays import rows as module
+from nearid.arrays.rows import digest
 from nearid.base.errors import InputError
 
 
@@ -105,3 +107,130 @@ def test_open_rows_passes_rows_through(matrix: np.ndarray) -> None:
     assert open_rows(rows) is rows
     with pytest.raises(InputError, match=r"open already"):
         open_rows(rows, ids=np.arange(37))
+
+
+@pytest.mark.parametrize(
+    "array, message",
+    [
+        (np.zeros(5), r"shape \(5,\).*x\.reshape\(-1, 1\)"),
+        (np.zeros((10, 7, 5)), r"reshape\(len\(x\), -1\) to \(10, 35\).*x\.mean\(axis=1\) to \(10, 5\)"),
+        (np.zeros((1, 5)), "at least 2 rows"),
+        (np.zeros((0, 5)), "at least 2 rows"),
+        (np.zeros((5, 0)), "at least 1 column"),
+        (np.zeros((5, 2), complex), r"dtype complex128.*x\.real, x\.imag"),
+        (np.full((5, 2), "a"), "dtype <U1.*strings"),
+        (np.full((5, 2), None), "dtype object"),
+        (np.zeros((5, 2), "M8[s]"), "dtype datetime64"),
+        (np.zeros((5, 2), [("a", "f4")]), "structured_to_unstructured"),
+    ],
+)
+def test_refused(array: np.ndarray, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        open_rows(array)
+    with pytest.raises(InputError, match=r"^latents "):
+        open_rows(array, name="latents")
+
+
+@pytest.mark.parametrize(
+    "stored, expected",
+    [
+        ("f2", "f4"),
+        ("f4", "f4"),
+        (">f4", "f4"),
+        ("f8", "f8"),
+        (">f8", "f8"),
+        ("g", "f8"),
+        ("i1", "f8"),
+        ("u8", "f8"),
+        ("?", "f8"),
+    ],
+)
+def test_delivered_dtype(stored: str, expected: str) -> None:
+    x = np.array([[0, 1], [1, 0], [1, 1]], dtype=stored)
+    rows = open_rows(x)
+    assert rows.dtype == np.dtype(expected) == rows.read(0, 2).dtype == rows.take(np.array([2, 0])).dtype
+    np.testing.assert_array_equal(rows.read(0, 3), [[0, 1], [1, 0], [1, 1]])
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        (["a", "b"], np.array(["a", "b"])),
+        ([b"a", "\u00e9".encode()], np.array(["a", "\u00e9"])),
+        (np.array(["a", b"b"], object), np.array(["a", "b"])),
+        ([1, 2], np.array([1, 2])),
+        (np.array([1, 2], "u2"), np.array([1, 2])),
+        (np.array([1, 2], object), np.array([1, 2])),
+        (np.array([1, 2**64 - 1], "u8"), np.array([1, 2**64 - 1], "u8")),
+        (np.array([1, 2**70], object), np.array(["1", str(2**70)])),
+    ],
+)
+def test_kinds(given: object, expected: np.ndarray) -> None:
+    ids = open_rows(np.zeros((2, 1)), ids=given).ids
+    assert ids is not None and ids.dtype.kind == expected.dtype.kind
+    np.testing.assert_array_equal(ids, expected)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ([1, 2, 3], r"shape \(3,\), but one id for each of its 2 rows"),
+        ([[1], [2]], r"shape \(2, 1\)"),
+        ([1.0, 2.0], "dtype float64, but strings or integers"),
+        ([True, False], "dtype bool"),
+        (np.array(["a", None], object), "id of row 1 of array is None"),
+        (np.array([1, "a"], object), "id of row 0 of array is 1"),
+        (["a", ""], "id of row 1 of array is ''"),
+        ([b"\xff", b"a"], "not UTF-8"),
+        (np.array([b"\xff", "a"], object), "not UTF-8"),
+    ],
+)
+def test_ids_refused(given: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        open_rows(np.zeros((2, 1)), ids=given)
+
+
+@pytest.fixture
+def x(rng):
+    return rng.normal(size=(1000, 6)).astype(np.float32)
+
+
+@pytest.mark.parametrize("block", [1, 1000, 1 << 24])
+def test_any_number_changes_it(x, block, monkeypatch):
+    whole = digest(open_rows(x))
+    # Blocks are no part of what is told.
+    monkeypatch.setattr(module, "BLOCK", block)
+    assert digest(open_rows(x)) == whole and len(whole) == 16
+    for row in (0, 5, 999):
+        other = x.copy()
+        other[row, 3] += 1
+        assert digest(open_rows(other)) != whole
+
+
+def test_shape_order_and_precision_count(x):
+    others = (x.reshape(500, 12), x[::-1], x[:-1], x.astype(np.float64))
+    assert len({digest(open_rows(other)) for other in (x, *others)}) == 5
+
+
+def test_only_the_rows_taken_count_and_in_their_order(x):
+    index = np.array([7, 3, 500])
+    found = digest(open_rows(x), index)
+    assert found == digest(open_rows(x[index])) != digest(open_rows(x), index[::-1])
+    other = x.copy()
+    other[8] = 0
+    assert digest(open_rows(other), index) == found
+
+
+def test_other_ids_are_told(x, tmp_path):
+    ids = np.array([f"image{k}" for k in range(len(x))])
+    found = set()
+    for given_ids in (ids, ids[::-1]):
+        np.savez(tmp_path / "x.npz", x=x, ids=given_ids)
+        found.add(digest(open_rows(tmp_path / "x.npz", key="x", ids="ids")))
+    assert len(found) == 2
+    assert digest(open_rows(x, ids=ids), with_ids=False) == digest(open_rows(x))
+
+
+def test_a_file_has_the_digest_of_its_array(x, tmp_path):
+    np.save(tmp_path / "x.npy", x)
+    assert digest(open_rows(tmp_path / "x.npy")) == digest(open_rows(x))

@@ -2,14 +2,14 @@
 
 import inspect
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pytest
 
 import nearid
 from nearid.base.errors import InputError
-from nearid.base.options import Seed, at_least, checked, positive
+from nearid.base.options import Bound, Folds, Seed, Share, at_least, checked, listed, positive
 
 
 def test_good_numbers_pass():
@@ -101,3 +101,29 @@ def test_every_public_function_refuses_options_of_another_type(name):
         if parameter.annotation in simple:
             with pytest.raises(InputError, match=rf"^{parameter.name}( \(--seed\))? is "):
                 function(*data, **{parameter.name: object()})
+
+
+def test_bounds_stand_in_the_annotation():
+    @checked
+    def bounded(folds: Folds = 5, share: Share = 0.5, rate: Annotated[float, Bound(0, open_low=True)] = 1.0) -> str:
+        return "answered"
+
+    assert bounded(folds=255, share=1, rate=1e-9) == "answered"
+    for options, sentence in (
+        ({"folds": 1}, "folds is 1, but a whole number between 2 and 255 is expected"),
+        ({"share": 1.5}, "share is 1.5, but a number between 0 and 1"),
+        ({"share": float("nan")}, "share is nan"),
+        ({"rate": 0}, "rate is 0, but a number above 0"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            bounded(**options)
+
+
+def test_names_come_with_commas_or_one_by_one():
+    assert listed(" a, b,a", "group") == listed(["a", "b"], "group") == listed(np.array(["a", "b"]), "group", "abc")
+    assert listed("all", "group", ["a", "b"]) == ("a", "b")
+    with pytest.raises(InputError, match=r"There is no group named 'rigit'\. Did you mean rigid\?"):
+        listed("rigit", "group", ["rigid", "linear"])
+    for empty in ("", " ,", []):
+        with pytest.raises(InputError, match=r"No group is given\. There are: a"):
+            listed(empty, "group", ["a"])

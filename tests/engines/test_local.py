@@ -1,13 +1,18 @@
-"""The local engine: order, errors, laziness."""
+"""The local engine: order, errors, laziness; and the engine that a name opens."""
 
+import sys
 import threading
 import time
 
 import numpy as np
 import pytest
 
+import nearid.engines.cluster as cluster
 import nearid.engines.local as local
-from nearid.engines.local import LOCAL, blocks, ordered_map
+from nearid.arrays import open_rows
+from nearid.base.errors import EngineError, InputError
+from nearid.engines.local import LOCAL, Local, blocks, open_engine, ordered_map
+from nearid.folds import row_moments
 
 
 @pytest.mark.parametrize("n", [1, 255, 256, 10_001])
@@ -128,3 +133,47 @@ def test_of_large_parts_one_at_a_time_is_made():
     assert LOCAL.reduce(parts, [1, 2], merge=merge, large=True) == [3, 3, 3]
     second = [kind for kind, *_ in events[3:]]
     assert second == ["made", "merged"] * 3
+
+
+@pytest.mark.parametrize("name", [None, "local"])
+def test_this_process(name):
+    with open_engine(name) as engine:
+        assert engine is LOCAL
+
+
+def test_an_engine_stays_as_it_is():
+    mine = Local()
+    with open_engine(mine) as engine:
+        assert engine is mine
+
+
+@pytest.mark.parametrize("name", ["spark", 3])
+def test_other_names_are_refused(name):
+    with pytest.raises(InputError, match=f"not {name!r}"), open_engine(name):
+        pass
+
+
+@pytest.mark.parametrize("name", ["dask", "tcp://127.0.0.1:8786"])
+def test_without_distributed_the_extra_is_named(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(EngineError, match=r"pip install 'nearid\[distributed\]'"), open_engine(name):
+        pass
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "carrier://pigeon"])
+def test_an_address_without_a_scheduler_is_told(monkeypatch, address):
+    pytest.importorskip("distributed", reason="the extra `distributed` is not installed")
+    monkeypatch.setattr(cluster, "ANSWER", 0.5)
+    with pytest.raises(EngineError, match=f"No Dask scheduler can be reached at {address}"), open_engine(address):
+        pass
+
+
+def test_a_cluster_of_this_machine_lives_as_long_as_it_is_needed(rng):
+    distributed = pytest.importorskip("distributed", reason="the extra `distributed` is not installed")
+    x = rng.normal(size=(3000, 3))
+    with open_engine("dask") as engine:
+        address = engine._address
+        found, _ = row_moments(open_rows(x), engine=engine)
+    np.testing.assert_array_equal(found.scatter, row_moments(open_rows(x))[0].scatter)
+    with pytest.raises(OSError, match="Timed out"):
+        distributed.Client(address, timeout=0.5, set_as_default=False)

@@ -3,7 +3,7 @@ import pytest
 
 from nearid.base.errors import InputError
 from nearid.measures import dci as module
-from nearid.measures.dci import MODELS, Prediction, dci, predict
+from nearid.measures.dci import Prediction, dci, predict
 from nearid.measures.factors import open_factors
 
 
@@ -75,13 +75,13 @@ def test_degenerate_inputs_are_told_and_never_nan(rng):
 
 def test_refused(rng):
     z, u = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
-    with pytest.raises(InputError, match="boost, forest, l1, not 'svm'"):
+    with pytest.raises(InputError, match="model is 'svm', but 'boost' or"):
         dci(z, u, model="svm")
     with pytest.raises(InputError, match="too few for 15 folds"):
         dci(z, u, folds=15)
 
 
-@pytest.fixture(params=[*MODELS, "boost without lightgbm"])
+@pytest.fixture(params=["boost", "forest", "l1", "boost without lightgbm"])
 def model(request, monkeypatch):
     if request.param == "boost":
         pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")

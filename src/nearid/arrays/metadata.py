@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearid.arrays.choose import listed, nearest
+from nearid.arrays.derived import SelectedColumns
+from nearid.arrays.names import listed, nearest
 from nearid.arrays.pair import Pair
 from nearid.arrays.rows import Rows
-from nearid.arrays.selected import SelectedColumns
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 

@@ -1,29 +1,28 @@
-"""Opening any source as rows of numbers."""
+"""Opening any source as rows of numbers, or as one vector."""
 
 import os
+import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from nearid.arrays.arrow import open_polars
-from nearid.arrays.choose import refuse_names
+import numpy as np
+
 from nearid.arrays.formats.csv import open_csv
 from nearid.arrays.formats.h5ad import open_cells, open_h5ad
 from nearid.arrays.formats.hdf5 import open_hdf5
 from nearid.arrays.formats.layers import is_extraction, name_rows, open_layer
-from nearid.arrays.formats.npy import open_npy
-from nearid.arrays.formats.npz import open_npz
+from nearid.arrays.formats.npy import open_npy, read_npy
+from nearid.arrays.formats.npz import load_member, members_of, open_npz
 from nearid.arrays.formats.parquet import open_parquet
-from nearid.arrays.formats.safetensors import open_safetensors
-from nearid.arrays.formats.torch import CHECKPOINTS, open_checkpoint
+from nearid.arrays.formats.safetensors import find_vector, open_safetensors
+from nearid.arrays.formats.torch import CHECKPOINTS, entries_of, load_saved, open_checkpoint
 from nearid.arrays.formats.zarr import open_zarr
-from nearid.arrays.frame import open_frame
-from nearid.arrays.held import MemoryRows, TensorRows, is_a, open_array
-from nearid.arrays.ids import row_ids
+from nearid.arrays.memory import MemoryRows, TensorRows, is_a, open_array, open_frame, open_polars
 from nearid.arrays.metadata import choose_columns
-from nearid.arrays.paths import missing, reached
-from nearid.arrays.rows import Rows
-from nearid.arrays.unchanged import FileState
+from nearid.arrays.names import refuse_names, whole_name
+from nearid.arrays.reading import FileState, damage_told, missing, reached
+from nearid.arrays.rows import Rows, row_ids
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 from nearid.base.options import checked
@@ -168,3 +167,49 @@ def file_suffix(path: Path) -> str:
     """The suffix that says what a file is, in lower case; .csv.gz counts as one."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
+
+
+def read_vector(source: Any, name: str) -> np.ndarray:
+    """Finite numbers in one dimension, from an array, a tensor, or a file as path or path:entry."""
+    found = source
+    if isinstance(source, str | os.PathLike):
+        path, key = split_key(source)
+        found = vector_in(path, key)
+        if found is None:
+            raise InputError(f"{name}: there is no vector {source}. Give it as .npy, or as FILE:ENTRY of a checkpoint.")
+    array = _plain(found)
+    if array.ndim != 1 or array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+        raise InputError(f"{name} has shape {array.shape} and dtype {array.dtype}; a vector of numbers is expected.")
+    return array.astype(np.float64)
+
+
+def vector_in(path: Path, key: str | None) -> np.ndarray | None:
+    """A vector of a file by name; None where the file holds no such entry, or is of a kind without names."""
+    if not os.path.isfile(path):
+        return None
+    with reached(path):
+        return _vector_in(path, key)
+
+
+def _vector_in(path: Path, key: str | None) -> np.ndarray | None:
+    suffix = file_suffix(path)
+    if suffix == ".npy" and key is None:
+        with damage_told(path.name, ".npy file"):
+            return read_npy(path)
+    if key is None:
+        return None
+    if suffix == ".safetensors":
+        return find_vector(str(path), path.name, key)
+    if suffix in CHECKPOINTS:
+        entries = entries_of(load_saved(str(path), path.name), path.name)
+        held = entries.get(whole_name(key, entries))
+        return None if held is None else _plain(held)
+    if suffix == ".npz":
+        with damage_told(path.name, ".npz archive"), zipfile.ZipFile(path) as archive:
+            members = members_of(archive, path.name)
+            return load_member(archive, members[key], f"{path.name}:{key}") if key in members else None
+    return None
+
+
+def _plain(held: Any) -> np.ndarray:
+    return np.asarray(held.detach().double().numpy(force=True) if is_a(held, "torch", "Tensor") else held)

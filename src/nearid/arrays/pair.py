@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.frame import is_count
+from nearid.arrays.memory import is_count
 from nearid.arrays.rows import Rows
 from nearid.base.errors import InputError
 

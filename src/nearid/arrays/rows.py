@@ -1,6 +1,9 @@
-"""Rows of numbers: the one interface through which all data comes in."""
+"""Rows of numbers: the one interface through which all data comes in, and what can be used as rows."""
+
+from __future__ import annotations
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.check import check_rows, delivered
-from nearid.arrays.ids import row_ids
-from nearid.arrays.unchanged import FileState
+from nearid.arrays.reading import FileState
 from nearid.base.errors import InputError, ReadError
 
 _FINGERPRINT_ROWS = 256
@@ -149,3 +150,145 @@ def nonfinite(name: str, row: int, column: int, value: float) -> InputError:
         f"{name} has {value} at row {row}, column {column} (counted from 0). "
         "Fix the values, or drop such rows with drop_nonfinite=True (--drop-nonfinite)."
     )
+
+
+def delivered(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Dtype in which numbers stored as `dtype` reach the computations: float32 or float64."""
+    small_float = dtype.kind == "f" and dtype.itemsize <= 4
+    return np.dtype(np.float32 if small_float or dtype.name == "bfloat16" else np.float64)
+
+
+def is_numeric(dtype: np.dtype[Any]) -> bool:
+    """Whether `dtype` holds real numbers (or booleans)."""
+    # bfloat16 comes from ml_dtypes, where it has the kind of a structure.
+    return dtype.kind in "fiub" or dtype.name == "bfloat16"
+
+
+def check_rows(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Refuse anything but at least 2 rows and 1 column of real numbers."""
+    if not is_numeric(dtype):
+        raise InputError(f"{name} has dtype {dtype}, but rows of real numbers are expected. {_dtype_advice(dtype)}")
+    if any(size < 0 for size in shape):
+        raise InputError(f"{name} declares the shape {shape}: a size below zero means that its header is damaged.")
+    if len(shape) != 2:
+        raise InputError(f"{name} has shape {shape}, but (rows, columns) is expected. {_shape_advice(shape)}")
+    n, d = shape
+    if n < 2:
+        raise InputError(f"{name} has shape {shape}, but at least 2 rows are needed: give one row per sample.")
+    if d < 1:
+        raise InputError(f"{name} has shape {shape}, but at least 1 column is needed: give one column per feature.")
+
+
+def _dtype_advice(dtype: np.dtype[Any]) -> str:
+    if dtype.kind == "c":
+        return "Save the real and imaginary parts side by side: np.hstack([x.real, x.imag])."
+    if dtype.kind in "SUT":
+        return "Convert the strings first, for example with x.astype(np.float64)."
+    if dtype.kind == "V" and dtype.names:
+        return "Stack the fields as columns with np.lib.recfunctions.structured_to_unstructured(x)."
+    return "Convert it first, for example with x.astype(np.float32)."
+
+
+def _shape_advice(shape: tuple[int, ...]) -> str:
+    if len(shape) == 0:
+        return "Give one row per sample and one column per feature."
+    if len(shape) == 1:
+        return f"If these are {shape[0]} samples of one feature, use x.reshape(-1, 1)."
+    flat = (shape[0], math.prod(shape[1:]))
+    mean = (shape[0], *shape[2:])
+    return (
+        f"Flatten each sample with x.reshape(len(x), -1) to {flat}, or average one axis, as x.mean(axis=1) to {mean}."
+    )
+
+
+def row_ids(name: str, values: Any, n: int) -> np.ndarray:
+    """Check the ids of `n` rows and bring them to int64 (uint64 where needed) or str.
+
+    Parameters
+    ----------
+    name : str
+        The source the rows come from, for the messages.
+    values : array-like of shape (n,)
+        Strings, bytes (read as UTF-8) or integers.
+    n : int
+        Number of rows.
+    """
+    array = np.asarray(values)
+    if array.shape != (n,):
+        raise InputError(
+            f"The ids of {name} have shape {array.shape}, but one id for each of its {n} rows is expected."
+        )
+    if array.dtype.kind == "O":
+        array = _from_objects(name, array)
+    if array.dtype.kind == "S":
+        try:
+            array = np.char.decode(array, "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"The ids of {name} are bytes that are not UTF-8 text: {error}.") from None
+    if array.dtype.kind in "UT":
+        # Strings of any length, as of zarr, have no length to convert to; a list of them has.
+        array = np.asarray(array.tolist(), np.str_)
+        if (array == "").any():
+            raise _no_id(name, int(np.argmax(array == "")), "")
+        return array
+    if array.dtype.kind not in "iu":
+        raise InputError(
+            f"The ids of {name} have dtype {array.dtype}, but strings or integers are expected: "
+            "floats do not compare reliably. Convert them first, for example with ids.astype(np.int64)."
+        )
+    if array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max:
+        return array
+    return array.astype(np.int64)
+
+
+def _from_objects(name: str, array: np.ndarray) -> np.ndarray:
+    if all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in array):
+        integers = np.asarray(array.tolist())
+        # Integers beyond 64 bits stay objects in numpy; as text they still compare exactly.
+        return integers if integers.dtype.kind in "iu" else np.asarray([str(value) for value in array])
+    for row, value in enumerate(array):
+        if not isinstance(value, str | bytes):
+            raise _no_id(name, row, value)
+    try:
+        return np.asarray([value.decode("utf-8") if isinstance(value, bytes) else value for value in array])
+    except UnicodeDecodeError as error:
+        raise InputError(f"The ids of {name} are bytes that are not UTF-8 text: {error}.") from None
+
+
+def _no_id(name: str, row: int, value: object) -> InputError:
+    return InputError(
+        f"The id of row {row} of {name} is {value!r}, but every id must be a string, or every id an integer. "
+        "Fill in the missing ids or drop those rows."
+    )
+
+
+# Bytes of rows that are read at once.
+BLOCK = 1 << 24
+
+
+def digest(rows: Rows, index: np.ndarray | None = None, *, with_ids: bool = True) -> str:
+    """16 hex digits that follow from the shape, the dtype and all numbers and ids of some rows.
+
+    Unlike `Rows.fingerprint`, which samples, no change of a number goes unseen: kept results are found by it.
+
+    Parameters
+    ----------
+    rows : Rows
+    index : ndarray of int, optional
+        The rows, in this order; all where it is left out.
+    with_ids : bool
+        Whether other ids make other rows.
+    """
+    n, width = (rows.shape[0] if index is None else len(index)), rows.shape[1]
+    ids = None
+    if with_ids and rows.ids is not None:
+        ids = (rows.ids if index is None else rows.ids[index]).tolist()
+    found = hashlib.sha256(f"{(n, width)} {rows.dtype.name} {ids!r}".encode())
+    # One byte order, so that all machines agree.
+    stored = rows.dtype.newbyteorder("<")
+    step = max(1, BLOCK // (width * rows.dtype.itemsize))
+    for start in range(0, n, step):
+        stop = min(start + step, n)
+        block = rows.read(start, stop) if index is None else rows.take(index[start:stop])
+        found.update(block.astype(stored, order="C", copy=False).tobytes())
+    return found.hexdigest()[:16]

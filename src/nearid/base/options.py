@@ -14,17 +14,34 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args,
 
 import numpy as np
 
-from nearid.base.errors import InputError
+from nearid.base.errors import InputError, unknown
 
 
 @dataclass(frozen=True)
-class AtLeast:
-    """A bound that an annotation carries."""
+class Bound:
+    """Bounds that an annotation carries, as ``Annotated[int, Bound(2, 255)]``; `open_low` leaves out the lower one."""
 
-    least: int
+    least: float
+    most: float = math.inf
+    open_low: bool = False
+
+    def holds(self, value: Any) -> bool:
+        """Whether a number is finite and within the bounds."""
+        above = value > self.least if self.open_low else value >= self.least
+        return bool(above and value <= self.most and math.isfinite(value))
+
+    def __str__(self) -> str:
+        if self.most < math.inf:
+            return f"between {self.least:g} and {self.most:g}"
+        return f"above {self.least:g}" if self.open_low else f"of at least {self.least:g}"
 
 
-Seed = Annotated[int, AtLeast(0)]
+# Types of options that many functions have; the command line, the documentation and `checked` read them.
+Seed = Annotated[int, Bound(0)]
+Count = Annotated[int, Bound(1)]
+Folds = Annotated[int, Bound(2, 255)]
+Size = Annotated[float, Bound(0)]
+Share = Annotated[float, Bound(0, 1)]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,6 +59,30 @@ def at_least(name: str, value: int, least: int) -> int:
     if value != int(value) or value < least:
         raise InputError(f"{name} is {value}, but a whole number of at least {least} is expected.")
     return int(value)
+
+
+def listed(value: str | Iterable[str], what: str, known: Iterable[str] | None = None) -> tuple[str, ...]:
+    """Names from a text with commas or a list of texts, each once; "all" for all that are known.
+
+    Parameters
+    ----------
+    value : str or iterable of str
+    what : str
+        What a name is of, in messages: "group".
+    known : iterable of str, optional
+        Names that exist; others are refused with the nearest of them.
+    """
+    given = value.split(",") if isinstance(value, str) else list(value)
+    names = list(dict.fromkeys(str(name).strip() for name in given))
+    choices = None if known is None else list(known)
+    if choices is not None and names == ["all"]:
+        return tuple(choices)
+    if not any(names):
+        raise InputError(f"No {what} is given." + (f" There are: {', '.join(choices)}." if choices else ""))
+    for name in names:
+        if choices is not None and name not in choices:
+            raise InputError(unknown(what, name, choices))
+    return tuple(name for name in names if name)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -70,7 +111,8 @@ _WORDS = {bool: "True or False", int: "a whole number", float: "a number", str: 
 def _fits(value: Any, hint: Any) -> bool:
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _fits(value, parts[0]) and all(value >= bound.least for bound in parts[1:])
+        bounds = [bound for bound in parts[1:] if isinstance(bound, Bound)]
+        return _fits(value, parts[0]) and all(bound.holds(value) for bound in bounds)
     if origin in (Union, UnionType):
         return any(_fits(value, part) for part in parts)
     if origin is Literal:
@@ -94,7 +136,7 @@ def _fits(value: Any, hint: Any) -> bool:
 def _described(hint: Any) -> str:
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return f"{_described(parts[0])} of at least {parts[1].least}"
+        return " ".join([_described(parts[0]), *(str(bound) for bound in parts[1:] if isinstance(bound, Bound))])
     if origin in (Union, UnionType):
         return " or ".join(map(_described, parts))
     if origin is Literal:

@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from nearid.arrays import Rows, open_rows
-from nearid.arrays.choose import not_found
 from nearid.arrays.formats.layers import Extraction
-from nearid.arrays.held import is_a
+from nearid.arrays.memory import is_a
+from nearid.arrays.names import not_found
 from nearid.base.errors import InputError
 from nearid.groups.ladder import LADDER
 from nearid.questions.compare.run import compare

@@ -38,7 +38,7 @@ def main() -> None:
 def _run() -> None:
     from nearid.cli.commands import app
 
-    app()
+    app(prog_name="nearid")
 
 
 def _open_streams() -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nearid.groups.maps import DenseMap, MatchMap
-from nearid.moments import Floats, PairMoments
-from nearid.spectra import cholesky, resolution, span_of, spectrum
+from nearid.moments import Floats, PairMoments, cholesky, resolution, span_of, spectrum
 
 
 def correlation(moments: PairMoments) -> Floats:

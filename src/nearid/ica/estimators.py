@@ -21,8 +21,7 @@ from nearid.arrays.metadata import metadata_alerts, typed_exclude
 from nearid.base.errors import InputError
 from nearid.base.progress import Reporting, reporting
 from nearid.engines.base import Engine
-from nearid.engines.local import one_blas_thread
-from nearid.engines.open import open_engine
+from nearid.engines.local import one_blas_thread, open_engine
 from nearid.folds import row_moments
 from nearid.groups.estimators import validated
 from nearid.ica.contrast import CONTRASTS

@@ -15,8 +15,8 @@ import numpy as np
 
 from nearid import __version__
 from nearid.arrays import Rows
-from nearid.arrays.damage import damage_told
-from nearid.arrays.digest import digest
+from nearid.arrays.reading import damage_told
+from nearid.arrays.rows import digest
 from nearid.base.errors import InputError
 from nearid.base.files import check_parent, replacing, write_text
 from nearid.base.limits import check_memory, readable

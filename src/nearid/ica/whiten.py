@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 
 from nearid.base.errors import InputError
-from nearid.moments import Floats, Moments
-from nearid.spectra import spectrum
+from nearid.moments import Floats, Moments, spectrum
 
 Form = Literal["pca", "zca"]
 

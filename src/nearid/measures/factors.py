@@ -12,16 +12,16 @@ from typing import Annotated, Any
 import numpy as np
 
 from nearid.arrays import Columns, Pair, Rows, first_nonfinite, nonfinite, open_columns, open_rows, pair_rows
-from nearid.arrays.check import is_numeric
-from nearid.arrays.choose import not_found
-from nearid.arrays.held import MemoryRows
+from nearid.arrays.memory import MemoryRows
 from nearid.arrays.metadata import input_alerts
+from nearid.arrays.names import not_found
+from nearid.arrays.rows import is_numeric
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
-from nearid.base.options import AtLeast, checked
+from nearid.base.options import Bound, checked
+from nearid.folds import pair_traits, repeated_rows
 from nearid.moments import ROUNDING, Floats
-from nearid.repeats import pair_traits, repeated_rows
 
 KINDS = ("continuous", "integer", "categorical", "circular")
 # Whole numbers with more levels than this are measurements rather than classes, unless a kind is given.
@@ -30,7 +30,7 @@ LEVELS = 256
 LARGEST = 1e150
 # Equal-width bins of what is continuous, where a measure needs classes; the literature's number.
 BINS = 20
-Bins = Annotated[int, AtLeast(2)]
+Bins = Annotated[int, Bound(2)]
 # What becomes of a missing value where text is made of it.
 MISSING = frozenset(("nan", "none", "na", "n/a", "<na>", "nat", "null"))
 # With fewer rows than this a class of one row is no rare class.

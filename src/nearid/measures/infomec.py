@@ -16,7 +16,7 @@ import numpy as np
 
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.options import AtLeast
+from nearid.base.options import Bound, Count
 from nearid.base.progress import Progress, silent
 from nearid.engines.local import ordered_map
 from nearid.measures.factors import BINS, Bins, Factors, check_bins
@@ -64,8 +64,8 @@ def infomec(
     x: Floats,
     factors: Factors,
     *,
-    k: Annotated[int, AtLeast(1)] = 10,
-    prune: float = 20.0,
+    k: Count = 10,
+    prune: Annotated[float, Bound(1, open_low=True)] = 20.0,
     discrete_latents: bool = False,
     jitter: Literal["reference"] | None = None,
     scaling: Scaling = "mean",
@@ -124,8 +124,6 @@ def infomec(
     >>> round(m.infom, 2), round(m.infoc, 2), m.active.tolist()
     (0.95, 0.95, [True, True])
     """
-    if not prune > 1:
-        raise InputError(f"prune is {prune!r}, but the divisor of the largest range is expected: above 1, such as 20.")
     check_bins(bins, len(x))
     # Counted anew, for some bins may be empty.
     codes: list[Codes] = [np.unique(factor.codes(bins), return_inverse=True)[1] for factor in factors.items]

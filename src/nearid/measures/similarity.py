@@ -8,17 +8,15 @@ of few rows would be far off. CKA fits nothing but is biased upwards for few row
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import numpy as np
 
 from nearid.arrays import open_rows, pair_rows
-from nearid.base.options import AtLeast, Seed, checked
+from nearid.base.options import Count, Seed, checked
 from nearid.engines.local import blocks, ordered_map
 from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
 from nearid.measures.registry import Measured
-from nearid.moments import Floats, PairMoments
-from nearid.spectra import cholesky, eigen, resolution, spectrum
+from nearid.moments import Floats, PairMoments, cholesky, eigen, resolution, spectrum
 
 # SVCCA keeps this share of each side's variance unless the number of directions is given.
 SVCCA_VARIANCE = 0.99
@@ -55,9 +53,7 @@ def cca(x: object, y: object, *, folds: int = 5, random_state: Seed = 0) -> Meas
 
 
 @checked
-def svcca(
-    x: object, y: object, *, k: Annotated[int, AtLeast(1)] | None = None, folds: int = 5, random_state: Seed = 0
-) -> Measured:
+def svcca(x: object, y: object, *, k: Count | None = None, folds: int = 5, random_state: Seed = 0) -> Measured:
     """Mean held-out canonical correlation of the leading principal components.
 
     Parameters

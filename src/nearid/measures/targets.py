@@ -15,9 +15,8 @@ from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.progress import Progress, silent
 from nearid.engines.base import Engine
-from nearid.engines.local import blocks
-from nearid.engines.open import open_engine
-from nearid.folds import FoldMoments, assign, fold_moments
+from nearid.engines.local import blocks, open_engine
+from nearid.folds import FoldMoments, assign, fold_moments, repeated_rows
 from nearid.measures.factors import (
     Factors,
     constant_factor,
@@ -30,7 +29,6 @@ from nearid.measures.factors import (
 )
 from nearid.measures.wide import RowSpace, WideRows, read_wide
 from nearid.moments import CrossMoments, Floats, PairMoments
-from nearid.repeats import repeated_rows
 
 T = TypeVar("T")
 

@@ -16,10 +16,8 @@ import numpy as np
 
 from nearid.arrays import Pair
 from nearid.base.limits import check_memory
-from nearid.folds import FoldMoments, refuse_nonfinite, refuse_range
-from nearid.moments import CrossMoments, Floats, Moments
-from nearid.repeats import pair_traits
-from nearid.spectra import resolution
+from nearid.folds import FoldMoments, pair_traits, refuse_nonfinite, refuse_range
+from nearid.moments import CrossMoments, Floats, Moments, resolution
 
 T = TypeVar("T")
 

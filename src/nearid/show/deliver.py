@@ -39,3 +39,31 @@ def deliver(found: Any, render: Callable[[Any, int], RenderableType], as_json: b
             show(lambda width: render(found, width))
         if report is not None:
             typer.echo(f"Report written to {report}", err=True)
+
+
+def answer(result: Any, as_json: bool, report: Path | None, written: str = "", quiet: bool = False) -> None:
+    """Write the report where one is wanted, then print a result as JSON or as tables.
+
+    Parameters
+    ----------
+    result : Result
+    as_json : bool
+    report : Path or None
+    written : str
+        What the question itself has written, in words: "Layers written to out".
+    quiet : bool
+        Whether stderr stays empty.
+    """
+    from nearid.show.terminal import render
+
+    if report is not None:
+        result.save_report(report)
+    notes = [*([written] if written else []), *([f"Report written to {report}"] if report is not None else [])]
+    with leaving("; ".join(notes) or "nothing was written"):
+        if as_json:
+            typer.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False))
+        else:
+            show(lambda width: render(result.view, width))
+        if not quiet:
+            for note in notes:
+                typer.echo(note, err=True)

@@ -50,17 +50,17 @@ class Group(_Listed, TyperGroup):
     """A group of commands, each listed with a whole sentence."""
 
 
-def plain(name: str, text: str) -> typer.Typer:
+def plain(name: str, text: str, cls: type[TyperGroup] = Group, *, add_completion: bool = False) -> typer.Typer:
     """A Typer app for commands of class `Command`, with help of up to 120 columns."""
     return typer.Typer(
         name=name,
-        cls=Group,
+        cls=cls,
         help=text,
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=add_completion,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        context_settings={"max_content_width": 120},
+        context_settings={"max_content_width": 120, "help_option_names": ["-h", "--help"]},
     )
 
 

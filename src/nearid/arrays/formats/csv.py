@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.held import MemoryRows
-from nearid.arrays.table import Column, features, id_position, refuse_key
+from nearid.arrays.memory import MemoryRows
+from nearid.arrays.tables import Column, features, id_position, refuse_key
 from nearid.base.errors import InputError
 from nearid.base.limits import available_memory, check_memory
 

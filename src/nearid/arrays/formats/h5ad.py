@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.choose import not_found
 from nearid.arrays.formats.hdf5 import Hdf5Rows, find_dataset, open_hdf5, opened, read_values
-from nearid.arrays.held import MemoryRows
-from nearid.arrays.ids import row_ids
+from nearid.arrays.memory import MemoryRows
+from nearid.arrays.names import not_found
+from nearid.arrays.rows import row_ids
 from nearid.base.errors import InputError
 
 # Parts that have a row for each observation, which obs_names name.

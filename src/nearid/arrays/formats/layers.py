@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.choose import Entry, choose, not_found
-from nearid.arrays.damage import damage_told
 from nearid.arrays.formats.npy import open_npy, read_npy
 from nearid.arrays.formats.safetensors import open_safetensors
 from nearid.arrays.formats.zarr import open_zarr
-from nearid.arrays.ids import row_ids
-from nearid.arrays.paths import reached
-from nearid.arrays.rows import Rows
-from nearid.arrays.unchanged import FileState
+from nearid.arrays.names import Entry, choose, not_found
+from nearid.arrays.reading import FileState, damage_told, reached
+from nearid.arrays.rows import Rows, row_ids
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 

@@ -6,10 +6,10 @@ from typing import IO
 
 import numpy as np
 
-from nearid.arrays.choose import Entry, choose, not_found
-from nearid.arrays.damage import damage_told
 from nearid.arrays.formats.npy import NpyHeader, read_header, refuse_objects
-from nearid.arrays.held import MemoryRows
+from nearid.arrays.memory import MemoryRows
+from nearid.arrays.names import Entry, choose, not_found
+from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory, readable
 

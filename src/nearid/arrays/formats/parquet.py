@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.arrow import declared, floats, id_values, index_names, is_number, stored
-from nearid.arrays.choose import listed, not_found
-from nearid.arrays.damage import damage_told
+from nearid.arrays.names import listed, not_found
+from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import Rows
-from nearid.arrays.table import features, id_position
+from nearid.arrays.tables import declared, features, floats, id_position, id_values, index_names, is_number, stored
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.choose import Entry, choose, not_found, whole_name
-from nearid.arrays.formats.raw import RawRows
+from nearid.arrays.formats.npy import RawRows
+from nearid.arrays.names import Entry, choose, not_found, whole_name
 from nearid.base.errors import InputError
 from nearid.base.limits import readable
 

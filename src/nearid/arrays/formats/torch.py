@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.choose import Entry, choose, not_found, whole_name
-from nearid.arrays.damage import damage_told
-from nearid.arrays.held import TensorRows, tensor_dtype
+from nearid.arrays.memory import TensorRows, tensor_dtype
+from nearid.arrays.names import Entry, choose, not_found, whole_name
+from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
 

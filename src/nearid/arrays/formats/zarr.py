@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.choose import Entry, choose, not_found
-from nearid.arrays.damage import damage_told
+from nearid.arrays.names import Entry, choose, not_found
+from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import Rows
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory

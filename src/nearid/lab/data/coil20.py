@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nearid.arrays.damage import damage_told
+from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.lab.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile, grid
 from nearid.lab.data.images import ArrayImages

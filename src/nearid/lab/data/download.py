@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from nearid.arrays.damage import damage_told
+from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.base.files import write_text
 from nearid.base.limits import readable

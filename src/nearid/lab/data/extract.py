@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
-from nearid.arrays.damage import damage_told
+from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.base.limits import readable
 from nearid.base.progress import Progress, silent

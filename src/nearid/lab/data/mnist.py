@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nearid.arrays.damage import damage_told
+from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
 from nearid.lab.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nearid.arrays.choose import not_found
-from nearid.arrays.damage import damage_told
 from nearid.arrays.formats.npz import check_member, load_member, members_of
+from nearid.arrays.names import not_found
+from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.lab.data.base import AGAIN
 from nearid.lab.data.images import Images

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.damage import damage_told
+from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.lab.data.base import AGAIN
 from nearid.lab.data.images import Images

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nearid.arrays.damage import damage_told
+from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.lab.data.base import AGAIN, Corpus, RemoteFile, Sentences
 from nearid.lab.data.texts import MOST, members

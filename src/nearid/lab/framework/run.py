@@ -20,7 +20,7 @@ from nearid.base.errors import InputError
 from nearid.base.files import alone_in, check_parent
 from nearid.base.jsonable import finite
 from nearid.engines.base import Failure
-from nearid.engines.open import open_engine
+from nearid.engines.local import open_engine
 from nearid.lab.data.places import find, how_to_get
 from nearid.lab.data.registry import dataset
 from nearid.lab.framework.cells import Cell, Finished, Store, Task, cells_of, every_row, rows_of, run_cell
@@ -69,7 +69,7 @@ def reproduce(
     changes : mapping, optional
         Parameters to set, as values or as text.
     engine : str, optional
-        As `nearid.engines.open.open_engine` takes it. Dask workers on other machines need not see the folder, but a
+        As `nearid.engines.local.open_engine` takes it. Dask workers on other machines need not see the folder, but a
         cell can then not go on where another worker left it.
     command : str
         What the user typed, for the record.

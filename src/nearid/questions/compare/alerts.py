@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from nearid.base.alerts import Alert
+from nearid.folds import repeated_rows
 from nearid.measures.diameter import Diameter
-from nearid.moments import Floats, PairMoments
-from nearid.repeats import repeated_rows
-from nearid.spectra import cholesky, spectrum
+from nearid.moments import Floats, PairMoments, cholesky, spectrum
 
 FEW_ROWS = 10
 DUPLICATE = 1e-10

@@ -20,8 +20,7 @@ from nearid.base.errors import InputError
 from nearid.base.options import Seed, checked
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.engines.base import Engine
-from nearid.engines.local import blocks
-from nearid.engines.open import open_engine
+from nearid.engines.local import blocks, open_engine
 from nearid.folds import assign, refuse_constant
 from nearid.groups.ladder import LADDER, UNMIXED, Group, rungs
 from nearid.measures.diameter import SWEEPS, search

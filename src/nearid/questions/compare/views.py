@@ -10,10 +10,9 @@ from nearid.arrays import Pair
 from nearid.groups.fits import correlation, fit_permutation
 from nearid.groups.ladder import Group
 from nearid.groups.maps import apply
-from nearid.moments import Floats, PairMoments
+from nearid.moments import Floats, PairMoments, eigen
 from nearid.questions.compare.evaluate import Options
 from nearid.questions.compare.result import Views
-from nearid.spectra import eigen
 
 BINS = 80
 MAP_COLUMNS = 64

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearid.arrays import Rows
-from nearid.arrays.held import MemoryRows
+from nearid.arrays.memory import MemoryRows
 from nearid.base.errors import InputError, unknown
 from nearid.base.progress import Progress
 from nearid.engines.base import Engine

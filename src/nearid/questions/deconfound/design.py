@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays import Columns, Rows, open_columns, open_rows, pair_rows
-from nearid.arrays.choose import listed, not_found
-from nearid.arrays.columns import as_text, named_columns, one_column, refuse_mixed
-from nearid.arrays.formats.annotated import is_annotated, open_annotated
-from nearid.arrays.frame import index_ids, is_count, labels
-from nearid.arrays.held import MemoryRows, is_a
+from nearid.arrays.columns import as_text, is_annotated, named_columns, one_column, open_annotated, refuse_mixed
+from nearid.arrays.derived import SelectedColumns, SelectedRows
+from nearid.arrays.memory import MemoryRows, index_ids, is_a, is_count, labels
 from nearid.arrays.metadata import choose_columns, metadata_alerts
-from nearid.arrays.selected import SelectedColumns, SelectedRows
+from nearid.arrays.names import listed, not_found
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.measures.factors import missing_as_text, unnamed

@@ -14,10 +14,11 @@ import numpy as np
 from nearid.base.alerts import Alert
 from nearid.base.progress import Progress
 from nearid.engines.local import cores, ordered_map
+from nearid.measures.auroc import auroc
 from nearid.measures.neighbourhoods import Mixing, Replicates, mixing, replicates
 from nearid.moments import Floats
 from nearid.questions.deconfound.attribution import attribution
-from nearid.questions.deconfound.classifiers import Learned, auroc, auroc_within, hoyer, learn
+from nearid.questions.deconfound.classifiers import Learned, auroc_within, hoyer, learn
 from nearid.questions.deconfound.conditions import PIECE, Fitted, View
 from nearid.questions.deconfound.conditions import TITLES as CONDITIONS
 from nearid.questions.deconfound.design import Design

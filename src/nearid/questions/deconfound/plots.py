@@ -10,7 +10,7 @@ import numpy as np
 from nearid.questions.compare.plots import CHANCE, SOURCE, TARGET, Figure, figure, wrapped
 from nearid.questions.deconfound.paired import ALL
 from nearid.questions.deconfound.table import BRIEF
-from nearid.questions.score.plots import PALETTE
+from nearid.show.figures import PALETTE
 
 if TYPE_CHECKING:
     from nearid.questions.deconfound.result import ConditionResult, Deconfounding, Plane

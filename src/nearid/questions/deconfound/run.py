@@ -15,8 +15,7 @@ from nearid.base.errors import InputError, unknown
 from nearid.base.options import Seed, checked
 from nearid.base.progress import Reporting, reporting
 from nearid.engines.base import Engine
-from nearid.engines.local import blocks
-from nearid.engines.open import open_engine
+from nearid.engines.local import blocks, open_engine
 from nearid.folds import row_moments
 from nearid.questions.compare.run import origin_of
 from nearid.questions.deconfound.classifiers import PUBLISHED, TREES, check_boosting

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearid.arrays.choose import listed, not_found
 from nearid.arrays.columns import as_text
+from nearid.arrays.names import listed, not_found
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.questions.deconfound.design import Design

@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nearid.arrays.damage import damage_told
 from nearid.arrays.formats.npy import map_npy, read_header
 from nearid.arrays.formats.npz import load_all
 from nearid.arrays.formats.torch import CHECKPOINTS, load_saved
-from nearid.arrays.held import is_a, refuse_unreadable
-from nearid.arrays.ids import row_ids
+from nearid.arrays.memory import is_a, refuse_unreadable
 from nearid.arrays.open import file_suffix
+from nearid.arrays.reading import damage_told
+from nearid.arrays.rows import row_ids
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 from nearid.base.limits import check_memory

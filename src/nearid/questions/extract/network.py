@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nearid.arrays.choose import listed
-from nearid.arrays.held import is_a
+from nearid.arrays.memory import is_a
+from nearid.arrays.names import listed
 from nearid.arrays.open import file_suffix
 from nearid.base.errors import InputError
 from nearid.base.files import local_path

@@ -17,7 +17,7 @@ import torch
 from nearid import __version__
 from nearid.arrays import first_nonfinite, open_rows
 from nearid.arrays.formats.layers import FORMAT, Extraction
-from nearid.arrays.patterns import patterns_of
+from nearid.arrays.names import patterns_of
 from nearid.base.errors import InputError, unknown
 from nearid.base.options import checked
 from nearid.base.progress import Progress, Reporting, reporting

@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nearid.arrays.choose import listed
-from nearid.arrays.patterns import chosen, is_exact
+from nearid.arrays.names import chosen, is_exact, listed
 from nearid.base.errors import InputError
 from nearid.questions.extract.pooling import CHANNELS_FIRST, TOKENS_FIRST, Pooler, pooled
 

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nearid.arrays.choose import listed, not_found
 from nearid.arrays.formats.torch import CHECKPOINTS, flattened, load_saved
+from nearid.arrays.names import listed, not_found
 from nearid.arrays.open import file_suffix
 from nearid.base.errors import InputError, brief
 

@@ -15,22 +15,21 @@ import numpy as np
 
 from nearid import __version__
 from nearid.arrays import Rows, open_rows, pair_rows
+from nearid.arrays.derived import JoinedRows
 from nearid.arrays.formats.layers import Extraction
-from nearid.arrays.frame import is_count
-from nearid.arrays.joined import JoinedRows
+from nearid.arrays.memory import is_count
 from nearid.arrays.metadata import metadata_alerts
-from nearid.arrays.patterns import chosen, patterns_of
+from nearid.arrays.names import chosen, patterns_of
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError, unknown
 from nearid.base.limits import check_memory
 from nearid.base.options import Seed, checked
 from nearid.base.progress import Progress, Reporting, reporting
-from nearid.folds import assign, few_rows_per_fold, fold_moments
+from nearid.folds import assign, few_rows_per_fold, fold_moments, repeated_rows
 from nearid.moments import Floats
 from nearid.questions.compare.alerts import few_rows
 from nearid.questions.layers.result import EPSILONS, MEASURES, LayerComparison
 from nearid.questions.layers.tiles import Tile, epsilons
-from nearid.repeats import repeated_rows
 
 # Moments of a tile, of all folds together, take so much memory at most, unless one pair of layers takes more.
 TILE_BYTES = 512 << 20

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from nearid.base.errors import InputError
+from nearid.base.estimate import Estimate
 from nearid.folds import assign
 from nearid.measures.factors import Factors
 from nearid.measures.registry import Measure, Measured
 from nearid.moments import Floats
-from nearid.questions.score.result import Estimate, ScoredMeasure
+from nearid.questions.score.result import ScoredMeasure
 
 GROUPS = 10
+OVER = "rows, jackknife over ten groups"
 # Rows that are enough to see how a measure varies, where each of its values costs many fits.
 COSTLY_ROWS = 2_000
 
@@ -81,7 +83,7 @@ def resample(
             spread = np.sqrt(variance * len(x) / rows) * t.ppf(0.975, GROUPS - 1)
         chance = np.mean([np.nan if m is None else figure(m) for m in mixed])
         ends = np.maximum(value - spread, low), np.minimum(value + spread, high)
-        return Estimate(float(value), *map(float, ends), float(chance))
+        return Estimate(float(value), *map(float, ends), float(chance), of=OVER)
 
     def joint(figure: Callable[[Measured], float]) -> Callable[[Measured], float]:
         # A mean over other factors is another quantity.

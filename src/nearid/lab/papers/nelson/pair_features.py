@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.arrays import open_rows
-from nearid.arrays.digest import digest
 from nearid.arrays.formats.npy import map_npy
+from nearid.arrays.rows import digest
 from nearid.base.errors import InputError
 from nearid.base.files import replacing
 from nearid.lab.data.images import Images

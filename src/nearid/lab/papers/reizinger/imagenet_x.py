@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearid.arrays import Rows, open_rows
-from nearid.arrays.digest import digest
 from nearid.arrays.open import split_key
+from nearid.arrays.rows import digest
 from nearid.base.errors import InputError
 from nearid.lab.data.imagenet_x import FACTORS, SELECTIONS, Annotations, image_name, load_annotations
 from nearid.lab.framework.claims import Claim, Outcome, Status, all_of

@@ -1,11 +1,12 @@
-"""What columns of a table are features, whatever the table's format."""
+"""Columns of tables, whatever their format: which are features, which holds the ids; those of pyarrow."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearid.arrays.choose import listed, not_found
+from nearid.arrays.names import listed, not_found
+from nearid.arrays.rows import delivered
 from nearid.base.errors import InputError
 
 
@@ -94,3 +95,53 @@ def _is_index(values: np.ndarray) -> bool:
 
 def _described(column: Column) -> str:
     return repr(column.name) if column.example is None else f"{column.name!r} (which holds {column.example!r})"
+
+
+def declared(schema: Any) -> list[Column]:
+    """What a schema declares about its columns."""
+    index = index_names(schema)
+    return [Column(field.name, is_number(field.type), is_index=field.name in index) for field in schema]
+
+
+def index_names(schema: Any) -> set[str]:
+    """Columns that pandas wrote to keep an index."""
+    written = (schema.pandas_metadata or {}).get("index_columns", [])
+    return {"__index_level_0__", *(name for name in written if isinstance(name, str))}
+
+
+def is_number(kind: Any) -> bool:
+    """Whether a type holds numbers, or booleans."""
+    import pyarrow as pa
+
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
+
+
+def stored(kind: Any) -> np.dtype[Any]:
+    """How numbers of a type reach the computations."""
+    import pyarrow as pa
+
+    small_float = pa.types.is_floating(kind) and kind.bit_width <= 32
+    return delivered(np.dtype(np.float32 if small_float else np.float64))
+
+
+def floats(column: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    """The numbers of a column; missing ones are NaN."""
+    import pyarrow as pa
+
+    kind = pa.from_numpy_dtype(dtype)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())  # there is no direct way from booleans to floats
+    array: np.ndarray = column.cast(kind, safe=False).to_numpy()
+    return array
+
+
+def id_values(column: Any) -> np.ndarray:
+    """Ids of a column: integers as they are, everything else as objects."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return np.asarray(column)
+    values = np.empty(len(column), object)
+    values[:] = column.to_pylist()
+    return values

@@ -1,3 +1,5 @@
+"""Files that are missing, out of reach, damaged or changed."""
+
 import os
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,8 @@ import pytest
 
 from nearid.arrays import open_rows
 from nearid.arrays.columns import open_columns
+from nearid.arrays.memory import MemoryRows
+from nearid.arrays.reading import damage_told, unchanged
 from nearid.base.errors import InputError
 
 BOTH = pytest.mark.parametrize("opened", [open_rows, open_columns])
@@ -85,3 +89,70 @@ def test_pipes_and_devices_are_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.zarr" / "zarr.json")
     with pytest.raises(InputError, match=r"x\.zarr has at zarr\.json something that is not a regular file"):
         open_rows(tmp_path / "x.zarr")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_changed_bytes_give_rows_or_a_sentence(written: Path) -> None:
+    target = written
+    if written.is_dir():
+        target = next(file for file in written.rglob("*") if file.name in ("zarr.json", ".zarray"))
+    content, random = target.read_bytes(), np.random.default_rng(0)
+    for _ in range(100):
+        changed = bytearray(content)
+        changed[random.integers(len(content))] = random.integers(256)
+        target.write_bytes(changed)
+        try:
+            rows = open_rows(written)
+            rows.read(0, min(rows.shape[0], 50))
+        except InputError as error:
+            assert str(error).endswith((".", "?", ")"))
+
+
+def test_what_passes_through() -> None:
+    message = r"^x is not a whole file: 'gone'\. Write or copy it again\.$"
+    with pytest.raises(InputError, match=message), damage_told("x", "file"):
+        raise KeyError("gone")
+    for passed in (InputError("said before"), MemoryError(), ImportError()):
+        with pytest.raises(type(passed)) as caught, damage_told("x", "file"):
+            raise passed
+        assert caught.value is passed
+
+
+def write_to(path: Path) -> None:
+    """Give a file another time, a second later, as one that is written to."""
+    later = os.stat(path).st_mtime_ns + 10**9
+    os.utime(path, ns=(later, later))
+
+
+def test_files_that_change_are_refused(written: Path, matrix: np.ndarray) -> None:
+    rows = open_rows(written)
+    np.testing.assert_array_equal(rows.read(0, 37), matrix)
+    chunks = [file for file in written.rglob("*") if file.is_file() and "json" not in file.name and file.name[0] != "."]
+    write_to(sorted(chunks)[0] if written.is_dir() else written)
+    if isinstance(rows, MemoryRows):
+        # Loaded whole, so that the numbers are of one state.
+        np.testing.assert_array_equal(rows.read(0, 37), matrix)
+        return
+    with pytest.raises(InputError, match=r"changed while it was read.*Run again once nothing writes to it"):
+        rows.read(0, 37)
+    with pytest.raises(InputError, match="changed while it was read"):
+        rows.fingerprint()
+
+
+def test_a_change_while_a_file_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
+    with pytest.raises(InputError, match=r"x\.csv changed"), unchanged(str(tmp_path / "x.csv"), "x.csv"):
+        write_to(tmp_path / "x.csv")
+
+
+def test_layers_of_an_extraction_that_change(tmp_path: Path) -> None:
+    from nearid.questions.extract.run import extract
+
+    torch = pytest.importorskip("torch")
+    found = extract(torch.nn.Sequential(torch.nn.Linear(3, 2)), np.ones((4, 3), np.float32), out=tmp_path / "run")
+    layer = next(iter(found))
+    rows = open_rows(f"{tmp_path}/run:{layer}")
+    assert rows.read(0, 4).shape == (4, 2)
+    write_to(next(file for file in (tmp_path / "run").glob("*.npy") if file.name != "ids.npy"))
+    with pytest.raises(InputError, match="changed while it was read"):
+        rows.read(0, 4)

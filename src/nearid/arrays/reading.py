@@ -1,4 +1,4 @@
-"""Paths as people give them: what is there, and why something cannot be reached."""
+"""Why a file cannot be read: it is missing, out of reach, damaged, or changes meanwhile."""
 
 import difflib
 import errno
@@ -44,3 +44,48 @@ def missing(path: Path) -> InputError:
         near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=3)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     return InputError(f"There is no file named {path.name!r} in {path.parent.resolve()}.{hint}")
+
+
+@contextmanager
+def damage_told(name: str, kind: str, advice: str = "Write or copy it again.") -> Iterator[None]:
+    """Turn whatever is raised while `name`, a `kind` of file, is read into an InputError."""
+    try:
+        yield
+    except (InputError, MemoryError, ImportError):
+        raise
+    except Exception as error:
+        first_line = str(error).strip().partition("\n")[0].rstrip(" .:") or type(error).__name__
+        raise InputError(f"{name} is not a whole {kind}: {first_line}. {advice}") from None
+
+
+class FileState:
+    """Size and time of a file, taken when it is opened.
+
+    Parameters
+    ----------
+    path : str
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path, self._state = path, _state(path)
+
+    def check(self, name: str) -> None:
+        """Refuse a file that has been written to since."""
+        if _state(self._path) != self._state:
+            raise InputError(
+                f"{name} changed while it was read, so its numbers are of two states. "
+                "Run again once nothing writes to it."
+            )
+
+
+@contextmanager
+def unchanged(path: str, name: str) -> Iterator[None]:
+    """Refuse a file that is written to while it is loaded."""
+    state = FileState(path)
+    yield
+    state.check(name)
+
+
+def _state(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns

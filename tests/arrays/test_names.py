@@ -1,6 +1,8 @@
+"""Patterns of dotted names."""
+
 import pytest
 
-from nearid.arrays.patterns import chosen, is_exact, matches, patterns_of
+from nearid.arrays.names import chosen, is_exact, matches, patterns_of
 from nearid.base.errors import InputError
 
 NAMES = ["conv1", "layer1.0", "layer1.0.conv1", "layer1.1", "layer2.0", "head.layer1"]

@@ -1,0 +1,129 @@
+"""Rows made of other rows as they are read: a choice of them, a map of them, several side by side."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from nearid.arrays.rows import Rows
+from nearid.base.errors import InputError
+
+
+class SelectedRows(Rows):
+    """Rows of a source at given places, in the order given; nothing is copied until it is read.
+
+    Parameters
+    ----------
+    source : Rows
+    places : ndarray of int, shape (n,)
+    """
+
+    def __init__(self, source: Rows, places: np.ndarray) -> None:
+        super().__init__(source.name, (len(places), source.shape[1]), source.dtype, notes=source.notes)
+        self.columns, self.is_table, self.window = source.columns, source.is_table, source.window
+        self.unused, self.inputs_sha256 = source.unused, source.inputs_sha256
+        self._source, self._places = source, places
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        return self._source.take(self._places[start:stop])
+
+    def _take(self, indices: np.ndarray) -> np.ndarray:
+        return self._source.take(self._places[indices])
+
+
+class SelectedColumns(Rows):
+    """Columns of a source at given places.
+
+    Parameters
+    ----------
+    source : Rows
+    places : ndarray of int, shape (d,)
+    """
+
+    def __init__(self, source: Rows, places: np.ndarray) -> None:
+        super().__init__(source.name, (source.shape[0], len(places)), source.dtype, source.ids, source.notes)
+        self.index, self.is_table, self.window = source.index, source.is_table, source.window
+        self.unused, self.inputs_sha256 = source.unused, source.inputs_sha256
+        if source.columns is not None:
+            self.columns = tuple(source.columns[at] for at in places)
+        self._source, self._places = source, places
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        return self._source.read(start, stop)[:, self._places]
+
+    def _take(self, indices: np.ndarray) -> np.ndarray:
+        return self._source.take(indices)[:, self._places]
+
+
+class MappedRows(Rows):
+    """Rows that a function makes of the rows of a source, block by block.
+
+    Parameters
+    ----------
+    name : str
+    source : Rows
+        Its ids and its index are kept.
+    width : int
+        Columns of the result.
+    function : callable
+        Array of shape (k, d) -> array of shape (k, width), row by row.
+    """
+
+    def __init__(self, name: str, source: Rows, width: int, function: Callable[[np.ndarray], np.ndarray]) -> None:
+        super().__init__(name, (source.shape[0], width), source.dtype, source.ids)
+        self.window, self.index = source.window, source.index
+        self._source, self._function = source, function
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        return self._function(self._source.read(start, stop))
+
+    def _take(self, indices: np.ndarray) -> np.ndarray:
+        return self._function(self._source.take(indices))
+
+
+class JoinedRows(Rows):
+    """Rows made of the rows of several sources with the same samples.
+
+    Parameters
+    ----------
+    name : str
+    parts : sequence of Rows
+        Of equal length and, where they have ids or an index, with equal ones; these are kept, and the notes. A part
+        without an index has the rows of those that have one, in the same order.
+
+    Attributes
+    ----------
+    columns_of : list of slice
+        Columns of each part.
+    """
+
+    def __init__(self, name: str, parts: Sequence[Rows]) -> None:
+        first = parts[0]
+        indexed = next((part for part in parts if part.index is not None), first)
+        for other in parts[1:]:
+            if other.shape[0] != first.shape[0]:
+                raise InputError(
+                    f"{other.name} has {other.shape[0]} rows and {first.name} has {first.shape[0]}: layers of one "
+                    "model must be of the same inputs."
+                )
+            if (other.ids is None) != (first.ids is None) or not np.array_equal(other.ids, first.ids):  # type: ignore[arg-type]
+                raise InputError(f"{other.name} and {first.name} have different ids, or in another order.")
+            if other.index is not None and not other.index.equals(indexed.index):
+                raise InputError(
+                    f"{other.name} and {indexed.name} have different indexes, or in another order: layers of one model "
+                    "must have the same rows. Bring one to the order of the other with .loc[other.index]."
+                )
+        ends = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
+        dtype = np.result_type(*(part.dtype for part in parts))
+        notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+        super().__init__(name, (first.shape[0], ends[-1]), dtype, first.ids, notes)
+        self.index, self.inputs_sha256 = indexed.index, first.inputs_sha256
+        self.window = max(part.window for part in parts)
+        self.columns_of = [slice(a, b) for a, b in pairwise(ends)]
+        self._parts = list(parts)
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        return np.hstack([part.read(start, stop) for part in self._parts])
+
+    def _take(self, indices: np.ndarray) -> np.ndarray:
+        return np.hstack([part.take(indices) for part in self._parts])

@@ -1,0 +1,240 @@
+"""Commands from public functions: a signature and its docstring are the one declaration of every option."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import resolve_name
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import typer
+
+# Parameters that a command gives itself.
+OWN = ("progress",)
+# Parameters with another name on the command line.
+SPELT = {"random_state": "seed"}
+
+
+@dataclass(frozen=True)
+class Question:
+    """How a public function is called from the command line.
+
+    Attributes
+    ----------
+    home : str
+        Module and name of the function, as "nearid.questions.score.run:score". It is imported when the command runs.
+    arguments : mapping of str to str
+        Parameters that are arguments and how help writes them, in their order; "*" for all positional ones of a
+        function that takes any number of them.
+    hidden : sequence of str
+        Parameters for Python alone.
+    choices : mapping of str to callable
+        For options that name registered things: a function that lists them for the help.
+    short : mapping of str to str
+        Short names of options, as {"out": "-o"}.
+    required : sequence of str
+        Options that must be given although the function has a default.
+    left : callable, optional
+        From the options: what an interruption leaves behind, in words.
+    done : callable, optional
+        From the options: what was written, in words, for the end.
+    """
+
+    home: str
+    arguments: Mapping[str, str]
+    hidden: Sequence[str] = ()
+    choices: Mapping[str, Callable[[], Iterable[str]]] = field(default_factory=dict)
+    short: Mapping[str, str] = field(default_factory=dict)
+    required: Sequence[str] = ()
+    left: Callable[[Mapping[str, Any]], str] | None = None
+    done: Callable[[Mapping[str, Any]], str] | None = None
+
+    @property
+    def summary(self) -> str:
+        """The first paragraph of the docstring, read without importing anything."""
+        module, name = self.home.split(":")
+        spec = find_spec(module)
+        tree = ast.parse(Path(str(spec.origin)).read_text(encoding="utf-8")) if spec is not None else ast.parse("")
+        functions = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name]
+        return " ".join((ast.get_docstring(functions[-1]) or "").partition("\n\n")[0].split()) if functions else ""
+
+    def command(self) -> Callable[..., None]:
+        """A function that Typer makes the command of."""
+        return command(resolve_name(self.home), self)
+
+
+def command(function: Callable[..., Any], question: Question) -> Callable[..., None]:
+    """A function for Typer with the arguments and options of a public function.
+
+    `--json`, `--report` and `--quiet` come with every question.
+    """
+    signature = inspect.signature(function)
+    hints = get_type_hints(inspect.unwrap(function), include_extras=True)
+    texts = described(function)
+    converters: dict[str, Callable[[str, Any], Any]] = {}
+    parameters: list[inspect.Parameter] = []
+    variadic = "*" in question.arguments
+    if variadic:
+        info = typer.Argument(metavar=question.arguments["*"], help=texts.get("*", ""))
+        parameters.append(_parameter("arguments", list[str], info))
+    for name, parameter in signature.parameters.items():
+        positional = parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL)
+        if name in OWN or name in question.hidden or (variadic and positional):
+            continue
+        kind, converters[name] = _kind(hints.get(name, Any))
+        default = parameter.default if parameter.default is not parameter.empty else ...
+        text = texts.get(name, "")
+        if name in question.choices:
+            text = f"{text} Available: {', '.join(question.choices[name]())}.".strip()
+        if name in question.arguments:
+            info = typer.Argument(metavar=question.arguments[name], help=text)
+            parameters.append(_parameter(name, str if default is ... else str | None, info, default))
+            continue
+        if name in question.required:
+            default = ...
+        elif default is not ... and kind in (str, str | None) and default is not None and not isinstance(default, str):
+            default = ",".join(map(str, default)) if isinstance(default, Iterable) else str(default)
+        parameters.append(_parameter(name, kind, _option(name, kind, default, text, question), default))
+    parameters += [
+        _parameter("as_json", bool, typer.Option("--json", help="Print the result as JSON on stdout."), False),
+        _parameter("report", Path | None, typer.Option("--report", help="Write an HTML report to this file."), None),
+        _parameter("quiet", bool, typer.Option("--quiet", "-q", help="Nothing but errors on stderr."), False),
+    ]
+
+    def run(**given: Any) -> None:
+        from nearid.base.interrupt import leaving
+        from nearid.show.deliver import answer
+        from nearid.show.page import check_report
+
+        as_json, report, quiet = given.pop("as_json"), given.pop("report"), given.pop("quiet")
+        if report is not None:
+            check_report(report)
+        positional = given.pop("arguments", [])
+        options = {name: converters[name](name, value) for name, value in given.items()}
+        for name in question.arguments:
+            if name != "*" and signature.parameters[name].kind is inspect.Parameter.POSITIONAL_ONLY:
+                positional.append(options.pop(name))
+        if "progress" in signature.parameters:
+            options["progress"] = not quiet
+        with leaving(lambda: question.left(given) if question.left else "nothing was written"):
+            result = function(*positional, **options)
+        written = question.done(given) if question.done else ""
+        answer(result, as_json, report, written, quiet)
+
+    run.__name__, run.__doc__ = function.__name__, _without_sections(function)
+    # Options without a default come first in Python, but any order is right for Typer's keywords.
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def described(function: Callable[..., Any]) -> dict[str, str]:
+    """What the docstring says of each parameter, by name; "*" for those of any number."""
+    sections = re.split(r"^(\w[\w ]*)\n-+$", inspect.getdoc(function) or "", flags=re.MULTILINE)
+    entries = sections[sections.index("Parameters") + 1] if "Parameters" in sections else ""
+    texts: dict[str, str] = {}
+    for entry in re.split(r"\n(?=\S)", entries.strip("\n")):
+        head, _, body = entry.partition("\n")
+        text = " ".join(inspect.cleandoc(body).split())
+        # What marks code in Python's documentation is no mark in a terminal.
+        text = text.replace("``", "").replace("`", "")
+        for name in head.split(" : ")[0].split(","):
+            texts["*" if name.strip().startswith("*") else name.strip()] = text
+    return texts
+
+
+def _without_sections(function: Callable[..., Any]) -> str:
+    """The docstring up to its sections."""
+    text = re.split(r"^\w[\w ]*\n-+$", inspect.getdoc(function) or "", maxsplit=1, flags=re.MULTILINE)[0]
+    return text.replace("``", "").replace("`", "").strip()
+
+
+def _parameter(name: str, kind: Any, info: Any, default: Any = ...) -> inspect.Parameter:
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if default is ... else default,
+        annotation=Annotated[kind, info],
+    )
+
+
+def _option(name: str, kind: Any, default: Any, text: str, question: Question) -> Any:
+    flag = SPELT.get(name, name).replace("_", "-")
+    names = [f"--{flag}/--no-{flag}" if kind in (bool, bool | None) and default is not False else f"--{flag}"]
+    if name in question.short:
+        names.append(question.short[name])
+    metavar = {list[str]: "NAME=VALUE"}.get(kind if get_origin(kind) is list else None)
+    return typer.Option(*names, help=text, metavar=metavar)
+
+
+def _kind(hint: Any) -> tuple[Any, Callable[[str, Any], Any]]:
+    """The type that Typer reads an option as, and what makes the function's own of it."""
+    if get_origin(hint) is Annotated:
+        return _kind(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        parts = [part for part in get_args(hint) if part is not NoneType]
+        if len(parts) == 1:
+            kind, convert = _kind(parts[0])
+            optional = kind if get_origin(kind) is list else kind | None
+            return optional, lambda n, v: None if v is None else convert(n, v)
+        if any(_plain(part) is int for part in parts):
+            # A number, or names.
+            return str | None, lambda n, v: int(v) if isinstance(v, str) and v.isdigit() else v
+        numbers = [part for part in parts if get_origin(part) in (Sequence, Iterable) and get_args(part)[0] is not str]
+        return str | None, (_numbers if numbers else lambda n, v: v)
+    if hint in (int, float, bool) or get_origin(hint) is Literal:
+        return hint, lambda n, v: v
+    if get_origin(hint) is Mapping or hint is dict or get_origin(hint) is dict:
+        return list[str], _settings
+    if get_origin(hint) in (Sequence, Iterable, list, tuple) and get_args(hint)[0] in (int, float):
+        return str | None, _numbers
+    return str, lambda n, v: v
+
+
+def _plain(hint: Any) -> Any:
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _numbers(name: str, text: str | None) -> list[float] | None:
+    """Numbers from a text with commas."""
+    from nearid.base.errors import InputError
+
+    if text is None:
+        return None
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--{name.replace('_', '-')} takes numbers separated by commas, not {text!r}.") from None
+    return [int(value) if value.is_integer() else value for value in values]
+
+
+def _settings(name: str, given: Sequence[str] | None) -> dict[str, Any] | None:
+    """Values by name, from texts such as pan=360."""
+    from nearid.base.errors import InputError
+
+    settings: dict[str, Any] = {}
+    for text in given or []:
+        key, sign, value = text.rpartition("=")
+        if not sign or not key or not value:
+            raise InputError(f"--{name.replace('_', '-')} takes a name and a value, as NAME=VALUE, not {text!r}.")
+        if key in settings:
+            raise InputError(f"--{name.replace('_', '-')} gives {key!r} twice. Leave out one.")
+        settings[key] = _value(value)
+    return settings or None
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return int(number) if number.is_integer() and re.fullmatch(r"[+-]?\d+", text) else number
