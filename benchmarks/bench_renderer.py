@@ -20,8 +20,7 @@ from measure import timed
 
 from nearid.lab.processes.images.masks import draw_mask_process
 from nearid.lab.processes.images.outlines import heart
-from nearid.lab.processes.images.solids import SolidProcess
-from nearid.lab.processes.images.sprites import DSPRITES, HUE, MARGIN, RADIUS, SpriteProcess
+from nearid.lab.processes.images.scenes import DSPRITES, HUE, MARGIN, RADIUS, SolidProcess, SpriteProcess
 
 POINTS = 4
 BATCH = 1000

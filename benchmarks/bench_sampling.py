@@ -18,10 +18,9 @@ from measure import timed
 from scipy.special import ive
 
 from nearid.lab.processes.mixing import draw_mixing, least_condition
-from nearid.lab.processes.noise import GeneralisedNormal, Laplace, Normal
+from nearid.lab.processes.noise import GeneralisedNormal, Laplace, Normal, VonMisesFisher
 from nearid.lab.processes.pairs import PairProcess
 from nearid.lab.processes.spaces import Box, Sphere
-from nearid.lab.processes.vmf import VonMisesFisher
 
 
 def vmf_by_rows(centres: np.ndarray, kappa: float, rng: np.random.Generator) -> np.ndarray:

@@ -22,9 +22,8 @@ from measure import PeakMemory
 from torch import Tensor
 from torch.nn import functional
 
-from nearid.lab.models.contrastive import infonce
 from nearid.lab.models.encoders import mlp
-from nearid.lab.models.outputs import output
+from nearid.lab.models.objectives import infonce, output
 
 Loss = Callable[[Tensor, Tensor, float | None], Tensor]
 KINDS = {"L1": (1.0, "box"), "L3^3": (3.0, "box"), "L2^2": (2.0, "unbounded"), "sphere": (None, "sphere")}

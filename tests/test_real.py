@@ -19,7 +19,7 @@ CONTROL = "chelcacs-20"
 @pytest.fixture(scope="module")
 def features(real_data):
     """Penultimate features of 2,000 CIFAR-10 test images."""
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     from nearid.lab.models.cifar_resnet import MEAN, STD, load_cifar_resnet
 
     for wanted in ("cifar10", "cifar10-resnets"):

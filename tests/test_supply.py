@@ -58,3 +58,24 @@ def test_versions_with_known_holes_are_excluded(package, least):
     given = [*project["dependencies"], *(d for group in project["optional-dependencies"].values() for d in group)]
     bounds = [m[1] for text in given if (m := re.match(rf"{package}>=([\d.]+)", text))]
     assert bounds and all(tuple(map(int, bound.split("."))) >= least for bound in bounds)
+
+
+def test_the_core_depends_on_nothing_of_the_lab():
+    if not PROJECT.exists():
+        pytest.skip("this is an installed copy without pyproject.toml")
+    project = tomllib.loads(PROJECT.read_text())["project"]
+    names = {re.match(r"[\w-]+", text)[0] for text in project["dependencies"]}
+    assert names.isdisjoint({"pooch", "requests", "torch", "pillow"})
+    extras = project["optional-dependencies"]
+    assert {re.match(r"[\w-]+", text)[0] for text in extras["lab"]} == {"pooch", "requests", "torch", "pillow"}
+    assert extras["train"] == ["nearid[lab]"]
+
+
+def test_every_extra_that_a_sentence_names_exists():
+    if not PROJECT.exists():
+        pytest.skip("this is an installed copy without pyproject.toml")
+    extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
+    docs = [PROJECT.with_name("README.md"), *(PROJECT.parent / "docs").glob("*.md")]
+    texts = "".join(path.read_text(encoding="utf-8") for path in (*SOURCE.rglob("*.py"), *docs))
+    named = {name for group in re.findall(r"nearid\[([a-z,]+)\]", texts) for name in group.split(",")}
+    assert "lab" in named and named <= extras.keys()

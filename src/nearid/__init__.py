@@ -8,8 +8,9 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from nearid.arrays.formats.layers import Extraction
     from nearid.base.errors import InputError, NearidError
-    from nearid.groups.estimators import Linear, Rigid, SignedPermutation
+    from nearid.groups.estimators import Linear, Rigid, ScaledPermutation, SignedPermutation
     from nearid.ica.estimators import ICA, Whitening
+    from nearid.lab.data.load import load
     from nearid.measures.dci import dci
     from nearid.measures.diameter import diameter
     from nearid.measures.factors import open_factors
@@ -46,6 +47,7 @@ _HOMES = {
     "Linear": "nearid.groups.estimators",
     "NearidError": "nearid.base.errors",
     "Rigid": "nearid.groups.estimators",
+    "ScaledPermutation": "nearid.groups.estimators",
     "Score": "nearid.questions.score.result",
     "SignedPermutation": "nearid.groups.estimators",
     "Whitening": "nearid.ica.estimators",
@@ -61,6 +63,7 @@ _HOMES = {
     "extract": "nearid.questions.extract.run",
     "infomec": "nearid.measures.infomec",
     "linear_cka": "nearid.measures.similarity",
+    "load": "nearid.lab.data.load",
     "mcc": "nearid.measures.mcc",
     "mig": "nearid.measures.mig",
     "modularity": "nearid.measures.modularity",
@@ -83,6 +86,7 @@ __all__ = [
     "Linear",
     "NearidError",
     "Rigid",
+    "ScaledPermutation",
     "Score",
     "SignedPermutation",
     "Whitening",
@@ -99,6 +103,7 @@ __all__ = [
     "extract",
     "infomec",
     "linear_cka",
+    "load",
     "mcc",
     "mig",
     "modularity",
@@ -112,7 +117,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        try:
+            return getattr(import_module(_HOMES[name]), name)
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise ImportError(f"nearid.{name} needs torch. Install it: pip install 'nearid[lab]'") from None
     raise AttributeError(f"module 'nearid' has no attribute {name!r}")
 
 

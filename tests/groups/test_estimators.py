@@ -7,9 +7,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from nearid import InputError, Linear, Rigid, SignedPermutation
+from nearid import InputError, Linear, Rigid, ScaledPermutation, SignedPermutation
 
-ALL = [SignedPermutation(), Rigid(), Linear()]
+ALL = [SignedPermutation(), ScaledPermutation(), Rigid(), Linear()]
 
 
 @parametrize_with_checks(ALL)
@@ -51,6 +51,16 @@ def test_signed_permutation_names_its_matches(rng):
     np.testing.assert_array_equal(model.signs_, [-1, 0, 1, 1])
 
 
+def test_scaled_permutation_finds_a_scale_for_each_column(rng):
+    x = rng.laplace(size=(200, 3))
+    y = np.column_stack([-2 * x[:, 2], rng.normal(size=200), 0.5 * x[:, 0] + 4])
+    model = ScaledPermutation().fit(x, y)
+    np.testing.assert_array_equal(model.columns_[[0, 2]], [2, 0])
+    np.testing.assert_array_equal(model.signs_[[0, 2]], [-1, 1])
+    np.testing.assert_allclose(model.scales_[[0, 2]], [2, 0.5])
+    assert SignedPermutation().fit(x, y).score(x, y) < model.score(x, y) < Linear().fit(x, y).score(x, y)
+
+
 def test_intercept_is_where_the_origin_goes(rng):
     x, y = rng.normal(size=(50, 3)), rng.normal(size=(50, 2))
     model = Linear().fit(x, y)
@@ -70,7 +80,7 @@ class Unreadable:
         raise RuntimeError("no array")
 
 
-@pytest.mark.parametrize("group", [SignedPermutation, Rigid, Linear])
+@pytest.mark.parametrize("group", [type(estimator) for estimator in ALL])
 def test_data_that_cannot_be_an_array_or_overflow_are_refused(rng, group):
     y = rng.normal(size=(20, 2))
     with pytest.raises(InputError, match="Unreadable, cannot be made an array of rows: no array"):

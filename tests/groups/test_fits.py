@@ -1,4 +1,4 @@
-"""The fits against scipy and scikit-learn, known answers, nestedness and invariance."""
+"""Maps, and the fits against scipy and scikit-learn: known answers, nestedness and invariance."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,17 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial import procrustes
 from sklearn.linear_model import LinearRegression, Ridge
 
-from nearid.groups.fits import correlation, fit_linear, fit_permutation, fit_rigid, fit_unmixed
-from nearid.groups.maps import apply
+from nearid.groups.fits import (
+    apply,
+    assignment,
+    correlation,
+    fit_linear,
+    fit_permutation,
+    fit_rigid,
+    fit_scaled_permutation,
+    fit_unmixed,
+)
+from nearid.groups.ladder import GROUPS
 from nearid.moments import PairMoments
 
 
@@ -138,9 +147,10 @@ def test_the_ladder_is_nested_in_sample(seed, p, q):
     x, y = rng.normal(size=(60, p)) * 10.0 ** rng.uniform(-2, 2, p) + 1, rng.normal(size=(60, q))
     y = y + x @ rng.normal(size=(p, q))
     m = PairMoments.of(x, y)
-    errors = [squared_error(f(m), x, y) for f in (fit_permutation, fit_rigid, fit_linear)]
+    groups = {name: g for name, g in GROUPS.items() if g.prepare is None}
+    errors = {name: squared_error(g.fit(m), x, y) for name, g in groups.items()}
     slack = 1e-9 * np.sum((y - y.mean(axis=0)) ** 2)
-    assert errors[0] >= errors[1] - slack and errors[1] >= errors[2] - slack
+    assert all(errors[inner] >= errors[name] - slack for name, g in groups.items() for inner in g.contains)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1e-20, 1e-3, 1e20]), st.sampled_from([0.0, 1e4]))
@@ -149,7 +159,7 @@ def test_fits_follow_units_and_offsets(seed, unit, offset):
     x, y = rng.normal(size=(80, 3)), rng.normal(size=(80, 3))
     y = y + x
     base, moved = PairMoments.of(x, y), PairMoments.of((x + offset) * unit, y)
-    for fit in (fit_permutation, fit_rigid, fit_linear):
+    for fit in (fit_permutation, fit_scaled_permutation, fit_rigid, fit_linear):
         np.testing.assert_allclose(apply(fit(moved), (x + offset) * unit), apply(fit(base), x), rtol=1e-6, atol=1e-6)
 
 
@@ -157,7 +167,7 @@ def test_rigid_and_permutation_without_translation_keep_the_origin(rng):
     x = rng.normal(size=(300, 4)) + 2
     y = x @ rotation(rng, 4)
     m = PairMoments.of(x, y)
-    for fit in (fit_rigid, fit_permutation):
+    for fit in (fit_rigid, fit_permutation, fit_scaled_permutation):
         np.testing.assert_array_equal(apply(fit(m, translation=False), np.zeros((1, 4))), 0)
     np.testing.assert_allclose(apply(fit_rigid(m, translation=False), x), y, atol=1e-10)
 
@@ -245,3 +255,26 @@ def test_few_rows_of_a_wider_source_are_still_rotated_and_dropped(rng, n):
 def test_rigid_of_few_rows_without_any_relation_is_the_identity(rng):
     x = rng.normal(size=(10, 40))
     np.testing.assert_allclose(fit_rigid(PairMoments.of(x, np.ones((10, 40))), scale=False).matrix, np.eye(40))
+
+
+@pytest.mark.parametrize("fit", [fit_permutation, fit_rigid])
+def test_a_rescaled_map_acts_on_rescaled_rows(rng, fit):
+    x, y = rng.normal(size=(40, 3)), rng.normal(size=(40, 3))
+    fitted = fit(PairMoments.of(x, y))
+    small = fitted.rescaled(np.full(3, 4.0), 2.0, np.dtype(np.float32))
+    turned = small.turn((x / 4.0).astype(np.float32))
+    assert turned.dtype == np.float32
+    np.testing.assert_allclose(turned * 2.0, fitted.turn(x), rtol=1e-5, atol=1e-5)
+
+
+def test_apply_agrees_with_the_matrix(rng):
+    x, y = rng.normal(size=(40, 3)) + 5, rng.normal(size=(40, 4))
+    for fit in (fit_permutation, fit_rigid):
+        f = fit(PairMoments.of(x, y))
+        np.testing.assert_allclose(apply(f, x), (x - f.source_centre) @ f.matrix + f.target_centre, atol=1e-12)
+
+
+def test_assignments_are_scipys(rng):
+    for shape in ((5, 5), (3, 7), (7, 3), (0, 2)):
+        gains = rng.normal(size=shape)
+        np.testing.assert_array_equal(assignment(gains), linear_sum_assignment(gains, maximize=True))

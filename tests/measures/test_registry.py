@@ -85,7 +85,7 @@ def test_declared_parts_are_in_their_ranges(rng, name):
         assert part.low <= getattr(found, name) <= part.high
     if declared.each:
         assert np.all(found.per_factor >= declared.each_low) and np.all(found.per_factor <= declared.high)
-    assert (found.per_factor is not None) == bool(declared.each)
+    assert bool(len(found.per_factor)) == bool(declared.each)
 
 
 @pytest.fixture

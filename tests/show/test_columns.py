@@ -36,7 +36,7 @@ QUICK = ("--classifiers", "logistic", "--folds", "2", "--conditions", "base", "-
 COMMANDS = {
     "compare": ("compare", "x.csv", "u.npy", "--json"),
     "score": ("score", "x.csv", "u.npy", "--measures", "r2", "--permutations", "1", "--json"),
-    "deconfound": ("deconfound", "all.parquet", "--label", "drug", "--batch", "week", *QUICK, "--json"),
+    "deconfound": ("deconfound", "all.parquet", "--labels", "drug", "--batches", "week", *QUICK, "--json"),
     "heads": ("heads", "head.npy", "head.npy", "x.csv", "x.csv", "--json"),
     "lipschitz": (
         "lipschitz",

@@ -12,11 +12,10 @@ from nearid import ICA, bilipschitz, compare, compare_layers, deconfound, score
 from nearid.lab.framework import page as experiment
 from nearid.lab.framework.experiment import Column
 from nearid.questions.compare import page
-from nearid.questions.deconfound import page as deconfounding
 from nearid.questions.layers import page as layers
 from nearid.questions.lipschitz import page as lipschitz
 from nearid.questions.unmix import page as unmixing
-from nearid.show.page import page as show_page
+from nearid.show.page import page as view_page
 
 PAGES = ("comparison", "comparisons", "layers", "score", "unmixing", "deconfounding", "lipschitz", "experiment")
 # Pixels between the margins; those of paper are of A4.
@@ -122,10 +121,10 @@ def _results():
         "comparison": lambda: page.page([compare(x, y, names=names[:2], **both)]),
         "comparisons": lambda: page.page(list(compare(x, y, z, names=names))),
         "layers": lambda: layers.page(compare_layers(states, states, names=names[:2], measures="cka,r2")),
-        "score": lambda: show_page(score(y, factors, measures="mcc,r2,infomec", resolve="ica", permutations=2).view),
+        "score": lambda: view_page(score(y, factors, measures="mcc,r2,infomec", resolve="ica", permutations=2).view),
         "unmixing": lambda: unmixing.page(ICA(n_components=4).fit(y)),
-        "deconfounding": lambda: deconfounding.page(
-            deconfound(y, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1)
+        "deconfounding": lambda: view_page(
+            deconfound(y, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1).view
         ),
         "lipschitz": lambda: lipschitz.page(bilipschitz(torch.sinh, x[:50], name=names[0])),
     }

@@ -15,7 +15,6 @@ from nearid.arrays.formats.layers import Extraction
 from nearid.arrays.memory import is_a
 from nearid.arrays.names import not_found
 from nearid.base.errors import InputError
-from nearid.groups.ladder import LADDER
 from nearid.questions.compare.run import compare
 from nearid.questions.extract.network import Network
 from nearid.questions.extract.run import extract
@@ -62,9 +61,9 @@ class Probe:
         if len(found) != 1:
             raise InputError(f"{self._layer} gives {len(found)} layers, {', '.join(found)}; name one of them.")
         (rows,) = found.values()
-        compared = compare(rows, self._reference, folds=self._folds, permutations=1)
-        errors = {f"{name}_error": compared.groups[name].epsilon.mean for name in LADDER}
-        return {**errors, **{f"{name}_r2": compared.groups[name].r2 for name in LADDER}}
+        groups = compare(rows, self._reference, folds=self._folds, permutations=1).groups
+        errors = {f"{name}_error": group.epsilon.mean for name, group in groups.items()}
+        return {**errors, **{f"{name}_r2": group.r2 for name, group in groups.items()}}
 
     def try_measure(self, model: nn.Module) -> dict[str, float]:
         """The measure; a warning and nothing where it fails, as with a run that diverges: training is not ended."""

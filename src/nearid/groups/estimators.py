@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearid.base.errors import InputError
-from nearid.groups.ladder import LADDER
-from nearid.groups.maps import Map, MatchMap, apply
+from nearid.groups.fits import Map, MatchMap, apply
+from nearid.groups.ladder import GROUPS
 from nearid.moments import Floats, PairMoments
 
 
@@ -59,7 +59,7 @@ class GroupEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         moments = PairMoments.of(rows, targets)
         if not (np.isfinite(moments.xx).all() and np.isfinite(moments.yy).all()):
             raise InputError("Squares of the values leave the range of float64. Divide X and y by their typical sizes.")
-        self.map_: Map = LADDER[self._group].fitted(moments, self.get_params(deep=False))
+        self.map_: Map = GROUPS[self._group].fitted(moments, self.get_params(deep=False))
         self.coef_ = self.map_.matrix
         self.intercept_ = self.map_.target_centre - self.map_.source_centre @ self.coef_
         self._n_features_out = targets.shape[1]
@@ -93,7 +93,19 @@ class GroupEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return tags
 
 
-class SignedPermutation(GroupEstimator):
+class _Matching(GroupEstimator):
+    """What estimators that match columns also know of the fit."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Match the columns of X to those of y."""
+        super().fit(X, y)
+        assert isinstance(self.map_, MatchMap)
+        self.signs_ = np.sign(self.map_.weights)
+        self.columns_ = np.where(self.signs_ != 0, self.map_.columns, -1)
+        return self
+
+
+class SignedPermutation(_Matching):
     """Match columns one to one, with signs, a translation and one global scale.
 
     Columns are matched by the assignment with the largest sum of absolute correlations. With different widths the
@@ -112,6 +124,15 @@ class SignedPermutation(GroupEstimator):
         Source column matched to each target column, -1 where there is none.
     signs_ : ndarray of shape (n_targets,)
         Sign of each match, 0 where there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid import SignedPermutation
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))
+    >>> model = SignedPermutation().fit(x, 3 * np.column_stack([x[:, 1], -x[:, 0]]))
+    >>> model.columns_, model.signs_, round(model.score(x, 3 * np.column_stack([x[:, 1], -x[:, 0]])), 6)
+    (array([1, 0]), array([ 1., -1.]), 1.0)
     """
 
     _group = "permutation"
@@ -121,12 +142,47 @@ class SignedPermutation(GroupEstimator):
         self.translation = translation
         self.scale = scale
 
+
+class ScaledPermutation(_Matching):
+    """Match columns one to one, with signs, a translation and a positive scale for each column.
+
+    Columns are matched as by `SignedPermutation`. It contains the signed permutations and is contained in the linear
+    maps; rigid motions neither contain it nor are contained in it.
+
+    Parameters
+    ----------
+    translation : bool, default=True
+        Centre both sides; otherwise products about the origin are used.
+
+    Attributes
+    ----------
+    columns_ : ndarray of shape (n_targets,)
+        Source column matched to each target column, -1 where there is none.
+    signs_ : ndarray of shape (n_targets,)
+        Sign of each match, 0 where there is none.
+    scales_ : ndarray of shape (n_targets,)
+        Scale of each match, 0 where there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid import ScaledPermutation
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))
+    >>> model = ScaledPermutation().fit(x, np.column_stack([3 * x[:, 1], -x[:, 0]]))
+    >>> model.columns_, model.signs_, model.scales_.round(6)
+    (array([1, 0]), array([ 1., -1.]), array([3., 1.]))
+    """
+
+    _group = "scaled_permutation"
+    _parameter_constraints = {"translation": ["boolean"]}  # noqa: RUF012
+
+    def __init__(self, *, translation: bool = True) -> None:
+        self.translation = translation
+
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Match the columns of X to those of y."""
+        """Match the columns of X to those of y, each with its own scale."""
         super().fit(X, y)
-        assert isinstance(self.map_, MatchMap)
-        self.signs_ = np.sign(self.map_.weights)
-        self.columns_ = np.where(self.signs_ != 0, self.map_.columns, -1)
+        self.scales_ = np.abs(np.asarray(self.coef_).sum(axis=0))
         return self
 
 
@@ -139,6 +195,16 @@ class Rigid(GroupEstimator):
         Fit a translation.
     scale : bool, default=True
         Fit one global scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid import Rigid
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))
+    >>> turned = 2 * x @ [[0.6, 0.8], [-0.8, 0.6]] + 1
+    >>> model = Rigid().fit(x, turned)
+    >>> round(model.score(x, turned), 6), model.intercept_.round(6)
+    (1.0, array([1., 1.]))
     """
 
     _group = "rigid"
@@ -158,6 +224,15 @@ class Linear(GroupEstimator):
         Fit an intercept.
     ridge : float, default=0.0
         Penalty on the squared norm of the coefficients (scikit-learn's ``Ridge(alpha=...)``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid import Linear
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))
+    >>> Linear().fit(x, x @ [[1.0, 2.0], [0.0, 3.0]]).coef_.round(6) + 0.0
+    array([[1., 2.],
+           [0., 3.]])
     """
 
     _group = "linear"

@@ -1,15 +1,138 @@
-"""The fits of the ladder and of the rung beside it, each from moments alone.
+"""Maps from the source's space to the target's, and the fits of the ladder, each from moments alone.
 
-All minimise the squared error of target rows over their group; matching columns or components is the exception, where
-the assignment maximises |correlation| (the field's convention) and the scale then minimises the squared error.
+All fits minimise the squared error of target rows over their group. Matching columns or components is the exception:
+the assignment maximises |correlation| (the field's convention), and the scale then minimises the squared error.
 """
 
 from __future__ import annotations
 
+import os
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from typing import Any
+
 import numpy as np
 
-from nearid.groups.maps import DenseMap, MatchMap
 from nearid.moments import Floats, PairMoments, cholesky, resolution, span_of, spectrum
+
+
+@dataclass(frozen=True)
+class Map(ABC):
+    """What every fitted map offers: y is estimated by (x - source_centre) A + target_centre."""
+
+    source_centre: Floats
+    target_centre: Floats
+
+    @property
+    @abstractmethod
+    def matrix(self) -> Floats:
+        """A, of shape (p, q)."""
+
+    @abstractmethod
+    def turn(self, centred: Floats) -> Floats:
+        """Apply A alone to rows that are centred already."""
+
+    @abstractmethod
+    def rescaled(self, source: Floats, target: float, dtype: np.dtype) -> Map:
+        """The same map with source columns in units of `source` and the target in units of `target`."""
+
+
+@dataclass(frozen=True)
+class DenseMap(Map):
+    """A map with a full matrix."""
+
+    coefficients: Floats
+
+    @property
+    def matrix(self) -> Floats:
+        """The matrix of shape (p, q)."""
+        return self.coefficients
+
+    def turn(self, centred: Floats) -> Floats:
+        """Apply the matrix to centred rows."""
+        return centred @ self.coefficients
+
+    def rescaled(self, source: Floats, target: float, dtype: np.dtype) -> DenseMap:
+        """The same map in other units and precision."""
+        matrix = np.ascontiguousarray(self.coefficients * (source / target)[:, None], dtype=dtype)
+        return DenseMap(self.source_centre, self.target_centre, matrix)
+
+
+@dataclass(frozen=True)
+class MatchMap(Map):
+    """A map that sends each target column to at most one source column: y_j = weight_j * x_(column_j).
+
+    Attributes
+    ----------
+    columns : ndarray of int, shape (q,)
+        Source column of each target column; where there is none the weight is 0.
+    weights : ndarray of shape (q,)
+        Sign times scale.
+    width : int
+        Number of source columns p.
+    """
+
+    columns: np.ndarray
+    weights: Floats
+    width: int
+
+    def turn(self, centred: Floats) -> Floats:
+        """Pick and weigh the matched columns of centred rows."""
+        picked = np.take(centred, self.columns, axis=1)
+        picked *= self.weights
+        return picked
+
+    @property
+    def matrix(self) -> Floats:
+        """The matching as a matrix of shape (p, q)."""
+        full = np.zeros((self.width, len(self.columns)))
+        full[self.columns, np.arange(len(self.columns))] = self.weights
+        return full
+
+    def rescaled(self, source: Floats, target: float, dtype: np.dtype) -> MatchMap:
+        """The same map in other units and precision."""
+        weights = (self.weights * (source[self.columns] / target)).astype(dtype)
+        return MatchMap(self.source_centre, self.target_centre, self.columns, weights, self.width)
+
+
+def squared_errors(fitted: Map, moments: PairMoments) -> Floats:
+    """Sum over rows of the squared error of each target column, shape (q,), from the moments of the rows."""
+    matrix = fitted.matrix
+    miss = (moments.mean_y - fitted.target_centre) - (moments.mean_x - fitted.source_centre) @ matrix
+    about_mean = (
+        np.diag(moments.yy) - 2 * np.sum(matrix * moments.xy, axis=0) + np.sum(matrix * (moments.xx @ matrix), axis=0)
+    )
+    # Rounding may leave an error of nothing below zero.
+    return np.asarray(np.clip(about_mean, 0, None) + moments.n * miss**2)
+
+
+def apply(fitted: Map, x: Floats) -> Floats:
+    """Carry rows of shape (n, p) to the target's space, shape (n, q)."""
+    return fitted.turn(np.asarray(x, dtype=np.float64) - fitted.source_centre) + fitted.target_centre
+
+
+@cache
+def _lsap() -> Any:
+    """scipy's assignment from its extension module alone: importing scipy.optimize takes longer than a comparison."""
+    import scipy
+
+    spec = PathFinder.find_spec("_lsap", [os.path.join(scipy.__path__[0], "optimize")])
+    if spec is None or spec.loader is None:
+        from scipy.optimize import linear_sum_assignment
+
+        return linear_sum_assignment
+    extension: Any = module_from_spec(spec)
+    spec.loader.exec_module(extension)
+    return extension.linear_sum_assignment
+
+
+def assignment(gains: Floats) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns, matched one to one, with the largest sum of gains."""
+    rows, columns = _lsap()(gains, maximize=True)
+    return rows, columns
 
 
 def correlation(moments: PairMoments) -> Floats:
@@ -20,21 +143,23 @@ def correlation(moments: PairMoments) -> Floats:
     return np.where((sx[:, None] > 0) & (sy > 0), rho, 0.0)
 
 
-def fit_permutation(
-    moments: PairMoments, *, translation: bool = True, scale: bool = True, each: bool = False
-) -> MatchMap:
+def fit_permutation(moments: PairMoments, *, translation: bool = True, scale: bool = True) -> MatchMap:
     """Match columns by the assignment that maximises the sum of |correlation|, with signs and one scale.
 
     With different widths min(p, q) columns are matched; target columns without a partner are estimated by their mean.
-    With `each`, every matched column has a scale of its own.
     """
-    from scipy.optimize import linear_sum_assignment
+    return _matched(moments if translation else moments.about_origin(), scale, each=False)
 
-    if not translation:
-        moments = moments.about_origin()
+
+def fit_scaled_permutation(moments: PairMoments, *, translation: bool = True) -> MatchMap:
+    """The same matching, with a positive scale of its own for each matched column."""
+    return _matched(moments if translation else moments.about_origin(), scale=True, each=True)
+
+
+def _matched(moments: PairMoments, scale: bool, *, each: bool) -> MatchMap:
     rho = correlation(moments)
     p, q = rho.shape
-    rows, cols = linear_sum_assignment(np.abs(rho), maximize=True)
+    rows, cols = assignment(np.abs(rho))
     signs = np.where(rho[rows, cols] < 0, -1.0, 1.0)
     # Least squares over the matched columns: c = sum |x.y| / sum x.x
     sizes, gains = np.diag(moments.xx)[rows], signs * moments.xy[rows, cols]

@@ -1,15 +1,41 @@
-"""The ladder of equivalence, as data: signed permutation < rigid < linear; and ICA, which stands beside it."""
+"""The ladder of equivalence, as data: one registry of groups, read by fits, verdict, tables, pages and help.
+
+`contains` orders it. Groups are only partially ordered: a signed permutation with a scale for each column and a rigid
+motion both contain the signed permutations, both are linear, and neither contains the other. The ladder is a list all
+the same: each group comes after all that it contains, and otherwise the one with fewer parameters comes first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.groups.fits import fit_linear, fit_permutation, fit_rigid, fit_unmixed
-from nearid.groups.maps import Map
+from nearid.groups.fits import Map, fit_linear, fit_permutation, fit_rigid, fit_scaled_permutation
 from nearid.moments import PairMoments
+
+# Columns on both sides for which parameters are counted where two groups are compared by their number.
+WIDTH = 16
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Options of a fit that were found on each side alone.
+
+    Attributes
+    ----------
+    whole : dict
+        From all rows in use.
+    folds : list of dict
+        From the rows outside each fold.
+    alerts : tuple of Alert
+    """
+
+    whole: dict[str, Any]
+    folds: list[dict[str, Any]]
+    alerts: tuple[Alert, ...]
 
 
 @dataclass(frozen=True)
@@ -20,27 +46,79 @@ class Group:
     ----------
     name : str
     title : str
-        For people.
+        For people, after "a" or "up to a".
+    colour : str
+        Of its marks in figures, as "#009E73".
     contains : tuple of str
-        Names of the smaller groups.
+        Names of the smaller groups; `register` adds those that these contain.
     fit : callable
         (moments, **options) -> Map
     options : tuple of str
         Names of the options that `fit` takes.
     degrees_of_freedom : callable
         (p, q) -> number of continuous parameters fitted to pairs of rows, translation and scale included.
+    default : bool
+        Whether it is fitted where no groups are named.
+    prepare : callable, optional
+        (seed, engine, progress) -> function of (pair, fold, parts) -> Prepared, for a fit that needs more than moments.
+        What such a map can be depends on the rows of each side, so that it has no place among groups that contain each
+        other: it is measured beside the ladder and takes no part in the verdict.
     """
 
     name: str
     title: str
+    colour: str
     contains: tuple[str, ...]
     fit: Callable[..., Map]
     options: tuple[str, ...]
     degrees_of_freedom: Callable[[int, int], int]
+    default: bool = True
+    prepare: Callable[..., Callable[..., Prepared]] | None = None
 
     def fitted(self, moments: PairMoments, options: dict[str, Any]) -> Map:
         """Fit with those of the given options that this group knows."""
         return self.fit(moments, **{k: v for k, v in options.items() if k in self.options})
+
+
+# Every group by its name, in the order of the ladder; what stands beside it comes last.
+GROUPS: dict[str, Group] = {}
+
+
+def register(group: Group) -> None:
+    """Add a group, or replace the one of that name, and put the ladder in order."""
+    unknown = [name for name in group.contains if name not in GROUPS]
+    if unknown:
+        raise InputError(f"The group {group.name} contains {unknown[0]}, which is not registered.")
+    inner = {deeper for name in group.contains for deeper in (name, *GROUPS[name].contains)}
+    waiting = {**GROUPS, group.name: replace(group, contains=tuple(name for name in GROUPS if name in inner))}
+    ordered: dict[str, Group] = {}
+    while waiting:
+        ready = [g for g in waiting.values() if not any(name in waiting for name in g.contains)]
+        if not ready:
+            raise InputError(f"These groups contain each other: {', '.join(waiting)}.")
+        smallest = min(ready, key=lambda g: (g.prepare is not None, g.degrees_of_freedom(WIDTH, WIDTH)))
+        ordered[smallest.name] = waiting.pop(smallest.name)
+    GROUPS.clear()
+    GROUPS.update(ordered)
+
+
+def ladder(names: Iterable[str] | str | None = None) -> list[Group]:
+    """The named groups in the ladder's order; by default those with `default`, every one for "all"."""
+    if names is None:
+        return [g for g in GROUPS.values() if g.default]
+    wanted = [n.strip() for n in (names.split(",") if isinstance(names, str) else names)]
+    if wanted == ["all"]:
+        return list(GROUPS.values())
+    unknown = [n for n in wanted if n not in GROUPS]
+    if unknown or not wanted:
+        given = f"Unknown group {unknown[0]!r}" if unknown else "No group was named"
+        raise InputError(f"{given}; the groups are {', '.join(GROUPS)}, or all.")
+    chosen = [g for name, g in GROUPS.items() if name in wanted]
+    if all(g.prepare for g in chosen):
+        raise InputError(
+            f"{chosen[0].name} stands beside the ladder and gives no verdict: add permutation,rigid, or say all."
+        )
+    return chosen
 
 
 def _stiefel(p: int, q: int) -> int:
@@ -49,61 +127,49 @@ def _stiefel(p: int, q: int) -> int:
     return m * k - k * (k + 1) // 2
 
 
-LADDER: dict[str, Group] = {
-    g.name: g
-    for g in (
-        Group(
-            "permutation",
-            "signed permutation",
-            (),
-            fit_permutation,
-            ("translation", "scale"),
-            lambda p, q: q + 1,
-        ),
-        Group(
-            "rigid",
-            "rigid motion",
-            ("permutation",),
-            fit_rigid,
-            ("translation", "scale"),
-            lambda p, q: _stiefel(p, q) + q + 1,
-        ),
-        Group(
-            "linear",
-            "linear map",
-            ("permutation", "rigid"),
-            fit_linear,
-            ("translation", "ridge"),
-            lambda p, q: p * q + q,
-        ),
+# Colours: Okabe-Ito, legible on light and dark pages and for the colour-blind.
+register(
+    Group(
+        "permutation",
+        "signed permutation",
+        "#009E73",
+        (),
+        fit_permutation,
+        ("translation", "scale"),
+        lambda p, q: q + 1,
     )
-}
-
-
-# A signed permutation of components that each side found alone: a linear map, but it neither contains the groups of the
-# ladder nor is contained in the rigid one. It is measured as they are and takes no part in the verdict.
-UNMIXED = Group(
-    "ica",
-    "ICA of each side, matched",
-    (),
-    fit_unmixed,
-    ("translation", "scale", "source", "target", "mixing"),
-    lambda p, q: q + 1,
 )
-
-
-def rungs(names: Iterable[str] | str | None = None) -> list[Group]:
-    """The named groups, the ladder's in its order and then ica; the ladder's by default, every one for "all"."""
-    if names is None:
-        return list(LADDER.values())
-    known = {**LADDER, UNMIXED.name: UNMIXED}
-    wanted = [n.strip() for n in (names.split(",") if isinstance(names, str) else names)]
-    if wanted == ["all"]:
-        return list(known.values())
-    unknown = [n for n in wanted if n not in known]
-    if unknown or not wanted:
-        given = f"Unknown group {unknown[0]!r}" if unknown else "No group was named"
-        raise InputError(f"{given}; the groups are {', '.join(known)}, or all.")
-    if not any(n in LADDER for n in wanted):
-        raise InputError("ica stands beside the ladder and gives no verdict: add permutation,rigid, or say all.")
-    return [g for name, g in known.items() if name in wanted]
+register(
+    Group(
+        "scaled_permutation",
+        "signed permutation with a scale for each column",
+        "#CC79A7",
+        ("permutation",),
+        fit_scaled_permutation,
+        ("translation",),
+        lambda p, q: q + min(p, q),
+        default=False,
+    )
+)
+register(
+    Group(
+        "rigid",
+        "rigid motion",
+        "#56B4E9",
+        ("permutation",),
+        fit_rigid,
+        ("translation", "scale"),
+        lambda p, q: _stiefel(p, q) + q + 1,
+    )
+)
+register(
+    Group(
+        "linear",
+        "linear map",
+        "#E69F00",
+        ("scaled_permutation", "rigid"),
+        fit_linear,
+        ("translation", "ridge"),
+        lambda p, q: p * q + q,
+    )
+)

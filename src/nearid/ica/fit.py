@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from nearid.arrays import Rows
 from nearid.base.errors import InputError
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL, one_blas_thread
 from nearid.folds import row_moments
-from nearid.groups.fits import polar
+from nearid.groups.fits import assignment, polar
 from nearid.ica.contrast import CONTRASTS, RADIAL, Unequal
 from nearid.ica.diagnostics import LEVEL, Curvature, Diagnostics, cautions, curvature, gaussian_test
 from nearid.ica.passes import Sweeper
@@ -315,6 +314,6 @@ def _stability(
         half = np.zeros_like(used)
         half[np.random.default_rng([seed, run]).permutation(np.flatnonzero(used))[: used.sum() // 2]] = True
         alike = np.abs(normed(components) @ scatter @ normed(components_of(half, seed + run)).T)
-        own, other = linear_sum_assignment(alike, maximize=True)
+        own, other = assignment(alike)
         matched[own] += np.minimum(alike[own, other], 1.0)
     return matched / runs

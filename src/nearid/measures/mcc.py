@@ -76,7 +76,8 @@ def mcc(
     (1.0, {'x': 1, 'y': 0})
     """
     if method == "pearson":
-        return _matched(targets := inputs.moments(folds, random_state), *_pearson(targets))
+        targets = inputs.moments(folds, random_state)
+        return _matched(targets, *_pearson(targets))
     x, factors, alerts = inputs.load()
     if method == "spearman":
         from scipy.stats import rankdata

@@ -6,8 +6,7 @@ import numpy as np
 
 from nearid.base.alerts import Alert
 from nearid.base.options import Seed
-from nearid.groups.fits import fit_linear
-from nearid.groups.maps import squared_errors
+from nearid.groups.fits import fit_linear, squared_errors
 from nearid.measures.registry import EACH_LATENT, INFINITY, Measured, Part, measure
 from nearid.measures.targets import Inputs, Targets
 from nearid.moments import CrossMoments, Floats, PairMoments

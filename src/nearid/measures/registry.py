@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from nearid.base.alerts import Alert
 from nearid.base.options import checked
 from nearid.base.progress import Progress, Reporting, reporting, silent
@@ -39,11 +41,12 @@ class Measured:
     Attributes
     ----------
     value : float
-    matrix : ndarray of shape (d, m) or None
-        What was measured of each latent and factor.
+    matrix : ndarray of shape (d, m)
+        What was measured of each latent and factor; empty where there is no such thing.
     factors : tuple of str
         Names of the m factors; constant ones are left out.
-    per_factor : ndarray of shape (m,) or None
+    per_factor : ndarray of shape (m,)
+        What was measured of each factor; empty where there is no such thing.
     parts : mapping of str to float
         Further numbers; NaN where one is not defined.
     arrays : mapping of str to ndarray
@@ -60,9 +63,9 @@ class Measured:
     """
 
     value: float
-    matrix: Floats | None = None
+    matrix: Floats = field(default_factory=lambda: np.empty((0, 0)))
     factors: tuple[str, ...] = ()
-    per_factor: Floats | None = None
+    per_factor: Floats = field(default_factory=lambda: np.empty(0))
     parts: Mapping[str, float] = field(default_factory=dict)
     arrays: Mapping[str, Any] = field(default_factory=dict)
     alerts: tuple[Alert, ...] = ()

@@ -169,7 +169,7 @@ def _option(name: str, kind: Any, default: Any, text: str, question: Question) -
     names = [f"--{flag}/--no-{flag}" if kind in (bool, bool | None) and default is not False else f"--{flag}"]
     if name in question.short:
         names.append(question.short[name])
-    metavar = {list[str]: "NAME=VALUE"}.get(kind if get_origin(kind) is list else None)
+    metavar = "NAME=VALUE" if get_origin(kind) is list else None
     return typer.Option(*names, help=text, metavar=metavar)
 
 

@@ -242,7 +242,8 @@ class Dots(Figure):
                 for j, (row, e) in enumerate(zip(self.rows, estimates, strict=True))
                 if e is not None and np.isfinite(e.value)
             ]
-            colours = [colour for *_, colour in known]
+            # One colour where all are alike: error bars have that of their dot then.
+            colours = [colour for *_, colour in known] if self.row_colours else PALETTE[k % len(PALETTE)]
             # An interval that is not known has no length.
             reach = [(e.high - e.value, e.value - e.low) if e.has_interval else (0.0, 0.0) for _, e, _ in known]
             data.append(
@@ -369,9 +370,11 @@ class HeatMap(Figure):
             data.append(heat)
             if self.digits is not None:
                 data.append({**_written(heat, z, self.digits), "xaxis": f"x{axis}", "yaxis": f"y{axis}"})
-            many = len(columns) > 4
+            # Names that have no room beside one another are turned.
+            turned = sum(map(len, self.columns)) * len(self.panels) > 60
             layout[f"xaxis{axis}"] = {"type": "category", "automargin": True, "title": {"text": self.x}}
-            layout[f"xaxis{axis}"] |= {"tickangle": -45 if many else 0, **({"dtick": 1} if len(columns) <= 40 else {})}
+            layout[f"xaxis{axis}"] |= {"tickangle": -45} if turned else {"tickangle": 0}
+            layout[f"xaxis{axis}"] |= {"dtick": 1} if len(columns) <= 40 else {}
             named = {
                 "showticklabels": place == 1,
                 "automargin": place == 1,

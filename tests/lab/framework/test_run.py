@@ -288,13 +288,13 @@ def test_what_the_user_must_give_is_asked_for_before_any_cell(toy, tmp_path):
 
 def test_a_missing_module_is_named_with_its_extra(toy, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(InputError, match=r"toy needs torch, which is not installed: pip install 'nearid\[train\]'\."):
-        reproduce(replace(toy[0], requires={"torch": "train"}), tmp_path / "out")
+    with pytest.raises(InputError, match=r"toy needs torch, which is not installed: pip install 'nearid\[lab\]'\."):
+        reproduce(replace(toy[0], requires={"torch": "lab"}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_device_that_is_not_there_is_told_before_the_first_cell(toy, tmp_path):
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
     experiment, ran = toy

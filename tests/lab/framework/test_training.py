@@ -27,7 +27,7 @@ def test_curves_are_made_of_records_that_have_all_scores():
 
 
 def test_a_model_is_trained_in_place_with_looks_at_even_steps(tmp_path):
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
     class Model(torch.nn.Module):
         def __init__(self):

@@ -1,11 +1,14 @@
-"""One thread keeps these tests quick on a shared machine."""
+"""One thread keeps these tests quick on a shared machine; without torch (the extra `lab`) they are left out."""
+
+from importlib.util import find_spec
 
 import pytest
+
+collect_ignore_glob = [] if find_spec("torch") else ["*test_*.py"]
 
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    # Imported here: a conftest cannot skip, and each test file does where torch is missing.
     import torch
 
     before = torch.get_num_threads()

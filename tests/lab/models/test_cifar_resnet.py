@@ -1,15 +1,14 @@
 """The ResNets for CIFAR-10: shapes, shortcuts, wrapped weights, and real ones that classify real images."""
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
-
-from nearid.base.errors import InputError  # noqa: E402
-from nearid.lab.data.cifar10_resnets import CIFAR10_RESNETS, weights_file  # noqa: E402
-from nearid.lab.data.load import load  # noqa: E402
-from nearid.lab.data.places import find  # noqa: E402
-from nearid.lab.data.registry import dataset  # noqa: E402
-from nearid.lab.models.cifar_resnet import MEAN, STD, Block, CifarResNet, load_cifar_resnet  # noqa: E402
+from nearid.base.errors import InputError
+from nearid.lab.data.cifar10_resnets import CIFAR10_RESNETS, weights_file
+from nearid.lab.data.load import load
+from nearid.lab.data.places import find
+from nearid.lab.data.registry import dataset
+from nearid.lab.models.cifar_resnet import MEAN, STD, Block, CifarResNet, load_cifar_resnet
 
 
 @pytest.mark.parametrize(("depth", "parameters"), [(20, 269_722), (32, 464_154), (44, 658_586), (56, 853_018)])

@@ -4,15 +4,16 @@ import math
 
 import numpy as np
 import pytest
+import torch
+from torch.nn import functional
 
-torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
-
-from torch.nn import functional  # noqa: E402
-
-from nearid.base.errors import InputError  # noqa: E402
-from nearid.lab.models.gpt import GPT  # noqa: E402
-from nearid.lab.models.options import Training  # noqa: E402
-from nearid.lab.models.trainer import seeded, train  # noqa: E402
+from nearid.base.errors import InputError
+from nearid.lab.models.gpt import GPT
+from nearid.lab.models.trainer import (
+    Training,
+    seeded,
+    train,
+)
 
 
 def made(tokens=11, width=8, depth=3, heads=2, context=6):

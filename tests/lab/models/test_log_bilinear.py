@@ -4,13 +4,15 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
-
-from nearid.base.errors import InputError  # noqa: E402
-from nearid.lab.models.log_bilinear import LogBilinear  # noqa: E402
-from nearid.lab.models.options import Training  # noqa: E402
-from nearid.lab.models.trainer import seeded, train  # noqa: E402
+from nearid.base.errors import InputError
+from nearid.lab.models.log_bilinear import LogBilinear
+from nearid.lab.models.trainer import (
+    Training,
+    seeded,
+    train,
+)
 
 
 def made(shares=(4.0, 3.0, 2.0, 1.0), width=3, places=2):

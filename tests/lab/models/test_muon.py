@@ -1,12 +1,11 @@
 """Muon: orthogonal steps for hidden matrices, Adam's own steps for all else."""
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
-
-from nearid.lab.models.cross_entropy import CrossEntropy  # noqa: E402
-from nearid.lab.models.encoders import mlp  # noqa: E402
-from nearid.lab.models.muon import MATRIX_RATE, Muon, hidden_matrices, orthogonalised  # noqa: E402
+from nearid.lab.models.encoders import mlp
+from nearid.lab.models.muon import MATRIX_RATE, Muon, hidden_matrices, orthogonalised
+from nearid.lab.models.objectives import CrossEntropy
 
 
 @pytest.mark.parametrize("shape", [(6, 6), (4, 9), (9, 4)])

@@ -1,18 +1,23 @@
-"""The trainer: learns, repeats itself, survives being killed, stops when told."""
+"""Training: records, resuming to the bit, early ends, and several models in one run."""
 
 import json
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
-
-from nearid.base.errors import InputError, NearidError  # noqa: E402
-from nearid.lab.models.contrastive import Contrastive  # noqa: E402
-from nearid.lab.models.encoders import mlp  # noqa: E402
-from nearid.lab.models.options import Training  # noqa: E402
-from nearid.lab.models.regression import Regression  # noqa: E402
-from nearid.lab.models.trainer import seeded, train  # noqa: E402
+from nearid.base.errors import InputError, NearidError
+from nearid.lab.models.encoders import mlp
+from nearid.lab.models.objectives import (
+    Contrastive,
+    Regression,
+)
+from nearid.lab.models.trainer import (
+    Together,
+    Training,
+    seeded,
+    train,
+)
 
 MIXING = np.random.default_rng(5).normal(size=(3, 2))
 
@@ -107,19 +112,17 @@ def test_the_seed_decides_and_the_caller_keeps_its_own():
 
 
 def test_records_and_what_sees_them(tmp_path):
-    seen, notes = [], []
+    notes = []
 
     def progress(stage, steps):
         notes.append((stage, steps))
         return notes.append
 
     trained = model(Contrastive)
-    found = train(
-        trained, pairs, Training(steps=23, **OPTIONS), score=score, observers=[seen.append], progress=progress
-    )
+    found = train(trained, pairs, Training(steps=23, **OPTIONS), score=score, progress=progress)
     assert [r["step"] for r in found.records] == [5, 10, 15, 20, 23]
     assert [r["step"] for r in found.records if "norm" in r] == [10, 20, 23]
-    assert seen == found.records and found.steps == 23 and found.stopped == "steps"
+    assert found.steps == 23 and found.stopped == "steps"
     assert notes[0] == ("training", 5) and notes[1].startswith("loss ") and "norm" in notes[3]
     assert not trained.training
 
@@ -229,7 +232,7 @@ def test_a_folder_that_cannot_be(tmp_path):
 
 
 def test_another_loss_on_the_same_parameters_is_another_run(tmp_path):
-    from nearid.lab.models.contrastive import Contrastive
+    from nearid.lab.models.objectives import Contrastive
 
     def batches(rng):
         x = rng.normal(size=(8, 2)).astype("float32")
@@ -242,3 +245,36 @@ def test_another_loss_on_the_same_parameters_is_another_run(tmp_path):
     run(space="unbounded", p=1)
     with pytest.raises(InputError, match="another run: model differ"):
         run(space="unbounded", p=2)
+
+
+def learner(seed):
+    with seeded(seed):
+        return Regression(mlp(2, 2, [8]), 2)
+
+
+def batches(rng):
+    found = []
+    for scale in (1.0, 3.0):
+        z = rng.normal(size=(16, 2))
+        found += [np.tanh(scale * z), z]
+    return tuple(found)
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adamw", "sgd"])
+def test_each_learns_what_it_learns_alone(optimiser):
+    options = Training(30, 1e-2, optimiser=optimiser, log_every=10, score_every=10)
+    pair = [learner(0), learner(1)]
+    losses = np.array([r["loss"] for r in train(Together(*pair), batches, options).records])
+    for k, together in enumerate(pair):
+        alone = learner(k)
+        run = train(alone, lambda rng, k=k: batches(rng)[2 * k : 2 * k + 2], options)
+        for a, b in zip(together.parameters(), alone.parameters(), strict=True):
+            assert torch.equal(a, b)
+        losses -= [r["loss"] for r in run.records]
+    np.testing.assert_allclose(losses, 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("arrays", [0, 3])
+def test_a_batch_that_cannot_be_shared_out(arrays):
+    with pytest.raises(InputError, match=f"{arrays} arrays cannot be shared out evenly among 2 models"):
+        Together(learner(0), learner(1))(*[torch.zeros(4, 2)] * arrays)

@@ -8,11 +8,10 @@ from scipy import stats
 from scipy.special import ive
 
 from nearid.base.errors import InputError
-from nearid.lab.processes.assumptions import violated
 from nearid.lab.processes.classes import ClusterProcess, RadialClasses, draw_clusters, flip_labels
 from nearid.lab.processes.mixing import draw_mixing
-from nearid.lab.processes.noise import Laplace
-from nearid.lab.processes.vmf import VonMisesFisher
+from nearid.lab.processes.noise import Laplace, VonMisesFisher
+from nearid.lab.processes.spaces import violated
 
 VMF = VonMisesFisher(10)
 

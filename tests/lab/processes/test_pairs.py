@@ -1,4 +1,4 @@
-"""Pairs: marginal and conditional laws, observations, and what each process says about the theorem."""
+"""Pairs: marginals and conditionals, stored latents, and what is said about the theorems."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,10 @@ from scipy import stats
 from scipy.special import ive
 
 from nearid.base.errors import InputError
-from nearid.lab.processes.assumptions import violated
 from nearid.lab.processes.mixing import draw_mixing
-from nearid.lab.processes.noise import GeneralisedNormal, Laplace, Normal
-from nearid.lab.processes.pairs import PairProcess
-from nearid.lab.processes.spaces import Box, Sphere, Unbounded
-from nearid.lab.processes.vmf import VonMisesFisher
+from nearid.lab.processes.noise import GeneralisedNormal, Laplace, Normal, VonMisesFisher
+from nearid.lab.processes.pairs import PairProcess, StoredPairs
+from nearid.lab.processes.spaces import Box, Sphere, Unbounded, violated
 
 PROCESSES = [
     PairProcess(Sphere(4), "uniform", VonMisesFisher(10)),
@@ -122,3 +120,42 @@ def test_processes_that_cannot_be_are_told(rng):
         PROCESSES[0].pairs(0, rng)
     with pytest.raises(InputError, match="exponent of the similarity is -1"):
         PROCESSES[0].assumptions(-1.0)
+
+
+@pytest.mark.parametrize("noise", [Normal(0.1), Laplace(0.4)])
+def test_a_positive_is_the_nearest_other_latent_by_brute_force(noise):
+    space = Box(4, -1, 1)
+    latents = np.random.default_rng(0).uniform(-1, 1, (300, 4))
+    first, second = StoredPairs(latents, space, noise).draw(500, np.random.default_rng(1))
+    rng = np.random.default_rng(1)
+    assert np.array_equal(first, rng.integers(0, 300, 500))
+    wanted = space.around(latents[first], noise, rng)
+    distances = np.linalg.norm(wanted[:, None] - latents, axis=2)
+    distances[np.arange(500), first] = np.inf
+    np.testing.assert_array_equal(second, distances.argmin(axis=1))
+    assert len(set(first)) > 200 and not np.any(first == second)
+
+
+def test_among_many_latents_positives_have_the_law_of_the_conditional():
+    latents = np.random.default_rng(0).uniform(0, 1, (200_000, 1))
+    first, second = StoredPairs(latents, Box(1), Normal(0.05)).draw(20_000, np.random.default_rng(1))
+    inside = np.abs(latents[first] - 0.5) < 0.2
+    steps = (latents[second] - latents[first])[inside]
+    assert steps.std() == pytest.approx(0.05, rel=0.02) and abs(steps.mean()) < 0.002
+
+
+def test_few_latents_spread_positives_wider_than_the_conditional():
+    latents = np.random.default_rng(0).uniform(-1, 1, (2000, 10))
+    first, second = StoredPairs(latents, Box(10, -1, 1), Normal(0.01)).draw(500, np.random.default_rng(1))
+    assert (latents[second] - latents[first]).std() > 0.2
+
+
+@pytest.mark.parametrize("latents", [np.zeros((5, 3)), np.zeros((1, 2)), np.zeros(4)])
+def test_what_is_no_table_of_latents_gets_a_sentence(latents):
+    with pytest.raises(InputError, match="at least two rows of 2"):
+        StoredPairs(latents, Box(2), Normal(0.1))
+
+
+def test_latents_outside_the_box_get_a_sentence():
+    with pytest.raises(InputError, match="outside the box"):
+        StoredPairs(np.full((3, 2), 1.5), Box(2), Normal(0.1)).draw(2, np.random.default_rng(0))

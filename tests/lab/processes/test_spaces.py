@@ -1,13 +1,18 @@
-"""Spaces: points stay inside, with the laws they claim, and centres outside are refused."""
+"""Spaces: draws stay inside; conditions that do not hold."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from nearid.base.errors import InputError
-from nearid.lab.processes.noise import GeneralisedNormal, Laplace, Normal
-from nearid.lab.processes.spaces import Box, Sphere, Unbounded
-from nearid.lab.processes.vmf import VonMisesFisher
+from nearid.lab.processes.noise import GeneralisedNormal, Laplace, Normal, VonMisesFisher
+from nearid.lab.processes.spaces import Assumption, Box, Sphere, Unbounded, violated
+
+
+def test_violated_are_those_that_do_not_hold():
+    good, bad = Assumption("a", "x", True, ""), Assumption("b", "y", False, "z")
+    assert violated([good, bad]) == (bad,) and violated([good]) == ()
+
 
 LEVEL = 1e-3
 

@@ -226,7 +226,10 @@ def test_same_seed_same_bytes_and_json_says_it_all(rng):
     plain, again = (compare(s, y, groups="all", in_sample=True, permutations=1).to_dict() for _ in range(2))
     assert json.dumps(plain, allow_nan=False) == json.dumps(again)
     assert set(plain["efficiency"]) == {"value", "low", "high", "in_sample", "reason"}
-    assert list(plain["groups"]) == ["permutation", "rigid", "linear", "ica"] and "ica" in plain["in_sample"]
+    assert (
+        list(plain["groups"]) == ["permutation", "scaled_permutation", "rigid", "linear", "ica"]
+        and "ica" in plain["in_sample"]
+    )
     assert plain["groups"]["ica"]["degrees_of_freedom"] == 4
     assert "efficiency" not in compare(s, y, permutations=1).to_dict()
 
@@ -255,5 +258,5 @@ def test_progress_is_told(rng):
 
     s = sources(rng, n=300, d=3)
     pair, fold = pair_rows(open_rows(s), open_rows(-s)), assign(300, 4, 0)
-    room.Unmixer(0, LOCAL, stage).unmix(pair, fold, fold_moments(pair, fold, 4))
+    room.ComponentCache(0, LOCAL, stage)(pair, fold, fold_moments(pair, fold, 4))
     assert stages["unmixing without each fold"] == 4 and stages["unmixing"] > 4

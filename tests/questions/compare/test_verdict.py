@@ -3,16 +3,17 @@
 import numpy as np
 import pytest
 
+from nearid.groups.ladder import ladder
 from nearid.questions.compare.bootstrap import Replicates
 from nearid.questions.compare.verdict import decide
 
-NAMES = ["permutation", "rigid", "linear"]
+LADDER = ladder()
 
 
 def ruled(unexplained, chance=(0.0, 0.0, 0.0), wobble=1e-4):
     u = np.array(unexplained)
     draws = u * (1 + wobble * np.random.default_rng(0).normal(size=(1000, 1)))
-    return decide(NAMES, u, np.array(chance), Replicates(draws, draws))
+    return decide(LADDER, u, np.array(chance), Replicates(draws, draws))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_rule(unexplained, group, strength):
 
 def test_reasons_speak_of_what_was_tried():
     u = np.array([0.01])
-    alone = decide(["rigid"], u, np.zeros(1), Replicates(u[None].repeat(9, 0), u[None].repeat(9, 0)))
+    alone = decide(ladder("rigid"), u, np.zeros(1), Replicates(u[None].repeat(9, 0), u[None].repeat(9, 0)))
     assert "larger" not in alone.reason and "smaller" not in alone.reason
     assert "more than 99.999%" in ruled((1e-9, 1e-9, 1e-9)).reason
 
@@ -56,5 +57,22 @@ def test_uncertainty_is_held_against_the_smaller_group():
     rng = np.random.default_rng(0)
     u = np.array([0.5, 0.21, 0.20])
     sharp, vague = (u * (1 + s * rng.normal(size=(1000, 3))) for s in (0.001, 0.2))
-    assert decide(NAMES, u, np.zeros(3), Replicates(sharp, sharp)).group == "rigid"
-    assert decide(NAMES, u, np.zeros(3), Replicates(vague, vague)).group == "linear"
+    assert decide(LADDER, u, np.zeros(3), Replicates(sharp, sharp)).group == "rigid"
+    assert decide(LADDER, u, np.zeros(3), Replicates(vague, vague)).group == "linear"
+
+
+def test_a_ladder_that_is_a_partial_order():
+    groups = ladder("permutation,scaled_permutation,rigid,linear")
+
+    def verdict(*unexplained):
+        u = np.array(unexplained)
+        return decide(groups, u, np.zeros(4), Replicates(u[None].repeat(9, 0), u[None].repeat(9, 0)))
+
+    assert verdict(0.8, 1e-4, 0.7, 1e-4).group == "scaled_permutation"
+    assert verdict(0.8, 0.7, 1e-4, 1e-4).group == "rigid"
+    # Both suffice and neither contains the other: the one with fewer parameters. Both fail: what contains both.
+    assert verdict(0.8, 1e-4, 1e-4, 1e-4).group == "scaled_permutation"
+    assert verdict(0.8, 0.7, 0.7, 1e-4).group == "linear"
+    # The smaller group that the reason names is one that the verdict contains.
+    assert "a signed permutation explains 20.0%" in verdict(0.8, 0.7, 1e-4, 2e-4).reason
+    assert "scale for each column" not in verdict(0.8, 0.7, 1e-4, 2e-4).reason

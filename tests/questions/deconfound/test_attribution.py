@@ -7,11 +7,13 @@ from scipy import stats
 from nearid.arrays import open_rows
 from nearid.questions.deconfound import attribution as module
 from nearid.questions.deconfound.attribution import attribution
-from nearid.questions.deconfound.conditions import Condition, View
+from nearid.questions.deconfound.conditions import ComponentRows, Condition
 
 
 def view_of(x):
-    return View(open_rows(x), Condition("pca", np.zeros(x.shape[1]), np.eye(x.shape[1]), np.arange(2), np.ones(2)))
+    return ComponentRows(
+        open_rows(x), Condition("pca", np.zeros(x.shape[1]), np.eye(x.shape[1]), np.arange(2), np.ones(2))
+    )
 
 
 def by_least_squares(y, first, second):

@@ -11,10 +11,10 @@ from nearid import InputError
 from nearid.arrays import open_rows
 from nearid.measures.auroc import auroc
 from nearid.questions.deconfound import classifiers
-from nearid.questions.deconfound.classifiers import auroc_within, check_boosting, hoyer, learn, named
-from nearid.questions.deconfound.conditions import Condition, View
+from nearid.questions.deconfound.classifiers import auroc_within, check_boosting, hoyer, learn
+from nearid.questions.deconfound.conditions import ComponentRows, Condition
 
-OPTIONS = {"options": {"trees": 10}, "seed": 0, "threads": 1}
+OPTIONS = {"options": {"trees": 10}, "random_state": 0, "threads": 1}
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def data():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 4))
     y = x[:, 2] + 0.5 * rng.normal(size=300) > 0.8
-    view = View(open_rows(x), Condition("pca", np.zeros(4), np.eye(4), np.arange(4), np.ones(4)))
+    view = ComponentRows(open_rows(x), Condition("pca", np.zeros(4), np.eye(4), np.arange(4), np.ones(4)))
     return view, x.astype(np.float32), y
 
 
@@ -49,7 +49,7 @@ def test_logistic_regression(data):
     assert np.allclose(found.predict(x), model.decision_function(x), atol=1e-2)
     sizes = np.abs(model.coef_[0])
     assert np.allclose(found.shares, sizes / sizes.sum(), atol=1e-3) and found.shares.argmax() == 2
-    part = learn("logistic", view, rows, y[rows], which=np.array([2, 3]), **OPTIONS)
+    part = learn("logistic", view.some(np.array([2, 3])), rows, y[rows], **OPTIONS)
     assert part.shares.shape == (2,) and part.shares.argmax() == 0
 
 
@@ -60,7 +60,7 @@ def test_logistic_regression_does_not_mind_a_rotation(data, held, monkeypatch):
     # Training rows whose variances are not those of all rows, as of some batches.
     rows = np.flatnonzero(np.abs(x[:, 0]) < 0.3)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
-    turned = View(view.rows, Condition("random", np.zeros(4), turn, np.arange(4), np.ones(4)))
+    turned = ComponentRows(view.rows, Condition("random", np.zeros(4), turn, np.arange(4), np.ones(4)))
     scores = [learn("logistic", v, rows, y[rows], **OPTIONS).predict(v.take(np.arange(300))) for v in (view, turned)]
     assert np.allclose(*scores, atol=2e-2)
 
@@ -69,7 +69,7 @@ def test_boosting_with_the_published_hyperparameters(data, monkeypatch):
     lightgbm = pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
     view, x, y = data
     rows, which = np.arange(0, 300, 2), np.array([0, 2, 3])
-    whole = learn("boost", view, rows, y[rows], which=which, **OPTIONS)
+    whole = learn("boost", view.some(which), rows, y[rows], **OPTIONS)
     settings = {**classifiers.PUBLISHED, "objective": "binary", "seed": 0, "num_threads": 1, "verbosity": -1}
     settings |= {"deterministic": True, "force_col_wise": True}
     part = np.ascontiguousarray(x[:, which])
@@ -79,7 +79,7 @@ def test_boosting_with_the_published_hyperparameters(data, monkeypatch):
     assert splits.sum() > 0 and np.allclose(whole.shares, splits / splits.sum())
     # Rows that are mapped while they are binned give the same trees.
     monkeypatch.setattr(classifiers, "HELD_BYTES", 0)
-    pieces = learn("boost", view, rows, y[rows], which=which, **OPTIONS)
+    pieces = learn("boost", view.some(which), rows, y[rows], **OPTIONS)
     assert np.allclose(pieces.predict(part), whole.predict(part))
 
 
@@ -118,16 +118,6 @@ def test_too_few_rows_for_a_split_give_no_shares(data):
     assert not found.shares.any() and np.ptp(found.predict(x)) == 0
 
 
-def test_names(monkeypatch):
-    assert named("logistic,boost")[0] == ("boost", "logistic")
-    with pytest.raises(InputError, match="no classifier named 'svm'"):
-        named("svm")
-    monkeypatch.setattr(classifiers, "find_spec", lambda name: None)
-    assert named(None) == (("logistic",), True)
-    with pytest.raises(InputError, match=r"nearid\[boost\]"):
-        named("boost")
-
-
 @pytest.fixture(scope="module", params=[np.float64, np.float32])
 def rows(request):
     rng = np.random.default_rng(1)
@@ -148,10 +138,10 @@ def test_the_same_as_on_a_held_matrix(rows, which, monkeypatch):
     places = np.flatnonzero(np.random.default_rng(0).random(len(x)) < 0.7)
     monkeypatch.setattr(classifiers, "PIECE", 128)
     for condition in conditions(x):
-        view = View(open_rows(x), condition)
+        view = ComponentRows(open_rows(x), condition if which is None else condition.some(which))
         monkeypatch.setattr(classifiers, "HELD_BYTES", 0)
-        found = learn("logistic", view, places, y[places], which=which, **OPTIONS)
-        z = view.take(np.arange(len(x)), which).astype(np.float64)
+        found = learn("logistic", view, places, y[places], **OPTIONS)
+        z = view.take(np.arange(len(x))).astype(np.float64)
         exact = LogisticRegression(class_weight="balanced", tol=1e-8, solver="newton-cholesky").fit(
             z[places], y[places]
         )
@@ -165,8 +155,8 @@ def test_the_same_as_on_a_held_matrix(rows, which, monkeypatch):
 def test_a_component_that_does_not_vary_has_no_share():
     rng = np.random.default_rng(0)
     x = np.column_stack([rng.normal(size=60), np.where(np.arange(60) < 40, 0.0, rng.normal(size=60))])
-    view = View(open_rows(x), Condition("pca", np.zeros(2), np.eye(2), np.arange(2), np.ones(2)))
-    weights, _ = classifiers.fit_streamed(view, np.arange(40), x[:40, 0] > 0, None, 50)
+    view = ComponentRows(open_rows(x), Condition("pca", np.zeros(2), np.eye(2), np.arange(2), np.ones(2)))
+    weights, _ = classifiers.fit_streamed(view, np.arange(40), x[:40, 0] > 0, 50)
     assert weights[0] > 0.5 and weights[1] == 0
 
 

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 from nearid.base.errors import InputError
 from nearid.cli.commands import app
-from nearid.questions.deconfound.command import _numbers, _settings
 
 QUICK = ["--classifiers", "logistic", "--folds", "2", "--conditions", "base,ica", "--control", "DMSO", "--top", "1"]
 
@@ -29,7 +28,7 @@ def run(*args):
 
 
 def test_json_and_report(files):
-    meta = ["--meta", files / "meta.parquet", "--label", "what", "--batch", "plate"]
+    meta = ["--meta", files / "meta.parquet", "--labels", "what", "--batches", "plate"]
     done = run(files / "x.npy", *meta, *QUICK, "--json", "--report", files / "out.html")
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
@@ -40,18 +39,23 @@ def test_json_and_report(files):
 
 
 def test_unknown_columns_are_told(files):
-    done = run(files / "x.npy", "--meta", files / "meta.parquet", "--label", "waht", "--batch", "plate", *QUICK)
+    done = run(files / "x.npy", "--meta", files / "meta.parquet", "--labels", "waht", "--batches", "plate", *QUICK)
     assert isinstance(done.exception, InputError) and "Did you mean 'what'" in str(done.exception)
 
 
-def test_options_with_a_form_of_their_own():
-    assert _numbers("5, 10") == [5, 10] and _numbers("0") == [] and _numbers(None) is None
-    assert _settings(["min_data_in_leaf=5", "learning_rate=0.1", "is_unbalance=False"]) == {
-        "min_data_in_leaf": 5,
+def test_options_with_a_form_of_their_own(files):
+    meta = ["--meta", files / "meta.parquet", "--labels", "what", "--batches", "plate", "--directions", "most"]
+    pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
+    quick = ["--conditions", "base", "--classifiers", "boost", "--folds", "2", "--perturbations", "1", "--top", "0"]
+    boosting = ["--boosting", "trees=3", "--boosting", "learning_rate=0.1", "--boosting", "is_unbalance=False"]
+    done = run(files / "x.npy", *meta, *quick, *boosting, "--seed", "3", "--json")
+    options = json.loads(done.stdout)["provenance"]["options"]
+    assert (options["top"], options["perturbations"], options["random_state"]) == ([], 1, 3)
+    assert {name: options["boosting"][name] for name in ("trees", "learning_rate", "is_unbalance")} == {
+        "trees": 3,
         "learning_rate": 0.1,
         "is_unbalance": False,
     }
-    with pytest.raises(InputError, match="5,10,20"):
-        _numbers("five")
-    with pytest.raises(InputError, match="min_data_in_leaf=5"):
-        _settings(["quick"])
+    for option, message in ((["--top", "five"], "numbers separated by commas"), (["--boosting", "x"], "NAME=VALUE")):
+        done = run(files / "x.npy", *meta, *option)
+        assert isinstance(done.exception, InputError) and message in str(done.exception)

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from deconfound_plans import plan_of
 from nearid import ICA, InputError, Whitening
 from nearid.base.progress import silent
 from nearid.engines.local import LOCAL
 from nearid.moments import Moments
-from nearid.questions.deconfound.conditions import View, fit_conditions, named, sample
+from nearid.questions.deconfound.conditions import ComponentRows, fit_conditions, sample
 from nearid.questions.deconfound.design import open_design
-from nearid.questions.deconfound.evaluate import Watch
+from nearid.questions.deconfound.evaluate import Timer
 
 
 @pytest.fixture(scope="module")
@@ -21,13 +22,13 @@ def x():
 
 def fitted(x, names, most=None, **options):
     d = open_design(x, list("ab") * (len(x) // 2), np.arange(len(x)) // 4, **options)
-    options = {"components": None, "seed": 0, "engine": LOCAL, "progress": silent, "timed": Watch().stage}
-    return d, fit_conditions(d, Moments.of(x), names, most=most, **options)
+    plan = plan_of(conditions=names, fit_rows=most)
+    return d, fit_conditions(d, Moments.of(x), plan, LOCAL, silent, Timer().stage)
 
 
 def test_all_four(x):
     d, found = fitted(x, ("base", "pca", "random", "ica"))
-    views = {name: View(d.rows, c).take(np.arange(2000)) for name, c in found.conditions.items()}
+    views = {name: ComponentRows(d.rows, c).take(np.arange(2000)) for name, c in found.conditions.items()}
     assert all(v.dtype == np.float32 and v.shape == (2000, 3) for v in views.values())
     assert np.allclose(views["base"], ((x - x.mean(0)) / np.where(x.std(0) > 0, x.std(0), 1))[:, :3], atol=1e-4)
     for name in ("pca", "random", "ica"):
@@ -44,27 +45,24 @@ def test_all_four(x):
 def test_some_rows_and_some_components(x):
     d, found = fitted(x, ("base", "ica"))
     for name, c in found.conditions.items():
-        view = View(d.rows, c)
+        view = ComponentRows(d.rows, c)
         some, which = np.array([7, 3, 399]), np.array([2, 0])
-        assert np.allclose(view.take(some, which), view.take(np.arange(2000))[some][:, which], atol=1e-5), name
+        assert np.allclose(view.some(which).take(some), view.take(np.arange(2000))[some][:, which], atol=1e-5), name
 
 
-def test_maps_are_fitted_on_one_row_of_each_group(x):
-    x, groups = x[:400], np.arange(400) // 2
-    d, found = fitted(x, ("pca",), groups=groups)
+def test_maps_are_fitted_on_one_row_of_each_block(x):
+    x, blocks = x[:400], np.arange(400) // 2
+    d, found = fitted(x, ("pca",), blocks=blocks)
     places = sample(d, None, 0)
-    assert np.array_equal(groups[places], np.arange(200)) and found.rows == 200
-    part = View(d.rows, found.conditions["pca"]).take(places)
+    assert np.array_equal(blocks[places], np.arange(200)) and found.rows == 200
+    part = ComponentRows(d.rows, found.conditions["pca"]).take(places)
     assert np.allclose(np.cov(part.T, bias=True), np.eye(3), atol=1e-3)
     # Names of wells repeat on every plate (of four rows).
-    assert len(sample(fitted(x, ("pca",), groups=list("ABAB") * 100)[0], None, 0)) == 200
+    assert len(sample(fitted(x, ("pca",), blocks=list("ABAB") * 100)[0], None, 0)) == 200
     assert len(sample(d, 20, 0)) == 20 and sample(fitted(x, ("pca",))[0], None, 0) is None
     assert fitted(x, ("pca",), most=60)[1].rows == 60
 
 
-def test_names():
-    assert named("ica, base") == ("base", "ica")
-    with pytest.raises(InputError, match="Did you mean pca"):
-        named("pac")
+def test_constant_columns_are_refused():
     with pytest.raises(InputError, match="constant"):
         fitted(np.ones((8, 2)), ("base",))

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from nearid import InputError
-from nearid.questions.deconfound.design import Coded, open_design, without
+from nearid.questions.deconfound.design import Categories, open_design, without
 
 X = np.random.default_rng(0).normal(size=(6, 3))
 LABELS, BATCHES = list("ababab"), [1, 1, 2, 2, 3, 3]
@@ -18,11 +18,11 @@ def codes(column):
 def test_arrays():
     d = open_design(X, LABELS, BATCHES, control="a")
     assert codes(d.labels) == LABELS and codes(d.batches) == list("112233")
-    assert d.control == 0 and d.groups is None and d.alerts == ()
-    assert Coded.of(np.array(["z", "y", "z"], dtype=object)).counts().tolist() == [1, 2]
-    mixed = Coded.of(np.array([2.0, None, np.nan, "", 10.0, 2], dtype=object))
+    assert d.control == 0 and d.blocks is None and d.alerts == ()
+    assert Categories.of(np.array(["z", "y", "z"], dtype=object)).counts().tolist() == [1, 2]
+    mixed = Categories.of(np.array([2.0, None, np.nan, "", 10.0, 2], dtype=object))
     assert mixed.names == ("10", "2") and mixed.codes.tolist() == [1, -1, -1, -1, 0, 1]
-    assert Coded.of(np.array([3.0, np.nan, 3.0])).codes.tolist() == [0, -1, 0]
+    assert Categories.of(np.array([3.0, np.nan, 3.0])).codes.tolist() == [0, -1, 0]
 
 
 def test_columns_of_a_table_are_paired_by_id(tmp_path):

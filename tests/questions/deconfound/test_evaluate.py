@@ -3,12 +3,13 @@ import time
 import numpy as np
 import pytest
 
+from deconfound_plans import plan_of
 from nearid.arrays import open_rows
 from nearid.questions.deconfound.classifiers import hoyer
-from nearid.questions.deconfound.conditions import Condition, View
+from nearid.questions.deconfound.conditions import ComponentRows, Condition
 from nearid.questions.deconfound.design import open_design
-from nearid.questions.deconfound.evaluate import Key, Plan, Watch, evaluate
-from nearid.questions.deconfound.splits import problems
+from nearid.questions.deconfound.evaluate import Key, Timer, _tasks, score_tasks
+from nearid.questions.deconfound.splits import contrasts
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +23,14 @@ def plan_and_view():
     x[:, 1] += 6 * (label - 0.5) * np.where(batch % 2, 1, -1)
     x[:, 2] += 4 * batch
     d = open_design(x, np.array(["DMSO", "drug"])[label], batch, control="DMSO")
-    asked, _ = problems(d, [1], ("most", "one"), 4, 0)
-    view = View(open_rows(x), Condition("pca", np.zeros(4), np.eye(4), np.arange(4), np.ones(4)))
-    return Plan(d, asked, ("logistic",), (1,), {}, 0.1, 0), view
+    against, _ = contrasts(d, [1], ("most", "one"), 4, 0)
+    view = ComponentRows(open_rows(x), Condition("pca", np.zeros(4), np.eye(4), np.arange(4), np.ones(4)))
+    return plan_of(conditions=("ica",), top=(1,), drop=0.1), d, against, view
 
 
-def run(plan, view, dropping=False):
-    return evaluate(plan, view, dropping=dropping, tick=lambda: None)
+def run(plan, design, against, view, dropping=False):
+    tasks = _tasks(plan, against, dropping)
+    return score_tasks(plan, design, view, tasks, dropping=dropping, tick=lambda: None)
 
 
 def test_every_split_is_scored(plan_and_view):
@@ -47,28 +49,29 @@ def test_concentration_is_high_where_one_component_tells_all(plan_and_view):
 
 
 def test_technical_components_are_dropped_on_training_rows_alone(plan_and_view):
-    plan, view = plan_and_view
-    found = run(plan, view, dropping=True)
+    plan, d, against, view = plan_and_view
+    found = run(*plan_and_view, dropping=True)
     assert {k.direction for k in found} == {"most"}
-    assert plan.tasks(True) == [t for t in plan.tasks(False) if t[0].direction == "most"]
+    kept = [t[0] for t in _tasks(plan, against, False) if t[0].direction == "most"]
+    assert [t[0] for t in _tasks(plan, against, True)] == kept
     # What held-out batches look like makes no difference.
-    split = plan.problems[0].splits["most"][0]
+    split = against[0].splits["most"][0]
     spoilt = np.array(view.rows.read(0, 400))
-    spoilt[split.test, 0] = 50.0 * plan.design.batches.codes[split.test]
-    other = View(open_rows(spoilt), view.condition)
-    first = run(plan, other, dropping=True)[Key("most", "logistic", "drug")][0]
+    spoilt[split.test, 0] = 50.0 * d.batches.codes[split.test]
+    other = ComponentRows(open_rows(spoilt), view.condition)
+    first = run(plan, d, against, other, dropping=True)[Key("most", "logistic", "drug")][0]
     assert first["sparsity"] == pytest.approx(found[Key("most", "logistic", "drug")][0]["sparsity"])
     assert hoyer(np.ones(3)) == pytest.approx(0, abs=1e-12)
 
 
 def test_a_stage_adds_up():
-    watch = Watch()
+    timer = Timer()
     for _ in range(2):
-        with watch.stage("nap"):
+        with timer.stage("nap"):
             time.sleep(0.02)
-    with watch.stage("work"):
+    with timer.stage("work"):
         began = time.process_time()
         while time.process_time() - began < 0.02:
             pass
-    assert watch.seconds["nap"] >= 0.04 and watch.core_seconds["nap"] < 0.04
-    assert watch.core_seconds["work"] >= 0.02 and list(watch.seconds) == ["nap", "work"]
+    assert timer.seconds["nap"] >= 0.04 and timer.core_seconds["nap"] < 0.04
+    assert timer.core_seconds["work"] >= 0.02 and list(timer.seconds) == ["nap", "work"]

@@ -8,36 +8,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from nearid.questions.deconfound.paired import ALL, Mean, compared, holm, t_test
+from nearid.questions.deconfound.paired import ALL, MeanScore, compared, holm, t_test
 
 
 def test_mean_and_standard_error():
-    found = Mean.of([0.5, 0.7, math.nan, 0.6])
-    assert found.mean == pytest.approx(0.6) and found.se == pytest.approx(stats.sem([0.5, 0.7, 0.6]))
-    assert found.splits == (3, 4)
-    both = Mean.over([found, Mean.of([math.nan, math.nan])])
-    assert both.splits == (3, 6) and both.mean == found.mean and both.values[0] == found.mean
-    assert math.isnan(Mean.of([1.0]).se) and math.isnan(Mean.of([math.nan]).mean)
+    key = ("most", "boost", "auroc", "ica", "drug")
+    score = MeanScore.of(key, [0.5, 0.7, math.nan, 0.6])
+    assert score.mean == pytest.approx(0.6) and score.se == pytest.approx(stats.sem([0.5, 0.7, 0.6]))
+    assert score.splits == (3, 4) and score.condition == "ica"
+    assert math.isnan(MeanScore.of(key, [1.0]).se) and math.isnan(MeanScore.of(key, [math.nan]).mean)
 
 
 def test_without_correction_it_is_the_paired_t_test(rng):
     a, b = rng.normal(size=(2, 9))
-    mean, low, high, p = t_test(b - a, 0.0)
+    gap, p = t_test(b - a, 0.0)
     theirs = stats.ttest_rel(b, a)
     assert p == pytest.approx(theirs.pvalue)
-    assert (low, high) == pytest.approx(tuple(theirs.confidence_interval()))
-    assert mean == pytest.approx(np.mean(b - a))
+    assert (gap.low, gap.high) == pytest.approx(tuple(theirs.confidence_interval()))
+    assert gap.value == pytest.approx(np.mean(b - a)) and gap.n == 9
 
 
 def test_overlapping_folds_enlarge_the_variance(rng):
     gap = rng.normal(0.1, 1, 5)
     t = gap.mean() / np.sqrt((1 / 5 + 1 / 4) * gap.var(ddof=1))
-    assert t_test(gap, 1 / 4)[3] == pytest.approx(2 * stats.t.sf(abs(t), 4))
+    assert t_test(gap, 1 / 4)[1] == pytest.approx(2 * stats.t.sf(abs(t), 4))
 
 
 def test_what_says_nothing_of_its_spread():
-    assert t_test(np.zeros(4), 0.2) == (0.0, 0.0, 0.0, 1.0)
-    assert math.isnan(t_test(np.full(4, 0.3), 0.0)[3]) and math.isnan(t_test(np.array([0.3]), 0.0)[3])
+    same, p = t_test(np.zeros(4), 0.2)
+    assert (same.value, same.low, same.high, p) == (0.0, 0.0, 0.0, 1.0)
+    assert math.isnan(t_test(np.full(4, 0.3), 0.0)[1]) and math.isnan(t_test(np.array([0.3]), 0.0)[1])
 
 
 def test_holm_by_hand():
@@ -65,7 +65,7 @@ def test_families(rng):
     ]
     together = [t for t in found if t.perturbation == ALL]
     means = {n: [np.mean(v["x"]), np.mean(v["y"])] for n, v in values.items()}
-    assert together[1].difference == pytest.approx(np.mean(means["ica"]) - np.mean(means["base"]))
+    assert together[1].difference.value == pytest.approx(np.mean(means["ica"]) - np.mean(means["base"]))
     assert together[1].p == pytest.approx(stats.ttest_rel(means["ica"], means["base"]).pvalue)
     assert [t.p_holm for t in together] == pytest.approx(holm([t.p for t in together]))
     each = [t for t in found if t.perturbation != ALL]

@@ -105,10 +105,10 @@ def test_the_result_tells_what_made_it_and_is_plain_data(found):
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert plain["provenance"]["options"]["boosting"]["num_leaves"] == 31
     assert plain["conditions"]["ica"]["components"]["kinds"] == found.conditions["ica"].components.kinds
-    assert len(found.table()) == len(found.scores) == len(plain["scores"])
-    assert found.test("base", "ica").pairs == 2 and "held-out" in repr(found)
+    assert len(found.to_frame()) == len(found.scores) == len(plain["scores"])
+    assert found.test("base", "ica").difference.n == 2 and "held-out" in repr(found)
     assert {"moments", "whitening", "ICA", "components", "neighbours"} <= set(plain["provenance"]["seconds"])
-    with pytest.raises(InputError, match="no figure"):
+    with pytest.raises(InputError, match="no score"):
         found.mean("base", "f1")
     with pytest.raises(InputError, match="no test"):
         found.test("ica", "base")
@@ -118,7 +118,18 @@ def test_the_same_seed_gives_the_same_figures(screen):
     _, drawn, x = screen
     options = {**QUICK, "conditions": "base", "directions": "one", "perturbations": 1}
     once, again = (nearid.deconfound(x[:600], NAMES[drawn.labels[:600]], drawn.batches[:600], **options) for _ in "ab")
-    assert once.table() == again.table() and len(once.perturbations) == 1
+    assert once.to_frame().equals(again.to_frame()) and len(once.perturbations) == 1
+
+
+def test_without_lightgbm(screen, monkeypatch):
+    _, drawn, x = screen
+    monkeypatch.setattr("nearid.questions.deconfound.run.find_spec", lambda name: None)
+    args = x[:300], NAMES[drawn.labels[:300]], drawn.batches[:300]
+    options = {**QUICK, "conditions": "base", "directions": "most", "top": ()}
+    made = nearid.deconfound(*args, **{**options, "classifiers": None})
+    assert made.families == [("most", "logistic")] and "no_lightgbm" in {a.code for a in made.alerts}
+    with pytest.raises(InputError, match=r"nearid\[boost\]"):
+        nearid.deconfound(*args, **{**options, "classifiers": "boost"})
 
 
 def test_boosting_and_what_it_cannot_split(screen):
@@ -179,12 +190,12 @@ def test_bad_rows(screen):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"folds": 1}, "folds must be"),
+        ({"folds": 1}, "folds is 1, but a whole number of at least 2"),
         ({"directions": "both"}, "no direction named 'both'"),
-        ({"drop": 2}, "drop is a share"),
+        ({"drop": 2, "conditions": "ica"}, "drop is 2, but a number between 0 and 1"),
         ({"drop": "x"}, "drop is 'x', but a number"),
-        ({"drop": 0.1, "conditions": "ica", "directions": "one"}, "direction 'most' was not"),
-        ({"components": 0}, "components must be"),
+        ({"drop": 0.1, "conditions": "ica", "directions": "one"}, "Add the direction 'most'"),
+        ({"n_components": 0}, "n_components is 0, but a whole number of at least 1"),
         ({"perturbations": 0}, "from 1 on"),
         ({"perturbations": -1}, "from 1 on"),
         ({"perturbations": []}, "takes names of labels"),
@@ -192,8 +203,9 @@ def test_bad_rows(screen):
         ({"perturbations": "DMSO"}, "'DMSO' is the control"),
         ({"top": 5}, "top is 5, but a list"),
         ({"top": (1.5,)}, "each item a whole number"),
-        ({"drop": 0.1, "conditions": "pca"}, "'ica' was not asked for"),
+        ({"drop": 0.1, "conditions": "pca"}, "Add the condition 'ica'"),
         ({"top": (9,)}, "half of the 12"),
+        ({"top": (-1,)}, "half of the 12"),
         ({"min_rows": 9999}, "not evaluated|No perturbation"),
     ],
 )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nearid import InputError
 from nearid.questions.deconfound.design import open_design
-from nearid.questions.deconfound.splits import batch_folds, chosen, problems
+from nearid.questions.deconfound.splits import batch_folds, chosen, contrasts
 
 
 def design(labels, batches, control=None):
@@ -42,7 +42,7 @@ def test_batches_without_positive_rows_balance_the_sizes():
 def test_no_batch_is_on_both_sides():
     rng = np.random.default_rng(0)
     d = design(rng.choice(["DMSO", "a", "b"], 300), rng.integers(0, 9, 300), "DMSO")
-    found, alerts = problems(d, [1, 2], ("most", "one"), 4, 0)
+    found, alerts = contrasts(d, [1, 2], ("most", "one"), 4, 0)
     assert [p.name for p in found] == ["a", "b"] and not alerts
     for p in found:
         assert len(p.splits["most"]) == 4 and len(p.splits["one"]) == 4
@@ -58,7 +58,7 @@ def test_no_batch_is_on_both_sides():
 
 def test_without_a_control_all_other_labels_are_negative():
     d = design(list("aabbcc") * 4, np.repeat(np.arange(4), 6))
-    (p,), _ = problems(d, [1], ("most",), 2, 0)
+    (p,), _ = contrasts(d, [1], ("most",), 2, 0)
     assert (p.positives, p.negatives) == (8, 16)
 
 
@@ -66,20 +66,20 @@ def test_what_cannot_be_held_out_is_told():
     labels = ["DMSO", "a", "b"] * 4 + ["DMSO", "b", "c"] * 2
     batches = [0] * 6 + [1] * 6 + [2] * 6
     d = design(labels, batches, "DMSO")
-    found, alerts = problems(d, [1, 2, 3], ("most",), 5, 0)
+    found, alerts = contrasts(d, [1, 2, 3], ("most",), 5, 0)
     assert [p.name for p in found] == ["a", "b"]
     assert [len(p.splits["most"]) for p in found] == [2, 3]
     assert [a.code for a in alerts] == ["single_batch_label", "few_batches", "unlike_batches"]
     assert "1 of 2 labels" in alerts[-1].message and "('a')" in alerts[-1].message and "'c'" in alerts[0].message
     with pytest.raises(InputError, match="'c'"):
-        problems(d, [3], ("most",), 5, 0)
+        contrasts(d, [3], ("most",), 5, 0)
 
 
 def test_splits_without_both_classes_on_both_sides_are_left_out_and_told():
     # Controls are on plates of their own, one of them large: no single batch has both classes.
     labels = ["a", "b"] * 20 + ["a", "b"] * 2 + ["DMSO", "c"] * 3 + ["DMSO", "c"] * 3
     d = design(labels, [0] * 40 + [1] * 4 + [2] * 6 + [3] * 6, "DMSO")
-    (p,), alerts = problems(d, [labels_of(d).index("a")], ("most", "one"), 2, 0)
+    (p,), alerts = contrasts(d, [labels_of(d).index("a")], ("most", "one"), 2, 0)
     assert len(p.splits["most"]) == 2 and p.splits["one"] == []
     for split in p.splits["most"]:
         for side in (split.train, split.test):
@@ -87,7 +87,7 @@ def test_splits_without_both_classes_on_both_sides_are_left_out_and_told():
     assert [a.code for a in alerts] == ["no_split", "unlike_batches"]
     assert "'a' (train on one batch)" in alerts[0].message
     with pytest.raises(InputError, match="both sides"):
-        problems(d, [labels_of(d).index("a")], ("one",), 2, 0)
+        contrasts(d, [labels_of(d).index("a")], ("one",), 2, 0)
 
 
 @given(st.integers(0, 10_000))
@@ -95,7 +95,7 @@ def test_every_split_has_both_classes_on_both_sides(seed):
     rng = np.random.default_rng(seed)
     labels = np.array(["a", "DMSO"] * 2 + list(rng.choice(["a", "DMSO"], 20)))
     batches = np.array([0, 0, 1, 1, *rng.integers(0, 6, 20)])
-    (p,), _ = problems(design(labels, batches, "DMSO"), [1], ("most", "one"), 4, seed)
+    (p,), _ = contrasts(design(labels, batches, "DMSO"), [1], ("most", "one"), 4, seed)
     for split in (s for each in p.splits.values() for s in each):
         assert all(len(set(labels[side])) == 2 for side in (split.train, split.test))
 

@@ -65,7 +65,7 @@ def test_ill_conditioned_heads_are_a_caution(twins):
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors", ".npz"])
 def test_checkpoints_with_their_biases(twins, tmp_path, suffix):
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
     from safetensors.numpy import save_file
 
     heads, features, biases = twins
@@ -94,7 +94,7 @@ def test_checkpoints_with_their_biases(twins, tmp_path, suffix):
 
 
 def test_modules(twins):
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
     heads, features, biases = twins
     layers = [torch.nn.Linear(5, 20).double() for _ in range(2)]
     for layer, head, bias in zip(layers, heads, biases, strict=True):
@@ -106,7 +106,7 @@ def test_modules(twins):
 
 
 def test_tied_embeddings_of_a_language_model(tmp_path, rng):
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
     transformers = pytest.importorskip("transformers", reason="the extra `hf` is not installed")
     torch.manual_seed(0)
     tokens = rng.integers(0, 30, (40, 6))
@@ -165,7 +165,7 @@ def test_biases_of_one_side_and_those_beside_the_weights_of_the_other(twins, tmp
 
 
 def test_heads_of_checkpoints_as_training_scripts_save_them(twins, tmp_path):
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
     heads, features, biases = twins
     for i in range(2):
         entries = {"module.fc.weight": torch.tensor(heads[i]), "module.fc.bias": torch.tensor(biases[i])}

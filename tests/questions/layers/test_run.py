@@ -9,7 +9,7 @@ import nearid
 from nearid import InputError, cca, compare, compare_layers, linear_cka, mcc, svcca
 from nearid.questions.layers import run as layers
 from nearid.questions.layers.result import EPSILONS
-from nearid.questions.layers.tiles import GROUPS
+from nearid.questions.layers.tiles import R2_OF
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_every_pair_as_alone(sides, monkeypatch, tile):
             assert found["cca"][i, j] == pytest.approx(cca(a, b, random_state=3).value, abs=1e-8)
             assert found["svcca"][i, j] == pytest.approx(svcca(a, b, random_state=3).value, abs=1e-8)
             groups = compare(a, b, random_state=3, permutations=1).groups
-            for measure, group in GROUPS.items():
+            for measure, group in R2_OF.items():
                 assert found[measure][i, j] == pytest.approx(groups[group].r2, abs=1e-5)
             for measure, group in EPSILONS.items():
                 assert found[measure][i, j] == pytest.approx(groups[group].epsilon.mean, rel=1e-5, abs=1e-12)

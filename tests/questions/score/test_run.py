@@ -26,7 +26,7 @@ def test_permuted_rescaled_flipped_factors_are_recovered_up_to_a_permutation(rng
     found = score(u[:, [2, 0, 1]] * [3.0, -0.5, 1.0], u, measures="mcc,r2,modularity,infomec")
     assert found.measures["mcc"].value == pytest.approx(1, abs=1e-9)
     assert found.measures["modularity"].value > 0.95 and found.measures["infomec"].value > 0.95
-    assert (found.verdict.group, found.verdict.strength) == ("permutation", "nearly exactly")
+    assert (found.verdict.group, found.verdict.strength) == ("scaled_permutation", "nearly exactly")
     assert [f.matched for f in found.factors] == [1, 2, 0]
 
 
@@ -64,7 +64,7 @@ def test_ica_resolves_what_is_left(rng):
     found = score(u @ mixing, u, measures=QUICK, resolve="ica")
     assert found.verdict.group == "linear" and found.measures["mcc"].value < 0.95
     after = found.resolved
-    assert after.verdict.group == "permutation" and after.measures["mcc"].value > 0.99
+    assert after.verdict.group == "scaled_permutation" and after.measures["mcc"].value > 0.99
     assert after.measures["r2"].value == pytest.approx(found.measures["r2"].value, abs=1e-9)
     assert found.to_dict()["resolved"]["measures"]["mcc"]["value"] == after.measures["mcc"].value
 
@@ -114,7 +114,7 @@ def test_plain_data_has_the_promised_layout(rng):
     assert plain["factors"]["size"]["measures"]["r2"]["value"] > 0.8
     assert plain["latents"]["count"] == 3 and plain["latents"]["active"] == [True] * 3
     assert plain["latents"]["matched"]["size"] == 0
-    assert plain["verdict"]["group"] in ("permutation", "rigid", "linear", "none")
+    assert plain["verdict"]["group"] in ("scaled_permutation", "rigid", "linear", "none")
     assert {"constant_factor", "no_geometry"} <= {a["code"] for a in plain["alerts"]}
     assert plain["provenance"]["options"]["random_state"] == 0 and len(plain["provenance"]["inputs"]) == 2
 
@@ -133,7 +133,7 @@ def test_a_group_suffices_nearly_exactly_or_not_at_all(rng):
     # A permutation explains 90% here, a rotation 96%: that is no permutation. Turned by 0.05, it leaves 0.25%.
     assert score(u @ turn + 0.2 * rng.normal(size=u.shape), u, measures="mcc").verdict.group == "rigid"
     small = np.array([[1, -0.05], [0.05, 1]])
-    assert score(u @ small, u, measures="mcc").verdict.group == "permutation"
+    assert score(u @ small, u, measures="mcc").verdict.group == "scaled_permutation"
 
 
 def test_where_an_angle_begins_decides_nothing(rng):
@@ -141,7 +141,7 @@ def test_where_an_angle_begins_decides_nothing(rng):
     z = np.column_stack([np.cos(t), np.sin(t)])
     for begin in (0, 1, 5):
         found = score(z, {"t": t + begin}, periods={"t": 2 * np.pi}, measures="mcc,r2")
-        assert found.verdict.group == "permutation" and found.measures["r2"].value == pytest.approx(1)
+        assert found.verdict.group == "scaled_permutation" and found.measures["r2"].value == pytest.approx(1)
 
 
 def test_figures_lie_in_their_intervals_and_ranges(rng):

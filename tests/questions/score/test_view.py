@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nearid import score
-from nearid.groups.ladder import LADDER
+from nearid.groups.ladder import GROUPS
 from nearid.questions.score.view import headline
 from nearid.show.terminal import text as as_text
 
@@ -31,7 +31,7 @@ def test_tables_fit_and_say_it_all(found, width):
 
 def test_headlines_follow_the_verdict(found):
     assert headline(found) == "The true factors are recovered nearly exactly, up to a linear map"
-    assert headline(found.resolved).endswith("up to a signed permutation")
+    assert headline(found.resolved).endswith("up to a signed permutation with a scale for each column")
     noise = score(np.random.default_rng(1).normal(size=(60, 2)), np.arange(60.0), measures="mcc")
     assert headline(noise) == "The true factors are not recovered up to any group of the ladder"
 
@@ -45,7 +45,7 @@ def test_the_headline_counts_the_factors_that_are_judged():
     found = score(z, {**u, "shape": shape}, measures="mcc,r2", permutations=1)
     r2 = found.measures["r2"].factors["shape"].value
     assert headline(found) == (
-        f"All 4 continuous factors are recovered closely, up to a {LADDER[found.verdict.group].title}. "
+        f"All 4 continuous factors are recovered closely, up to a {GROUPS[found.verdict.group].title}. "
         f"The categorical factor is scored separately: R2 {r2:.3f}"
     )
     mixed = {**u, "shape": shape, "size": rng.integers(0, 9, 300), "line": rng.choice(["x", "y"], 300)}

@@ -28,7 +28,7 @@ def open_checkpoint(path: str, name: str, key: str | None, ids: str | None) -> T
         import torch
     except ImportError:
         raise InputError(
-            f"{name} can only be read with torch. Install it: pip install torch (nearid's extra `train` brings it)"
+            f"{name} can only be read with torch. Install it: pip install torch, or pip install 'nearid[lab]'"
         ) from None
     saved = load_saved(path, name)
     if isinstance(saved, torch.Tensor) and key is None and ids is None:

@@ -21,7 +21,7 @@ def load(
     unpack: bool = False,
     progress: Reporting = False,
 ) -> LabelledImages:
-    """Open a data set: its images, read block by block, and the true factors of each.
+    """Images of a data set, read block by block, and the true factors of each.
 
     Parameters
     ----------
@@ -45,6 +45,15 @@ def load(
     ------
     InputError
         If the data set is not here (the message says how to get it), or its files are not what they should be.
+
+    Examples
+    --------
+    >>> import nearid
+    >>> digits = nearid.load("digits")
+    >>> digits.images.shape
+    (1797, 8, 8, 1)
+    >>> digits.columns["digit"][:3]
+    array([0, 1, 2], dtype=int32)
     """
     described = dataset(name)
     if isinstance(described, Corpus):

@@ -65,6 +65,6 @@ def _pillow() -> Any:
         from PIL import Image
     except ImportError:
         raise InputError(
-            "Pictures (.png) are read with Pillow, which is not installed: pip install 'nearid[images]'."
+            "Pictures (.png) are read with Pillow, which is not installed: pip install 'nearid[lab]'."
         ) from None
     return Image

@@ -14,8 +14,10 @@ VARIABLE = "NEARID_DATA"
 
 def cache_folder() -> Path:
     """The folder that data sets are downloaded into, each into one of its own."""
-    import pooch
-
+    try:
+        import pooch
+    except ImportError:
+        raise InputError("Data sets are found with pooch. Install it: pip install 'nearid[lab]'") from None
     return Path(pooch.os_cache("nearid")) / "data"
 
 

@@ -197,7 +197,7 @@ class Experiment(Generic[P]):
     claims: Sequence[Claim]
     curves: Sequence[Axes] = ()
     figures: Callable[[Result], Sequence[Slot]] | None = None
-    requires: Mapping[str, str] = field(default_factory=lambda: {"torch": "train"})
+    requires: Mapping[str, str] = field(default_factory=lambda: {"torch": "lab"})
     datasets: Callable[[P], Sequence[str]] = lambda parameters: ()
     ready: Callable[[P], None] = lambda parameters: None
     version: int = 1

@@ -47,10 +47,9 @@ def trained(
     looks : int
         Times that loss and scores are recorded, evenly.
     **options
-        Further fields of `nearid.lab.models.options.Training`.
+        Further fields of `nearid.lab.models.trainer.Training`.
     """
-    from nearid.lab.models.options import Training
-    from nearid.lab.models.trainer import train
+    from nearid.lab.models.trainer import Training, train
 
     every = max(1, p.steps // looks)
     how = Training(p.steps, p.rate, seed=seed, log_every=every, score_every=every, **options)

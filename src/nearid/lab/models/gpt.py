@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from nearid.base.errors import InputError
 from nearid.lab.models.autoencoders.transformer import Block
-from nearid.lab.models.outputs import full_precision
-from nearid.lab.models.partition import mean_log_partition
-from nearid.lab.models.similarity import Dot
+from nearid.lab.models.objectives import full_precision
+from nearid.lab.models.similarity import Dot, mean_log_partition
 
 # Deviation of the weights at the start.
 SPREAD = 0.02

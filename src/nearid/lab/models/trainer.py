@@ -7,12 +7,13 @@ that was not disturbed.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,190 @@ import torch
 from torch import Tensor, nn
 
 from nearid.base.errors import InputError, NearidError
-from nearid.base.files import check_parent
+from nearid.base.files import check_parent, replacing
 from nearid.base.progress import Reporting, reporting
-from nearid.lab.models.checkpoint import State, load, save
-from nearid.lab.models.log import Record, append_log, restart_log
-from nearid.lab.models.observers import Observer
-from nearid.lab.models.options import Training
+from nearid.lab.models.log import CHECKPOINT, Record, append_log, restart_log
+from nearid.lab.models.muon import Muon
 from nearid.questions.extract.network import torch_device
+
+OPTIMISERS = ("adam", "adamw", "muon", "sgd")
+SCHEDULES = ("constant", "cosine")
+
+
+@dataclass(frozen=True)
+class Training:
+    """Options of `train`.
+
+    Attributes
+    ----------
+    steps : int
+    learning_rate : float
+        The largest; `schedule` and `warmup` lower it.
+    optimiser : {"adam", "adamw", "muon", "sgd"}
+        muon moves hidden matrices by orthogonalised momentum and all else by adam; sgd has a momentum of 0.9.
+    weight_decay : float
+        For adamw and sgd. Parameters that a model names with a method `undecayed` are spared.
+    schedule : {"constant", "cosine"}
+        cosine falls to 0 over `steps`.
+    warmup : int
+        Steps over which the learning rate rises linearly.
+    seed : int
+        The batch of step t depends on the seed and on t alone.
+    device : str
+        As torch names it, or "auto" for a GPU where there is one.
+    mixed_precision : bool
+        bfloat16 products on a GPU. On the CPU this changes nothing.
+    log_every : int
+        Steps between records, each with the mean loss since the last.
+    score_every : int
+        Steps between scores: a multiple of `log_every`.
+    patience : int, optional
+        Stop when for so many records in a row the mean loss has not fallen by more than `least_gain` below its best.
+    least_gain : float
+    seconds : float, optional
+        Stop at the first record after so many seconds of training, those before an interruption included.
+    checkpoint_seconds : float
+        Least time between two checkpoints.
+    """
+
+    steps: int
+    learning_rate: float = 1e-4
+    optimiser: str = "adam"
+    weight_decay: float = 0.0
+    schedule: str = "constant"
+    warmup: int = 0
+    seed: int = 0
+    device: str = "cpu"
+    mixed_precision: bool = False
+    log_every: int = 100
+    score_every: int = 1000
+    patience: int | None = None
+    least_gain: float = 0.0
+    seconds: float | None = None
+    checkpoint_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        for name, least in (("steps", 1), ("log_every", 1), ("score_every", 1), ("warmup", 0), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} is {getattr(self, name)}, but at least {least} is expected.")
+        if not 0 < self.learning_rate < math.inf:
+            raise InputError(f"learning_rate is {self.learning_rate}, but a number above 0 is expected, such as 1e-4.")
+        for name, known in (("optimiser", OPTIMISERS), ("schedule", SCHEDULES)):
+            if getattr(self, name) not in known:
+                raise InputError(f"There is no {name} {getattr(self, name)!r}; choose one of {', '.join(known)}.")
+        if self.optimiser in ("adam", "muon") and self.weight_decay:
+            raise InputError(f"{self.optimiser} takes no weight_decay; choose adamw or sgd, or leave it at 0.")
+        if self.score_every % self.log_every:
+            raise InputError(
+                f"score_every is {self.score_every}, but scores stand in records, which come every {self.log_every} "
+                "steps: choose a multiple of log_every."
+            )
+        if self.patience is not None and self.patience < 1:
+            raise InputError(f"patience is {self.patience}, but at least 1 record is expected; None never stops early.")
+
+    def identity(self) -> dict[str, Any]:
+        """What a run must share with the checkpoint it goes on from: all but where, how long and how often saved."""
+        free = ("device", "seconds", "checkpoint_seconds")
+        return {name: value for name, value in asdict(self).items() if name not in free}
+
+    def rate(self, step: int) -> float:
+        """Learning rate of a step, counted from 0."""
+        found = self.learning_rate
+        if self.warmup:
+            found *= min(1.0, (step + 1) / self.warmup)
+        if self.schedule == "cosine":
+            found *= (1 + math.cos(math.pi * step / self.steps)) / 2
+        return found
+
+    def torch_optimiser(self, model: torch.nn.Module) -> torch.optim.Optimizer:
+        """The optimiser of a model's parameters."""
+        if self.optimiser == "muon":
+            return Muon(model, self.learning_rate)
+        spared: list[torch.nn.Parameter] = getattr(model, "undecayed", list)()
+        known = {id(p) for p in spared}
+        parameters: list[dict[str, Any]] = [{"params": [p for p in model.parameters() if id(p) not in known]}]
+        if spared:
+            parameters.append({"params": spared, "weight_decay": 0.0})
+        if self.optimiser == "sgd":
+            return torch.optim.SGD(parameters, self.learning_rate, momentum=0.9, weight_decay=self.weight_decay)
+        # One fused pass over the parameters is several times quicker than one operation after the other.
+        if self.optimiser == "adam":
+            return torch.optim.Adam(parameters, self.learning_rate, fused=True)
+        return torch.optim.AdamW(parameters, self.learning_rate, weight_decay=self.weight_decay, fused=True)
+
+
+FORMAT = 1
+
+
+@dataclass
+class State:
+    """Where a run stands, besides model and optimiser.
+
+    Attributes
+    ----------
+    step : int
+        Steps done.
+    seconds : float
+        Time they took.
+    records : list of dict
+        The log up to here.
+    best : float
+        Least mean loss of a record that was a gain.
+    waited : int
+        Records since then.
+    stopped : str
+        Why the run is over; empty while it is not.
+    """
+
+    step: int = 0
+    seconds: float = 0.0
+    records: list[Record] = field(default_factory=list)
+    best: float = float("inf")
+    waited: int = 0
+    stopped: str = ""
+
+
+def save(folder: Path, state: State, model: nn.Module, optimiser: torch.optim.Optimizer, identity: Any) -> None:
+    """Write the checkpoint, whole or not at all."""
+    saved = {
+        "format": FORMAT,
+        "identity": json.dumps(identity),
+        "state": json.dumps(vars(state)),
+        "model": model.state_dict(),
+        "optimiser": optimiser.state_dict(),
+        "rng": torch.get_rng_state(),
+        "gpu_rng": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
+    with replacing(folder / CHECKPOINT) as file:
+        torch.save(saved, file)
+
+
+def load(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, identity: Any) -> State:
+    """Bring model, optimiser and random states to those of the checkpoint; a new State where there is none."""
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return State()
+    try:
+        saved = torch.load(path, map_location=next(model.parameters()).device, weights_only=True)
+        kind, theirs = saved["format"], json.loads(saved["identity"])
+    except Exception as error:  # what torch raises for a damaged file is not documented
+        raise InputError(f"{path} is not a checkpoint of a training run, or is damaged; remove it.") from error
+    if kind != FORMAT:
+        raise InputError(f"{path} has format {kind}, but {FORMAT} is expected; remove it, or use another folder.")
+    mine = json.loads(json.dumps(identity))
+    if theirs != mine:
+        changed = sorted(name for name in {*theirs, *mine} if theirs.get(name) != mine.get(name))
+        raise InputError(
+            f"{path} is of another run: {', '.join(changed)} differ. Use another folder, remove the checkpoint, or "
+            "give the same options."
+        )
+    model.load_state_dict(saved["model"])
+    optimiser.load_state_dict(saved["optimiser"])
+    torch.set_rng_state(saved["rng"].cpu())
+    if torch.cuda.is_available() and len(saved["gpu_rng"]) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all([state.cpu() for state in saved["gpu_rng"]])
+    return State(**json.loads(saved["state"]))
+
 
 Batches = Callable[[np.random.Generator], Sequence[np.ndarray[Any, np.dtype[Any]]]]
 Score = Callable[[nn.Module], Mapping[str, float]]
@@ -73,7 +251,6 @@ def train(
     *,
     folder: str | os.PathLike[str] | None = None,
     score: Score | None = None,
-    observers: Sequence[Observer] = (),
     progress: Reporting = False,
 ) -> Trained:
     """Minimise the loss of a model over batches; the model is changed in place and left in evaluation mode.
@@ -91,8 +268,6 @@ def train(
         goes on from it.
     score : callable, optional
         Numbers by name for the model as it is, which is in evaluation mode meanwhile.
-    observers : sequence of callable
-        Given each record.
     progress : bool, default=False
         Draw a progress bar on stderr. A function is called with the name of the stage and its number of steps.
 
@@ -125,8 +300,6 @@ def train(
                 if state.stopped or time.monotonic() - saved >= options.checkpoint_seconds:
                     save(place, state, model, optimiser, identity)
                     saved = time.monotonic()
-            for observe in observers:
-                observe(record)
             tick(_note(state.records))
     model.eval()
     return Trained(state.step, state.seconds, state.records, state.stopped)
@@ -233,3 +406,28 @@ def _note(records: list[Record]) -> str:
     scores = next((r for r in reversed(records) if r.keys() > OWN), {})
     shown = "".join(f"  {name} {value:.4f}" for name, value in scores.items() if name not in OWN)
     return f"loss {records[-1]['loss']:.4f}{shown}"
+
+
+class Together(nn.Module):
+    """Models trained side by side, each as it would be alone: the loss is the sum of theirs.
+
+    They share no parameter, so that each has the gradient of its own loss, and optimisers treat every parameter by
+    itself. One checkpoint holds them all at the same step.
+
+    Parameters
+    ----------
+    *models : nn.Module
+        Each gives the loss of a batch; all take equally many arrays.
+    """
+
+    def __init__(self, *models: nn.Module) -> None:
+        super().__init__()
+        self.models = nn.ModuleList(models)
+
+    def forward(self, *batch: Tensor) -> Tensor:
+        """The sum of the losses; the arrays of the first model's batch come first, then those of the second's."""
+        count = len(self.models)
+        share, rest = divmod(len(batch), count)
+        if rest or not share:
+            raise InputError(f"{len(batch)} arrays cannot be shared out evenly among {count} models.")
+        return torch.stack([model(*batch[k * share :][:share]) for k, model in enumerate(self.models)]).sum()

@@ -10,12 +10,10 @@ from numpy.typing import DTypeLike, NDArray
 from nearid.base.errors import InputError
 from nearid.base.options import at_least, positive
 from nearid.geometry.diversity import affine_generator, quadratic_generator, uniform_prior
-from nearid.lab.processes.assumptions import Assumption
 from nearid.lab.processes.mixing import Mixing
-from nearid.lab.processes.noise import Noise
+from nearid.lab.processes.noise import Noise, VonMisesFisher
 from nearid.lab.processes.pairs import injective, observe
-from nearid.lab.processes.spaces import OFF_SPHERE, Sphere
-from nearid.lab.processes.vmf import VonMisesFisher
+from nearid.lab.processes.spaces import OFF_SPHERE, Assumption, Sphere
 from nearid.moments import Floats
 
 Labels = NDArray[np.int64]

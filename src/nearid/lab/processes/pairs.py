@@ -3,24 +3,29 @@
 The theorems (Zimmermann et al. 2021): a contrastive loss whose similarity matches the conditional is least where the
 encoder inverts the mixing up to a scaled rotation (sphere, dot product), an affine map (convex body, squared L2), or
 a permutation with signs and scales (convex body, L_p^p with p >= 1 other than 2).
+
+Where observations were made beforehand and not one more can be (3DIdent), the stored latent that is nearest to a
+positive takes its place. The fewer there are, the farther positives lie from where they were drawn.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from nearid.base.errors import InputError
 from nearid.base.options import at_least, positive
-from nearid.lab.processes.assumptions import Assumption
 from nearid.lab.processes.mixing import Mixing
-from nearid.lab.processes.noise import Noise
-from nearid.lab.processes.spaces import Space, Sphere, Unbounded, as_noise
-from nearid.lab.processes.vmf import VonMisesFisher
+from nearid.lab.processes.noise import Noise, VonMisesFisher
+from nearid.lab.processes.spaces import Assumption, Box, Space, Sphere, Unbounded, as_noise
 from nearid.moments import Floats
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
 
 # Similarity of a loss: the dot product of outputs on the sphere, or minus L_p^p for an exponent p.
 Similarity = float | Literal["dot"]
@@ -141,3 +146,42 @@ def _exponent_assumption(exponent: float) -> Assumption:
     needed = "p >= 1 and p != 2, to recover latents up to permutations, signs and scales"
     note = f"p = {exponent:g}" + (": latents up to an affine map" if exponent == 2 else "")
     return Assumption("exponent other than 2", needed, exponent >= 1 and exponent != 2, note)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredPairs:
+    """Pairs of rows of a table of latents.
+
+    Parameters
+    ----------
+    latents : ndarray of shape (rows, n)
+        At least two, all in the box.
+    space : Box
+    conditional : Noise
+        Law of a positive about its latent, cut off at the walls of the box.
+    """
+
+    latents: Floats
+    space: Box
+    conditional: Noise
+
+    def __post_init__(self) -> None:
+        if self.latents.ndim != 2 or self.latents.shape[1] != self.space.n or len(self.latents) < 2:
+            raise InputError(
+                f"The stored latents have shape {self.latents.shape}, but at least two rows of {self.space.n} are "
+                "expected."
+            )
+
+    @cached_property
+    def _tree(self) -> cKDTree:
+        from scipy.spatial import cKDTree
+
+        return cKDTree(self.latents)
+
+    def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of latents, drawn uniformly, and rows of their positives, which are always others."""
+        at_least("size", size, 1)
+        first = rng.integers(0, len(self.latents), size)
+        wanted = self.space.around(self.latents[first], self.conditional, rng)
+        nearest, next_nearest = self._tree.query(wanted, k=2)[1].T
+        return first, np.where(nearest == first, next_nearest, nearest)

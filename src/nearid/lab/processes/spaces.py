@@ -1,16 +1,43 @@
-"""Latent spaces: the unit sphere, a box, all of R^n; each draws uniformly and about centres."""
+"""Latent spaces (the unit sphere, a box, all of R^n), and the record of what a theorem needs of a process."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from nearid.base.errors import InputError
 from nearid.base.options import at_least
-from nearid.lab.processes.noise import Noise
-from nearid.lab.processes.vmf import VonMisesFisher
+from nearid.lab.processes.noise import Noise, VonMisesFisher
 from nearid.moments import Floats
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One condition of a theorem, as this process meets it or not.
+
+    Attributes
+    ----------
+    name : str
+        Stable name, for programs.
+    needed : str
+        What the theorem asks for.
+    holds : bool
+    note : str
+        What the process has instead, or in which way it meets the condition.
+    """
+
+    name: str
+    needed: str
+    holds: bool
+    note: str
+
+
+def violated(assumptions: Iterable[Assumption]) -> tuple[Assumption, ...]:
+    """Those that do not hold."""
+    return tuple(a for a in assumptions if not a.holds)
+
 
 # Unit vectors that went through float32 are off by this much.
 OFF_SPHERE = 1e-5

@@ -10,8 +10,8 @@ import numpy as np
 from nearid.arrays import Pair
 from nearid.base.progress import Progress
 from nearid.engines.local import ordered_map
+from nearid.groups.fits import apply
 from nearid.groups.ladder import Group
-from nearid.groups.maps import apply
 from nearid.measures.similarity import debiased_cka, fourth_moments, pooled
 from nearid.moments import Floats, PairMoments
 from nearid.questions.compare.evaluate import Options, Similarities, fit_split, row_norms, unexplained_share

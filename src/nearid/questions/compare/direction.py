@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from nearid.groups.ladder import LADDER
+from nearid.groups.ladder import GROUPS
 from nearid.questions.compare.verdict import LEAST_EXPLAINED, ROUNDING, Verdict
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def other_direction(c: Comparison) -> Direction:
 def _reached(verdict: Verdict) -> str:
     if verdict.group == "none":
         return "up to no group"
-    return f"{verdict.strength} up to a {LADDER[verdict.group].title}"
+    return f"{verdict.strength} up to a {GROUPS[verdict.group].title}"
 
 
 def _cannot_differ(c: Comparison) -> bool:

@@ -14,8 +14,8 @@ from nearid.base.progress import Progress
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks, ordered_map
 from nearid.folds import FoldMoments, fold_moments
+from nearid.groups.fits import Map
 from nearid.groups.ladder import Group
-from nearid.groups.maps import Map
 from nearid.measures.similarity import canonical_products, pooled
 from nearid.moments import Floats, PairMoments
 

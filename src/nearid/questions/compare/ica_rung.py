@@ -1,4 +1,4 @@
-"""ICA of each run, on all rows and on the rows outside each fold: the figures of the ica rung rest on these."""
+"""The rung beside the ladder: ICA of each run alone, on all rows and on the rows outside each fold, then matching."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from nearid.base.alerts import Alert
 from nearid.base.progress import Progress
 from nearid.engines.base import Engine
 from nearid.folds import FoldMoments
+from nearid.groups.fits import fit_unmixed
+from nearid.groups.ladder import Group, Prepared, register
 from nearid.ica.fit import fit_ica
 from nearid.moments import Floats, Moments, PairMoments
 
@@ -21,7 +23,7 @@ PASSES, FOLD_PASSES = 500, 200
 
 
 @dataclass(frozen=True)
-class Side:
+class Components:
     """Components of one run.
 
     Attributes
@@ -47,41 +49,24 @@ class Side:
     converged: bool
 
 
-Sides = tuple[Side, Side]
+Tick = Callable[[], object] | None
+# Of the source and of the target; neither side has seen the pairing.
+Sides = tuple[Components, Components]
 
 
-@dataclass(frozen=True)
-class Unmixed:
-    """Components of the source and of the target; neither side has seen the pairing.
-
-    Attributes
-    ----------
-    whole : (Side, Side)
-        Fitted on all rows in use.
-    folds : list of (Side, Side)
-        Fitted on the rows outside each fold. The search starts from `whole`: a held-out row may have had a say in
-        which of several optima is found, not in where the optimum of the other rows lies.
-    """
-
-    whole: Sides
-    folds: list[Sides]
-
-
-def fit_options(sides: Sides) -> dict[str, Floats]:
-    """What fitting the ica group needs besides moments."""
-    source, target = sides
-    return {"source": source.components, "target": target.components, "mixing": target.mixing}
-
-
-class Unmixer:
+class ComponentCache:
     """Fits ICA to the sides of pairs; a run that comes again with the same rows is not fitted again."""
 
     def __init__(self, seed: int, engine: Engine, progress: Progress) -> None:
         self._seed, self._engine, self._progress = seed, engine, progress
-        self._known: dict[tuple[int, bytes], Side] = {}
+        self._known: dict[tuple[int, bytes], Components] = {}
 
-    def unmix(self, pair: Pair, fold: np.ndarray, parts: FoldMoments) -> Unmixed:
-        """Components of both sides, on all rows and without each fold."""
+    def __call__(self, pair: Pair, fold: np.ndarray, parts: FoldMoments) -> Prepared:
+        """Components of both sides, on all rows and without each fold.
+
+        The search without a fold starts from the fit on all rows: a held-out row may have had a say in which of
+        several optima is found, not in where the optimum of the other rows lies.
+        """
         used = np.ones(pair.n, dtype=bool) if parts.kept is None else parts.kept
         whole = self._both(pair, used, parts.all, None, self._progress("unmixing", 2 * PASSES))
         folds = []
@@ -89,7 +74,8 @@ class Unmixer:
         for k in range(len(parts.parts)):
             folds.append(self._both(pair, used & (fold != k), parts.split(k)[0], whole, None))
             tick()
-        return Unmixed(whole, folds)
+        alerts = tuple(_alerts((pair.x.name, pair.y.name), whole, folds))
+        return Prepared(_fit_options(whole), [_fit_options(sides) for sides in folds], alerts)
 
     def _both(
         self,
@@ -97,7 +83,7 @@ class Unmixer:
         used: np.ndarray,
         moments: PairMoments,
         start: Sides | None,
-        tick: Callable[[], object] | None,
+        tick: Tick,
     ) -> Sides:
         own = (Moments(moments.n, moments.mean_x, moments.xx), Moments(moments.n, moments.mean_y, moments.yy))
         source, target = (
@@ -107,21 +93,33 @@ class Unmixer:
         return source, target
 
     def _fit(
-        self, rows: Rows, kept: np.ndarray, moments: Moments, start: Side | None, tick: Callable[[], object] | None
-    ) -> Side:
+        self,
+        rows: Rows,
+        kept: np.ndarray,
+        moments: Moments,
+        start: Components | None,
+        tick: Tick,
+    ) -> Components:
         key = id(rows), hashlib.sha256(np.packbits(kept).tobytes()).digest()
         if key not in self._known:
             self._known[key] = self._fitted(rows, kept, moments, start, tick)
         return self._known[key]
 
     def _fitted(
-        self, rows: Rows, kept: np.ndarray, moments: Moments, start: Side | None, tick: Callable[[], object] | None
-    ) -> Side:
+        self,
+        rows: Rows,
+        kept: np.ndarray,
+        moments: Moments,
+        start: Components | None,
+        tick: Tick,
+    ) -> Components:
         width = rows.shape[1]
         if not np.any(np.diag(moments.scatter) > 0):
             # All variation of this run is in the fold left out: one component that is always 0, and no match with it.
-            return Side(np.zeros((1, width)), np.zeros((width, 1)), np.ones(1, dtype=bool), moments.n, 0, 0.0, True)
-        found = fit_ica(
+            return Components(
+                np.zeros((1, width)), np.zeros((width, 1)), np.ones(1, dtype=bool), moments.n, 0, 0.0, True
+            )
+        fit = fit_ica(
             rows,
             moments=moments,
             kept=None if kept.all() else kept,
@@ -131,15 +129,15 @@ class Unmixer:
             engine=self._engine,
             tick=tick,
         )
-        gradients = found.solution.gradients
-        return Side(
-            found.components,
-            found.mixing,
-            found.diagnostics.gaussian,
+        gradients = fit.solution.gradients
+        return Components(
+            fit.components,
+            fit.mixing,
+            fit.diagnostics.gaussian,
             moments.n,
             len(gradients),
             gradients[-1],
-            found.solution.converged,
+            fit.solution.converged,
         )
 
 
@@ -152,11 +150,17 @@ def _rows_used(rows: Rows, index: np.ndarray | None, used: np.ndarray) -> np.nda
     return kept
 
 
-def unmixing_alerts(names: tuple[str, str], unmixed: Unmixed) -> Iterator[Alert]:
+def _fit_options(sides: Sides) -> dict[str, Floats]:
+    """What fitting the group needs besides moments."""
+    source, target = sides
+    return {"source": source.components, "target": target.components, "mixing": target.mixing}
+
+
+def _alerts(names: tuple[str, str], whole: Sides, folds: list[Sides]) -> Iterator[Alert]:
     """What a reader should know before trusting the figures of the ica rung."""
-    for k, (name, side) in enumerate(zip(names, unmixed.whole, strict=True)):
-        yield from _side_alerts(name, side, [sides[k] for sides in unmixed.folds])
-    first, second = (len(side.components) for side in unmixed.whole)
+    for k, (name, side) in enumerate(zip(names, whole, strict=True)):
+        yield from _side_alerts(name, side, [sides[k] for sides in folds])
+    first, second = (len(side.components) for side in whole)
     if first != second:
         left = f"; {second - first} of {names[1]} are estimated by their mean" if second > first else ""
         yield Alert(
@@ -165,7 +169,7 @@ def unmixing_alerts(names: tuple[str, str], unmixed: Unmixed) -> Iterator[Alert]
         )
 
 
-def _side_alerts(name: str, side: Side, folds: list[Side]) -> Iterator[Alert]:
+def _side_alerts(name: str, side: Components, folds: list[Components]) -> Iterator[Alert]:
     if not all(s.converged for s in (side, *folds)):
         worst = max((side, *folds), key=lambda s: s.gradient)
         yield Alert(
@@ -189,3 +193,18 @@ def _side_alerts(name: str, side: Side, folds: list[Side]) -> Iterator[Alert]:
             f"{doubtful} of {k} components of {name} cannot be told from Gaussian ones with {side.n} rows: ICA cannot "
             "separate these, and where they match it is because both runs have the same rows, not for what they are.",
         )
+
+
+register(
+    Group(
+        "ica",
+        "ICA of each side, matched",
+        "#D55E00",
+        (),
+        fit_unmixed,
+        ("translation", "scale", "source", "target", "mixing"),
+        lambda p, q: q + 1,
+        default=False,
+        prepare=ComponentCache,
+    )
+)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nearid.groups.ladder import GROUPS
+
 if TYPE_CHECKING:
     from nearid.questions.compare.result import Comparison
 
 Figure = dict[str, Any]
 
-# Okabe-Ito, legible in both colour schemes and for the colour-blind.
-COLOURS = {"permutation": "#009E73", "rigid": "#56B4E9", "linear": "#E69F00", "ica": "#D55E00"}
 # From here on along Viridis, black is more legible than white.
 BRIGHT = 4 / 9
 SOURCE, TARGET, CHANCE = "#CC79A7", "#0072B2", "#999999"
@@ -82,7 +82,7 @@ def ladder(c: Comparison) -> Figure:
         "array": [g.epsilon.high - g.epsilon.mean for g in groups],
         "arrayminus": [g.epsilon.mean - g.epsilon.low for g in groups],
     }
-    colours = [COLOURS[n] for n in names]
+    colours = [GROUPS[n].colour for n in names]
     held = {
         "type": "scatter",
         "mode": "markers",
@@ -132,7 +132,7 @@ def distributions(c: Comparison) -> Figure:
             "name": name,
             "x": middle.tolist(),
             "y": (counts / c.n).tolist(),
-            "line": {"shape": "hvh", "color": COLOURS[name]},
+            "line": {"shape": "hvh", "color": GROUPS[name].colour},
             "fill": "tozeroy",
             "opacity": 0.8,
         }

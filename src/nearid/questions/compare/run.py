@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,9 +22,10 @@ from nearid.base.progress import Progress, Reporting, reporting
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks, open_engine
 from nearid.folds import assign, refuse_constant
-from nearid.groups.ladder import LADDER, UNMIXED, Group, rungs
+from nearid.groups.ladder import GROUPS, Group, Prepared, ladder
 from nearid.measures.diameter import SWEEPS, search
 from nearid.measures.similarity import cka_from_moments, debiased_cka
+from nearid.questions.compare import ica_rung  # noqa: F401, registers its group
 from nearid.questions.compare.alerts import alerts
 from nearid.questions.compare.bootstrap import Replicates, bootstrap
 from nearid.questions.compare.chance import MOST_PERMUTATIONS, chance_level
@@ -38,7 +39,6 @@ from nearid.questions.compare.evaluate import (
     gather,
     unexplained_share,
 )
-from nearid.questions.compare.ica_rung import Unmixer, fit_options, unmixing_alerts
 from nearid.questions.compare.result import Comparison, Comparisons
 from nearid.questions.compare.summary import summaries
 from nearid.questions.compare.verdict import decide
@@ -154,12 +154,12 @@ def compare(
     links = list(itertools.combinations(range(len(sources)), 2))
     results = []
     with reporting(progress) as report, open_engine(engine) as opened:
-        unmixer = Unmixer(settings.seed, opened, report)
+        prepare = {g.name: g.prepare(settings.seed, opened, report) for g in settings.groups if g.prepare}
         for i, j in links:
             a, b = sources[i], sources[j]
-            found = compare_pair(pair_rows(a, b), settings, origins, unmixer, opened, report)
+            found = compare_pair(pair_rows(a, b), settings, origins, prepare, opened, report)
             if symmetric:
-                found = _both_ways(found, compare_pair(pair_rows(b, a), settings, origins, unmixer, opened, report))
+                found = _both_ways(found, compare_pair(pair_rows(b, a), settings, origins, prepare, opened, report))
             results.append(found)
     if len(results) == 1:
         return results[0]
@@ -187,7 +187,7 @@ def _settings(
     if permutations is not None and not 1 <= permutations <= MOST_PERMUTATIONS:
         raise InputError(f"permutations must be between 1 and {MOST_PERMUTATIONS}, not {permutations}.")
     options: Options = {"translation": translation, "scale": scale, "ridge": ridge}
-    return Settings(tuple(rungs(groups)), folds, options, svcca_k, in_sample, drop_nonfinite, permutations, seed)
+    return Settings(tuple(ladder(groups)), folds, options, svcca_k, in_sample, drop_nonfinite, permutations, seed)
 
 
 def _open(runs: Sequence[object], names: Sequence[str] | None, key: str | None, ids: Any) -> list[Rows]:
@@ -222,9 +222,14 @@ def origin_of(run: object) -> str:
 
 
 def compare_pair(
-    pair: Pair, settings: Settings, origins: dict[str, str], unmixer: Unmixer | None, engine: Engine, report: Progress
+    pair: Pair,
+    settings: Settings,
+    origins: dict[str, str],
+    prepare: Mapping[str, Callable[..., Prepared]],
+    engine: Engine,
+    report: Progress,
 ) -> Comparison:
-    """Compare two inputs in one direction; the unmixer is for the group ica alone."""
+    """Compare two inputs in one direction; `prepare` is what the groups that need more than moments are given by."""
     s, names, dims = settings, (pair.x.name, pair.y.name), (pair.x.shape[1], pair.y.shape[1])
     fold = assign(pair.n, s.folds, s.seed)
     parts, moments = gather(pair, fold, s.folds, drop_nonfinite=s.drop_nonfinite, engine=engine, progress=report)
@@ -233,9 +238,10 @@ def compare_pair(
     refuse_constant(names, moments)
 
     options, without_fold = s.options, [s.options] * s.folds
-    unmixed = unmixer.unmix(pair, fold, parts) if unmixer and UNMIXED in s.groups else None
-    if unmixed:
-        options, *without_fold = [{**s.options, **fit_options(u)} for u in (unmixed.whole, *unmixed.folds)]
+    prepared = [one(pair, fold, parts) for one in prepare.values()]
+    for each in prepared:
+        options = {**options, **each.whole}
+        without_fold = [{**before, **more} for before, more in zip(without_fold, each.folds, strict=True)]
     fits = fit_held_out(parts, s.groups, without_fold, s.svcca_k)
     found = evaluate(pair, fold, parts, moments, fits, progress=report)
     kept = slice(None) if parts.kept is None else parts.kept
@@ -255,9 +261,9 @@ def compare_pair(
     groups = summaries(s.groups, dims, errors, unexplained, diameter, replicates, chance)
     names_of = [g.name for g in s.groups]
     # What stands beside the ladder comes after its groups, and takes no part in the verdict.
-    m = sum(name in LADDER for name in names_of)
+    m = sum(g.prepare is None for g in s.groups)
     on_ladder = Replicates(replicates.error[:, :m], replicates.unexplained[:, :m])
-    verdict = decide(names_of[:m], unexplained[:m], chance.r2.max(axis=0)[:m], on_ladder, s.negligible)
+    verdict = decide(s.groups[:m], unexplained[:m], chance.r2.max(axis=0)[:m], on_ladder, s.negligible)
 
     in_sample = in_similar = in_errors = None
     if s.in_sample:
@@ -275,8 +281,7 @@ def compare_pair(
         dropped = f"{pair.n - moments.n} of {pair.n} pairs of rows held NaN or Inf and were dropped."
         cautions.append(Alert("input", dropped))
     cautions += alerts(moments, names, (found.source_radii[kept], found.radii[kept]), parts.traits, diameter)
-    if unmixed:
-        cautions += unmixing_alerts(names, unmixed)
+    cautions += [alert for each in prepared for alert in each.alerts]
     if found.same:
         cautions.insert(0, Alert("same_input", f"{names[0]} and {names[1]} hold the same numbers in every row."))
     prints = {name: rows.fingerprint() for name, rows in zip(names, (pair.x, pair.y), strict=True)}
@@ -290,7 +295,7 @@ def compare_pair(
         diameter=diameter,
         verdict=verdict,
         efficiency=efficiency(names_of, errors.mean(axis=1), replicates.error, float(spread.mean()), in_errors)
-        if unmixed
+        if "ica" in names_of
         else None,
         alerts=cautions,
         in_sample=in_sample,
@@ -319,7 +324,7 @@ def compare_pair(
 
 def _both_ways(there: Comparison, back: Comparison) -> Comparison:
     """Join two directions; what holds both ways is the worse verdict: the larger group, or less explained."""
-    order = [*LADDER, "none"]
+    order = [*GROUPS, "none"]
 
     def standing(c: Comparison) -> tuple[int, float]:
         return order.index(c.verdict.group), -c.groups[c.verdict.group].r2 if c.verdict.group in c.groups else 0.0

@@ -14,7 +14,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from nearid.groups.ladder import LADDER
+from nearid.groups.ladder import GROUPS
 
 if TYPE_CHECKING:
     from nearid.questions.compare.result import Comparison
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # From so many columns of text on, a table shows all it has.
 WIDE = 105
 
-COLOURS = {"permutation": "green", "rigid": "cyan", "linear": "yellow", "none": "red", "undefined": "yellow"}
+COLOURS = {name: group.colour for name, group in GROUPS.items()} | {"none": "red", "undefined": "yellow"}
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -79,7 +79,7 @@ def verdict_line(c: Comparison) -> str:
     verdict = c.verdict
     if verdict.group == "none":
         return "Not the same representation up to any group of the ladder"
-    up_to = f"up to a {LADDER[verdict.group].title}"
+    up_to = f"up to a {GROUPS[verdict.group].title}"
     if c.dims[0] != c.dims[1]:
         return f"The target is contained in the source, {verdict.strength}, {up_to}"
     return {

@@ -6,10 +6,14 @@ The rule, on held-out rows:
    permuted rows, above 0, and its explained variance is at least 1%. If no group counts, the verdict is "none".
 2. *The yardstick* is the counting group with the smallest squared error (nearly always the largest group; with few
    rows a large group overfits, and then it sets no bar).
-3. *Walk the ladder from below.* A group suffices if, with 95% confidence over a paired bootstrap of rows, it explains
-   at least 90% of the variance that the yardstick explains **and** its root-mean-square error is at most 10% larger.
-   The first alone would let 0.97 pass for 0.9999; the second alone would let 0.00 pass for 0.10. Errors below 0.1% of
-   the target's spread count as equal, so that rounding decides nothing.
+3. *Walk the ladder from below*: the first group that suffices is the verdict. Groups are only partially ordered, but
+   the ladder lists each after all that it contains, so that nothing that the verdict contains suffices. Of two groups
+   that do not contain each other, the one with fewer parameters comes first.
+
+A group suffices if, with 95% confidence over a paired bootstrap of rows, it explains at least 90% of the variance that
+the yardstick explains **and** its root-mean-square error is at most 10% larger. The first alone would let 0.97 pass for
+0.9999; the second alone would let 0.00 pass for 0.10. Errors below 0.1% of the target's spread count as equal, so that
+rounding decides nothing.
 
 The burden of proof is on the smaller group (a non-inferiority test with a margin), so more rows sharpen the verdict.
 """
@@ -22,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.groups.ladder import LADDER
+from nearid.groups.ladder import Group
 from nearid.moments import Floats
 from nearid.questions.compare.bootstrap import Replicates
 
@@ -61,7 +65,7 @@ class Verdict:
 
 
 def decide(
-    names: Sequence[str],
+    groups: Sequence[Group],
     unexplained: Floats,
     chance: Floats,
     replicates: Replicates,
@@ -71,8 +75,8 @@ def decide(
 
     Parameters
     ----------
-    names : sequence of str
-        Groups from the smallest to the largest.
+    groups : sequence of Group
+        In the ladder's order.
     unexplained : ndarray of shape (groups,)
         Held-out squared error over that of the constant guess (1 - R2).
     chance : ndarray of shape (groups,)
@@ -88,15 +92,16 @@ def decide(
     if not counts.any():
         top = int(np.argmax(r2))
         reason = (
-            f"No group explains held-out rows better than chance: the best, {LADDER[names[top]].title}, reaches "
+            f"No group explains held-out rows better than chance: the best, {groups[top].title}, reaches "
             f"R2 = {r2[top]:.3f} against {max(float(chance[top]), 0.0):.3f} on permuted rows."
         )
         return Verdict("none", reason, "not at all", None)
     best = int(np.argmin(np.where(counts, unexplained, np.inf)))
     chosen = next(
-        g for g in range(len(names)) if counts[g] and (g == best or _suffices(draws[:, g], draws[:, best], negligible))
+        g for g in range(len(groups)) if counts[g] and (g == best or _suffices(draws[:, g], draws[:, best], negligible))
     )
-    return Verdict(names[chosen], _reason(names, r2, chosen, best), _strength(float(r2[chosen])), names[best])
+    reason = _reason(groups, r2, chosen, best)
+    return Verdict(groups[chosen].name, reason, _strength(float(r2[chosen])), groups[best].name)
 
 
 def _suffices(mine: Floats, yardstick: Floats, negligible: float | None) -> bool:
@@ -112,19 +117,17 @@ def _strength(r2: float) -> str:
     return next(words for least, words in STRENGTHS if r2 >= least)
 
 
-def _reason(names: Sequence[str], r2: Floats, chosen: int, best: int) -> str:
-    title = LADDER[names[chosen]].title
-    said = f"A {title} explains {_percent(r2[chosen])} of the target's variance on held-out rows"
-    if chosen == best:
-        if chosen:
-            said += ", and no smaller group explains as much"
-        elif len(names) > 1:
-            said += ", and no larger group does better"
-    else:
-        said += f", within the margin of what a {LADDER[names[best]].title} explains ({_percent(r2[best])})"
-    smaller = chosen - 1
-    if smaller >= 0:
-        said += f"; a {LADDER[names[smaller]].title} explains {_percent(r2[smaller])}"
+def _reason(groups: Sequence[Group], r2: Floats, chosen: int, best: int) -> str:
+    smaller = [k for k in range(chosen) if groups[k].name in groups[chosen].contains]
+    said = f"A {groups[chosen].title} explains {_percent(r2[chosen])} of the target's variance on held-out rows"
+    if chosen != best:
+        said += f", within the margin of what a {groups[best].title} explains ({_percent(r2[best])})"
+    elif smaller:
+        said += ", and no smaller group explains as much"
+    elif len(groups) > 1:
+        said += f", and no {'other' if chosen else 'larger'} group does better"
+    if smaller:
+        said += f"; a {groups[smaller[-1]].title} explains {_percent(r2[smaller[-1]])}"
     return said + "."
 
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from nearid.arrays import Pair
-from nearid.groups.fits import correlation, fit_permutation
+from nearid.groups.fits import apply, correlation, fit_permutation
 from nearid.groups.ladder import Group
-from nearid.groups.maps import apply
 from nearid.moments import Floats, PairMoments, eigen
 from nearid.questions.compare.evaluate import Options
 from nearid.questions.compare.result import Views

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearid.moments import Floats
-from nearid.questions.deconfound.conditions import PIECE, View
+from nearid.questions.deconfound.conditions import PIECE, ComponentRows
 
 # Components are named at this level, divided by their number.
 LEVEL = 0.01
@@ -84,7 +84,7 @@ class _Sums(NamedTuple):
 
 
 def attribution(
-    view: View,
+    components: ComponentRows,
     labels: np.ndarray,
     batches: np.ndarray,
     places: np.ndarray | None = None,
@@ -94,7 +94,7 @@ def attribution(
 
     Parameters
     ----------
-    view : View
+    components : ComponentRows
     labels, batches : ndarray of int, shape (n,)
         Of the rows at `places`.
     places : ndarray of int, shape (n,), optional
@@ -102,20 +102,20 @@ def attribution(
     control : int, optional
         Label of the rows that the batch's share is judged on, where these are of two batches or more.
     """
-    places = np.arange(view.rows.shape[0]) if places is None else places
-    found = _additive(view, labels, batches, places)
+    places = np.arange(components.rows.shape[0]) if places is None else places
+    found = _additive(components, labels, batches, places)
     mine = labels == control
     if control is None or len(np.unique(batches[mine])) < 2:
         return found
-    among = _additive(view, labels[mine], batches[mine], places[mine])
+    among = _additive(components, labels[mine], batches[mine], places[mine])
     return Attribution(among.batch, found.label, among.batch_p, found.label_p)
 
 
-def _additive(view: View, labels: np.ndarray, batches: np.ndarray, places: np.ndarray) -> Attribution:
+def _additive(components: ComponentRows, labels: np.ndarray, batches: np.ndarray, places: np.ndarray) -> Attribution:
     from scipy.special import fdtrc
 
     b, l = (np.unique(codes, return_inverse=True)[1] for codes in (batches, labels))
-    s = _gather(view, places, b, l)
+    s = _gather(components, places, b, l)
     n = len(places)
     sizes_b, sizes_l = s.counts.sum(axis=1), s.counts.sum(axis=0)
     # Components are centred over all rows, so that little cancels.
@@ -133,7 +133,7 @@ def _additive(view: View, labels: np.ndarray, batches: np.ndarray, places: np.nd
     for before, groups in ((left_l, len(sizes_l)), (left_b, len(sizes_b))):
         free, spent = n - params, params - groups
         if free <= 0 or spent <= 0:
-            found.append((np.full(view.width, np.nan), np.ones(view.width)))
+            found.append((np.full(components.width, np.nan), np.ones(components.width)))
             continue
         with np.errstate(divide="ignore", invalid="ignore"):
             share = 1 - (left / free) / (before / (n - groups))
@@ -142,15 +142,15 @@ def _additive(view: View, labels: np.ndarray, batches: np.ndarray, places: np.nd
     return Attribution(found[0][0], found[1][0], found[0][1], found[1][1])
 
 
-def _gather(view: View, places: np.ndarray, b: np.ndarray, l: np.ndarray) -> _Sums:
+def _gather(components: ComponentRows, places: np.ndarray, b: np.ndarray, l: np.ndarray) -> _Sums:
     from scipy.sparse import csr_matrix
 
     batches, labels = int(b.max()) + 1, int(l.max()) + 1
     counts = np.bincount(b * labels + l, minlength=batches * labels).reshape(batches, labels).astype(np.float64)
-    by_batch, by_label = np.zeros((batches, view.width)), np.zeros((labels, view.width))
-    squares = np.zeros(view.width)
+    by_batch, by_label = np.zeros((batches, components.width)), np.zeros((labels, components.width))
+    squares = np.zeros(components.width)
     for a in range(0, len(places), PIECE):
-        y = view.take(places[a : a + PIECE]).astype(np.float64)
+        y = components.take(places[a : a + PIECE]).astype(np.float64)
         ones, at = np.ones(len(y)), np.arange(len(y))
         by_batch += csr_matrix((ones, (b[a : a + PIECE], at)), (batches, len(y))) @ y
         by_label += csr_matrix((ones, (l[a : a + PIECE], at)), (labels, len(y))) @ y

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nearid.base.errors import InputError, brief, unknown
+from nearid.base.errors import InputError, brief
 from nearid.measures.auroc import auroc
 from nearid.moments import Floats
-from nearid.questions.deconfound.conditions import PIECE, View
+from nearid.questions.deconfound.conditions import PIECE, ComponentRows
 
-CLASSIFIERS = ("boost", "logistic")
-TITLES = {"boost": "LightGBM", "logistic": "logistic regression"}
 # Table 6 of the paper.
 PUBLISHED: dict[str, Any] = {
     "is_unbalance": True,
@@ -56,22 +53,6 @@ class Learned(NamedTuple):
     shares: Floats
 
 
-def named(classifiers: Sequence[str] | str | None) -> tuple[tuple[str, ...], bool]:
-    """Classifiers that were asked for; and whether LightGBM was wanted (it is by default) but is not installed."""
-    here = find_spec("lightgbm") is not None
-    if classifiers is None:
-        return (CLASSIFIERS if here else ("logistic",)), not here
-    wanted = [c.strip() for c in (classifiers.split(",") if isinstance(classifiers, str) else classifiers)]
-    for name in wanted:
-        if name not in CLASSIFIERS:
-            raise InputError(unknown("classifier", name, CLASSIFIERS))
-    if not wanted:
-        raise InputError(f"No classifier was named; there are {', '.join(CLASSIFIERS)}.")
-    if "boost" in wanted and not here:
-        raise InputError("The classifier 'boost' needs LightGBM. Install it: pip install 'nearid[boost]'")
-    return tuple(name for name in CLASSIFIERS if name in wanted), False
-
-
 def check_boosting(options: Mapping[str, Any]) -> None:
     """Refuse hyperparameters that LightGBM does not know, would overlook without a word, or cannot use."""
     import lightgbm
@@ -104,13 +85,12 @@ def check_boosting(options: Mapping[str, Any]) -> None:
 
 def learn(
     name: str,
-    view: View,
+    components: ComponentRows,
     places: np.ndarray,
     positive: np.ndarray,
     *,
-    which: np.ndarray | None = None,
     options: Mapping[str, Any],
-    seed: int,
+    random_state: int,
     threads: int,
 ) -> Learned:
     """Learn to tell positive rows from the others.
@@ -118,29 +98,26 @@ def learn(
     Parameters
     ----------
     name : {"boost", "logistic"}
-    view : View
+    components : ComponentRows
     places : ndarray of int, shape (n,)
         Rows to learn from.
     positive : ndarray of bool, shape (n,)
-    which : ndarray of int, optional
-        Components to use; all by default.
     options : mapping
         Hyperparameters of LightGBM that differ from those of the paper; "trees" is their number.
     threads : int
         Threads of LightGBM.
     """
     if name == "boost":
-        return _boost(view, places, positive, which, options, seed, threads)
-    return _logistic(view, places, positive, which)
+        return _boost(components, places, positive, options, random_state, threads)
+    return _logistic(components, places, positive)
 
 
 def _boost(
-    view: View,
+    components: ComponentRows,
     places: np.ndarray,
     positive: np.ndarray,
-    which: np.ndarray | None,
     options: Mapping[str, Any],
-    seed: int,
+    random_state: int,
     threads: int,
 ) -> Learned:
     import lightgbm
@@ -152,8 +129,8 @@ def _boost(
 
         def __getitem__(self, at: Any) -> Floats:
             if isinstance(at, slice):
-                return view.take(places[at], which)
-            return np.asarray(view.take(places[at : at + 1], which)[0], dtype=np.float64)
+                return components.take(places[at])
+            return np.asarray(components.take(places[at : at + 1])[0], dtype=np.float64)
 
         def __len__(self) -> int:
             return len(places)
@@ -163,7 +140,7 @@ def _boost(
     settings = {
         **chosen,
         "objective": "binary",
-        "seed": seed,
+        "seed": random_state,
         "num_threads": threads,
         "deterministic": True,
         # By columns: the other way keeps a second copy of the bins.
@@ -171,7 +148,7 @@ def _boost(
         "bin_construct_sample_cnt": BIN_ROWS,
         "verbosity": -1,
     }
-    rows = view.take(places, which) if _small(view, places, which) else Blocks()
+    rows = components.take(places) if _small(components, places) else Blocks()
     # Its level of messages belongs to a thread, and blocks are read before it is set: standard output must stay clean.
     lightgbm.Dataset(np.zeros((2, 1)), np.array([0, 1]), params=settings).construct()
     data = lightgbm.Dataset(rows, positive.astype(np.float32), params=settings)
@@ -184,17 +161,17 @@ def _boost(
     return Learned(predict, splits / (splits.sum() or 1.0))
 
 
-def _logistic(view: View, places: np.ndarray, positive: np.ndarray, which: np.ndarray | None) -> Learned:
+def _logistic(components: ComponentRows, places: np.ndarray, positive: np.ndarray) -> Learned:
     """L2-penalised (C = 1), classes balanced.
 
     Components have unit variance over all rows, and are not scaled again on the training rows: that would undo the
     whitening, and conditions that are rotations of each other, to which the penalty is blind, would differ.
     """
-    if not _small(view, places, which):
-        return _linear(*fit_streamed(view, places, positive, which, ITERATIONS))
+    if not _small(components, places):
+        return _linear(*fit_streamed(components, places, positive, ITERATIONS))
     from sklearn.linear_model import LogisticRegression
 
-    model = LogisticRegression(class_weight="balanced", max_iter=ITERATIONS).fit(view.take(places, which), positive)
+    model = LogisticRegression(class_weight="balanced", max_iter=ITERATIONS).fit(components.take(places), positive)
     return _linear(model.coef_[0].astype(np.float64), float(model.intercept_[0]))
 
 
@@ -204,9 +181,9 @@ def _linear(weights: Floats, offset: float) -> Learned:
     return Learned(lambda rows: rows @ weights + offset, sizes / (sizes.sum() or 1.0))
 
 
-def _small(view: View, places: np.ndarray, which: np.ndarray | None) -> bool:
+def _small(components: ComponentRows, places: np.ndarray) -> bool:
     """Whether mapped rows may be held."""
-    return 4 * len(places) * (view.width if which is None else len(which)) <= HELD_BYTES
+    return 4 * len(places) * components.width <= HELD_BYTES
 
 
 def auroc_within(positive: np.ndarray, scores: Floats, batches: np.ndarray) -> float:
@@ -225,26 +202,26 @@ def auroc_within(positive: np.ndarray, scores: Floats, batches: np.ndarray) -> f
 
 
 def fit_streamed(
-    view: View, places: np.ndarray, positive: np.ndarray, which: np.ndarray | None, iterations: int
+    components: ComponentRows, places: np.ndarray, positive: np.ndarray, iterations: int
 ) -> tuple[Floats, float]:
-    """Weights of components, and the intercept.
+    """Weights of components, and the intercept, for rows too many to be held a second time, mapped.
 
+    Components are linear in the rows, and so is the score: each evaluation of the loss takes two products with the
+    rows as they are, block by block. Rows that are not learned from have the weight 0.
     The loss is that of scikit-learn's `LogisticRegression` with C = 1 and balanced classes.
 
     Parameters
     ----------
-    view : View
+    components : ComponentRows
     places : ndarray of int, shape (n,)
         Rows to learn from.
     positive : ndarray of bool, shape (n,)
-    which : ndarray of int, optional
-        Components to use; all by default.
     iterations : int
         At most.
     """
     from scipy.optimize import minimize
 
-    condition, n = view.condition, view.rows.shape[0]
+    condition, n = components.condition, components.rows.shape[0]
     share = positive.mean()
     weights, truth = np.zeros(n), np.zeros(n)
     # Both classes weigh the same, and all rows together 1.
@@ -253,13 +230,13 @@ def fit_streamed(
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         w, offset = parameters[:-1], parameters[-1]
-        direction = condition.lift(w, which)
+        direction = condition.lift(w)
         value, pull, total = 0.0, np.zeros(len(direction)), 0.0
         for a in range(0, n, PIECE):
             mine = weights[a : a + PIECE]
             if not mine.any():
                 continue
-            x = view.rows.read(a, min(a + PIECE, n))
+            x = components.rows.read(a, min(a + PIECE, n))
             x = np.subtract(x, condition.mean, dtype=x.dtype if x.dtype.kind == "f" else np.float64)
             margin = (x @ direction.astype(x.dtype)).astype(np.float64) + offset
             y = truth[a : a + PIECE]
@@ -267,14 +244,13 @@ def fit_streamed(
             residual = mine * (np.exp(-np.logaddexp(0, -margin)) - y)
             pull += residual.astype(x.dtype) @ x
             total += float(residual.sum())
-        slope = condition.gather(pull, which) + w / len(places)
+        slope = condition.gather(pull) + w / len(places)
         penalty = float(w @ w) / (2 * len(places))
         return value + penalty, np.append(slope, total)
 
     options = {"maxiter": iterations, "maxls": 50, "gtol": 1e-4, "ftol": 64 * np.finfo(float).eps}
-    width = view.width if which is None else len(which)
-    found = minimize(loss, np.zeros(width + 1), jac=True, method="L-BFGS-B", options=options).x
-    return found[:-1], float(found[-1])
+    best = minimize(loss, np.zeros(components.width + 1), jac=True, method="L-BFGS-B", options=options).x
+    return best[:-1], float(best[-1])
 
 
 def hoyer(weights: ArrayLike) -> float:

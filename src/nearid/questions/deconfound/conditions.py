@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from nearid.arrays import Rows
 from nearid.arrays.memory import MemoryRows
-from nearid.base.errors import InputError, unknown
+from nearid.base.errors import InputError
 from nearid.base.progress import Progress
 from nearid.engines.base import Engine
 from nearid.folds import row_moments
@@ -19,14 +19,8 @@ from nearid.ica.stream import Affine
 from nearid.ica.whiten import Whitener, fit_whitener
 from nearid.moments import ROUNDING, Floats, Moments
 from nearid.questions.deconfound.design import Design
+from nearid.questions.deconfound.plan import CONDITIONS, Plan
 
-TITLES = {
-    "base": "Base",
-    "pca": "PCA",
-    "random": "PCA + random rotation",
-    "ica": "PCA + ICA",
-    "kept": "PCA + ICA, technical components dropped",
-}
 # Rows that are mapped at a time.
 PIECE = 4096
 
@@ -56,51 +50,42 @@ class Condition:
     @property
     def title(self) -> str:
         """Name for people."""
-        return TITLES[self.name]
+        return CONDITIONS[self.name]
 
     @property
     def width(self) -> int:
         """Number of components."""
         return len(self.columns) if self.matrix is None else len(self.matrix)
 
-    def some(self, name: str, which: np.ndarray) -> Condition:
+    def some(self, which: np.ndarray, name: str | None = None) -> Condition:
         """A condition of some of the components alone."""
         matrix = None if self.matrix is None else self.matrix[which]
         columns = self.columns[which] if self.matrix is None else np.arange(len(which))
-        return Condition(name, self.mean, matrix, columns, self.scales[which])
+        return Condition(name or self.name, self.mean, matrix, columns, self.scales[which])
 
-    def map(self, x: Floats, which: np.ndarray | None = None) -> Floats:
-        """Components of rows in float32; all, or some of them."""
+    def map(self, x: Floats) -> Floats:
+        """Components of rows in float32."""
         if self.matrix is None:
-            columns, scales = self._used(which)
-            found = np.subtract(x[:, columns], self.mean[columns], dtype=np.float64)
-            return np.asarray(np.divide(found, scales, out=found), dtype=np.float32)
-        matrix = self.matrix if which is None else self.matrix[which]
-        return Affine(matrix, self.mean, np.zeros(len(matrix)))(x).astype(np.float32, copy=False)
+            scaled = np.subtract(x[:, self.columns], self.mean[self.columns], dtype=np.float64)
+            return np.asarray(np.divide(scaled, self.scales, out=scaled), dtype=np.float32)
+        return Affine(self.matrix, self.mean, np.zeros(self.width))(x).astype(np.float32, copy=False)
 
-    def lift(self, weights: Floats, which: np.ndarray | None = None) -> Floats:
+    def lift(self, weights: Floats) -> Floats:
         """Weights of columns, over the mean, that give the same sum as these weights of components."""
         if self.matrix is not None:
-            return np.asarray(weights @ (self.matrix if which is None else self.matrix[which]))
-        columns, scales = self._used(which)
-        found = np.zeros(len(self.mean))
-        found[columns] = weights / scales
-        return found
+            return np.asarray(weights @ self.matrix)
+        lifted = np.zeros(len(self.mean))
+        lifted[self.columns] = weights / self.scales
+        return lifted
 
-    def gather(self, sums: Floats, which: np.ndarray | None = None) -> Floats:
+    def gather(self, sums: Floats) -> Floats:
         """Sums over rows of components from those of columns less their means: the transpose of `lift`."""
-        if self.matrix is not None:
-            return np.asarray((self.matrix if which is None else self.matrix[which]) @ sums)
-        columns, scales = self._used(which)
-        return np.asarray(sums[columns] / scales)
-
-    def _used(self, which: np.ndarray | None) -> tuple[np.ndarray, Floats]:
-        return (self.columns, self.scales) if which is None else (self.columns[which], self.scales[which])
+        return np.asarray(sums[self.columns] / self.scales if self.matrix is None else self.matrix @ sums)
 
 
 @dataclass(frozen=True)
-class View:
-    """Rows of an embedding under a condition, mapped as they are asked for."""
+class ComponentRows:
+    """Components of the rows of an embedding under a condition, computed when they are needed."""
 
     rows: Rows
     condition: Condition
@@ -110,11 +95,15 @@ class View:
         """Number of components."""
         return self.condition.width
 
-    def take(self, places: np.ndarray, which: np.ndarray | None = None) -> Floats:
+    def some(self, which: np.ndarray) -> ComponentRows:
+        """Some of the components."""
+        return ComponentRows(self.rows, self.condition.some(which))
+
+    def take(self, places: np.ndarray) -> Floats:
         """Components of some rows, of shape (len(places), k); whole rows are held for one piece at a time."""
-        out = np.empty((len(places), self.width if which is None else len(which)), np.float32)
+        out = np.empty((len(places), self.width), np.float32)
         for a in range(0, len(places), PIECE):
-            out[a : a + PIECE] = self.condition.map(self.rows.take(places[a : a + PIECE]), which)
+            out[a : a + PIECE] = self.condition.map(self.rows.take(places[a : a + PIECE]))
         return out
 
 
@@ -127,24 +116,12 @@ class Fitted:
     diagnostics: Diagnostics | None
 
 
-def named(conditions: Sequence[str] | str) -> tuple[str, ...]:
-    """Conditions that were asked for, in the order of their titles."""
-    wanted = [c.strip() for c in (conditions.split(",") if isinstance(conditions, str) else conditions)]
-    possible = [name for name in TITLES if name != "kept"]
-    for name in wanted:
-        if name not in possible:
-            raise InputError(unknown("condition", name, possible))
-    if not wanted:
-        raise InputError(f"No condition was named; there are {', '.join(possible)}.")
-    return tuple(name for name in possible if name in wanted)
-
-
-def sample(design: Design, most: int | None, seed: int) -> np.ndarray | None:
-    """Places of the rows that maps are fitted on: one of each group, and of those `most` at random; None for all."""
-    rng = np.random.default_rng([seed, 1])
+def sample(design: Design, most: int | None, random_state: int) -> np.ndarray | None:
+    """Places of the rows that maps are fitted on: one of each block, and of those `most` at random; None for all."""
+    rng = np.random.default_rng([random_state, 1])
     places = rng.permutation(design.n)
-    if design.groups is not None:
-        places = places[np.unique(design.groups[places], return_index=True)[1]]
+    if design.blocks is not None:
+        places = places[np.unique(design.blocks[places], return_index=True)[1]]
     if most is not None and len(places) > most:
         places = rng.permutation(places)[:most]
     return None if len(places) == design.n else np.sort(places)
@@ -153,56 +130,41 @@ def sample(design: Design, most: int | None, seed: int) -> np.ndarray | None:
 def fit_conditions(
     design: Design,
     moments: Moments,
-    names: Sequence[str],
-    *,
-    most: int | None,
-    components: int | None,
-    seed: int,
+    plan: Plan,
     engine: Engine,
     progress: Progress,
     timed: Callable[[str], AbstractContextManager[None]],
 ) -> Fitted:
-    """Fit the maps, without labels and without batches.
-
-    Parameters
-    ----------
-    design : Design
-    moments : Moments
-        Of all rows.
-    names : sequence of str
-    most : int or None
-        Rows at most to fit whitening and ICA on.
-    components : int or None
-        Leading principal directions to keep; all that exist by default.
-    """
-    found: dict[str, Condition] = {}
+    """Fit the maps, without labels and without batches; the moments are of all rows."""
+    names, seed = plan.conditions, plan.random_state
+    conditions: dict[str, Condition] = {}
     if "base" in names:
         sizes = np.sqrt(np.diag(moments.scatter) / moments.n)
         live = np.flatnonzero(sizes > ROUNDING * np.abs(moments.mean))
         if not len(live):
             raise InputError(f"Every column of {design.rows.name} is constant: there is nothing to tell apart.")
-        found["base"] = Condition("base", moments.mean, None, live, sizes[live])
+        conditions["base"] = Condition("base", moments.mean, None, live, sizes[live])
     rows, diagnostics = design.rows, None
     with timed("whitening"):
-        places = sample(design, most, seed)
+        places = sample(design, plan.fit_rows, seed)
         if places is not None:
             rows = MemoryRows(rows.name, rows.take(places))
             moments, _ = row_moments(rows, engine=engine)
         if "pca" in names or "random" in names:
-            whitener = fit_whitener(moments, components=components, stored=rows.dtype)
+            whitener = fit_whitener(moments, components=plan.n_components, stored=rows.dtype)
             if "pca" in names:
-                found["pca"] = _linear("pca", moments.mean, whitener.forward)
+                conditions["pca"] = _linear("pca", moments.mean, whitener.forward)
             if "random" in names:
-                found["random"] = _linear("random", moments.mean, _turned(whitener, seed))
+                conditions["random"] = _linear("random", moments.mean, _turned(whitener, seed))
     if "ica" in names:
         from nearid.ica.fit import fit_ica
 
         tick = progress("unmixing", 100)
         with timed("ICA"):
-            unmixed = fit_ica(rows, components=components, moments=moments, seed=seed, engine=engine, tick=tick)
+            unmixed = fit_ica(rows, components=plan.n_components, moments=moments, seed=seed, engine=engine, tick=tick)
         diagnostics = unmixed.diagnostics
-        found["ica"] = _linear("ica", unmixed.mean, unmixed.components)
-    return Fitted({name: found[name] for name in names}, rows.shape[0], diagnostics)
+        conditions["ica"] = _linear("ica", unmixed.mean, unmixed.components)
+    return Fitted({name: conditions[name] for name in names}, rows.shape[0], diagnostics)
 
 
 def _turned(whitener: Whitener, seed: int) -> Floats:

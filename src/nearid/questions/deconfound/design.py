@@ -1,4 +1,4 @@
-"""What is evaluated: rows of an embedding, and the label, the batch and the group of each, paired by id."""
+"""What is evaluated: rows of an embedding, and the label, the batch and the block of each, paired by id."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LOOKED_AT = 4096
 
 
 @dataclass(frozen=True)
-class Coded:
+class Categories:
     """A column of classes: the code of each row (-1 where it has none), and the names of the codes in their order."""
 
     codes: np.ndarray
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, values: np.ndarray, name: str = "The column") -> Coded:
+    def of(cls, values: np.ndarray, name: str = "The column") -> Categories:
         """Codes of numbers or text; text is made of each value once, not of each row."""
         if values.dtype.kind == "O":
             seen: dict[Any, int] = {}
@@ -46,10 +46,10 @@ class Coded:
         places = {name: at for at, name in enumerate(names)}
         return cls(np.array([-1 if t is None else places[t] for t in texts], np.intp)[first], tuple(names))
 
-    def take(self, kept: np.ndarray) -> Coded:
+    def take(self, kept: np.ndarray) -> Categories:
         """The classes of some rows, all of which have one; names that are left without rows are forgotten."""
         found, codes = np.unique(self.codes[kept], return_inverse=True)
-        return Coded(codes, tuple(self.names[code] for code in found))
+        return Categories(codes, tuple(self.names[code] for code in found))
 
     def counts(self) -> np.ndarray:
         """Rows of each code."""
@@ -63,8 +63,8 @@ class Design:
     Attributes
     ----------
     rows : Rows
-    labels, batches : Coded
-    groups : ndarray of int, shape (n,), or None
+    labels, batches : Categories
+    blocks : ndarray of int, shape (n,), or None
         Rows of one image or well of a batch share a number; maps are then fitted on one row of each.
     control : int or None
         Code of the label that the others are compared with.
@@ -72,9 +72,9 @@ class Design:
     """
 
     rows: Rows
-    labels: Coded
-    batches: Coded
-    groups: np.ndarray | None
+    labels: Categories
+    batches: Categories
+    blocks: np.ndarray | None
     control: int | None
     alerts: tuple[Alert, ...]
 
@@ -88,17 +88,17 @@ def open_design(
     X: Any,
     labels: Any,
     batches: Any,
+    blocks: Any = None,
     *,
     meta: Any = None,
-    groups: Any = None,
     control: Any = None,
     key: str | None = None,
     ids: Any = None,
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
 ) -> Design:
-    """Open an embedding and find the label, batch and group of each row; see `nearid.deconfound`."""
-    named = {"labels": labels, "batches": batches, "groups": groups}
+    """Open an embedding and find the label, batch and block of each row; see `nearid.deconfound`."""
+    named = {"labels": labels, "batches": batches, "blocks": blocks}
     for what in ("labels", "batches"):
         if named[what] is None:
             raise InputError(f"{what} are needed: one value for each row, or the name of a column of the metadata.")
@@ -118,7 +118,7 @@ def open_design(
         alerts.append(
             Alert(
                 "missing_metadata",
-                f"{int(np.sum(~known))} of {len(known)} rows have no label, batch or group and are left out.",
+                f"{int(np.sum(~known))} of {len(known)} rows have no label, batch or block and are left out.",
             )
         )
     kept = np.arange(rows.shape[0]) if places is None else places
@@ -131,14 +131,14 @@ def open_design(
         alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
     same = [] if rows.columns is None else _copies(rows, list(coded.values()))
     if same:
-        told = f"{rows.name} holds labels, batches or groups among its columns: {listed(map(repr, same))} left out."
+        told = f"{rows.name} holds labels, batches or blocks among its columns: {listed(map(repr, same))} left out."
         alerts.append(Alert("input", told))
         rows = _features(rows, same)
     alerts += metadata_alerts(rows)
     return _checked(rows, coded, control, alerts)
 
 
-def _checked(rows: Rows, coded: dict[str, Coded], control: Any, alerts: list[Alert]) -> Design:
+def _checked(rows: Rows, coded: dict[str, Categories], control: Any, alerts: list[Alert]) -> Design:
     labels, batches = coded["labels"], coded["batches"]
     if len(batches.names) < 2:
         raise InputError(
@@ -169,11 +169,11 @@ def _checked(rows: Rows, coded: dict[str, Coded], control: Any, alerts: list[Ale
                 f"{' ...' if len(single) > 5 else ''}): within them nothing tells biology from batch.",
             )
         )
-    groups = None
-    if "groups" in coded:
+    blocks = None
+    if "blocks" in coded:
         # Names of wells repeat on every plate.
-        groups = batches.codes * len(coded["groups"].names) + coded["groups"].codes
-    return Design(rows, labels, batches, groups, code, tuple(alerts))
+        blocks = batches.codes * len(coded["blocks"].names) + coded["blocks"].codes
+    return Design(rows, labels, batches, blocks, code, tuple(alerts))
 
 
 def without(design: Design, kept: np.ndarray) -> Design:
@@ -187,9 +187,9 @@ def without(design: Design, kept: np.ndarray) -> Design:
     told = Alert("dropped_rows", f"{dropped} of {design.n} rows have a NaN or an infinity and are left out.")
     return Design(
         SelectedRows(design.rows, np.flatnonzero(kept)),
-        Coded(design.labels.codes[kept], design.labels.names),
-        Coded(design.batches.codes[kept], design.batches.names),
-        None if design.groups is None else design.groups[kept],
+        Categories(design.labels.codes[kept], design.labels.names),
+        Categories(design.batches.codes[kept], design.batches.names),
+        None if design.blocks is None else design.blocks[kept],
         design.control,
         (*design.alerts, told),
     )
@@ -248,7 +248,7 @@ def _features(rows: Rows, wanted: list[str]) -> Rows:
     return rows if len(places) == len(rows.columns) else SelectedColumns(rows, np.array(places))
 
 
-def _copies(rows: Rows, coded: list[Coded]) -> list[str]:
+def _copies(rows: Rows, coded: list[Categories]) -> list[str]:
     """Names of columns that are a column of classes once more (by the first rows), where classes are numbers."""
     assert rows.columns is not None
     block = rows.read(0, min(rows.shape[0], LOOKED_AT))
@@ -308,7 +308,7 @@ def _in_order(what: str, given: Any, rows: Rows) -> tuple[Any, tuple[str, ...]]:
 
 def _column(
     what: str, given: Any, rows: Rows, table: Columns | None, places: np.ndarray | None, at: np.ndarray | None
-) -> Coded:
+) -> Categories:
     """A column for the rows in use."""
     if isinstance(given, str):
         if table is None:
@@ -327,4 +327,4 @@ def _column(
                 "is expected."
             )
     named = f"The column {given!r} of {what}" if isinstance(given, str) else f"The sequence of {what}"
-    return Coded.of(values if index is None else values[index], named)
+    return Categories.of(values if index is None else values[index], named)

@@ -18,6 +18,7 @@ from itertools import combinations
 
 import numpy as np
 
+from nearid.base.estimate import Estimate
 from nearid.moments import Floats
 
 # Stands for all perturbations together; no label is likely to be called so.
@@ -25,33 +26,41 @@ ALL = "(all)"
 
 
 @dataclass(frozen=True)
-class Mean:
-    """A mean over splits (or over perturbations), its standard error, and the values.
+class MeanScore:
+    """The mean of a score over splits, or over perturbations.
 
-    `splits` are those in which it is defined, and all: where they differ between conditions, tests compare the common
-    ones, and means are of unlike sets.
+    Attributes
+    ----------
+    direction, classifier, score, condition : str
+    perturbation : str
+        "(all)" for the mean over all perturbations.
+    mean, se : float
+        Of the values that are defined, and the standard error.
+    values : tuple of float
+    splits : tuple of int
+        In how many splits the score is defined, and how many there are. Where these differ between conditions, tests
+        compare the common splits, and the means are of different sets.
     """
 
+    direction: str
+    classifier: str
+    score: str
+    condition: str
+    perturbation: str
     mean: float
     se: float
     values: tuple[float, ...]
     splits: tuple[int, int]
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Mean:
-        """Of those values that are defined."""
-        kept = np.array([v for v in values if not math.isnan(v)])
-        splits = len(kept), len(values)
-        if not len(kept):
-            return cls(math.nan, math.nan, tuple(values), splits)
-        se = float(kept.std(ddof=1) / np.sqrt(len(kept))) if len(kept) > 1 else math.nan
-        return cls(float(kept.mean()), se, tuple(values), splits)
-
-    @classmethod
-    def over(cls, means: Sequence[Mean]) -> Mean:
-        """Of perturbations, each counted once."""
-        defined, every = (sum(m.splits[i] for m in means) for i in (0, 1))
-        return replace(cls.of([m.mean for m in means]), splits=(defined, every))
+    def of(
+        cls, key: tuple[str, str, str, str, str], values: Sequence[float], splits: tuple[int, int] | None = None
+    ) -> MeanScore:
+        """The mean of values; NaN where none is defined. The key has the first five fields."""
+        known = np.array([v for v in values if not math.isnan(v)])
+        mean = float(known.mean()) if len(known) else math.nan
+        se = float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else math.nan
+        return cls(*key, mean, se, tuple(values), splits or (len(known), len(values)))
 
 
 @dataclass(frozen=True)
@@ -65,14 +74,10 @@ class Paired:
         "(all)" for all perturbations together.
     first, second : str
         Conditions; the difference is second less first.
-    difference : float
-    low, high : float
-        95% interval, without correction for multiplicity.
-    p : float
-    p_holm : float
-        Corrected within its family.
-    pairs : int
-        Splits, or perturbations, that were compared.
+    difference : Estimate
+        With its 95% interval, without correction for multiplicity, over `difference.n` splits or perturbations.
+    p, p_holm : float
+        Of a t test; and corrected within its family.
     """
 
     direction: str
@@ -81,30 +86,27 @@ class Paired:
     perturbation: str
     first: str
     second: str
-    difference: float
-    low: float
-    high: float
+    difference: Estimate
     p: float
-    p_holm: float
-    pairs: int
+    p_holm: float = math.nan
 
 
-def t_test(differences: Floats, correction: float) -> tuple[float, float, float, float]:
-    """Mean, 95% interval and p-value of paired differences; the variance of the mean is (1/m + correction) s^2.
+def t_test(differences: Floats, correction: float, of: str = "") -> tuple[Estimate, float]:
+    """Mean with its 95% interval and p-value of paired differences; the variance of the mean is (1/m + correction) s^2.
 
-    NaN where fewer than two differences, or equal ones that are not 0, say nothing about their spread.
+    The interval and p are NaN where fewer than two differences, or equal ones that are not 0, show no spread.
     """
     from scipy.stats import t
 
     m = len(differences)
     mean = float(differences.mean()) if m else math.nan
-    if m < 2:
-        return mean, math.nan, math.nan, math.nan
-    size = float(np.sqrt((1 / m + correction) * differences.var(ddof=1)))
-    if size <= 1e-12 * max(abs(mean), 1e-300):
-        return (0.0, 0.0, 0.0, 1.0) if mean == 0 else (mean, math.nan, math.nan, math.nan)
+    size = float(np.sqrt((1 / m + correction) * differences.var(ddof=1))) if m > 1 else 0.0
+    if m > 1 and mean == size == 0:
+        return Estimate(0.0, 0.0, 0.0, of=of, n=m), 1.0
+    if m < 2 or size <= 1e-12 * max(abs(mean), 1e-300):
+        return Estimate(mean, of=of, n=m), math.nan
     reach = float(t.ppf(0.975, m - 1)) * size
-    return mean, mean - reach, mean + reach, float(2 * t.sf(abs(mean) / size, m - 1))
+    return Estimate(mean, mean - reach, mean + reach, of=of, n=m), float(2 * t.sf(abs(mean) / size, m - 1))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -146,11 +148,11 @@ def compared(
             if not len(gap):
                 continue
             means.append(float(gap.mean()))
-            found = t_test(gap, correction)
-            each.append(Paired(direction, classifier, score, perturbation, first, second, *found, math.nan, len(gap)))
+            tested = t_test(gap, correction, "splits, Student's t")
+            each.append(Paired(direction, classifier, score, perturbation, first, second, *tested))
         if means:
-            found = t_test(np.array(means), 0.0)
-            together.append(Paired(direction, classifier, score, ALL, first, second, *found, math.nan, len(means)))
+            tested = t_test(np.array(means), 0.0, "perturbations, Student's t")
+            together.append(Paired(direction, classifier, score, ALL, first, second, *tested))
     return [*_corrected(together), *_corrected(each)]
 
 

@@ -1,23 +1,29 @@
-"""What deconfounding returns: typed, immutable, printable, and plain data on request."""
+"""The result of deconfounding: scores and tests as records, what components follow, and how batches mix."""
 
 from __future__ import annotations
 
 import math
-import os
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError, unknown
-from nearid.base.jsonable import finite
+from nearid.base.jsonable import plain
 from nearid.measures.neighbourhoods import Mixing, Replicates
 from nearid.moments import Floats
 from nearid.questions.deconfound.attribution import Attribution
-from nearid.questions.deconfound.conditions import Condition, View
+from nearid.questions.deconfound.conditions import ComponentRows, Condition
 from nearid.questions.deconfound.design import open_again
-from nearid.questions.deconfound.paired import ALL, Mean, Paired
+from nearid.questions.deconfound.paired import ALL, MeanScore, Paired
+from nearid.show.result import Result
+
+if TYPE_CHECKING:
+    from nearid.show.view import View
+
+Record = TypeVar("Record", MeanScore, Paired)
 
 
 @dataclass(frozen=True)
@@ -63,15 +69,11 @@ class ConditionResult:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One figure: a score of a condition in a direction, by a classifier, for a perturbation or "(all)"."""
+class Sizes:
+    """Rows of a perturbation, and rows that it is compared with."""
 
-    direction: str
-    classifier: str
-    score: str
-    condition: str
-    perturbation: str
-    found: Mean
+    positives: int
+    negatives: int
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Plane:
 
 
 @dataclass(frozen=True)
-class Views:
+class Drawings:
     """Planes, and the label and batch of each of their rows."""
 
     planes: tuple[Plane, ...]
@@ -93,8 +95,8 @@ class Views:
 
 
 @dataclass(frozen=True, repr=False)
-class Deconfounding:
-    """Does an embedding tell perturbations apart in batches never seen, and do its components part biology from batch?
+class Deconfounding(Result):
+    """Do classifiers find perturbations in batches they never saw, and which components follow biology or batch?
 
     Attributes
     ----------
@@ -105,16 +107,29 @@ class Deconfounding:
     batches, labels : tuple of str
     control : str or None
         The label that the others are compared with; without one each is compared with all others.
-    perturbations : dict of name -> (positive rows, negative rows)
+    perturbations : dict of name -> Sizes
+        Numbers of positive and negative rows.
     columns : tuple of str or None
         Names of the features, of a table.
     conditions : dict of name -> ConditionResult
         With `drop` also "kept": without the components that are dropped when all rows are looked at.
-    scores : tuple of Entry
+    scores : tuple of MeanScore
     tests : tuple of Paired
     alerts : tuple of Alert
-    views : Views
+    views : Drawings
     provenance : dict
+
+    Examples
+    --------
+    >>> import nearid, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> drug, plate = rng.integers(0, 2, 200), rng.integers(0, 4, 200)
+    >>> x = rng.laplace(size=(200, 3)) + np.outer(drug, [2, 0, 0]) + np.outer(plate, [0, 1, 0])
+    >>> result = nearid.deconfound(x, drug, plate, control=0, classifiers="logistic", directions="most")
+    >>> result.conditions["ica"].components.kinds.count("technical")
+    1
+    >>> bool(result.mean("ica").mean > 0.8)
+    True
     """
 
     name: str
@@ -123,31 +138,32 @@ class Deconfounding:
     batches: tuple[str, ...]
     labels: tuple[str, ...]
     control: str | None
-    perturbations: dict[str, tuple[int, int]]
+    perturbations: dict[str, Sizes]
     columns: tuple[str, ...] | None
     conditions: dict[str, ConditionResult]
-    scores: tuple[Entry, ...]
+    scores: tuple[MeanScore, ...]
     tests: tuple[Paired, ...]
     alerts: tuple[Alert, ...]
-    views: Views
+    views: Drawings
     provenance: dict[str, Any]
+
+    _drawn_only: ClassVar[tuple[str, ...]] = ("views", "conditions")
 
     @property
     def families(self) -> list[tuple[str, str]]:
-        """Directions and classifiers there are scores of, in order; last those that used no component anywhere."""
-        found = dict.fromkeys((e.direction, e.classifier) for e in self.scores)
+        """Directions and classifiers with scores, in order; those that used no component anywhere come last."""
         used = {
-            (e.direction, e.classifier)
-            for e in self.scores
-            if e.score == "sparsity" and e.perturbation == ALL and not math.isnan(e.found.mean)
+            (s.direction, s.classifier)
+            for s in self.scores
+            if s.score == "sparsity" and s.perturbation == ALL and not math.isnan(s.mean)
         }
-        return sorted(found, key=lambda family: family not in used)
+        every = dict.fromkeys((s.direction, s.classifier) for s in self.scores)
+        return sorted(every, key=lambda family: family not in used)
 
     def score_names(self, direction: str, classifier: str) -> list[str]:
         """Scores of a direction and classifier."""
-        return list(
-            dict.fromkeys(e.score for e in self.scores if (e.direction, e.classifier) == (direction, classifier))
-        )
+        family = (direction, classifier)
+        return list(dict.fromkeys(s.score for s in self.scores if (s.direction, s.classifier) == family))
 
     def mean(
         self,
@@ -157,14 +173,10 @@ class Deconfounding:
         *,
         direction: str | None = None,
         classifier: str | None = None,
-    ) -> Mean:
-        """One figure; the first direction and classifier by default."""
-        family = self.families[0]
-        wanted = (direction or family[0], classifier or family[1], score, condition, perturbation)
-        for e in self.scores:
-            if (e.direction, e.classifier, e.score, e.condition, e.perturbation) == wanted:
-                return e.found
-        raise InputError(f"There is no figure for {wanted}: see the entries of `scores`.")
+    ) -> MeanScore:
+        """The mean of a score; of the first direction and classifier by default."""
+        wanted = {"condition": condition, "score": score, "perturbation": perturbation}
+        return self._one("score", self.scores, wanted, direction, classifier)
 
     def test(
         self,
@@ -176,13 +188,24 @@ class Deconfounding:
         direction: str | None = None,
         classifier: str | None = None,
     ) -> Paired:
-        """The comparison of two conditions; the first direction and classifier by default."""
-        family = self.families[0]
-        wanted = (direction or family[0], classifier or family[1], score, perturbation, first, second)
-        for t in self.tests:
-            if (t.direction, t.classifier, t.score, t.perturbation, t.first, t.second) == wanted:
-                return t
-        raise InputError(f"There is no test for {wanted}: see the entries of `tests`.")
+        """The comparison of two conditions; of the first direction and classifier by default."""
+        wanted = {"first": first, "second": second, "score": score, "perturbation": perturbation}
+        return self._one("test", self.tests, wanted, direction, classifier)
+
+    def _one(
+        self,
+        what: str,
+        records: Sequence[Record],
+        wanted: dict[str, str],
+        direction: str | None,
+        classifier: str | None,
+    ) -> Record:
+        usual = self.families[0]
+        wanted = {**wanted, "direction": direction or usual[0], "classifier": classifier or usual[1]}
+        for record in records:
+            if all(getattr(record, name) == value for name, value in wanted.items()):
+                return record
+        raise InputError(f"There is no {what} with {wanted}. All are in the field `{what}s`, and in to_frame().")
 
     def transform(
         self, X: Any, condition: str = "ica", *, drop_technical: bool = False, key: str | None = None
@@ -201,86 +224,45 @@ class Deconfounding:
         """
         if condition not in self.conditions:
             raise InputError(unknown("condition", condition, self.conditions))
-        rows, found = open_again(X, key, self.columns), self.conditions[condition]
+        rows, evaluated = open_again(X, key, self.columns), self.conditions[condition]
         if rows.shape[1] != self.width:
             raise InputError(f"{rows.name} has {rows.shape[1]} columns; {self.width} were evaluated.")
-        which = np.flatnonzero(~found.components.technical) if drop_technical else None
-        return View(rows, found.condition).take(np.arange(rows.shape[0]), which)
-
-    def table(self) -> list[dict[str, Any]]:
-        """All figures as records, for a data frame."""
-        return [
-            {
-                **{k: getattr(e, k) for k in ("direction", "classifier", "score", "condition", "perturbation")},
-                "mean": e.found.mean,
-                "se": e.found.se,
-                "splits": e.found.splits[0],
-            }
-            for e in self.scores
-        ]
+        components = ComponentRows(rows, evaluated.condition)
+        if drop_technical:
+            components = components.some(np.flatnonzero(~evaluated.components.technical))
+        return components.take(np.arange(rows.shape[0]))
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON (NaN becomes null)."""
-        plain: dict[str, Any] = {
-            "name": self.name,
-            "n": self.n,
-            "width": self.width,
-            "batches": list(self.batches),
-            "labels": list(self.labels),
-            "control": self.control,
-            "perturbations": {k: {"positives": p, "negatives": q} for k, (p, q) in self.perturbations.items()},
-            "conditions": {name: self._condition_dict(c) for name, c in self.conditions.items()},
-            "scores": [
-                {**asdict(e), "found": {**asdict(e.found), "values": list(e.found.values)}} for e in self.scores
-            ],
-            "tests": [asdict(t) for t in self.tests],
-            "alerts": [asdict(a) for a in self.alerts],
-            "provenance": self.provenance,
-        }
-        cleaned: dict[str, Any] = finite(plain)
-        return cleaned
+        return {**super().to_dict(), "conditions": {name: self._plain(c) for name, c in self.conditions.items()}}
 
-    def _condition_dict(self, c: ConditionResult) -> dict[str, Any]:
+    def _plain(self, c: ConditionResult) -> dict[str, Any]:
         a = c.components
-        return {
-            "title": c.title,
-            "width": c.width,
-            "batch_r2": c.batch_r2,
-            "label_r2": c.label_r2,
-            "mixing": c.mixing._asdict(),
-            "map": {
-                "value": c.replicates.value,
-                "chance": c.replicates.chance,
-                "per_label": {self.labels[code]: v for code, v in c.replicates.per_label.items()},
-            },
-            "components": {
-                "batch": a.batch.tolist(),
-                "label": a.label.tolist(),
-                "kinds": a.kinds,
-                "ranked": a.ranked.tolist(),
-            },
-        }
+        described: dict[str, Any] = plain(
+            {
+                "title": c.title,
+                "width": c.width,
+                "batch_r2": c.batch_r2,
+                "label_r2": c.label_r2,
+                "mixing": c.mixing._asdict(),
+                "map": {
+                    "value": c.replicates.value,
+                    "chance": c.replicates.chance,
+                    "per_label": {self.labels[code]: v for code, v in c.replicates.per_label.items()},
+                },
+                "components": {"batch": a.batch, "label": a.label, "kinds": a.kinds, "ranked": a.ranked},
+            }
+        )
+        return described
 
-    def __repr__(self) -> str:
-        first = {e.condition: e.found for e in self.scores if (e.direction, e.classifier) == self.families[0]}
-        told = ", ".join(f"{name} {self.mean(name).mean:.3f}" for name in first)
-        return f"<Deconfounding {self.name}: AUROC in held-out batches {told}>"
+    def _records(self) -> list[dict[str, Any]]:
+        names = ("direction", "classifier", "score", "condition", "perturbation", "mean", "se")
+        return [{**{name: getattr(s, name) for name in names}, "splits": s.splits[0]} for s in self.scores]
 
-    def save_report(self, path: str | os.PathLike[str]) -> None:
-        """Write one self-contained HTML page."""
-        from nearid.questions.deconfound.page import write_report
+    def _view(self) -> View:
+        from nearid.questions.deconfound.view import view
 
-        write_report(self, path)
-
-    def __str__(self) -> str:
-        from nearid.questions.deconfound.table import as_text
-
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        from nearid.questions.deconfound.page import fragment
-
-        return fragment(self)
+        return view(self)
 
 
 def _mean(values: Floats) -> float:

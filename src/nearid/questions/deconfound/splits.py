@@ -13,8 +13,7 @@ from nearid.arrays.names import listed, not_found
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.questions.deconfound.design import Design
-
-DIRECTIONS = {"most": "train on most batches", "one": "train on one batch"}
+from nearid.questions.deconfound.plan import DIRECTIONS
 
 
 class Split(NamedTuple):
@@ -51,7 +50,7 @@ class Split(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem:
+class Contrast:
     """A perturbation against its controls, or against all other labels.
 
     Attributes
@@ -136,11 +135,11 @@ def _wanted(perturbations: Any) -> list[str]:
     return [str(as_text(name)).strip() for name in perturbations]
 
 
-def problems(
-    design: Design, codes: Sequence[int], directions: Sequence[str], folds: int, seed: int
-) -> tuple[list[Problem], list[Alert]]:
+def contrasts(
+    design: Design, codes: Sequence[int], directions: Sequence[str], folds: int, random_state: int
+) -> tuple[list[Contrast], list[Alert]]:
     """The splits of each perturbation; those that no split can be made for are told and left out."""
-    found: list[Problem] = []
+    found: list[Contrast] = []
     single: list[str] = []
     fewer: list[str] = []
     lacking: list[str] = []
@@ -157,7 +156,7 @@ def problems(
             continue
         if "most" in directions and held < folds:
             fewer.append(f"{name!r} ({held})")
-        rng = np.random.default_rng([seed, 3, code])
+        rng = np.random.default_rng([random_state, 3, code])
         made = {}
         if "most" in directions:
             made["most"] = _most(rows, hit, batch, min(folds, held), rng)
@@ -168,7 +167,7 @@ def problems(
         if any(splits.values()):
             if not np.array_equal(np.unique(batch[hit]), np.unique(batch[~hit])):
                 apart.append(name)
-            found.append(Problem(name, code, int(hit.sum()), int(len(hit) - hit.sum()), splits))
+            found.append(Contrast(name, code, int(hit.sum()), int(len(hit) - hit.sum()), splits))
     alerts = []
     if lacking:
         alerts.append(

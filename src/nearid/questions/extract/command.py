@@ -71,7 +71,7 @@ def extract(
     try:
         import torch  # noqa: F401
     except ImportError:
-        raise InputError("Models run with torch. Install it: pip install 'nearid[train]'") from None
+        raise InputError("Models run with torch. Install it: pip install 'nearid[lab]'") from None
     from nearid.questions.extract.run import extract as run
     from nearid.questions.extract.store import left_behind
 

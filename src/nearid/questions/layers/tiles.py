@@ -8,8 +8,8 @@ from nearid.arrays import Pair
 from nearid.base.progress import silent
 from nearid.engines.local import blocks, ordered_map
 from nearid.folds import FoldMoments, assign, fold_moments
-from nearid.groups.ladder import LADDER
-from nearid.groups.maps import squared_errors
+from nearid.groups.fits import assignment, squared_errors
+from nearid.groups.ladder import GROUPS
 from nearid.measures.diameter import search
 from nearid.measures.similarity import (
     debiased_cka,
@@ -21,7 +21,7 @@ from nearid.measures.similarity import (
 from nearid.moments import Floats, PairMoments
 from nearid.questions.compare.evaluate import Fits, evaluate
 
-GROUPS = {"r2": "linear", "r2_rigid": "rigid", "r2_permutation": "permutation"}
+R2_OF = {"r2": "linear", "r2_rigid": "rigid", "r2_permutation": "permutation"}
 
 
 class Tile:
@@ -67,8 +67,8 @@ class Tile:
 
     def held_out(self, measure: str, k: int | None) -> Floats:
         """A measure that is fitted, on rows that the fit has not seen."""
-        if measure in GROUPS:
-            errors = self.parts.map_splits(lambda _, train, test: self._errors(GROUPS[measure], train, test))
+        if measure in R2_OF:
+            errors = self.parts.map_splits(lambda _, train, test: self._errors(R2_OF[measure], train, test))
             error, spread = np.sum(errors, axis=0)
             return np.asarray(1 - np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0))
         if measure == "mcc":
@@ -88,19 +88,17 @@ class Tile:
         for i in range(len(self.x)):
             for j in range(len(self.y)):
                 a, b = self.between(train, i, j), self.between(test, i, j)
-                found[0, i, j] = squared_errors(LADDER[group].fit(a), b).sum()
+                found[0, i, j] = squared_errors(GROUPS[group].fit(a), b).sum()
                 found[1, i, j] = np.trace(b.yy) + b.n * np.sum((b.mean_y - a.mean_y) ** 2)
         return found
 
     def _matched(self, train: PairMoments, test: PairMoments) -> Floats:
         """Mean correlation in `test` of the columns of y with those of x that are matched to them in `train`."""
-        from scipy.optimize import linear_sum_assignment
-
         seen, held = _column_correlations(train), _column_correlations(test)
         found = np.zeros((len(self.x), len(self.y)))
         for i, a in enumerate(self.x):
             for j, b in enumerate(self.y):
-                rows, columns = linear_sum_assignment(np.abs(seen[a, b]), maximize=True)
+                rows, columns = assignment(np.abs(seen[a, b]))
                 agreeing = np.sign(seen[a, b][rows, columns]) * held[a, b][rows, columns]
                 # Columns of y without a partner count as 0.
                 found[i, j] = agreeing.sum() / (b.stop - b.start)
@@ -132,7 +130,7 @@ def epsilons(pair: Pair, groups: list[str], folds: int, seed: int) -> tuple[list
     whole = parts.all
     if not np.trace(whole.xx) or not np.trace(whole.yy):
         return [float("nan")] * len(groups), parts.traits
-    maps = parts.map_splits(lambda _, train, __: [LADDER[group].fit(train) for group in groups])
+    maps = parts.map_splits(lambda _, train, __: [GROUPS[group].fit(train) for group in groups])
     means = parts.map_splits(lambda _, train, __: train.mean_y)
     found = evaluate(pair, fold, parts, whole, Fits(maps, means, np.empty(0), float("nan")), progress=silent)
     size = search(pair.read_y, pair.take_y, found.radii, found.origin).lower

@@ -66,7 +66,7 @@ def lipschitz(
     try:
         import torch  # noqa: F401
     except ImportError:
-        raise InputError("Decoders run with torch. Install it: pip install 'nearid[train]'") from None
+        raise InputError("Decoders run with torch. Install it: pip install 'nearid[lab]'") from None
     from nearid.questions.extract.weights import load_decoder
     from nearid.questions.lipschitz.run import bilipschitz
 

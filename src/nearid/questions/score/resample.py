@@ -82,21 +82,22 @@ def resample(
             variance = (GROUPS - 1) / GROUPS * np.sum((figures - figures.mean()) ** 2)
             spread = np.sqrt(variance * len(x) / rows) * t.ppf(0.975, GROUPS - 1)
         chance = np.mean([np.nan if m is None else figure(m) for m in mixed])
-        ends = np.maximum(value - spread, low), np.minimum(value + spread, high)
-        return Estimate(float(value), *map(float, ends), float(chance), of=OVER)
+        # Not by max and min, which would lose a NaN.
+        least, most = float(np.maximum(value - spread, low)), float(np.minimum(value + spread, high))
+        return Estimate(float(value), least, most, float(chance), OVER)
 
     def joint(figure: Callable[[Measured], float]) -> Callable[[Measured], float]:
         # A mean over other factors is another quantity.
         return lambda m: figure(m) if set(m.factors) == set(measured.factors) else np.nan
 
     def of_factor(name: str) -> Callable[[Measured], float]:
-        return lambda m: float(m.per_factor[m.factors.index(name)]) if name in m.factors else np.nan  # type: ignore[index]
+        return lambda m: float(m.per_factor[m.factors.index(name)]) if name in m.factors else np.nan
 
     parts = {
         name: estimate(joint(lambda m, name=name: m.parts[name]), part.low, part.high)  # type: ignore[misc]
         for name, part in measure.parts.items()
     }
-    named = () if measured.per_factor is None else measured.factors
+    named = measured.factors if len(measured.per_factor) else ()
     each = {name: estimate(of_factor(name), measure.each_low, measure.high) for name in named}
     return ScoredMeasure(
         measure.name,

@@ -32,8 +32,8 @@ class ScoredMeasure:
         Further figures of the measure; NaN where one is not defined.
     factors : dict of name -> Estimate
         What the measure says of each factor (`declared.each`), where it says something.
-    matrix : ndarray of shape (d, m) or None
-        What was measured of each latent and factor.
+    matrix : ndarray of shape (d, m)
+        What was measured of each latent and factor; empty where there is no such thing.
     names : tuple of str
         Factors of the matrix's columns.
     """
@@ -43,7 +43,7 @@ class ScoredMeasure:
     overall: Estimate
     parts: dict[str, Estimate]
     factors: dict[str, Estimate]
-    matrix: Floats | None
+    matrix: Floats
     names: tuple[str, ...]
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -19,8 +18,7 @@ from nearid.base.progress import Progress, Reporting, reporting
 from nearid.base.provenance import described, origin_of, provenance
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
-from nearid.groups.fits import fit_permutation
-from nearid.groups.ladder import LADDER
+from nearid.groups.ladder import ladder
 from nearid.measures.factors import Factors, load_paired, open_factors, unnamed
 from nearid.measures.infomec import active_latents
 from nearid.measures.registry import Measure, Measured
@@ -38,10 +36,8 @@ ROWS = 10_000
 POINTS = 400
 # Variance of standardised latents below which a direction counts as gone.
 COLLAPSED = 1e-4
-# Factors come in units of their own: a match may have any scale.
-MATCH = replace(
-    LADDER["permutation"], fit=partial(fit_permutation, each=True), degrees_of_freedom=lambda p, q: 2 * min(p, q) + q
-)
+# Factors come in units of their own, so that a match may have any scale.
+LADDER = ("scaled_permutation", "rigid", "linear")
 # A group that leaves 1% of the factors' variance (a root-mean-square error of a tenth of their spread) has recovered
 # them nearly exactly. Without that allowance a linear map would always win where it is exact: the components that ICA
 # finds in a sample, and the factors' units, never are.
@@ -308,7 +304,7 @@ def _ladder(
         text = f"Categorical factors have no geometry: the verdict is without {', '.join(left)}."
         alerts += (Alert("no_geometry", text),)
     settings = Settings(
-        groups=(MATCH, LADDER["rigid"], LADDER["linear"]),
+        groups=tuple(ladder(LADDER)),
         folds=request.folds or 5,
         options={"translation": True, "scale": True, "ridge": 0.0},
         svcca_k=None,
@@ -318,7 +314,7 @@ def _ladder(
         seed=request.random_state,
         negligible=NEGLIGIBLE,
     )
-    comparison = compare_pair(pair_rows(rows, target), settings, origins, None, engine, progress)
+    comparison = compare_pair(pair_rows(rows, target), settings, origins, {}, engine, progress)
     kept = tuple(a for a in comparison.alerts if a.code not in NOT_FOR_FACTORS)
     return comparison, comparison.verdict, alerts + kept
 

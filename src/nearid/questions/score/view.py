@@ -9,8 +9,8 @@ import numpy as np
 
 from nearid.base.alerts import Alert
 from nearid.base.estimate import Estimate
-from nearid.groups.ladder import LADDER
-from nearid.questions.compare.plots import COLOURS
+from nearid.groups.ladder import GROUPS
+from nearid.questions.compare.result import GroupResult
 from nearid.questions.score.result import MatchedFactor, Score, ScoredMeasure
 from nearid.show.figures import Cloud, Dots, Figure, HeatMap, Panels
 from nearid.show.view import BAD, CAREFUL, Cell, Column, Row, Table, View, counted, number
@@ -39,7 +39,7 @@ def view(score: Score) -> View:
         subject=f"{score.names[0]} -> {score.names[1]}",
         headline=headline(score),
         reason=score.verdict.reason,
-        colour=COLOURS.get(score.verdict.group, BAD if score.verdict.group == "none" else CAREFUL),
+        colour=_colour(score.verdict.group),
         alerts=list(_alerts(score)),
         tables=[
             _measures(score),
@@ -59,7 +59,7 @@ def headline(score: Score) -> str:
     verdict, judged = score.verdict, score.judged
     if not judged:
         return f"There is no verdict on a group, because all factors are categorical. {_separate(score)}"
-    group = None if verdict.group == "none" else f"{verdict.strength}, up to a {LADDER[verdict.group].title}"
+    group = None if verdict.group == "none" else f"{verdict.strength}, up to a {GROUPS[verdict.group].title}"
     recovered = f"recovered {group}" if group else UNRECOVERED
     # A joint verdict of less than nine tenths may hide factors that are lost beside others that are recovered.
     jointly = group is not None and verdict.strength in ("in part", "weakly") and len(judged) > 1
@@ -142,7 +142,7 @@ def _ladder(score: Score) -> Table:
     return Table(title, columns, rows, folded=True)
 
 
-def _epsilon(g) -> Estimate:
+def _epsilon(g: GroupResult) -> Estimate:
     return Estimate(g.epsilon.mean, g.epsilon.low, g.epsilon.high, g.chance)
 
 
@@ -155,12 +155,12 @@ def _figures(both: list[tuple[str, Score]]) -> Iterator[Figure]:
         names = [f.name for f in s.factors][:MAP_FACTORS]
         own = {_starred(m.declared.each, m): m.factors for m in s.measures.values() if m.factors}
         if own:
-            groups = {title: [_without_chance(each.get(name)) for name in names] for title, each in own.items()}
-            yield Dots(f"Each factor{label}", "With 95% intervals.", "value", names, groups)
+            of_each = {title: [_without_chance(each.get(name)) for name in names] for title, each in own.items()}
+            yield Dots(f"Each factor{label}", "With 95% intervals.", "value", names, of_each)
     drawn: set[str] = set()
     for m in score.measures.values():
         subject = m.declared.heat_map_of or m.name
-        if m.declared.heat_map and m.matrix is not None and subject not in drawn:
+        if m.declared.heat_map and m.matrix.size and subject not in drawn:
             drawn.add(subject)
             yield from _heat_maps(m.name, both)
     for label, s in both:
@@ -175,7 +175,7 @@ def _figures(both: list[tuple[str, Score]]) -> Iterator[Figure]:
                 "mean error / diameter",
                 [g.title for g in ladder.values()],
                 {"held out": [_epsilon(g) for g in ladder.values()]},
-                [COLOURS[name] for name in ladder],
+                [GROUPS[name].colour for name in ladder],
                 from_zero=True,
             )
 
@@ -186,7 +186,7 @@ def _without_chance(e: Estimate | None) -> Estimate | None:
 
 def _heat_maps(name: str, both: list[tuple[str, Score]]) -> Iterator[HeatMap]:
     """A measure's map of factor by latent, before and after in the same colours; matched latents come first."""
-    maps = [(label, s, np.abs(np.asarray(s.measures[name].matrix))) for label, s in both]
+    maps = [(label, s, np.abs(s.measures[name].matrix)) for label, s in both]
     limit = max(float(matrix.max()) for *_, matrix in maps) or 1.0
     for label, s, matrix in maps:
         m = s.measures[name]
@@ -215,6 +215,10 @@ def _scatters(title: str, score: Score) -> Panels:
         for name, p in list(score.points.items())[:SCATTERS]
     ]
     return Panels(title, "A sample of rows; the matched latent.", clouds, min(4, len(clouds)), ticks=True)
+
+
+def _colour(group: str) -> str:
+    return GROUPS[group].colour if group in GROUPS else BAD if group == "none" else CAREFUL
 
 
 def _starred(title: str, m: ScoredMeasure) -> str:

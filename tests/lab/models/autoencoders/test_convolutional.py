@@ -1,11 +1,10 @@
 """Convolutional networks have the shapes of the protocol, and give back images of the size they take."""
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
-
-from nearid.base.errors import InputError  # noqa: E402
-from nearid.lab.models.autoencoders.convolutional import Convolutional, Light, Modulated  # noqa: E402
+from nearid.base.errors import InputError
+from nearid.lab.models.autoencoders.convolutional import Convolutional, Light, Modulated
 
 nn = torch.nn
 

@@ -1,13 +1,12 @@
 """How many patches are hidden, that the encoder does not see them, and that they alone count."""
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
-
-from nearid.base.errors import InputError  # noqa: E402
-from nearid.lab.models.autoencoders.masked import MaskedAutoencoder  # noqa: E402
-from nearid.lab.models.autoencoders.transformer import to_patches  # noqa: E402
-from nearid.lab.models.trainer import seeded  # noqa: E402
+from nearid.base.errors import InputError
+from nearid.lab.models.autoencoders.masked import MaskedAutoencoder
+from nearid.lab.models.autoencoders.transformer import to_patches
+from nearid.lab.models.trainer import seeded
 
 
 def model(**options):

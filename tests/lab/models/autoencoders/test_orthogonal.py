@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
-
-from nearid.base.errors import InputError, NearidError  # noqa: E402
-from nearid.lab.models.autoencoders.autoencoder import Autoencoder  # noqa: E402
-from nearid.lab.models.autoencoders.orthogonal import MAPS, Cholesky, Orthogonal, orthogonal_linear  # noqa: E402
-from nearid.lab.models.options import Training  # noqa: E402
-from nearid.lab.models.trainer import seeded, train  # noqa: E402
+from nearid.base.errors import InputError, NearidError
+from nearid.lab.models.autoencoders.autoencoder import Autoencoder
+from nearid.lab.models.autoencoders.orthogonal import MAPS, Cholesky, Orthogonal, orthogonal_linear
+from nearid.lab.models.trainer import (
+    Training,
+    seeded,
+    train,
+)
 
 
 def weights(model):

@@ -4,13 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
-
-from nearid.base.errors import InputError  # noqa: E402
-from nearid.lab.models.autoencoders.networks import Dense  # noqa: E402
-from nearid.lab.models.autoencoders.quantised import QLAE, VQVAE, straight_through  # noqa: E402
-from nearid.lab.models.trainer import seeded  # noqa: E402
+from dense_networks import Dense
+from nearid.base.errors import InputError
+from nearid.lab.models.autoencoders.quantised import QLAE, VQVAE, straight_through
+from nearid.lab.models.trainer import seeded
 
 LATENTS = 3
 

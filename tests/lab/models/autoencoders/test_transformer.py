@@ -3,11 +3,9 @@
 import math
 
 import numpy as np
-import pytest
+import torch
 
-torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
-
-from nearid.lab.models.autoencoders.transformer import Block, from_patches, positions, to_patches  # noqa: E402
+from nearid.lab.models.autoencoders.transformer import Block, from_patches, positions, to_patches
 
 
 def test_attention_by_hand(rng):

@@ -19,7 +19,7 @@ from nearid.lab.papers.common.images import (
     stored_names,
     traversals,
 )
-from nearid.lab.processes.images.sprites import SpriteProcess
+from nearid.lab.processes.images.scenes import SpriteProcess
 
 
 def test_rendered_images_are_those_of_the_process():
@@ -99,7 +99,7 @@ def test_names_are_split_by_comma_and_data_sets_told_from_rendered():
 
 
 def test_encoding_goes_block_by_block():
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
     x = np.random.default_rng(0).normal(size=(1100, 3)).astype(np.float32)
     sizes = []
     found = encoded(lambda rows: (sizes.append(len(rows)), 2 * rows)[1], x)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
 from nearid.base.errors import InputError  # noqa: E402
 from nearid.lab.framework.settings import changed  # noqa: E402

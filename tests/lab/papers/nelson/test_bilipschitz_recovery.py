@@ -13,7 +13,7 @@ from nearid.lab.framework.settings import changed, settle
 from nearid.lab.papers.nelson.bilipschitz_recovery import BILIPSCHITZ_RECOVERY as E
 from nearid.lab.papers.nelson.bilipschitz_recovery import Parameters, cell, constants, draw, process, rows, unmix
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 SMOKE = settle(E, "smoke")
 
 

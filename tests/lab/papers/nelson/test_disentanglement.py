@@ -90,7 +90,7 @@ def test_claims_decide():
 
 
 def test_the_smoke_preset_runs_with_figures(tmp_path, inline):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     rows = ("solids-ae-decay-0.1", "solids-vq-vae-decay-0")
     found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1, rows=rows)
     assert len(found.cells) == 2 and not found.failures

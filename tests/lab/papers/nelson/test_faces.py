@@ -54,7 +54,7 @@ def test_principal_components_lead_back():
 
 
 def test_an_autoencoder_learns_and_repeats_itself(faces, tmp_path):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     p = settle(E, "smoke", {"steps": 4})
     first, again, other = (cell(p, seed, tmp_path / name) for seed, name in ((0, "a"), (0, "b"), (1, "c")))
     assert first == again and first["scores"]["r2"] != other["scores"]["r2"]
@@ -85,6 +85,6 @@ def test_impossible_parameters_get_a_sentence(wrong):
 
 
 def test_the_smoke_preset_runs_with_figures(faces, tmp_path, inline):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1)
     assert len(found.cells) == 4 and not found.failures and len(E.figures(found)) == 16

@@ -28,7 +28,7 @@ from nearid.lab.papers.nelson.mnist_autoencoders import MNIST_AUTOENCODERS as E
 
 YES, NO = "reproduced", "not reproduced"
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
 
 @pytest.fixture(autouse=True)

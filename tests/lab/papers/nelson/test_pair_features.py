@@ -5,7 +5,7 @@ import zipfile
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
 from canonical_files import write_cifar10_sheets  # noqa: E402
 from nearid.base.errors import InputError  # noqa: E402

@@ -146,7 +146,7 @@ def test_the_control_is_compared_with_every_pair_of_one_target():
 
 
 def test_the_smoke_preset_runs_with_figures(home, rng, tmp_path, inline, monkeypatch):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     sources = rng.laplace(size=(4000, 6))
 
     def representations(p, seed, folder):
@@ -186,7 +186,7 @@ def test_other_features_under_the_same_name_are_another_cell(tmp_path, rng):
 
 @pytest.mark.parametrize("kind", ["mae", "gpt"])
 def test_networks_of_a_pair_are_trained_here_from_different_starts(kind, tmp_path):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     p = replace(settle(E, "smoke"), kind=kind)
     for name in PRETRAINED_PAIRS.datasets(p):
         if find(dataset(name)) is None:
@@ -203,7 +203,7 @@ def test_networks_of_a_pair_are_trained_here_from_different_starts(kind, tmp_pat
 
 
 def test_features_of_a_downloaded_network_are_kept_and_read_again(home, monkeypatch, tmp_path):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     if find(CIFAR10_RESNETS) is None:
         pytest.skip("the data set cifar10-resnets is not here")
     monkeypatch.setattr("nearid.lab.data.places.cache_folder", lambda: tmp_path)

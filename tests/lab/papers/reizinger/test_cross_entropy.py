@@ -11,10 +11,9 @@ from scipy.stats import ortho_group
 from nearid.base.errors import InputError
 from nearid.lab.papers.reizinger import cross_entropy
 from nearid.lab.papers.reizinger.cross_entropy import Held, Parameters, process_of, run, scores_of, views_of
-from nearid.lab.processes.noise import Laplace, Normal
-from nearid.lab.processes.vmf import VonMisesFisher
+from nearid.lab.processes.noise import Laplace, Normal, VonMisesFisher
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
 SMALL = Parameters(d=3, classes=20, instances=60, draws=50, widths=(16,), steps=12, batch=64, held_out=400, looks=4)
 
@@ -40,7 +39,7 @@ class Inverse(torch.nn.Module):
 
 def ideal(p, *, instances, matrix, shift=0.0):
     """The held-out rows of a process, and the model with features z @ matrix that has the true posterior."""
-    from nearid.lab.models.cross_entropy import CrossEntropy
+    from nearid.lab.models.objectives import CrossEntropy
 
     rng = np.random.default_rng(0)
     process = process_of(p, rng)

@@ -8,9 +8,8 @@ from scipy.stats import ortho_group, vonmises_fisher
 
 from nearid.lab.papers.reizinger.cross_entropy_scores import largest_within, least_loss, linear_fit, matched_scale
 from nearid.lab.processes.classes import ClusterProcess
-from nearid.lab.processes.noise import Laplace, Normal
+from nearid.lab.processes.noise import Laplace, Normal, VonMisesFisher
 from nearid.lab.processes.spaces import Sphere
-from nearid.lab.processes.vmf import VonMisesFisher
 
 
 def test_a_scaled_rotation_is_found(rng):

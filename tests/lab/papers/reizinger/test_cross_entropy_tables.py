@@ -157,7 +157,7 @@ def test_fewer_instances_have_no_published_value():
 
 
 def test_the_smoke_preset_of_diet(tmp_path, inline):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     found = reproduce(DIET, tmp_path / "out", preset="smoke", seeds=1, changes={"steps": 2})
     assert len(found.cells) == len(found.rows) == 38 and not found.failures
     here = diet_cell(found.cells[0].cell.parameters, 0, tmp_path / "here")
@@ -175,7 +175,7 @@ def test_every_value_of_table_3_value_has_its_row():
 
 
 def test_the_smoke_preset_of_supervised(tmp_path, inline):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     found = reproduce(SUPERVISED, tmp_path / "out", preset="smoke", seeds=1, changes={"steps": 2})
     assert len(found.cells) == len(found.rows) == 38 and not found.failures
     here = supervised_cell(found.cells[0].cell.parameters, 0, tmp_path / "here")

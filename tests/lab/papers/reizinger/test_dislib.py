@@ -65,7 +65,7 @@ def test_pixels_need_no_training(tmp_path):
 
 
 def test_networks_repeat_themselves(tmp_path):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     for model in ("mlp", "cnn"):
         p = replace(TINY, model=model)
         first, again, other = (cell(p, s, tmp_path / f"{model}{n}") for s, n in ((0, "a"), (0, "b"), (1, "c")))
@@ -77,9 +77,9 @@ def test_networks_repeat_themselves(tmp_path):
 
 
 def test_a_network_that_is_not_trained_has_the_moments_of_a_batch():
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
-    from nearid.lab.models.cross_entropy import CrossEntropy
-    from nearid.lab.models.features import dense_features
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
+    from nearid.lab.models.encoders import dense_features
+    from nearid.lab.models.objectives import CrossEntropy
 
     images = np.random.default_rng(0).uniform(3, 4, size=(64, 1, 8, 8)).astype(np.float32)
     model = CrossEntropy(dense_features(1, 8, 16), 16, 3)
@@ -134,6 +134,6 @@ def test_images_without_a_shape_are_refused():
 
 
 def test_the_smoke_preset_runs_with_figures(tmp_path, inline):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1)
     assert len(found.cells) == 10 and not found.failures and len(E.figures(found)) == 2

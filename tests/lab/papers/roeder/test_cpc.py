@@ -46,7 +46,7 @@ def photographs(home, rng):
 
 @pytest.fixture
 def one_thread():
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -220,7 +220,7 @@ def test_rows_that_would_be_compared_with_themselves_are_refused(given, words, t
 
 def test_what_reads_pictures_is_asked_for(monkeypatch, tmp_path):
     monkeypatch.setattr("nearid.lab.framework.run.find_spec", lambda name: None if name == "PIL" else name)
-    with pytest.raises(InputError, match=r"needs PIL, which is not installed: pip install 'nearid\[images\]'"):
+    with pytest.raises(InputError, match=r"needs PIL, which is not installed: pip install 'nearid\[lab\]'"):
         reproduce(E, tmp_path / "out", preset="smoke")
 
 

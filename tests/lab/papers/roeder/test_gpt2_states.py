@@ -24,7 +24,7 @@ from nearid.lab.papers.roeder.gpt2_states import (
 from nearid.lab.papers.roeder.gpt2_svcca import GPT2_SVCCA as E
 from nearid.lab.papers.roeder.gpt2_svcca import rows
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
 
 SENTENCES = [["a", "b", "a"], ["b"], ["c", "a", "b", "b", "zzz"]]

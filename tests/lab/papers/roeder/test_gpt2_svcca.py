@@ -14,7 +14,7 @@ from nearid.lab.papers.roeder.gpt2_svcca import GPT2_SVCCA, Parameters, cell, la
 
 E = GPT2_SVCCA
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
 SMALL = {"vocabulary": 100, "steps": 3}
 

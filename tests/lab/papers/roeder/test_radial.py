@@ -12,7 +12,7 @@ from nearid.lab.framework.settings import settle
 from nearid.lab.papers.roeder.radial import RADIAL, Parameters, cell, classifier, draw, figures, rows, transforms
 from nearid.lab.processes.classes import RadialClasses
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
 
 @pytest.fixture(scope="module", autouse=True)

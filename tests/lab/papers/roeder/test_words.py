@@ -12,7 +12,7 @@ from nearid.lab.framework.run import reproduce
 from nearid.lab.framework.settings import settle
 from nearid.lab.papers.roeder.words import WORDS, Parameters, _views, cell, gaps
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
 E = WORDS
 SMALL = {"vocabulary": 110, "frequent": 100}

@@ -22,7 +22,7 @@ from nearid.lab.papers.zimmermann.contrastive import (
 from nearid.lab.processes.mixing import draw_mixing
 from nearid.lab.processes.spaces import Box, Unbounded
 
-torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
 QUICK = changed(Parameters(), {**SMOKE, "steps": 300, "width": 32, "batch": 256, "rate": 3e-3, "held_out": 1000})
 

@@ -54,7 +54,7 @@ def test_claims_decide():
 
 
 def test_the_smoke_preset_runs_with_figures(tmp_path, inline):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1)
     assert len(found.cells) == len(found.rows) == 16 and not found.failures
     assert len(figures(found)) == 2 * len(found.rows)
@@ -104,7 +104,7 @@ def test_claims_on_boxes_decide():
 
 
 def test_the_smoke_preset_of_boxes_runs_with_figures(tmp_path, inline):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     found = reproduce(BOX, tmp_path / "out", preset="smoke", seeds=1)
     assert len(found.cells) == len(found.rows) == 9 and not found.failures
     assert len(figures(found)) == 2 * len(found.rows)

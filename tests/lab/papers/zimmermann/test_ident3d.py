@@ -42,7 +42,7 @@ def test_images_come_with_their_latents(files, unpack):
 
 
 def test_representations_go_block_by_block(files, monkeypatch):
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
     monkeypatch.setattr("nearid.lab.papers.zimmermann.ident3d.BLOCK", 7)
     found = renderings(Parameters(side=16, unpack=False), "test")
     model = objective(Parameters(side=16)).eval()
@@ -59,7 +59,7 @@ def test_angles_on_a_sphere_are_refused(home, rng):
 
 
 def test_the_published_encoder():
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
     p = settle(E, "paper")
     boxed, free = (objective(changed(p, row.changes)) for row in E.rows(p)[:2])
     linear = [(m.in_features, m.out_features) for m in boxed.modules() if isinstance(m, torch.nn.Linear)]
@@ -74,14 +74,14 @@ def test_the_published_encoder():
 
 
 def test_the_supervised_baseline_reads_the_latents(files, tmp_path):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     p = settle(E, "smoke", {"steps": 150, "batch": 32, "held_out": 120, "looks": 1, "rate": 3e-3})
     found = cell(changed(p, E.rows(p)[-1].changes), 0, tmp_path / "work")
     assert found["scores"]["r2"] > 80 and found["scores"]["mcc"] > 90
 
 
 def test_pairs_train_an_encoder_and_the_same_seed_gives_the_same(files, tmp_path):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     p = settle(E, "smoke", {"steps": 30, "batch": 32})
     first, again, other = (cell(p, seed, tmp_path / name) for seed, name in ((0, "a"), (0, "b"), (1, "c")))
     assert first == again and first["scores"] != other["scores"]
@@ -131,7 +131,7 @@ def test_without_the_file_nothing_begins(home, tmp_path):
 
 
 def test_the_smoke_preset_runs_with_figures(files, tmp_path, inline):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1)
     assert len(found.cells) == 4 and not found.failures
     scatter, correlation = E.figures(found)[:2]

@@ -65,7 +65,7 @@ def test_drawn_films_show_their_factors():
 
 
 def test_the_published_encoder():
-    torch = pytest.importorskip("torch", reason="the extra `train` is not installed")
+    torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
     model = objective(changed(settle(E, "paper"), E.rows(settle(E, "paper"))[0].changes))
     convolutions = [m for m in model.modules() if isinstance(m, torch.nn.Conv2d)]
     assert [(c.out_channels, c.kernel_size, c.stride) for c in convolutions] == [
@@ -75,7 +75,7 @@ def test_the_published_encoder():
 
 
 def test_the_same_seed_gives_the_same_and_another_another(tmp_path):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     p = settle(E, "smoke", {"steps": 2, "looks": 1})
     first, again, other = (cell(p, seed, tmp_path / name) for seed, name in ((0, "a"), (0, "b"), (1, "c")))
     assert first == again and first["scores"]["mcc"] != other["scores"]["mcc"]
@@ -112,7 +112,7 @@ def test_the_real_films_are_asked_for(tmp_path, monkeypatch):
 
 
 def test_the_smoke_preset_runs_with_figures(tmp_path, inline):
-    pytest.importorskip("torch", reason="the extra `train` is not installed")
+    pytest.importorskip("torch", reason="the extra `lab` is not installed")
     found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1)
     assert len(found.cells) == 5 and not found.failures and len(E.figures(found)) == 5
 

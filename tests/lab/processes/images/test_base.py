@@ -6,8 +6,7 @@ import pytest
 from nearid.base.errors import InputError
 from nearid.lab.processes.images.base import hue_colours
 from nearid.lab.processes.images.factors import Factor, category, circle, interval
-from nearid.lab.processes.images.solids import SolidProcess
-from nearid.lab.processes.images.sprites import DSPRITES, SpriteProcess
+from nearid.lab.processes.images.scenes import DSPRITES, SolidProcess, SpriteProcess
 
 HUES = ("floor", "wall", "object")
 PLACE = (DSPRITES[3], DSPRITES[4])

@@ -6,8 +6,7 @@ from scipy.ndimage import gaussian_filter
 
 from nearid.lab.processes.images.masks import draw_mask_process
 from nearid.lab.processes.images.outlines import heart
-from nearid.lab.processes.images.solids import SolidProcess
-from nearid.lab.processes.images.sprites import DSPRITES, HUE, MARGIN, RADIUS, SpriteProcess
+from nearid.lab.processes.images.scenes import DSPRITES, HUE, MARGIN, RADIUS, SolidProcess, SpriteProcess
 
 SIDE = 64
 MASKS = draw_mask_process(3, np.random.default_rng(0), binary=False)

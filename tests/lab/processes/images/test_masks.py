@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 from nearid.base.errors import InputError
-from nearid.lab.processes.assumptions import violated
 from nearid.lab.processes.images.masks import MaskProcess, draw_mask_process
 from nearid.lab.processes.images.outlines import heart
 from nearid.lab.processes.noise import Laplace, Normal
+from nearid.lab.processes.spaces import violated
 
 
 def process(walkers=4, **more):

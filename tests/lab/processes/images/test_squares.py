@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from nearid.base.errors import InputError
-from nearid.lab.processes.assumptions import violated
 from nearid.lab.processes.images.metric import distortion
 from nearid.lab.processes.images.squares import SquareProcess, isotropic
+from nearid.lab.processes.spaces import violated
 
 
 def test_an_image_is_the_blurred_square():

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nearid.base.errors import InputError
-from nearid.lab.models.autoencoders.networks import check_images
+from nearid.lab.models.autoencoders.autoencoder import check_images
 
 SLOPE, EPSILON = 0.2, 1e-6
 # Blocks of the protocol: three of each width, the third of which halves (or doubles) the side of the image.

@@ -6,10 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from nearid.base.errors import InputError
-from nearid.lab.models.autoencoders.autoencoder import settings_of
-from nearid.lab.models.autoencoders.networks import check_images
+from nearid.lab.models.autoencoders.autoencoder import check_images, settings_of
 from nearid.lab.models.autoencoders.transformer import blocks, from_patches, positions, to_patches
-from nearid.lab.models.outputs import full_precision
+from nearid.lab.models.objectives import full_precision
 
 # Of the mask token, as is usual for embeddings of transformers.
 DEVIATION = 0.02

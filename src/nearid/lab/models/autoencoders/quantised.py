@@ -7,8 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nearid.base.errors import InputError
-from nearid.lab.models.autoencoders.autoencoder import Autoencoder
-from nearid.lab.models.autoencoders.networks import Networks
+from nearid.lab.models.autoencoders.autoencoder import Autoencoder, Networks
 
 
 class _Quantised(Autoencoder):

@@ -15,8 +15,7 @@ from nearid.lab.data.base import LabelledImages
 from nearid.lab.data.registry import HOMES
 from nearid.lab.processes.images.base import FactorImages
 from nearid.lab.processes.images.factors import Codes
-from nearid.lab.processes.images.solids import SolidProcess
-from nearid.lab.processes.images.sprites import SpriteProcess
+from nearid.lab.processes.images.scenes import SolidProcess, SpriteProcess
 from nearid.moments import Floats
 
 if TYPE_CHECKING:

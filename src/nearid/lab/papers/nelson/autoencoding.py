@@ -36,8 +36,7 @@ from nearid.moments import Floats
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.lab.models.autoencoders.autoencoder import Autoencoder
-    from nearid.lab.models.autoencoders.networks import Networks
+    from nearid.lab.models.autoencoders.autoencoder import Autoencoder, Networks
 
 MODELS = ("ae", "beta-vae", "beta-tcvae", "bioae", "vq-vae", "qlae")
 DISCRETE = ("vq-vae", "qlae")
@@ -123,11 +122,9 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
 def autoencoder(p: Parameters, source: ImageSource) -> Autoencoder:
     """A model that is not trained yet."""
-    from nearid.lab.models.autoencoders.autoencoder import Autoencoder
-    from nearid.lab.models.autoencoders.bioae import BioAE
+    from nearid.lab.models.autoencoders.autoencoder import Autoencoder, BetaTCVAE, BetaVAE, BioAE
     from nearid.lab.models.autoencoders.convolutional import Convolutional, Light
     from nearid.lab.models.autoencoders.quantised import QLAE, VQVAE
-    from nearid.lab.models.autoencoders.variational import BetaTCVAE, BetaVAE
 
     networks = (Light if p.networks == "light" else Convolutional)(source.channels, source.side)
     latents = p.latents * len(source.names)

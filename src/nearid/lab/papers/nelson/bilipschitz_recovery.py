@@ -27,7 +27,7 @@ from nearid.lab.framework.figures import HeatMaps, Slot
 from nearid.lab.framework.settings import check, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.nelson.near_isometry import ORDERED, error_plot, ordered
-from nearid.lab.processes.orthogonal import OrthogonalMixing, draw_orthogonal
+from nearid.lab.processes.mixing import OrthogonalMixing, draw_orthogonal
 from nearid.moments import Floats
 
 if TYPE_CHECKING:

@@ -85,7 +85,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     options: dict[str, Any] = {
         "folds": p.folds,
         "perturbations": p.perturbations,
-        "components": p.components or None,
+        "n_components": p.components or None,
         "top": p.ks,
         "min_rows": p.min_rows,
         "max_rows": NEIGHBOURS,
@@ -121,7 +121,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
             c: {name: found.mean(c, perturbation=name, **of).mean for name in found.perturbations} for c in CONDITIONS
         },
         "text": str(found),
-        "table": found.table(),
+        "table": found.to_frame().to_dict("records"),
         **{name: told[name] for name in ("tests", "conditions", "alerts", "perturbations", "provenance")},
     }
     return {"scores": {key: value for key, value in scores.items() if np.isfinite(value)}, "views": views}
@@ -130,7 +130,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 def _screen(p: Parameters, seed: int, options: dict[str, Any]) -> tuple[Deconfounding, dict[str, float]]:
     """The drawn screen, and how well technical components are told: by the batch's share in each, against the truth."""
     from nearid.lab.processes.microscopy import draw_microscopy
-    from nearid.questions.deconfound.classifiers import auroc
+    from nearid.measures.auroc import auroc
     from nearid.questions.deconfound.run import deconfound
 
     rng = np.random.default_rng([seed, 11])

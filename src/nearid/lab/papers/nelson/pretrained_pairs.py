@@ -163,7 +163,13 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     from nearid.questions.compare.run import compare
 
     found = compare(
-        first, second, groups="all", in_sample=True, permutations=1, random_state=seed, names=("source", "target")
+        first,
+        second,
+        groups="permutation,rigid,linear,ica",
+        in_sample=True,
+        permutations=1,
+        random_state=seed,
+        names=("source", "target"),
     )
     views: dict[str, Any] = {
         "n": found.n,
@@ -458,7 +464,7 @@ PRETRAINED_PAIRS = Experiment(
         Axes("gpt_loss", "Training of the GPTs", "steps", "cross-entropy of the next word"),
     ),
     figures=figures,
-    requires={"torch": "train", "PIL": "images"},
+    requires={"torch": "lab", "PIL": "lab"},
     datasets=datasets,
     version=2,
 )

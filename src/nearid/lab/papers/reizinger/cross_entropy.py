@@ -35,17 +35,16 @@ from nearid.lab.papers.reizinger.cross_entropy_scores import (
     linear_fit,
     matched_scale,
 )
-from nearid.lab.processes.assumptions import violated
 from nearid.lab.processes.classes import ClusterProcess, Labels, draw_clusters, flip_labels
 from nearid.lab.processes.mixing import draw_mixing
-from nearid.lab.processes.noise import Laplace, Noise, Normal
-from nearid.lab.processes.vmf import VonMisesFisher
+from nearid.lab.processes.noise import Laplace, Noise, Normal, VonMisesFisher
+from nearid.lab.processes.spaces import violated
 from nearid.moments import Floats
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.lab.models.cross_entropy import CrossEntropy
+    from nearid.lab.models.objectives import CrossEntropy
 
 FAMILIES: dict[str, type[Noise]] = {"laplace": Laplace, "normal": Normal}
 # Parameters of the process; their defaults are those of the paper.
@@ -143,10 +142,9 @@ def run(p: Parameters, seed: int, folder: Path, *, instances: bool) -> CellData:
     """
     import torch
 
-    from nearid.lab.models.cross_entropy import CrossEntropy
     from nearid.lab.models.encoders import mlp
-    from nearid.lab.models.options import Training
-    from nearid.lab.models.trainer import seeded, train
+    from nearid.lab.models.objectives import CrossEntropy
+    from nearid.lab.models.trainer import Training, seeded, train
 
     made, held_out, start, whitened = (int(s) for s in np.random.SeedSequence(seed).generate_state(4))
     process = process_of(p, np.random.default_rng(made))

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearid.lab.processes.classes import ClusterProcess, Labels
-from nearid.lab.processes.noise import Noise
+from nearid.lab.processes.noise import Noise, VonMisesFisher
 from nearid.lab.processes.spaces import Sphere
-from nearid.lab.processes.vmf import VonMisesFisher
 from nearid.moments import Floats
 
 # Draws from which the spread of projected noise is computed, the same in every call.

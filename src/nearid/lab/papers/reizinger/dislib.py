@@ -181,7 +181,7 @@ def _features(
     p: Parameters, source: ImageSource, sample: Sample, fitted: int, start: int, order: int, folder: Path
 ) -> tuple[Floats, dict[str, float], dict[str, Curve]]:
     """Features of a network on a sample, its accuracy in rows to judge on, and curves of its training."""
-    from nearid.lab.models.cross_entropy import CrossEntropy
+    from nearid.lab.models.objectives import CrossEntropy
     from nearid.lab.models.trainer import seeded
 
     place = source.names.index(LABELS[source.name])
@@ -211,7 +211,7 @@ def _features(
 
 def network_of(p: Parameters, source: ImageSource) -> tuple[nn.Module, int]:
     """A network that is not trained yet, and the number of its features."""
-    from nearid.lab.models.features import dense_features, resnet18_features, small_features
+    from nearid.lab.models.encoders import dense_features, resnet18_features, small_features
 
     if p.model == "cnn" and p.networks == "resnet18":
         return resnet18_features(source.channels), 512

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from nearid.lab.framework.result import Result
-    from nearid.lab.models.predictive import Predictive
+    from nearid.lab.models.objectives import Predictive
 
 
 # f and g, and the scores that compare two of each.
@@ -124,7 +124,7 @@ def pairs(images: np.ndarray, size: int, rng: np.random.Generator) -> tuple[Floa
 def model(p: Parameters, seed: int) -> Predictive:
     """A model that is not trained yet."""
     from nearid.lab.models.encoders import mlp
-    from nearid.lab.models.predictive import Predictive
+    from nearid.lab.models.objectives import Predictive
     from nearid.lab.models.trainer import seeded
 
     inputs, widths = p.patch**2 * CHANNELS, [p.width] * p.hidden
@@ -157,7 +157,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     """Two runs from different starts and batches, compared on the same patches of test images."""
     import torch
 
-    from nearid.lab.models.together import Together
+    from nearid.lab.models.trainer import Together
     from nearid.measures.similarity import cca
 
     choice, held, *starts, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(5))
@@ -397,6 +397,6 @@ CPC = Experiment(
         Axes("held_out", "Loss during training", "steps", "loss of a batch of test images"),
     ),
     figures=figures,
-    requires={"torch": "train", "PIL": "images"},
+    requires={"torch": "lab", "PIL": "lab"},
     datasets=lambda p: ("cifar10",),
 )

@@ -40,8 +40,8 @@ from nearid.moments import Floats
 
 if TYPE_CHECKING:
     from nearid.lab.framework.result import Result
-    from nearid.lab.models.cross_entropy import CrossEntropy
-    from nearid.lab.models.options import Training
+    from nearid.lab.models.objectives import CrossEntropy
+    from nearid.lab.models.trainer import Training
 
 # Held-out rows in the scatter plots.
 SHOWN = 400
@@ -88,8 +88,8 @@ def classifier(p: Parameters, seed: int) -> CrossEntropy:
     """A classifier that is not trained yet; its encoder starts from the seed alone, whatever the classes."""
     import torch
 
-    from nearid.lab.models.cross_entropy import CrossEntropy
     from nearid.lab.models.encoders import mlp
+    from nearid.lab.models.objectives import CrossEntropy
     from nearid.lab.models.trainer import seeded
 
     with seeded(seed), torch.no_grad():
@@ -100,7 +100,7 @@ def classifier(p: Parameters, seed: int) -> CrossEntropy:
 
 def options(p: Parameters, seed: int) -> Training:
     """How the two runs are trained. Checkpoints of such small models cost little: there is one at every look."""
-    from nearid.lab.models.options import Training
+    from nearid.lab.models.trainer import Training
 
     every = max(1, p.steps // p.looks)
     return Training(p.steps, p.rate, seed=seed, log_every=every, score_every=every, checkpoint_seconds=0)
@@ -113,8 +113,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     """
     import torch
 
-    from nearid.lab.models.together import Together
-    from nearid.lab.models.trainer import train
+    from nearid.lab.models.trainer import Together, train
     from nearid.measures.similarity import cca
 
     held, *starts, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(4))
@@ -181,8 +180,7 @@ def transforms(heads: tuple[Floats, Floats], features: tuple[Floats, Floats]) ->
 
 def _views(a: Floats, b: Floats) -> dict[str, Any]:
     """Some held-out features of both runs, and those of the first mapped linearly to the second."""
-    from nearid.groups.fits import correlation, fit_linear
-    from nearid.groups.maps import apply
+    from nearid.groups.fits import apply, correlation, fit_linear
     from nearid.moments import PairMoments
 
     moments = PairMoments.of(a, b)

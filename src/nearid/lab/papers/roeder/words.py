@@ -101,8 +101,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
     from nearid.lab.framework.training import trained
     from nearid.lab.models.log_bilinear import LogBilinear
-    from nearid.lab.models.together import Together
-    from nearid.lab.models.trainer import seeded
+    from nearid.lab.models.trainer import Together, seeded
 
     text = wikitext(p.text, p.vocabulary)
     held, order, *starts = (int(s) for s in np.random.SeedSequence(seed).generate_state(2 + 2 * p.starts))

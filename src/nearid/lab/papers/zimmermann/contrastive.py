@@ -28,21 +28,18 @@ from nearid.lab.framework.experiment import Axes, CellData, Row
 from nearid.lab.framework.figures import HeatMaps, ScatterMatrix, Slot
 from nearid.lab.framework.settings import changed, check, parameter
 from nearid.lab.framework.training import curves
-from nearid.lab.processes.assumptions import violated
 from nearid.lab.processes.mixing import draw_mixing
-from nearid.lab.processes.noise import GeneralisedNormal, Laplace, Noise, Normal
+from nearid.lab.processes.noise import GeneralisedNormal, Laplace, Noise, Normal, VonMisesFisher
 from nearid.lab.processes.pairs import PairProcess
-from nearid.lab.processes.spaces import Box, Sphere, Unbounded
-from nearid.lab.processes.vmf import VonMisesFisher
+from nearid.lab.processes.spaces import Box, Sphere, Unbounded, violated
 from nearid.moments import Floats
 
 if TYPE_CHECKING:
     from torch import nn
 
     from nearid.lab.framework.result import Result
-    from nearid.lab.models.contrastive import Contrastive
-    from nearid.lab.models.options import Training
-    from nearid.lab.models.regression import Regression
+    from nearid.lab.models.objectives import Contrastive, Regression
+    from nearid.lab.models.trainer import Training
 
 
 # Held-out rows and coordinates in the figures.
@@ -213,9 +210,8 @@ def process(p: Parameters, rng: np.random.Generator) -> PairProcess:
 
 def objective(p: Parameters, sample: Floats | None = None) -> Contrastive | Regression:
     """An encoder that is not trained yet, with its loss; it whitens observations like those of the sample."""
-    from nearid.lab.models.contrastive import Contrastive
     from nearid.lab.models.encoders import mlp
-    from nearid.lab.models.regression import Regression
+    from nearid.lab.models.objectives import Contrastive, Regression
 
     widths = [p.width] * p.depth if p.width else None
     encoder = mlp(p.n, p.n, widths, residual=p.residual, activation=p.activation, whiten=sample)
@@ -227,7 +223,7 @@ def objective(p: Parameters, sample: Floats | None = None) -> Contrastive | Regr
 
 def options(p: Parameters, seed: int) -> Training:
     """How the encoder is trained."""
-    from nearid.lab.models.options import Training
+    from nearid.lab.models.trainer import Training
 
     every = min(RECORD, max(1, p.steps // p.looks))
     return Training(

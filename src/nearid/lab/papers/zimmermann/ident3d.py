@@ -31,19 +31,16 @@ from nearid.lab.framework.settings import check, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import BLOCK, as_planes, encoded
 from nearid.lab.papers.zimmermann.contrastive import CURVES, figures, scores, views
-from nearid.lab.processes.assumptions import violated
 from nearid.lab.processes.noise import Laplace, Noise, Normal
-from nearid.lab.processes.pairs import PairProcess
-from nearid.lab.processes.spaces import Box
-from nearid.lab.processes.stored_pairs import StoredPairs
+from nearid.lab.processes.pairs import PairProcess, StoredPairs
+from nearid.lab.processes.spaces import Box, violated
 from nearid.moments import Floats
 
 if TYPE_CHECKING:
     from torch import nn
 
     from nearid.lab.framework.result import Result
-    from nearid.lab.models.contrastive import Contrastive
-    from nearid.lab.models.regression import Regression
+    from nearid.lab.models.objectives import Contrastive, Regression
 
 NAMES = tuple(factor.name for factor in FACTORS)
 SPACE = Box(len(NAMES), -1.0, 1.0)
@@ -133,9 +130,8 @@ def objective(p: Parameters) -> Contrastive | Regression:
     """An encoder that is not trained yet, with its loss."""
     from torch import nn
 
-    from nearid.lab.models.contrastive import Contrastive
-    from nearid.lab.models.features import resnet18_features, small_features
-    from nearid.lab.models.regression import Regression
+    from nearid.lab.models.encoders import resnet18_features, small_features
+    from nearid.lab.models.objectives import Contrastive, Regression
 
     if p.network == "resnet18":
         features, width = resnet18_features(3), RESNET
@@ -261,6 +257,6 @@ IDENT3D = Experiment(
     ),
     curves=CURVES,
     figures=lambda found: figures(found, NAMES),
-    requires={"torch": "train", "PIL": "images"},
+    requires={"torch": "lab", "PIL": "lab"},
     datasets=lambda p: ("3dident",),
 )

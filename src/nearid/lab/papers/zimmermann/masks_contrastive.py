@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from nearid.lab.framework.result import Result
-    from nearid.lab.models.contrastive import Contrastive
+    from nearid.lab.models.objectives import Contrastive
 
 DATA = ("masks", "kitti-masks")
 FACTORS = ("y", "x", "area")
@@ -152,8 +152,8 @@ def objective(p: Parameters) -> Contrastive:
     """An encoder that is not trained yet, with its loss."""
     from torch import nn
 
-    from nearid.lab.models.contrastive import Contrastive
-    from nearid.lab.models.features import small_features
+    from nearid.lab.models.encoders import small_features
+    from nearid.lab.models.objectives import Contrastive
 
     features = small_features(1, p.side, DENSE, widths=WIDTHS, batch_norm=False)
     encoder = nn.Sequential(features, nn.Linear(DENSE, p.latents))

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, DTypeLike
 from nearid.base.errors import InputError
 from nearid.base.options import at_least
 from nearid.base.threads import share_out
-from nearid.lab.processes.assumptions import Assumption
 from nearid.lab.processes.images.factors import (
     Codes,
     Factor,
@@ -24,6 +23,7 @@ from nearid.lab.processes.images.factors import (
     grid_values,
 )
 from nearid.lab.processes.images.metric import distortion, metric_tensors
+from nearid.lab.processes.spaces import Assumption
 from nearid.moments import Floats
 
 # Edges are soft over this many pixels to either side, which is what makes pixels smooth in the factors.

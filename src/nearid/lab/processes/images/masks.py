@@ -15,13 +15,12 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from nearid.base.errors import InputError
 from nearid.base.options import at_least
 from nearid.base.threads import share_out
-from nearid.lab.processes.assumptions import Assumption
 from nearid.lab.processes.images.base import SOFT, THICK, empty_images
 from nearid.lab.processes.images.kernels import draw_masks
 from nearid.lab.processes.images.outlines import Outline, draw_walkers
 from nearid.lab.processes.noise import Laplace, Noise
 from nearid.lab.processes.pairs import PairProcess
-from nearid.lab.processes.spaces import Box
+from nearid.lab.processes.spaces import Assumption, Box
 from nearid.moments import Floats
 
 Walkers = NDArray[np.int64]

@@ -14,9 +14,9 @@ from numpy.typing import DTypeLike
 
 from nearid.base.errors import InputError
 from nearid.base.options import at_least, positive
-from nearid.lab.processes.assumptions import Assumption
 from nearid.lab.processes.images.factors import Factor, draw_factors, interval
 from nearid.lab.processes.images.metric import metric_tensors
+from nearid.lab.processes.spaces import Assumption
 from nearid.moments import Floats
 
 STEP = 1e-3

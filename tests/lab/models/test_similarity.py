@@ -1,15 +1,16 @@
-"""The blocked sum over all pairs against the plain one, in value, gradient and memory."""
+"""The sum over all pairs is that of plain autograd, in blocks, for every similarity."""
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch", reason="the extra `train` (torch) is not installed")
-
-from nearid.lab.models import partition  # noqa: E402
-from nearid.lab.models.partition import mean_log_partition  # noqa: E402
-from nearid.lab.models.similarity import similarity  # noqa: E402
+from nearid.lab.models import similarity as module
+from nearid.lab.models.similarity import (
+    mean_log_partition,
+    similarity,
+)
 
 POWERS = [None, 1, 1.5, 2, 3, 4]
 
@@ -42,7 +43,7 @@ def test_value_and_gradients_are_those_of_the_plain_sum(seed, r, c, n, p, temper
     extra = given_[2] if more else None
     inputs = given_ if more else given_[:2]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partition, "BLOCK_CPU", block)
+        patch.setattr(module, "BLOCK_CPU", block)
         found = mean_log_partition(given_[0], given_[1], similarity(p, temperature), extra)
     expected = plain(given_[0], given_[1], p, temperature, extra)
     assert found.item() == pytest.approx(expected.item(), rel=1e-10, abs=1e-10)
@@ -97,8 +98,6 @@ def test_the_number_of_threads_changes_nothing(p):
 
 
 def test_compiled_and_coordinatewise_agree(monkeypatch):
-    from nearid.lab.models import similarity as module
-
     for p in (1, 3):
         rows, columns = (t.detach() for t in draws(5, (7, 4), (9, 4)))
         weights = torch.rand(7, 9, dtype=torch.float64)

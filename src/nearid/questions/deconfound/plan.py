@@ -1,0 +1,58 @@
+"""What can be chosen of an evaluation, and what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nearid.base.errors import InputError
+from nearid.base.options import listed
+
+# Conditions, classifiers and directions by name, with their titles; the last condition is made by `drop`.
+CONDITIONS = {
+    "base": "Base",
+    "pca": "PCA",
+    "random": "PCA + random rotation",
+    "ica": "PCA + ICA",
+    "kept": "PCA + ICA, technical components dropped",
+}
+CLASSIFIERS = {"boost": "LightGBM", "logistic": "logistic regression"}
+DIRECTIONS = {"most": "train on most batches", "one": "train on one batch"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is evaluated; each field is the option of `nearid.deconfound` with that name, with its default filled in."""
+
+    conditions: tuple[str, ...]
+    classifiers: tuple[str, ...]
+    directions: tuple[str, ...]
+    folds: int
+    perturbations: Sequence[Any] | str | int | None
+    top: Sequence[int] | None
+    drop: float | None
+    n_components: int | None
+    fit_rows: int | None
+    min_rows: int
+    max_rows: int
+    boosting: Mapping[str, Any]
+    drop_nonfinite: bool
+    random_state: int
+
+    def __post_init__(self) -> None:
+        if self.drop is None:
+            return
+        if "ica" not in self.conditions:
+            raise InputError("drop leaves out independent components. Add the condition 'ica'.")
+        if "most" not in self.directions:
+            raise InputError(
+                "drop leaves out components that follow the batch, which one training batch alone does not show. Add "
+                "the direction 'most'."
+            )
+
+
+def named(given: Iterable[str] | str, what: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Names out of those that are known, in their order; given one by one, or in a text with commas."""
+    wanted = listed(given, what, known)
+    return tuple(name for name in known if name in wanted)

@@ -1,0 +1,96 @@
+"""What a person sees of deconfounding: the headline, every table and figure."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nearid import deconfound
+from nearid.questions.deconfound.paired import MeanScore
+from nearid.questions.deconfound.view import _component_map, _component_scatter, headline, mean_cell
+from nearid.show.page import page
+
+
+@pytest.fixture(scope="module")
+def result():
+    rng = np.random.default_rng(0)
+    labels = rng.choice(["DMSO", "a", "b"], 400)
+    batches = rng.integers(0, 6, 400)
+    x = rng.laplace(size=(400, 6))
+    x[:, 0] += 2.0 * (labels == "a")
+    x[:, 1] += 2.0 * (labels == "b")
+    x[:, 2] += 3.0 * batches
+    x = x @ rng.normal(size=(6, 6))
+    return deconfound(x, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1)
+
+
+def test_all_parts_are_there(result):
+    text = page(result.view)
+    for part in (
+        headline(result),
+        "AUROC (logistic regression, train on most batches)",
+        "AUROC (logistic regression, train on one batch)",
+        "Sparsity (logistic",
+        "Concentration, k = 1",
+        "Differences of AUROC, over 2 perturbations [95% interval]",
+        "Differences of sparsity, over 2 perturbations [95% interval]",
+        "Differences of concentration, k = 1, over 2",
+        "6 components of 400 rows, 27 for each angle of the rotation",
+        "Nadeau",
+        "technical",
+        "chance mAP",
+        "Paired differences",
+        "What components follow: PCA + ICA",
+        "the two most biological components, by batch",
+        "the two leading components, by label",
+        "technical dropped",
+    ):
+        assert part in text, part
+
+
+def test_the_headline_answers_the_question(result):
+    test = result.test("base", "ica")
+    for value, p, words in (
+        (0.1, 0.01, "PCA + ICA helped: in held-out batches its classifiers work better than those of Base"),
+        (-0.1, 0.01, "PCA + ICA did harm: in held-out batches its classifiers work worse than those of Base"),
+        (0.1, 0.2, "PCA + ICA did not help: in held-out batches its classifiers do not clearly differ"),
+        (0.1, np.nan, "PCA + ICA and Base cannot be compared"),
+    ):
+        changed = replace(test, difference=replace(test.difference, value=value), p=p, p_holm=p)
+        tests = tuple(changed if t == test else t for t in result.tests)
+        assert headline(replace(result, tests=tests)).startswith(words)
+    assert "PCA + ICA less Base: " in result.view.reason and "over 2 perturbations" in result.view.reason
+
+
+def test_many_perturbations_are_shown_in_part_and_folded_in_full(result):
+    scores = [s for s in result.scores if s.perturbation == "b"]
+    more = {f"p{k}": result.perturbations["b"] for k in range(40)}
+    copies = [replace(s, perturbation=name) for name in more for s in scores]
+    many = replace(result, perturbations={**result.perturbations, **more}, scores=(*result.scores, *copies))
+    short, *_ = many.view.tables
+    whole = next(t for t in many.view.tables if t.folded and t.title == short.title)
+    assert len(short.rows) == 27 and short.rows[25].cells[0] == "... 17 more" and len(whole.rows) == 43
+
+
+def test_figures_of_every_row(result):
+    figures = {f.title: f for f in result.view.figures}
+    gaps = figures["Paired differences"]
+    assert list(gaps.groups) == [f"{n} less Base" for n in ("PCA", "PCA + Rand", "PCA + ICA", "technical dropped")]
+    assert gaps.rows[-1] == "all" and all(len(g) == 3 and None not in g for g in gaps.groups.values())
+    assert np.shape(figures["What components follow: PCA + ICA"].panels[""]) == (2, 6)
+    planes = [f for title, f in figures.items() if "the two" in title]
+    assert len(planes) == 4 and all(sum(len(x) for x, _ in f.points.values()) == 400 for f in planes)
+
+
+def test_what_is_not_defined_is_not_drawn_as_zero(result):
+    c = result.conditions["ica"]
+    gone = replace(c, components=replace(c.components, batch=np.where(np.arange(6) == 2, np.nan, c.components.batch)))
+    heat = _component_map(gone).draw()["data"][0]
+    assert heat["z"][0][heat["x"].index("2")] is None and heat["z"][1].count(None) == 0
+    assert sum(len(x) for x, _ in _component_scatter(gone).points.values()) == 5
+
+
+def test_means_of_unlike_splits_say_so():
+    key = ("most", "logistic", "auroc", "ica", "a")
+    assert mean_cell(MeanScore.of(key, [0.5, np.nan, 0.7])) == "0.600 ±0.100 (2 of 3 splits)"
+    assert mean_cell(MeanScore.of(key, [0.5, 0.7])) == "0.600 ±0.100"
