@@ -111,7 +111,7 @@ def main() -> None:
         print(f"\n{m:,} x {d} in memory: plain script {theirs:.2f} s, compare {ours:.2f} s, ratio {theirs / ours:.1f}")
         print("  (the script has no diameter, chance, interval, CCA, SVCCA, CKA or verdict)")
         for name, error in errors.items():
-            mine = found.groups[name].epsilon.mean * found.diameter.lower
+            mine = found.groups[name].epsilon.value * found.diameter.lower
             print(f"  mean error, {name}: script {error:.6f}, compare {mine:.6f}")
 
     print("\nexact diameter beside blocked all-pairs products")

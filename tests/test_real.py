@@ -42,12 +42,12 @@ def test_trained_pairs_follow_the_ladder_and_the_control_is_farther(features):
     }
     trained = pairs[TRAINED]
     for groups in (trained.groups, trained.in_sample):
-        assert groups["permutation"].epsilon.mean > groups["rigid"].epsilon.mean > groups["linear"].epsilon.mean
+        assert groups["permutation"].epsilon.value > groups["rigid"].epsilon.value > groups["linear"].epsilon.value
     assert trained.verdict.group in ("rigid", "linear")
     for first in TRAINED:
         control = pairs[first, CONTROL]
         for name in ("rigid", "linear"):
-            assert control.groups[name].r2 < trained.groups[name].r2
+            assert control.groups[name].r2.value < trained.groups[name].r2.value
         assert control.groups["rigid"].epsilon.low > trained.groups["rigid"].epsilon.high
 
 

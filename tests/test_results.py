@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nearid.lab.framework.experiment import HOMES, experiment
-from nearid.lab.framework.settings import as_dict, settle
+from nearid.lab.framework.settings import as_dict, parameters_for
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 FILES = sorted(RESULTS.glob("*.json"))
@@ -21,7 +21,7 @@ def test_a_result_is_of_the_present_program(file):
     told = json.loads(file.read_text())
     e = experiment(told["experiment"])
     made = told["provenance"]
-    p = settle(e, made["preset"], made["parameters"])
+    p = parameters_for(e, made["preset"], made["parameters"])
     assert as_dict(p) == made["parameters"] and told["about"] == e.about
     # Results from before experiments told their version have none.
     assert (made.get("version", e.version) != e.version) == (file.stem in OLDER)
@@ -29,7 +29,7 @@ def test_a_result_is_of_the_present_program(file):
     found = [row["row"] for row in told["table"]]
     if file.stem in HOMES:
         # Not changed by the user, and whole.
-        assert p == settle(e, "cpu") and found == rows and not told["failures"]
+        assert p == parameters_for(e, "cpu") and found == rows and not told["failures"]
         assert len(told["cells"]) == len(rows) * made["seeds"]
     else:
         assert set(found) <= set(rows)

@@ -10,17 +10,17 @@ import numpy as np
 
 from nearid.lab.framework.claims import Claim, all_of, at_least, at_most, exceeds
 from nearid.lab.framework.experiment import Axes, Column, Experiment, Paper, Preset, Published, Row
-from nearid.lab.framework.figures import HeatMaps, ScatterMatrix
-from nearid.lab.framework.settings import parameter
+from nearid.lab.framework.settings import Checked, parameter
+from nearid.show.figures import HeatMap, scatter_matrix
 
 NASTY = '</script><script>document.title="owned"</script>'
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     level: float = parameter(0.5, "the mean")
     noise: float = parameter(0.01, "its standard deviation")
-    steps: int = parameter(5, "points of the curve")
+    steps: int = parameter(5, "points of the curve", smoke=2)
     wrong: int = parameter(-1, "a seed that fails")
     deadly: int = parameter(-1, "a seed that kills its process")
     high: bool = parameter(True, "whether there is a high row")
@@ -63,11 +63,11 @@ def rows(p):
     return [low, high] if p.high else [low]
 
 
-def figures(found):
+def figures(result):
     points = {NASTY: [0.0, 1.0, 2.0], "b": [1.0, 0.0, 1.0]}
     return [
-        ScatterMatrix("true against recovered", "thin is good", points, points),
-        HeatMaps(
+        scatter_matrix("true against recovered", "thin is good", points, points),
+        HeatMap(
             "correlation", NASTY, {"before": [[1, 0.5], [0, 1]], "after": [[1, 0], [0, 1]]}, ["a", "b"], ["c", "d"]
         ),
     ]
@@ -79,15 +79,15 @@ TOY = Experiment(
     shows="Table 0",
     about="A sentence.",
     defaults=Parameters(),
-    presets={"smoke": Preset("no time", 2, {"steps": 2}), "cpu": Preset("a moment", 3)},
+    presets={"smoke": Preset("no time", 2), "cpu": Preset("a moment", 3)},
     columns=(Column("score", "score", 2), Column("undefined", "undefined")),
     rows=rows,
     cell=cell,
     claims=(
-        Claim("High is high.", lambda f: at_least(f, "high", "score", 0.8)),
-        Claim("Low is high.", lambda f: at_least(f, "low", "score", 0.8)),
-        Claim("High is above low.", lambda f: exceeds(f, ("high", "score"), ("low", "score"), 0.3)),
-        Claim("Both are small.", lambda f: all_of(at_most(f, "high", "score", 2), at_most(f, "low", "undefined", 1))),
+        Claim("High is high.", at_least("high", "score", 0.8)),
+        Claim("Low is high.", at_least("low", "score", 0.8)),
+        Claim("High is above low.", exceeds(("high", "score"), ("low", "score"), 0.3)),
+        Claim("Both are small.", all_of(at_most("high", "score", 2), at_most("low", "undefined", 1))),
     ),
     curves=(Axes("walk", "The walk", "step", "value"),),
     figures=figures,

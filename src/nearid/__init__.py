@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from nearid.arrays.formats.layers import Extraction
     from nearid.base.errors import InputError, NearidError
     from nearid.groups.estimators import Linear, Rigid, ScaledPermutation, SignedPermutation
-    from nearid.ica.estimators import ICA, Whitening
+    from nearid.ica.estimators import Whitening
     from nearid.lab.data.load import load
+    from nearid.lab.framework.result import ExperimentResult
+    from nearid.lab.framework.run import reproduce
     from nearid.measures.dci import dci
     from nearid.measures.diameter import diameter
     from nearid.measures.factors import open_factors
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from nearid.questions.compare.run import compare
     from nearid.questions.deconfound.result import Deconfounding
     from nearid.questions.deconfound.run import deconfound
+    from nearid.questions.extract.result import Extraction
     from nearid.questions.extract.run import extract
     from nearid.questions.heads.result import HeadComparison
     from nearid.questions.heads.run import compare_heads
@@ -33,15 +35,18 @@ if TYPE_CHECKING:
     from nearid.questions.lipschitz.run import bilipschitz
     from nearid.questions.score.result import Score
     from nearid.questions.score.run import score
+    from nearid.questions.unmix.result import ICA
+    from nearid.questions.unmix.run import unmix
 
 # Loaded on first use, so that importing nearid and asking for help cost nothing.
 _HOMES = {
     "Comparison": "nearid.questions.compare.result",
     "Comparisons": "nearid.questions.compare.result",
     "Deconfounding": "nearid.questions.deconfound.result",
-    "Extraction": "nearid.arrays.formats.layers",
+    "ExperimentResult": "nearid.lab.framework.result",
+    "Extraction": "nearid.questions.extract.result",
     "HeadComparison": "nearid.questions.heads.result",
-    "ICA": "nearid.ica.estimators",
+    "ICA": "nearid.questions.unmix.result",
     "InputError": "nearid.base.errors",
     "LayerComparison": "nearid.questions.layers.result",
     "Linear": "nearid.groups.estimators",
@@ -69,9 +74,11 @@ _HOMES = {
     "modularity": "nearid.measures.modularity",
     "open_factors": "nearid.measures.factors",
     "r2": "nearid.measures.r2",
+    "reproduce": "nearid.lab.framework.run",
     "sap": "nearid.measures.sap",
     "score": "nearid.questions.score.run",
     "svcca": "nearid.measures.similarity",
+    "unmix": "nearid.questions.unmix.run",
 }
 
 __all__ = [
@@ -79,6 +86,7 @@ __all__ = [
     "Comparison",
     "Comparisons",
     "Deconfounding",
+    "ExperimentResult",
     "Extraction",
     "HeadComparison",
     "InputError",
@@ -109,9 +117,11 @@ __all__ = [
     "modularity",
     "open_factors",
     "r2",
+    "reproduce",
     "sap",
     "score",
     "svcca",
+    "unmix",
 ]
 
 

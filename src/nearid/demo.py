@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nearid.moments import Floats
-from nearid.questions.compare.result import Comparison
+from nearid.questions.compare.result import Comparisons
 
 LAYERS = (64, 16, 64)
 EPOCHS = 150
@@ -44,11 +44,12 @@ def layer_names() -> list[str]:
     return [f"hidden {k} ({width})" for k, width in enumerate(LAYERS, start=1)] + ["output (64)"]
 
 
-def compare_layers(first: list[Floats], second: list[Floats]) -> list[Comparison]:
+def compare_layers(first: list[Floats], second: list[Floats]) -> Comparisons:
     """One comparison per layer."""
     from nearid.questions.compare.run import compare
 
-    return [
+    results = [
         compare(a, b, names=(f"{layer}: seed 0", "seed 1"))
         for layer, a, b in zip(layer_names(), first, second, strict=True)
     ]
+    return Comparisons(("seed 0", "seed 1"), ((0, 1),) * len(results), tuple(results))

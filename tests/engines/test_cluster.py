@@ -20,10 +20,10 @@ from nearid.engines.base import FAN_IN
 from nearid.engines.cluster import Cluster
 from nearid.engines.local import LOCAL
 from nearid.ica.contrast import CONTRASTS
-from nearid.ica.estimators import ICA
-from nearid.ica.fit import fit_ica
-from nearid.ica.passes import Sweeper
-from nearid.questions.unmix.run import unmix_into
+from nearid.ica.fit import IcaOptions, fit_ica
+from nearid.ica.passes import RowPasses
+from nearid.questions.unmix.result import ICA
+from nearid.questions.unmix.run import unmix
 
 
 @pytest.fixture(autouse=True)
@@ -54,8 +54,8 @@ def by_folds(engine, x, y):
 
 
 def sweep(engine, x, dtype):
-    sweeper = Sweeper(open_rows(x), None, x.mean(axis=0), CONTRASTS["logcosh"], np.dtype(dtype), engine=engine)
-    found = sweeper.sweep(np.eye(4), True)
+    passes = RowPasses(open_rows(x), None, x.mean(axis=0), CONTRASTS["logcosh"], np.dtype(dtype), engine=engine)
+    found = passes.contrast_sums(np.eye(4), True)
     return found.products, found.slopes, found.values
 
 
@@ -191,11 +191,11 @@ def test_a_file_that_workers_do_not_see_is_told(dask_client, x, tmp_path):
     np.save(tmp_path / "x.npy", x)
     rows = open_rows(tmp_path / "x.npy")
     (tmp_path / "x.npy").unlink()
-    sweeper = Sweeper(rows, None, np.zeros(x.shape[1]), CONTRASTS["logcosh"], rows.dtype)
+    passes = RowPasses(rows, None, np.zeros(x.shape[1]), CONTRASTS["logcosh"], rows.dtype)
     with pytest.raises(ReadError, match=r"x\.npy could not be read: No such file"):
-        sweeper.sweep(np.eye(x.shape[1]))
+        passes.contrast_sums(np.eye(x.shape[1]))
     with pytest.raises(EngineError, match=r"cannot read the rows \(x.npy could not be read.*same path"):
-        replace(sweeper, engine=Cluster(dask_client)).sweep(np.eye(x.shape[1]))
+        replace(passes, engine=Cluster(dask_client)).contrast_sums(np.eye(x.shape[1]))
 
 
 def test_another_nearid_on_the_cluster_is_refused(dask_client, monkeypatch):
@@ -287,10 +287,10 @@ def test_killed_workers_cost_recomputation_only(processes, x, tmp_path):
         killed.extend(doomed)
 
     with Disturbed(processes.address, {4: lambda e: kill(e, 1), 8: lambda e: kill(e, 2)}) as engine:
-        found = fit_ica(open_rows(tmp_path / "x.npy"), tol=1e-8, engine=engine)
+        found = fit_ica(open_rows(tmp_path / "x.npy"), IcaOptions(tol=1e-8), engine=engine)
         assert len(set(killed)) == 3 and not set(killed) & set(worker_pids(engine._client))
         assert engine.runs > engine.passes > 8
-    expected = fit_ica(open_rows(tmp_path / "x.npy"), tol=1e-8)
+    expected = fit_ica(open_rows(tmp_path / "x.npy"), IcaOptions(tol=1e-8))
     np.testing.assert_array_equal(found.components, expected.components)
 
 
@@ -301,7 +301,7 @@ def test_a_killed_scheduler_is_told_promptly(processes, x, monkeypatch):
         Disturbed(processes.address, {4: lambda _: processes.scheduler.kill()}) as engine,
         pytest.raises(EngineError, match=r"scheduler at tcp://127.0.0.1:\d+ is gone.*checkpoint"),
     ):
-        fit_ica(open_rows(x), tol=1e-8, engine=engine)
+        fit_ica(open_rows(x), IcaOptions(tol=1e-8), engine=engine)
     assert engine.harmed_at is not None and time.monotonic() - engine.harmed_at < 20
 
 
@@ -322,11 +322,11 @@ def test_a_fit_goes_on_from_its_checkpoint_after_the_scheduler_died(processes, x
         return tick
 
     with pytest.raises(EngineError, match="is gone"):
-        unmix_into(out, rows, ICA(tol=1e-8, engine=processes.address), progress=stage)
+        unmix(rows, out, tol=1e-8, engine=processes.address, progress=stage)
     assert [p.name for p in out.iterdir()] == ["checkpoint.safetensors"]
-    said = []
-    found = unmix_into(out, rows, ICA(tol=1e-8), say=said.append)
-    assert len(said) == 1 and "Going on after 4 passes" in said[0]
+    stages = []
+    found = unmix(rows, out, tol=1e-8, progress=lambda name, steps: stages.append(name) or (lambda: None))
+    assert "Going on after 4 passes" in stages[0]
     expected = ICA(tol=1e-8).fit(x)
     np.testing.assert_allclose(found.components_, expected.components_, atol=1e-6 * np.abs(expected.components_).max())
 

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 import nearid
 from nearid.groups.fits import polar
-from nearid.ica.contrast import CONTRASTS, Unequal
+from nearid.ica.contrast import CONTRASTS, UnwhitenedContrast
 from nearid.ica.diagnostics import curvature
 from nearid.ica.estimators import IdentifiabilityWarning
 from nearid.ica.solver import State, _cayley
@@ -76,7 +76,7 @@ def test_derivatives_along_rotations(rng, name):
     # The objective's variances are the sample's own, so that its derivatives are exact.
     values, vectors = np.linalg.eigh(x.T @ x / len(x))
     x = x @ vectors
-    unequal = Unequal(values, contrast)
+    unequal = UnwhitenedContrast(values, contrast)
 
     def at(rotation):
         y = x @ rotation.T
@@ -102,7 +102,7 @@ def test_gaussian_components_give_nothing(rng):
     y = rng.normal(size=(400_000, 3)) * np.sqrt(values)
     found = contrast.evaluate(y, True)
     raw = State(np.eye(3), found.g.T @ y / len(y), found.slopes / len(y), found.values / len(y))
-    state = Unequal(values, contrast).corrected(raw)
+    state = UnwhitenedContrast(values, contrast).corrected(raw)
     np.testing.assert_allclose(state.kappa, 0, atol=2e-3)
     np.testing.assert_allclose(state.values, contrast.gaussian, atol=2e-3)
 

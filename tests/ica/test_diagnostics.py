@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 import nearid
 import nearid.engines.local as local
 from nearid import ICA
-from nearid.arrays import open_rows
+from nearid.base.jsonable import plain
 from nearid.ica.contrast import CONTRASTS
-from nearid.ica.diagnostics import Diagnostics, cautions, curvature, gaussian_test
+from nearid.ica.diagnostics import Diagnostics, curvature, fit_alerts, gaussian_test
 from nearid.ica.estimators import IdentifiabilityWarning, RankWarning
 
 
@@ -41,7 +41,7 @@ def test_sources_are_counted_and_gaussians_flagged(rng):
     assert found.gaussian[6:].all() and np.all(found.z[:4] < 0) and found.p_values[:6].max() < 1e-6
     # The pair of Gaussians is the flattest by far.
     assert found.curvature[0][:2] == (6, 7) and found.mu < 0.2 * found.curvature[1][2]
-    assert [c.kind for c in found.cautions] == ["gaussian"]
+    assert [a.code for a in found.alerts] == ["gaussian"]
     assert found.rows_per_parameter == pytest.approx(20_000 / 28)
 
 
@@ -96,14 +96,14 @@ def test_warnings_are_typed(rng):
 
 def test_a_saddle_is_told(rng):
     found = fitted(rng.laplace(size=(2000, 2))).diagnostics_
-    assert [c.kind for c in cautions(found, 2)] == []
-    assert [c.kind for c in cautions(replace(found, curvature=[(0, 1, -0.1)]), 2)] == ["saddle"]
+    assert [a.code for a in fit_alerts(found, 2)] == []
+    assert [a.code for a in fit_alerts(replace(found, curvature=[(0, 1, -0.1)]), 2)] == ["saddle"]
 
 
 def test_round_trip_as_plain_data(rng):
     found = fitted(rng.laplace(size=(500, 3)), stability=1).diagnostics_
-    again = Diagnostics.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
-    assert again.to_dict() == found.to_dict() and again.stability.shape == (3,) and again.gaussian.dtype == bool
+    again = Diagnostics.from_dict(json.loads(json.dumps(plain(found), allow_nan=False)))
+    assert plain(again) == plain(found) and again.stability.shape == (3,) and again.gaussian.dtype == bool
 
 
 def test_one_component_has_nothing_to_turn(rng):
@@ -114,8 +114,8 @@ def test_one_component_has_nothing_to_turn(rng):
 def kinds(x, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentifiabilityWarning)
-        found = ICA(dtype="float64").fit_rows(open_rows(x), **options)
-    return {c.kind for c in found.diagnostics_.cautions} & {"outlying_rows", "repeated_rows"}
+        found = nearid.unmix(x, dtype="float64", **options)
+    return {a.code for a in found.diagnostics_.alerts} & {"outlying_rows", "repeated_rows"}
 
 
 @pytest.fixture

@@ -162,7 +162,7 @@ def test_columns_in_another_order_are_refused(rng, tmp_path, suffix):
     write(frame[["b", "a", "c"]], tmp_path / f"turned{suffix}")
     ICA().fit(tmp_path / f"x{suffix}").save(tmp_path / "m")
     again = ICA.load(tmp_path / "m")
-    assert again.input_["columns"] == ["a", "b", "c"]
+    assert again.provenance["inputs"][0]["columns"] == ["a", "b", "c"]
     np.testing.assert_allclose(again.transform(tmp_path / f"x{suffix}"), again.transform(frame), atol=1e-12)
     with pytest.raises(InputError, match=r"Column 0 of turned.* is 'b', but 'a' was fitted there"):
         again.transform(tmp_path / f"turned{suffix}")

@@ -8,8 +8,8 @@ from nearid.arrays import open_rows
 from nearid.base.errors import InputError
 from nearid.folds import row_moments
 from nearid.ica.contrast import CONTRASTS
-from nearid.ica.fit import fit_ica
-from nearid.ica.passes import Sweeper
+from nearid.ica.fit import IcaOptions, fit_ica
+from nearid.ica.passes import RowPasses
 from nearid.ica.whiten import fit_whitener
 
 
@@ -24,21 +24,22 @@ def test_rows_with_nan_are_left_out(rng):
 def test_the_start_parts_sources_by_kurtosis(rng):
     s = np.hstack([rng.laplace(size=(20_000, 5)) / np.sqrt(2), rng.uniform(-1, 1, size=(20_000, 5)) * np.sqrt(3)])
     whitener = fit_whitener(row_moments(open_rows(s))[0])
-    sweeper = Sweeper(open_rows(s), None, s.mean(axis=0), CONTRASTS["logcosh"], np.dtype(np.float64))
-    first = room._first(sweeper, whitener, 0)
+    passes = RowPasses(open_rows(s), None, s.mean(axis=0), CONTRASTS["logcosh"], np.dtype(np.float64))
+    problem = room._Problem(passes, whitener, None, len(s))
+    first = problem.start(0)
     np.testing.assert_allclose(first @ first.T, np.eye(10), atol=1e-10)
     energy = (first @ whitener.forward * s.std(axis=0)) ** 2
     # Nearly all of each component lies in one kind of source, but for the stirring.
     heavy = energy[:, :5].sum(axis=1)
     assert np.minimum(heavy, 1 - heavy).mean() < 0.25
-    assert not np.allclose(first, room._first(sweeper, whitener, 1))
+    assert not np.allclose(first, problem.start(1))
 
 
 def test_a_fit_goes_on_from_a_checkpoint(rng):
     x = open_rows(rng.laplace(size=(4000, 5)) @ rng.normal(size=(5, 5)))
     kept = []
-    whole = fit_ica(x, tol=1e-9, keep=kept.append)
-    again = fit_ica(x, tol=1e-9, resume=kept[4])
+    whole = fit_ica(x, IcaOptions(tol=1e-9), keep=kept.append)
+    again = fit_ica(x, IcaOptions(tol=1e-9), resume=kept[4])
     np.testing.assert_allclose(again.components, whole.components, atol=1e-6 * np.abs(whole.components).max())
     with pytest.raises(InputError, match="of another fit"):
         fit_ica(open_rows(rng.laplace(size=(400, 3))), resume=kept[4])
@@ -46,29 +47,29 @@ def test_a_fit_goes_on_from_a_checkpoint(rng):
 
 def test_stability_tells_sources_from_noise(rng):
     x = np.column_stack([rng.laplace(size=(40_000, 3)), rng.normal(size=(40_000, 3))])
-    found = fit_ica(open_rows(x), stability_runs=4).diagnostics
+    found = fit_ica(open_rows(x), IcaOptions(stability=4)).diagnostics
     assert found.gaussian.tolist() == [False] * 3 + [True] * 3
     assert found.stability[:3].min() > 0.98 > found.stability[3:].max()
-    assert {c.kind for c in found.cautions} == {"gaussian", "unstable"}
+    assert {a.code for a in found.alerts} == {"gaussian", "unstable"}
     assert fit_ica(open_rows(x)).diagnostics.stability is None
 
 
 def test_each_half_is_whitened_by_its_own_moments(rng):
     """With the whitener of all rows, the halves of well recovered sources looked unstable (0.63 in the mean here)."""
     sources, mixing = rng.laplace(size=(3000, 32)), rng.normal(size=(32, 32))
-    found = fit_ica(open_rows(sources @ mixing), stability_runs=2)
+    found = fit_ica(open_rows(sources @ mixing), IcaOptions(stability=2))
     recovered = np.abs(np.corrcoef(sources.T, found.components @ (mixing.T @ sources.T))[:32, 32:]).max(axis=0)
     assert recovered.min() > 0.97
     assert found.diagnostics.stability.min() > 0.95 and found.diagnostics.stability.mean() > 0.98
-    assert "unstable" not in {c.kind for c in found.diagnostics.cautions}
+    assert "unstable" not in {a.code for a in found.diagnostics.alerts}
 
 
 @pytest.mark.parametrize("whiten", [True, False])
 def test_a_half_is_what_a_fit_to_its_rows_alone_finds(rng, whiten):
     x = rng.laplace(size=(4000, 4)) @ rng.normal(size=(4, 4))
-    found = fit_ica(open_rows(x), whiten=whiten, stability_runs=1, seed=5, tol=1e-8)
+    found = fit_ica(open_rows(x), IcaOptions(whiten=whiten, stability=1, tol=1e-8), seed=5)
     half = np.random.default_rng([5, 1]).permutation(4000)[:2000]
-    alone = fit_ica(open_rows(x[np.sort(half)]), whiten=whiten, seed=6, tol=1e-8)
+    alone = fit_ica(open_rows(x[np.sort(half)]), IcaOptions(whiten=whiten, tol=1e-8), seed=6)
     alike = np.abs(np.corrcoef(found.components @ x.T, alone.components @ x.T)[:4, 4:])
     np.testing.assert_allclose(found.diagnostics.stability, alike.max(axis=1), atol=1e-5)
 
@@ -78,24 +79,24 @@ def test_stability_of_a_file_on_dask_and_with_rows_left_out_is_that_of_the_array
 
     x = rng.laplace(size=(2000, 5)) @ rng.normal(size=(5, 5))
     np.save(tmp_path / "x.npy", x)
-    expected = fit_ica(open_rows(x), stability_runs=2).diagnostics.stability
-    filed = fit_ica(open_rows(tmp_path / "x.npy"), stability_runs=2, engine=Cluster(dask_client))
+    expected = fit_ica(open_rows(x), IcaOptions(stability=2)).diagnostics.stability
+    filed = fit_ica(open_rows(tmp_path / "x.npy"), IcaOptions(stability=2), engine=Cluster(dask_client))
     np.testing.assert_array_equal(filed.diagnostics.stability, expected)
     spoiled = np.vstack([x, np.full((1, 5), np.nan)])
-    cleaned = fit_ica(open_rows(spoiled), drop_nonfinite=True, stability_runs=2).diagnostics.stability
+    cleaned = fit_ica(open_rows(spoiled), IcaOptions(stability=2), drop_nonfinite=True).diagnostics.stability
     np.testing.assert_allclose(cleaned, expected, atol=1e-6)
 
 
 def test_components_that_a_half_has_no_room_for_count_as_unstable(rng):
     """20 rows have 19 directions and their halves have 9: at least 10 components find no partner."""
-    found = fit_ica(open_rows(rng.laplace(size=(20, 19))), stability_runs=1).diagnostics
+    found = fit_ica(open_rows(rng.laplace(size=(20, 19))), IcaOptions(stability=1)).diagnostics
     assert np.sum(found.stability == 0) == found.components - 9 and found.stability.max() <= 1
 
 
 def test_a_half_in_which_nothing_varies_counts_as_unstable():
     x = np.zeros((40, 1))
     x[7] = 1.0
-    found = fit_ica(open_rows(x), stability_runs=20).diagnostics
+    found = fit_ica(open_rows(x), IcaOptions(stability=20)).diagnostics
     # A half holds the one row that differs, or does not.
     assert 0.1 < found.stability[0] < 0.9
     assert found.stability[0] * 20 == pytest.approx(round(found.stability[0] * 20))
@@ -103,7 +104,7 @@ def test_a_half_in_which_nothing_varies_counts_as_unstable():
 
 def test_components_come_least_gaussian_first_with_positive_loadings(rng):
     x = np.column_stack([rng.standard_t(10, size=20_000), rng.laplace(size=20_000), rng.uniform(-1, 1, size=20_000)])
-    found = fit_ica(open_rows(x), tol=1e-6)
+    found = fit_ica(open_rows(x), IcaOptions(tol=1e-6))
     distance = np.abs(found.diagnostics.nongaussianity)
     assert np.all(np.diff(distance) <= 0) and found.kappa[-1] == min(found.kappa, key=abs)
     assert np.all(found.mixing[np.abs(found.mixing).argmax(axis=0), range(3)] > 0)

@@ -51,11 +51,20 @@ def test_a_model_comes_back_exactly(ica, saved, rng):
     np.testing.assert_array_equal(found.transform(x), ica.transform(x))
     np.testing.assert_array_equal(found.inverse_transform(x[:, :3]), ica.inverse_transform(x[:, :3]))
     assert found.get_params() == ica.get_params()
-    for name in ("gradients_", "n_iter_", "converged_", "n_components_", "n_features_in_", "rank_", "seed_", "input_"):
+    for name in (
+        "gradients_",
+        "n_iter_",
+        "converged_",
+        "n_components_",
+        "n_features_in_",
+        "rank_",
+        "seed_",
+        "provenance",
+    ):
         assert getattr(found, name) == getattr(ica, name), name
     for name in SHAPES:
         np.testing.assert_array_equal(getattr(found, f"{name}_"), getattr(ica, f"{name}_"))
-    assert found.diagnostics_.to_dict() == ica.diagnostics_.to_dict()
+    assert found.to_dict() == ica.to_dict()
     assert list(found.get_feature_names_out()) == list(ica.get_feature_names_out())
 
 
@@ -72,6 +81,25 @@ def test_a_random_state_that_json_cannot_hold(rng, tmp_path):
     fitted.save(tmp_path / "m")
     found = ICA.load(tmp_path / "m")
     assert found.random_state is None and found.seed_ == fitted.seed_
+
+
+def test_a_model_of_the_first_format_is_read(ica, folder):
+    def backwards(about):
+        made, diagnostics = about.pop("provenance"), about["diagnostics"]
+        about.update(
+            format=1, nearid=made["nearid"], options=made["options"], seed=made["seed"], input=made["inputs"][0]
+        )
+        diagnostics["cautions"] = [{"kind": "rank", "text": "Some rank."}]
+        del diagnostics["alerts"]
+
+    edit(folder, backwards)
+    again = ICA.load(folder)
+    np.testing.assert_array_equal(again.components_, ica.components_)
+    assert again.get_params() == ica.get_params() and again.seed_ == ica.seed_
+    assert [(alert.code, alert.message) for alert in again.alerts] == [("rank", "Some rank.")]
+    assert again.provenance["inputs"] == ica.provenance["inputs"] and "! Some rank." in str(again)
+    again.save(folder)
+    assert json.loads((folder / "model.json").read_text())["format"] == 2
 
 
 def truncated(folder):
@@ -150,7 +178,7 @@ DAMAGE = {
     huge_file: "truncated, or another file",
 }
 TOLD = {
-    "other version": (lambda about: about.update(format=2), "has format 2, but nearid .* reads format 1"),
+    "other version": (lambda about: about.update(format=3), "has format 3, but nearid .* reads formats 1 and 2"),
     "no version": (lambda about: about.pop("format"), "does not describe a model"),
     "version of another type": (lambda about: about.update(format=True), "does not describe a model"),
     "another kind": (lambda about: about.update(kind="pca"), "does not describe a model"),
@@ -165,11 +193,18 @@ TOLD = {
         lambda about: about["tensors"].update(variances=[2]),
         "do not fit together",
     ),
-    "unknown option": (lambda about: about["options"].update(evil=1), "does not describe an ICA"),
-    "option of another type": (lambda about: about["options"].update(tol="x"), "does not describe an ICA"),
+    "unknown option": (lambda about: about["provenance"]["options"].update(evil=1), "does not describe an ICA"),
+    "option of another type": (
+        lambda about: about["provenance"]["options"].update(tol="x"),
+        "does not describe an ICA",
+    ),
     "diagnostics of another type": (lambda about: about["diagnostics"].update(rows="<b>"), "rows is '<b>'"),
     "diagnostics of other components": (lambda about: about["diagnostics"].update(z=[1.0]), "z has 1 values for 3"),
     "curvature of nothing": (lambda about: about["diagnostics"].update(curvature=[1]), "does not describe an ICA"),
+    "no options": (lambda about: about["provenance"].pop("options"), "lacks a proper 'options'"),
+    "two inputs": (lambda about: about["provenance"].update(inputs=[{}, {}]), "lacks a proper 'input'"),
+    "no provenance": (lambda about: about.update(provenance=[]), "lacks a proper 'options'"),
+    "alerts of another kind": (lambda about: about["diagnostics"].update(alerts=[1]), "does not describe an ICA"),
     "no diagnostics": (lambda about: about.update(diagnostics={}), "does not describe an ICA"),
 }
 
@@ -232,7 +267,7 @@ def test_a_model_that_cannot_be_written_leaves_the_old_one(rng, tmp_path, monkey
     first.save(tmp_path / "m")
     other = ICA(np.int64(2), random_state=np.int64(1)).fit(x)
     with monkeypatch.context() as broken:
-        broken.setattr(type(other.diagnostics_), "to_dict", lambda self: {"not": {"json"}})
+        broken.setattr(other, "provenance_", {"not": {"json"}})
         with pytest.raises(TypeError):
             other.save(tmp_path / "m")
     np.testing.assert_array_equal(ICA.load(tmp_path / "m").components_, first.components_)

@@ -28,9 +28,9 @@ def white(rng):
 # With a share above 1 the climb is over at once; without gain or fall asked for, so is the fixed point.
 STAGES = {
     "all": {},
-    "no climb": {"FALLEN": 2.0},
-    "climb only": {"FALLEN": 0.0},
-    "descent only": {"FALLEN": 2.0, "SETTLED": 0, "SLOW": 0.0, "GAIN": np.inf},
+    "no climb": {"CLIMB_ENDS_AT": 2.0},
+    "climb only": {"CLIMB_ENDS_AT": 0.0},
+    "descent only": {"CLIMB_ENDS_AT": 2.0, "STEPS_WITHOUT_FLIP": 0, "SLOW_DESCENT": 0.0, "GAIN": np.inf},
 }
 
 

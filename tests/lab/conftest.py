@@ -62,10 +62,10 @@ def _cells(changes):
     from nearid.engines.base import Failure
     from nearid.engines.processes import attempt
     from nearid.lab.framework.cells import Finished, Task, cells_of, run_cell
-    from nearid.lab.framework.result import Failed, Result
-    from nearid.lab.framework.settings import settle
+    from nearid.lab.framework.result import ExperimentResult, Failed
+    from nearid.lab.framework.settings import parameters_for
 
-    parameters = settle(TOY, "cpu", changes)
+    parameters = parameters_for(TOY, "cpu", changes)
     finished, failures = [], []
     with tempfile.TemporaryDirectory() as folder:
         for cell in cells_of(TOY, parameters, range(3)):
@@ -75,7 +75,7 @@ def _cells(changes):
                 failures.append(Failed(cell, told))
             else:
                 finished.append(Finished(cell, told["data"], told["seconds"], told["core_seconds"], told["machine"]))
-    return Result(TOY, "cpu", parameters, (0, 1, 2), finished, failures, {"command": "nearid reproduce toy"})
+    return ExperimentResult(TOY, "cpu", parameters, (0, 1, 2), finished, failures, {"command": "nearid reproduce toy"})
 
 
 @pytest.fixture(scope="session")

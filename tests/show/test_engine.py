@@ -28,6 +28,6 @@ def test_compare_gives_the_same_figures_on_dask(nearid, dask_client, tmp_path, r
     np.save(tmp_path / "y.npy", x @ rng.normal(size=(3, 3)))
     address = dask_client.scheduler_info()["address"]
     here = nearid("compare", "x.npy", "y.npy", "--json")
-    there = nearid("compare", "x.npy", "y.npy", "--json", "--engine", "dask", "--scheduler", address)
+    there = nearid("compare", "x.npy", "y.npy", "--json", "--engine", address)
     assert there.returncode == 0, there.stderr
     assert json.loads(there.stdout) == json.loads(here.stdout)

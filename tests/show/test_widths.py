@@ -9,13 +9,9 @@ import pytest
 import torch
 
 from nearid import ICA, bilipschitz, compare, compare_layers, deconfound, score
-from nearid.lab.framework import page as experiment
 from nearid.lab.framework.experiment import Column
-from nearid.questions.compare import page
-from nearid.questions.layers import page as layers
 from nearid.questions.lipschitz import page as lipschitz
-from nearid.questions.unmix import page as unmixing
-from nearid.show.page import page as view_page
+from nearid.show.page import page
 
 PAGES = ("comparison", "comparisons", "layers", "score", "unmixing", "deconfounding", "lipschitz", "experiment")
 # Pixels between the margins; those of paper are of A4.
@@ -118,12 +114,12 @@ def _results():
     labels, batches = rng.choice(["DMSO", "a compound with a long name, 10 uM"], 300), rng.integers(0, 6, 300)
     both = {"groups": "all", "in_sample": True, "symmetric": True}
     return {
-        "comparison": lambda: page.page([compare(x, y, names=names[:2], **both)]),
-        "comparisons": lambda: page.page(list(compare(x, y, z, names=names))),
-        "layers": lambda: layers.page(compare_layers(states, states, names=names[:2], measures="cka,r2")),
-        "score": lambda: view_page(score(y, factors, measures="mcc,r2,infomec", resolve="ica", permutations=2).view),
-        "unmixing": lambda: unmixing.page(ICA(n_components=4).fit(y)),
-        "deconfounding": lambda: view_page(
+        "comparison": lambda: page(compare(x, y, names=names[:2], **both).view),
+        "comparisons": lambda: page(compare(x, y, z, names=names).view),
+        "layers": lambda: page(compare_layers(states, states, names=names[:2], measures="cka,r2").view),
+        "score": lambda: page(score(y, factors, measures="mcc,r2,infomec", resolve="ica", permutations=2).view),
+        "unmixing": lambda: page(ICA(n_components=4).fit(y).view),
+        "deconfounding": lambda: page(
             deconfound(y, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1).view
         ),
         "lipschitz": lambda: lipschitz.page(bilipschitz(torch.sinh, x[:50], name=names[0])),
@@ -136,11 +132,11 @@ def looks(tmp_path_factory, browser, result):
     folder = tmp_path_factory.mktemp("pages")
     columns = [Column("score", f"score {k}") for k in range(12)]
     wide = replace(result, experiment=replace(result.experiment, columns=columns, claims=()))
-    texts = {name: make() for name, make in _results().items()} | {"experiment": experiment.page(wide)}
+    texts = {name: make() for name, make in _results().items()} | {"experiment": page(wide.view)}
     assert tuple(texts) == PAGES
     for name, text in texts.items():
         # Of several pairs the first is enough.
-        text = re.sub(r'<section class="pairsection" id="pair[12]">.*?</section>', "", text, flags=re.DOTALL)
+        text = re.sub(r'<section class="pairsection" id="part[12]">.*?</section>', "", text, flags=re.DOTALL)
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     script = f"{LOOK}all({json.dumps(PAGES)}, {json.dumps(VIEWS)});"
     (folder / "all.html").write_text(f"<body><script>{script}</script></body>", encoding="utf-8")

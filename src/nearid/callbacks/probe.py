@@ -62,8 +62,8 @@ class Probe:
             raise InputError(f"{self._layer} gives {len(found)} layers, {', '.join(found)}; name one of them.")
         (rows,) = found.values()
         groups = compare(rows, self._reference, folds=self._folds, permutations=1).groups
-        errors = {f"{name}_error": group.epsilon.mean for name, group in groups.items()}
-        return {**errors, **{f"{name}_r2": group.r2 for name, group in groups.items()}}
+        errors = {f"{name}_error": group.epsilon.value for name, group in groups.items()}
+        return {**errors, **{f"{name}_r2": group.r2.value for name, group in groups.items()}}
 
     def try_measure(self, model: nn.Module) -> dict[str, float]:
         """The measure; a warning and nothing where it fails, as with a run that diverges: training is not ended."""

@@ -15,6 +15,7 @@ from nearid.show.help import Command, Group, plain
 # In the order in which help lists them; each module has a Question, a Typer app or a function of the command's name.
 COMMANDS = {
     "compare": "nearid.questions.compare.command",
+    "layers": "nearid.questions.layers.command",
     "extract": "nearid.questions.extract.command",
     "heads": "nearid.questions.heads.command",
     "score": "nearid.questions.score.command",

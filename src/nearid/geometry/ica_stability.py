@@ -27,7 +27,7 @@ from nearid.geometry.diversity import finite_rows
 from nearid.moments import Floats
 
 if TYPE_CHECKING:
-    from nearid.ica.estimators import ICA
+    from nearid.ica.estimators import IcaEstimator
 
 # Up to so many components the whole Hessian is formed: its side is the number of their pairs.
 WHOLE = 32
@@ -67,12 +67,12 @@ class IcaStability:
     total: float
 
 
-def ica_stability(ica: ICA, rows: ArrayLike) -> IcaStability:
+def ica_stability(ica: IcaEstimator, rows: ArrayLike) -> IcaStability:
     """Evaluate the terms of Theorem 2 for a fitted ICA.
 
     Parameters
     ----------
-    ica : ICA
+    ica : nearid.ICA
         Fitted with whitening, with all components.
     rows : array of shape (n, d)
         What it was fitted to.
@@ -103,7 +103,7 @@ def ica_stability(ica: ICA, rows: ArrayLike) -> IcaStability:
     )
 
 
-def contrast_hessian(ica: ICA, components: Floats) -> Floats:
+def contrast_hessian(ica: IcaEstimator, components: Floats) -> Floats:
     """Riemannian Hessian of the signed contrast at a fit, in the angles of all pairs i < j.
 
     The second derivative along a skew matrix A is the sum over i of s_i E[g'(y_i) (A y)_i^2 + g(y_i) (A^2 y)_i].

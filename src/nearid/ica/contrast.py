@@ -151,7 +151,7 @@ def _quadrature() -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True)
-class Unequal:
+class UnwhitenedContrast:
     """Corrections for rows whose principal directions have these variances.
 
     Attributes

@@ -1,14 +1,15 @@
-"""Can an unmixing be trusted? What its last passes tell, as data and in words."""
+"""Can an unmixing be trusted? What its last passes and its rows show, as data and in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nearid.arrays import Rows
+from nearid.base.alerts import Alert
 from nearid.engines.local import ordered_map
 from nearid.ica.contrast import Contrast
 from nearid.ica.stream import Affine
@@ -24,14 +25,6 @@ SADDLE = 0.01
 FLATTEST = 10
 # Matched correlation with other fits below which a component is not the same from fit to fit.
 UNSTABLE = 0.9
-
-
-@dataclass(frozen=True)
-class Caution:
-    """One reason for care: a kind for programs, a sentence for people."""
-
-    kind: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -72,7 +65,7 @@ class Diagnostics:
     stability : ndarray of shape (k,) or None
         Mean matched |correlation| with the components of fits from other starts to random halves of the rows, each
         half whitened by its own moments.
-    cautions : list of Caution
+    alerts : tuple of Alert
     """
 
     converged: bool
@@ -96,36 +89,31 @@ class Diagnostics:
     curvature: list[tuple[int, int, float]]
     typical_curvature: float
     stability: Floats | None
-    cautions: list[Caution]
+    alerts: tuple[Alert, ...]
 
     @property
     def mu(self) -> float:
         """The smallest curvature of a pair; infinite for a single component, which nothing can turn."""
         return self.curvature[0][2] if self.curvature else float("inf")
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        plain = asdict(self)
-        for name in ("nongaussianity", "z", "p_values", "gaussian", "stability"):
-            plain[name] = None if plain[name] is None else plain[name].tolist()
-        plain["curvature"] = [list(pair) for pair in self.curvature]
-        return plain
-
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> Diagnostics:
-        """Back from plain data."""
-        arrays = {name: np.asarray(plain[name], dtype=float) for name in ("nongaussianity", "z", "p_values")}
-        stability = plain["stability"]
-        return cls(
-            **{
-                **plain,
-                **arrays,
-                "gaussian": np.asarray(plain["gaussian"], dtype=bool),
-                "curvature": [(int(i), int(j), float(value)) for i, j, value in plain["curvature"]],
-                "stability": None if stability is None else np.asarray(stability, dtype=float),
-                "cautions": [Caution(**c) for c in plain["cautions"]],
-            }
-        )
+    def from_dict(cls, record: dict[str, Any]) -> Diagnostics:
+        """Back from plain data, as `nearid.base.jsonable.plain` gives it; ValueError where it is something else."""
+        kinds = {"bool": (bool,), "int": (int,), "float": (int, float)}
+        for field in fields(cls):
+            value = record[field.name]
+            if field.type in kinds and type(value) not in kinds[str(field.type)]:
+                raise ValueError(f"{field.name} is {value!r}")
+        arrays = {name: np.asarray(record[name], dtype=float) for name in ("nongaussianity", "z", "p_values")}
+        arrays["gaussian"] = np.asarray(record["gaussian"], dtype=bool)
+        if record["stability"] is not None:
+            arrays["stability"] = np.asarray(record["stability"], dtype=float)
+        for name, values in arrays.items():
+            if values.shape != (record["components"],):
+                raise ValueError(f"{name} has {len(values)} values for {record['components']} components")
+        curvature = [(int(i), int(j), float(value)) for i, j, value in record["curvature"]]
+        alerts = tuple(Alert(str(alert["code"]), str(alert["message"])) for alert in record["alerts"])
+        return cls(**{**record, **arrays, "curvature": curvature, "alerts": alerts})
 
 
 def lost_rank(columns: int, rank: int) -> str:
@@ -166,25 +154,25 @@ def curvature(bends: Floats, pull: Floats, signs: Floats) -> Curvature:
     """
     each = signs[:, None] * (bends - pull[:, None])
     rows, columns = np.triu_indices(len(each), 1)
-    found = (each + each.T)[rows, columns]
-    order = np.argsort(found, kind="stable")[:FLATTEST]
-    pairs = [(int(rows[o]), int(columns[o]), float(found[o])) for o in order]
-    return Curvature(pairs, float(np.median(found)) if len(found) else 0.0)
+    seconds = (each + each.T)[rows, columns]
+    order = np.argsort(seconds, kind="stable")[:FLATTEST]
+    pairs = [(int(rows[o]), int(columns[o]), float(seconds[o])) for o in order]
+    return Curvature(pairs, float(np.median(seconds)) if len(seconds) else 0.0)
 
 
-def cautions(d: Diagnostics, asked: int) -> Iterator[Caution]:
-    """What a reader should know before trusting the components, `asked` of which were asked for."""
+def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
+    """What a reader should know before trusting the components, of which `requested` were requested."""
     k = d.components
     if not d.converged:
-        yield Caution(
+        yield Alert(
             "not_converged",
             f"The search stopped after {d.passes} passes at a relative gradient of {d.gradient:.1e} (tol {d.tol:g}): "
             "raise max_passes or tol.",
         )
-    if d.rank < asked:
-        yield Caution("rank", lost_rank(d.columns, d.rank))
+    if d.rank < requested:
+        yield Alert("rank", lost_rank(d.columns, d.rank))
     if k > 1 and d.rows_per_parameter < FEW_ROWS:
-        yield Caution(
+        yield Alert(
             "few_rows",
             f"{d.rows} rows are few for the {k * (k - 1) // 2} angles between {k} components: part of what was found "
             "is noise. More rows, or fewer components, would help.",
@@ -192,7 +180,7 @@ def cautions(d: Diagnostics, asked: int) -> Iterator[Caution]:
     doubtful = int(np.sum(d.gaussian))
     # One Gaussian component is what the others leave over; two or more mix freely.
     if doubtful > 1:
-        yield Caution(
+        yield Alert(
             "gaussian",
             f"{doubtful} of {k} components cannot be told from Gaussian ones with {d.rows} rows: ICA cannot separate "
             "these from one another.",
@@ -201,13 +189,13 @@ def cautions(d: Diagnostics, asked: int) -> Iterator[Caution]:
     saddles = [c for c in d.curvature if c[2] < least and not (d.gaussian[c[0]] and d.gaussian[c[1]])]
     if saddles:
         i, j, value = saddles[0]
-        yield Caution(
+        yield Alert(
             "saddle",
             f"The contrast does not curve upwards along the rotation of component {i} into {j} ({value:.1e}): this is "
             "no optimum. Another seed may find one.",
         )
     if d.stability is not None and np.any(d.stability < UNSTABLE):
-        yield Caution(
+        yield Alert(
             "unstable",
             f"{int(np.sum(d.stability < UNSTABLE))} of {k} components come out differently from other starts and "
             f"halves of the rows (matched correlation below {UNSTABLE}).",
@@ -222,8 +210,8 @@ FURTHEST, SHARE = 5, 0.5
 COPIES = 0.005
 
 
-def row_cautions(rows: Rows, forward: Affine) -> list[Caution]:
-    """Cautions about the rows of a fit, from one more pass; rows with a NaN or an infinity are left out.
+def row_alerts(rows: Rows, forward: Affine) -> list[Alert]:
+    """Alerts about the rows of a fit, from one more pass; rows with a NaN or an infinity are left out.
 
     Parameters
     ----------
@@ -251,20 +239,20 @@ def _largest(squares: Floats) -> Floats:
     return np.partition(squares, -min(FURTHEST, len(squares)), axis=0)[-FURTHEST:] if len(squares) else squares
 
 
-def _outlying(traits: Floats, shares: Floats) -> Iterator[Caution]:
+def _outlying(traits: Floats, shares: Floats) -> Iterator[Alert]:
     made = np.flatnonzero(shares > SHARE)
     if len(traits) >= ENOUGH_ROWS and len(made):
-        yield Caution(
+        yield Alert(
             "outlying_rows",
             f"{FURTHEST} of {len(traits)} rows carry {shares[made[0]]:.0%} of the variance of component {made[0]}: "
             f"outlying rows make {len(made)} of {len(shares)} components. Look for damaged values.",
         )
 
 
-def _repeated(traits: Floats) -> Iterator[Caution]:
+def _repeated(traits: Floats) -> Iterator[Alert]:
     copies = len(traits) - len(np.unique(traits))
     if copies > max(COPIES * len(traits), 1):
-        yield Caution(
+        yield Alert(
             "repeated_rows",
             f"About {copies} of {len(traits)} rows repeat others: the components are founded on fewer rows than the "
             "diagnostics count. Drop repeated rows.",

@@ -1,10 +1,11 @@
-"""What whitening and ICA share as scikit-learn transformers: rows to components and back, in memory or into files."""
+"""Whitening and ICA as scikit-learn transformers: rows to components and back, in memory or from file to file."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
@@ -18,16 +19,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearid.arrays import Rows, open_rows
 from nearid.arrays.metadata import metadata_alerts, typed_exclude
+from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.progress import Reporting, reporting
+from nearid.base.provenance import provenance
 from nearid.engines.base import Engine
 from nearid.engines.local import one_blas_thread, open_engine
 from nearid.folds import row_moments
 from nearid.groups.estimators import validated
 from nearid.ica.contrast import CONTRASTS
-from nearid.ica.diagnostics import Diagnostics, lost_rank, row_cautions
-from nearid.ica.fit import fit_ica
-from nearid.ica.model import SHAPES, Model, check_kinds, describe, read_model, write_model
+from nearid.ica.diagnostics import lost_rank, row_alerts
+from nearid.ica.fit import IcaOptions, fit_ica
+from nearid.ica.model import SHAPES, Model, describe, describing_ica, read_model, write_model
 from nearid.ica.solver import Checkpoint
 from nearid.ica.stream import Affine, check_output, refuse_input, write_mapped
 from nearid.ica.whiten import Form, fit_whitener
@@ -46,6 +49,10 @@ class IdentifiabilityWarning(UserWarning):
 
 class MetadataWarning(UserWarning):
     """Some columns of a table look like ids, counters, positions or labels, but are used as features."""
+
+
+# Alerts that have a warning of their own.
+WARNINGS = {"not_converged": ConvergenceWarning, "rank": RankWarning}
 
 
 class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -106,8 +113,8 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if inverse:
             self._check_components(rows.name, rows.shape)
         affine = self._map(inverse)
-        with reporting(progress) as report:
-            tick = report("rows" if inverse else "components", len(affine.cut(rows.shape[0])))
+        with reporting(progress) as stage:
+            tick = stage("rows" if inverse else "components", len(affine.cut(rows.shape[0])))
             write_mapped(affine, rows, target, drop_nonfinite=drop_nonfinite, tick=tick)
 
     def inverse_transform(self, X: Any) -> Floats:
@@ -163,7 +170,7 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _note(self, mean: Floats, components: Floats, mixing: Floats, rank: int) -> None:
+    def _set_map(self, mean: Floats, components: Floats, mixing: Floats, rank: int) -> None:
         self.mean_, self.components_, self.mixing_, self.rank_ = mean, components, mixing, rank
         self.n_components_ = self._n_features_out = len(components)
 
@@ -171,10 +178,6 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-# Kinds of cautions that have a warning of their own.
-WARNINGS = {"not_converged": ConvergenceWarning, "rank": RankWarning}
 
 
 class Whitening(LinearUnmixer):
@@ -199,6 +202,14 @@ class Whitening(LinearUnmixer):
     ----------
     variances_ : ndarray of shape (rank_,)
         Variances along all principal directions that exist (of the sample, divided by n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid import Whitening
+    >>> x = np.random.default_rng(0).normal(size=(1000, 3)) * [1, 10, 100] + 5
+    >>> bool(np.allclose(np.cov(Whitening().fit_transform(x).T, bias=True), np.eye(3)))
+    True
     """
 
     _parameter_constraints = {  # noqa: RUF012
@@ -229,65 +240,22 @@ class Whitening(LinearUnmixer):
             moments, _ = row_moments(rows, engine=engine)
         # The last digits of decompositions depend on the threads of BLAS.
         with one_blas_thread:
-            found = fit_whitener(
+            whitener = fit_whitener(
                 moments, components=self.n_components, form=self.form, rtol=self.rtol, stored=rows.dtype
             )
-        self.variances_ = found.variances
-        self._note(found.mean, found.forward, found.backward, found.rank)
-        if found.rank < (self.n_components or self.n_features_in_):
-            warnings.warn(lost_rank(self.n_features_in_, found.rank), RankWarning, stacklevel=2)
+        self.variances_ = whitener.variances
+        self._set_map(whitener.mean, whitener.forward, whitener.backward, whitener.rank)
+        if whitener.rank < (self.n_components or self.n_features_in_):
+            warnings.warn(lost_rank(self.n_features_in_, whitener.rank), RankWarning, stacklevel=2)
         return self
 
 
-class ICA(LinearUnmixer):
-    """Independent component analysis of any number of rows.
+@dataclass(eq=False, repr=False, kw_only=True)
+class IcaEstimator(IcaOptions, LinearUnmixer):
+    """ICA as a transformer; `nearid.ICA`, which is also a result, describes its parameters and attributes."""
 
-    Whitening from one pass, then FastICA's fixed point and L-BFGS on the orthogonal group, each where it is the faster;
-    every pass reads the rows in blocks. Components come in the order of their distance from Gaussian, the largest
-    first, each with its largest loading positive. The same data and seed give the same bytes, whatever the number of
-    threads.
-
-    Parameters
-    ----------
-    n_components : int, optional
-        Leading principal directions to unmix; all that exist by default.
-    whiten : bool, default=True
-        Otherwise a pure rotation of the centred rows is sought, in one common unit.
-    contrast : {"logcosh", "exp", "cube"}, default="logcosh"
-    tol : float, default=1e-4
-        Relative projected gradient to stop at; products in float32 cannot tell much below 1e-6 from zero.
-    max_passes : int, default=500
-        Passes after which the search ends with a ConvergenceWarning.
-    stability : int, default=0
-        Fits from other starts to random halves of the rows; how well their components match those of the fit is
-        `diagnostics_.stability`. Each costs about half of the fit.
-    dtype : {"float32", "float64"}, optional
-        Precision of the products; that of the rows by default. Sums are float64.
-    random_state : int, RandomState or None, default=0
-        Of the first rotation.
-    engine : {"local", "dask"}, address or Engine, optional
-        Where the passes of `fit` run: this process by default, a Dask cluster of this machine's cores, or the cluster
-        of the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
-
-    Attributes
-    ----------
-    n_iter_ : int
-        Passes over the rows.
-    converged_ : bool
-    gradients_ : list of float
-        Relative projected gradient after each pass.
-    variances_ : ndarray of shape (rank_,)
-        Variances along all principal directions that exist.
-    diagnostics_ : Diagnostics
-        Whether the fit can be trusted: convergence, rank, Gaussian components, cautions in words.
-    input_ : dict
-        Name, shape, dtype, fingerprint and digest (of all numbers) of the rows.
-    seed_ : int
-        Of the first rotation, drawn from random_state.
-    kappa_ : ndarray of shape (n_components_,)
-        E[g'(s)] - E[g(s) s]: with logcosh positive for super-Gaussian components, negative for sub-Gaussian ones, near
-        0 for Gaussian ones, which ICA cannot tell apart.
-    """
+    random_state: Any = 0
+    engine: str | Engine | None = None
 
     _parameter_constraints = {  # noqa: RUF012
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
@@ -301,36 +269,15 @@ class ICA(LinearUnmixer):
         "engine": [None, str, Engine],
     }
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        whiten: bool = True,
-        contrast: str = "logcosh",
-        tol: float = 1e-4,
-        max_passes: int = 500,
-        stability: int = 0,
-        dtype: str | None = None,
-        random_state: Any = 0,
-        engine: str | Engine | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.whiten = whiten
-        self.contrast = contrast
-        self.tol = tol
-        self.max_passes = max_passes
-        self.stability = stability
-        self.dtype = dtype
-        self.random_state = random_state
-        self.engine = engine
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to an array, or to a path or Rows read block by block."""
-        return self.fit_rows(open_rows(self._rows(X, reset=True)))
+        rows = open_rows(self._rows(X, reset=True))
+        return self.fit_rows(rows, describe(X, rows))
 
     def fit_rows(
         self,
         rows: Rows,
+        source: dict[str, Any],
         *,
         drop_nonfinite: bool = False,
         resume: Checkpoint | None = None,
@@ -342,12 +289,10 @@ class ICA(LinearUnmixer):
         Parameters
         ----------
         rows : Rows
-        drop_nonfinite : bool
-            Leave out rows with a NaN or an infinity; otherwise they are refused.
-        resume : Checkpoint, optional
-            Where an earlier fit of the same rows with the same parameters was.
-        keep, tick : callable, optional
-            Called after each pass, `keep` with a checkpoint.
+        source : dict
+            What `nearid.ica.model.describe` says of them.
+        drop_nonfinite, resume, keep, tick
+            See `nearid.ica.fit.fit_ica`.
         """
         self._validate_params()
         self.n_features_in_ = rows.shape[1]
@@ -355,70 +300,53 @@ class ICA(LinearUnmixer):
             self._name_columns(rows.columns)
         self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
         with open_engine(self.engine) as engine:
-            found = fit_ica(
+            unmixing = fit_ica(
                 rows,
-                components=self.n_components,
-                whiten=self.whiten,
-                contrast=self.contrast,
-                tol=self.tol,
-                max_passes=self.max_passes,
-                stability_runs=self.stability,
+                self,
                 seed=self.seed_,
-                dtype=None if self.dtype is None else np.dtype(self.dtype),
                 drop_nonfinite=drop_nonfinite,
                 engine=engine,
                 resume=resume,
                 keep=keep,
                 tick=tick,
             )
-        self.input_ = {**describe(rows), "columns": getattr(self, "feature_names_in_", np.array([])).tolist() or None}
-        self.gradients_, self.converged_ = found.solution.gradients, found.solution.converged
-        self.n_iter_, self.diagnostics_ = len(self.gradients_), found.diagnostics
-        self.kappa_, self.variances_ = found.kappa, found.whitener.variances
-        self._note(found.mean, found.components, found.mixing, found.whitener.rank)
-        self.diagnostics_.cautions.extend(row_cautions(rows, self._map()))
-        for caution in self.diagnostics_.cautions:
-            warnings.warn(caution.text, WARNINGS.get(caution.kind, IdentifiabilityWarning), stacklevel=3)
+        columns = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
+        # Where the passes ran changes nothing, and a generator is gone: its seed is kept.
+        options = {name: value for name, value in self.get_params().items() if name != "engine"}
+        options["random_state"] = self.random_state if isinstance(self.random_state, Integral) else None
+        self.provenance_ = {**provenance(options, seed=self.seed_), "inputs": [{**source, "columns": columns}]}
+        self.gradients_, self.converged_ = unmixing.solution.gradients, unmixing.solution.converged
+        self.n_iter_, self.kappa_ = len(self.gradients_), unmixing.kappa
+        self.variances_ = unmixing.whitener.variances
+        self._set_map(unmixing.mean, unmixing.components, unmixing.mixing, unmixing.whitener.rank)
+        alerts = (*unmixing.diagnostics.alerts, *row_alerts(rows, self._map()))
+        for alert in alerts:
+            warnings.warn(alert.message, WARNINGS.get(alert.code, IdentifiabilityWarning), stacklevel=3)
+        notes = (Alert("input", note) for note in rows.notes)
+        self.diagnostics_ = replace(unmixing.diagnostics, alerts=(*notes, *metadata_alerts(rows), *alerts))
         return self
-
-    def save_report(self, path: str | os.PathLike[str]) -> None:
-        """Write one self-contained HTML page on the fit."""
-        from nearid.questions.unmix.page import write_report
-
-        check_is_fitted(self)
-        write_report(self, path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to a folder: model.safetensors and model.json; a model that is there is replaced."""
         check_is_fitted(self)
-        # Numbers that numpy counted are plain ones in JSON.
-        options = {k: v.item() if isinstance(v, np.generic) else v for k, v in self.get_params().items()}
-        # Where the passes ran changes nothing, and is not where they will run next.
-        del options["engine"]
-        if not isinstance(options["random_state"], int):
-            options["random_state"] = None
         tensors = {name: np.asarray(getattr(self, f"{name}_")) for name in SHAPES}
-        write_model(Path(path), Model(tensors, options, self.seed_, self.input_, self.diagnostics_.to_dict()))
+        write_model(Path(path), Model(tensors, self.provenance_, self.diagnostics_))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a fit that `save` wrote; the files are checked, and nothing is ever unpickled."""
         model = read_model(Path(path))
-        try:
-            found = cls(**model.options)
-            found._validate_params()
-            check_kinds(model.diagnostics, len(model.tensors["components"]))
-            found.diagnostics_ = Diagnostics.from_dict(model.diagnostics)
-        except (TypeError, ValueError, KeyError) as error:
-            raise InputError(f"{path} has a model.json that does not describe an ICA: {error}. Fit again.") from None
+        with describing_ica(path):
+            ica = cls(**model.provenance["options"])
+            ica._validate_params()
         for name, tensor in model.tensors.items():
-            setattr(found, f"{name}_", tensor)
-        found.gradients_ = model.tensors["gradients"].tolist()
-        found.n_features_in_, found.seed_, found.input_ = len(found.mean_), model.seed, model.input
-        names = model.input.get("columns")
-        if isinstance(names, list) and len(names) == found.n_features_in_ and all(isinstance(n, str) for n in names):
-            found._name_columns(names)
-        found.n_components_ = found._n_features_out = len(found.components_)
-        found.rank_, found.n_iter_ = len(found.variances_), len(found.gradients_)
-        found.converged_ = found.diagnostics_.converged
-        return found
+            setattr(ica, f"{name}_", tensor)
+        ica.gradients_, ica.diagnostics_ = model.tensors["gradients"].tolist(), model.diagnostics
+        ica.provenance_, ica.seed_ = model.provenance, model.provenance["seed"]
+        ica.n_features_in_ = len(ica.mean_)
+        names = model.provenance["inputs"][0].get("columns")
+        if isinstance(names, list) and len(names) == ica.n_features_in_ and all(isinstance(n, str) for n in names):
+            ica._name_columns(names)
+        ica._set_map(ica.mean_, ica.components_, ica.mixing_, len(ica.variances_))
+        ica.n_iter_, ica.converged_ = len(ica.gradients_), ica.diagnostics_.converged
+        return ica

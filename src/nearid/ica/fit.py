@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -13,15 +15,59 @@ from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL, one_blas_thread
 from nearid.folds import row_moments
 from nearid.groups.fits import assignment, polar
-from nearid.ica.contrast import CONTRASTS, RADIAL, Unequal
-from nearid.ica.diagnostics import LEVEL, Curvature, Diagnostics, cautions, curvature, gaussian_test
-from nearid.ica.passes import Sweeper
+from nearid.ica.contrast import CONTRASTS, RADIAL, UnwhitenedContrast
+from nearid.ica.diagnostics import LEVEL, Curvature, Diagnostics, curvature, fit_alerts, gaussian_test
+from nearid.ica.passes import RowPasses
 from nearid.ica.solver import Checkpoint, Keep, Solution, State, solve
 from nearid.ica.whiten import Whitener, fit_whitener
 from nearid.moments import Floats, Moments
 
 # How far a seed turns the first rotation away from the eigenvectors it is made of.
-STIR = 0.5
+START_NOISE = 0.5
+
+
+# Not frozen: scikit-learn sets the parameters of an estimator one by one.
+@dataclass(eq=False, repr=False)
+class IcaOptions:
+    """What an ICA is fitted with.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Leading principal directions to unmix; all that exist by default.
+    whiten : bool, default=True
+        Whether to whiten first. Otherwise a pure rotation of the centred rows is sought, in one common unit.
+    contrast : {"logcosh", "exp", "cube"}, default="logcosh"
+        What is far from Gaussian. "exp" is robust to outliers, "cube" is the kurtosis.
+    tol : float, default=1e-4
+        Relative projected gradient to stop at. Products in float32 cannot tell much below 1e-6 from zero.
+    max_passes : int, default=500
+        Passes over the rows after which the search ends without having converged.
+    stability : int, default=0
+        Fits from other starts to random halves of the rows, to see which components are stable. Each costs about half
+        of the fit.
+    dtype : {"float32", "float64"}, optional
+        Precision of the products; that of the rows by default. Sums are float64.
+    """
+
+    n_components: int | None = None
+    _: KW_ONLY
+    whiten: bool = True
+    contrast: Literal["logcosh", "exp", "cube"] = "logcosh"
+    tol: float = 1e-4
+    max_passes: int = 500
+    stability: int = 0
+    dtype: Literal["float32", "float64"] | None = None
+
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+
+def with_options(target: T) -> T:
+    """The function or class, whose docstring has what `IcaOptions` says of its parameters in place of {options}."""
+    entries = (inspect.getdoc(IcaOptions) or "").partition("----------\n")[2]
+    target.__doc__ = inspect.cleandoc(target.__doc__ or "").replace("{options}", entries)
+    return target
 
 
 @dataclass(frozen=True)
@@ -52,14 +98,9 @@ class Unmixing:
 
 def fit_ica(
     rows: Rows,
+    options: IcaOptions | None = None,
     *,
-    components: int | None = None,
-    whiten: bool = True,
-    contrast: str = "logcosh",
-    tol: float = 1e-4,
-    max_passes: int = 500,
     seed: int = 0,
-    dtype: np.dtype | None = None,
     drop_nonfinite: bool = False,
     engine: Engine = LOCAL,
     moments: Moments | None = None,
@@ -67,26 +108,18 @@ def fit_ica(
     start: Floats | None = None,
     resume: Checkpoint | None = None,
     keep: Keep | None = None,
-    stability_runs: int = 0,
     tick: Callable[[], object] | None = None,
 ) -> Unmixing:
-    """Fit ICA to rows.
+    """Components of rows, in the order of their distance from Gaussian, each with its largest loading positive.
 
     Parameters
     ----------
-    components : int, optional
-        Leading principal directions to unmix; all that exist by default.
-    whiten : bool
-        Otherwise the unmixing is a pure rotation of centred rows in one common unit.
-    contrast : {"logcosh", "exp", "cube"}
-    tol : float
-        Relative projected gradient to stop at.
-    max_passes : int
-        Passes over the rows after which the search ends without having converged.
+    rows : Rows
+    options : IcaOptions, optional
     seed : int
         Of the first rotation.
-    dtype : dtype, optional
-        Precision of the products; that of the rows by default.
+    drop_nonfinite : bool
+        Leave out rows with a NaN or an infinity; otherwise they are refused.
     engine : Engine
         Where the passes run; the result is the same.
     moments : Moments, optional
@@ -97,55 +130,20 @@ def fit_ica(
         Components of a fit to much the same rows, from where the search goes on, unless these rows have another rank.
     resume : Checkpoint, optional
         Of an earlier fit of the same rows with the same options: go on from there.
-    keep : callable, optional
-        Given a Checkpoint after every pass.
-    stability_runs : int
-        Fits from other starts to random halves of the rows, each whitened by its own moments, for the diagnostics'
-        stability.
-    tick : callable, optional
-        Called after every pass.
-
-    Returns
-    -------
-    Unmixing
-        Components in the order of their distance from Gaussian, the largest first, each with its largest loading
-        positive.
+    keep, tick : callable, optional
+        Called after every pass, `keep` with a Checkpoint.
     """
+    options = options or IcaOptions()
     if moments is None:
         moments, kept = row_moments(rows, drop_nonfinite=drop_nonfinite, engine=engine)
     if not np.any(np.diag(moments.scatter) > 0):
         raise InputError(f"Every column of {rows.name} is constant: there is nothing to unmix.")
-    sweeper = Sweeper(rows, kept, moments.mean, CONTRASTS[contrast], np.dtype(dtype or rows.dtype), engine=engine)
+    dtype = np.dtype(options.dtype or rows.dtype)
+    passes = RowPasses(rows, kept, moments.mean, CONTRASTS[options.contrast], dtype, engine=engine)
     # The last digits of decompositions depend on the threads of BLAS too.
     with one_blas_thread:
-
-        def whitened(of: Moments) -> tuple[Whitener, Unequal | None]:
-            whitener = fit_whitener(of, components=components, stored=sweeper.rows.dtype)
-            if whiten:
-                return whitener, None
-            whitener, variances = _common_unit(whitener)
-            return whitener, Unequal(variances, sweeper.contrast)
-
-        def search(
-            oracle: Callable[[Floats, bool], State], first: Floats | Checkpoint, n: int, keep: Keep | None = None
-        ) -> Solution:
-            gaussian = sweeper.contrast.gaussian
-            return solve(oracle, first, tol=tol, max_passes=max_passes, n=n, gaussian=gaussian, keep=keep)
-
-        def components_of(half: np.ndarray, seed: int) -> Floats:
-            own, _ = row_moments(rows, only=half, engine=engine)
-            over = replace(sweeper, kept=half, mean=own.mean)
-            try:
-                whitener, unequal = whitened(own)
-            except InputError:
-                # Nothing varies in this half, so none of the components comes out of it.
-                return np.zeros((0, rows.shape[1]))
-            solution = search(_oracle(over, whitener, unequal, tick), _first(over, whitener, seed), own.n)
-            return np.asarray(solution.state.rotation @ whitener.forward)
-
-        whitener, unequal = whitened(moments)
-        k = len(whitener.forward)
-
+        problem = _Problem.of(passes, moments, options)
+        backward, k = problem.whitener.backward, len(problem.whitener.forward)
         first: Floats | Checkpoint
         if resume is not None:
             if resume.rotation.shape != (k, k):
@@ -155,109 +153,131 @@ def fit_ica(
                 )
             first = resume
         elif start is not None and len(start) == k:
-            first = polar(start @ whitener.backward)
+            first = polar(start @ backward)
         else:
-            first = _first(sweeper, whitener, seed)
-        settled = search(_oracle(sweeper, whitener, unequal, tick), first, moments.n, keep)
-        solution, values, curved = _canonical(sweeper, whitener, unequal, settled)
-        unmixing = solution.state.rotation @ whitener.forward
-        stability = None
-        if stability_runs:
-            used = np.ones(rows.shape[0], dtype=bool) if kept is None else kept
-            stability = _stability(unmixing, moments.scatter, used, stability_runs, seed, components_of)
+            first = problem.start(seed)
+        solution, values, curved = problem.canonical(problem.solve(first, options, tick, keep))
+        components = problem.components(solution)
+        stability = _stability(problem, components, moments.scatter, options, seed, tick) if options.stability else None
         return Unmixing(
             mean=moments.mean,
-            components=unmixing,
-            mixing=whitener.backward @ solution.state.rotation.T,
-            whitener=whitener,
+            components=components,
+            mixing=backward @ solution.state.rotation.T,
+            whitener=problem.whitener,
             kappa=solution.state.kappa,
             solution=solution,
-            diagnostics=_diagnose(sweeper, whitener, solution, values, curved, moments.n, components, tol, stability),
+            diagnostics=_diagnose(problem, solution, values, curved, options, stability),
         )
 
 
-def _first(sweeper: Sweeper, whitener: Whitener, seed: int) -> Floats:
-    """Where the search begins: eigenvectors that part sources by their kurtosis, stirred a little."""
-    sums = replace(sweeper, contrast=RADIAL).sweep(whitener.forward)
-    vectors = np.linalg.eigh(sums.products + sums.products.T)[1]
-    k = len(vectors)
-    stirred = polar(np.eye(k) + STIR / np.sqrt(k) * np.random.default_rng(seed).normal(size=(k, k)))
-    return np.asarray(stirred @ vectors.T)
+@dataclass(frozen=True)
+class _Problem:
+    """Rows whose rotation is sought.
 
-
-def _common_unit(whitener: Whitener) -> tuple[Whitener, Floats]:
-    """The principal rotation alone, and the variances along it, in one unit.
-
-    It is twice the largest size: where components are small, contrasts grow faster than variances, and a source is not
-    split among several components for the sake of a larger sum.
+    Attributes
+    ----------
+    passes : RowPasses
+    whitener : Whitener
+        Without whitening, the principal rotation in one common unit.
+    unwhitened : UnwhitenedContrast or None
+        Corrects the contrast without whitening.
+    n : int
+        Rows in use.
     """
-    sizes = np.linalg.norm(whitener.backward, axis=0)
-    unit = 2 * float(sizes[0])
-    directions = whitener.backward / sizes
-    return replace(whitener, forward=directions.T / unit, backward=directions * unit), (sizes / unit) ** 2
 
+    passes: RowPasses
+    whitener: Whitener
+    unwhitened: UnwhitenedContrast | None
+    n: int
 
-def _oracle(
-    sweeper: Sweeper, whitener: Whitener, unequal: Unequal | None, tick: Callable[[], object] | None
-) -> Callable[[Floats, bool], State]:
-    """A pass over the rows in terms of rotations of whitened rows."""
+    @classmethod
+    def of(cls, passes: RowPasses, moments: Moments, options: IcaOptions) -> _Problem:
+        whitener = fit_whitener(moments, components=options.n_components, stored=passes.rows.dtype)
+        if options.whiten:
+            return cls(passes, whitener, None, moments.n)
+        # The common unit is twice the largest size: where components are small, contrasts grow faster than variances,
+        # and a source is not split among several components for the sake of a larger sum.
+        sizes = np.linalg.norm(whitener.backward, axis=0)
+        unit, directions = 2 * float(sizes[0]), whitener.backward / sizes
+        rotation = replace(whitener, forward=directions.T / unit, backward=directions * unit)
+        return cls(passes, rotation, UnwhitenedContrast((sizes / unit) ** 2, passes.contrast), moments.n)
 
-    def at(rotation: Floats, with_values: bool) -> State:
-        sums = sweeper.sweep(rotation @ whitener.forward, with_values)
-        if tick:
-            tick()
-        state = State(rotation, sums.products, sums.slopes, sums.values)
-        return unequal.corrected(state) if unequal else state
+    def start(self, seed: int) -> Floats:
+        """Where the search begins: eigenvectors that part sources by their kurtosis, turned a little by the seed."""
+        sums = replace(self.passes, contrast=RADIAL).contrast_sums(self.whitener.forward)
+        vectors = np.linalg.eigh(sums.products + sums.products.T)[1]
+        k = len(vectors)
+        turn = polar(np.eye(k) + START_NOISE / np.sqrt(k) * np.random.default_rng(seed).normal(size=(k, k)))
+        return np.asarray(turn @ vectors.T)
 
-    return at
+    def solve(
+        self,
+        first: Floats | Checkpoint,
+        options: IcaOptions,
+        tick: Callable[[], object] | None,
+        keep: Keep | None = None,
+    ) -> Solution:
+        """Where the search for a rotation of whitened rows ends."""
 
+        def oracle(rotation: Floats, with_values: bool) -> State:
+            sums = self.passes.contrast_sums(rotation @ self.whitener.forward, with_values)
+            if tick:
+                tick()
+            state = State(rotation, sums.products, sums.slopes, sums.values)
+            return self.unwhitened.corrected(state) if self.unwhitened else state
 
-def _canonical(
-    sweeper: Sweeper, whitener: Whitener, unequal: Unequal | None, solution: Solution
-) -> tuple[Solution, Floats, Curvature]:
-    """Order and sign the components, so that two fits are comparable by eye; mean contrasts and flattest pairs."""
-    state = solution.state
-    sums = sweeper.bend(state.rotation @ whitener.forward)
-    values, bends, pull = sums.values, sums.products, np.diag(state.products)
-    if unequal:
-        bends, pull = unequal.curved(state.rotation, bends, pull)
-        # How far a component is from Gaussian is a matter of its shape, not of its size.
-        sizes = np.sqrt(np.diag(unequal.covariance(state.rotation)))
-        values = sweeper.sweep(state.rotation @ whitener.forward / sizes[:, None], with_values=True).values
-    order = np.argsort(-np.abs(values - sweeper.contrast.gaussian), kind="stable")
-    signs, each = solution.signs[order], np.ix_(order, order)
-    mixing = whitener.backward @ state.rotation[order].T
-    turned = np.sign(mixing[np.abs(mixing).argmax(axis=0), np.arange(len(order))])
-    state = State(
-        state.rotation[order] * turned[:, None],
-        state.products[each] * np.outer(turned, turned),
-        state.slopes[order],
-        sums.values[order],
-    )
-    return replace(solution, state=state, signs=signs), values[order], curvature(bends[each], pull[order], signs)
+        gaussian = self.passes.contrast.gaussian
+        return solve(
+            oracle, first, tol=options.tol, max_passes=options.max_passes, n=self.n, gaussian=gaussian, keep=keep
+        )
+
+    def components(self, solution: Solution) -> Floats:
+        """Components of shape (k, p), in the units of the columns."""
+        return np.asarray(solution.state.rotation @ self.whitener.forward)
+
+    def canonical(self, solution: Solution) -> tuple[Solution, Floats, Curvature]:
+        """Order and sign the components, so that two fits are comparable by eye; mean contrasts and flattest pairs."""
+        state, contrast = solution.state, self.passes.contrast
+        unmixing = self.components(solution)
+        sums = self.passes.curvature_sums(unmixing)
+        values, bends, pull = sums.values, sums.products, np.diag(state.products)
+        if self.unwhitened:
+            bends, pull = self.unwhitened.curved(state.rotation, bends, pull)
+            # How far a component is from Gaussian is a matter of its shape, not of its size.
+            sizes = np.sqrt(np.diag(self.unwhitened.covariance(state.rotation)))
+            values = self.passes.contrast_sums(unmixing / sizes[:, None], with_values=True).values
+        order = np.argsort(-np.abs(values - contrast.gaussian), kind="stable")
+        signs, each = solution.signs[order], np.ix_(order, order)
+        mixing = self.whitener.backward @ state.rotation[order].T
+        turned = np.sign(mixing[np.abs(mixing).argmax(axis=0), np.arange(len(order))])
+        state = State(
+            state.rotation[order] * turned[:, None],
+            state.products[each] * np.outer(turned, turned),
+            state.slopes[order],
+            sums.values[order],
+        )
+        return replace(solution, state=state, signs=signs), values[order], curvature(bends[each], pull[order], signs)
 
 
 def _diagnose(
-    sweeper: Sweeper,
-    whitener: Whitener,
+    problem: _Problem,
     solution: Solution,
     values: Floats,
     curved: Curvature,
-    n: int,
-    asked: int | None,
-    tol: float,
+    options: IcaOptions,
     stability: Floats | None,
 ) -> Diagnostics:
-    k, columns = len(values), sweeper.rows.shape[1]
-    z, p_values = gaussian_test(values, sweeper.contrast, n)
+    k, columns = len(values), problem.passes.rows.shape[1]
+    n, contrast, whitener = problem.n, problem.passes.contrast, problem.whitener
+    z, p_values = gaussian_test(values, contrast, n)
     gaussian = p_values > LEVEL
-    heavy = (values - sweeper.contrast.gaussian) * sweeper.contrast.heavy > 0
+    heavy = (values - contrast.gaussian) * contrast.heavy > 0
     kinds = np.where(gaussian, "Gaussian", np.where(heavy, "super-Gaussian", "sub-Gaussian")).tolist()
-    found = Diagnostics(
+    diagnostics = Diagnostics(
         converged=solution.converged,
         passes=len(solution.gradients),
         gradient=solution.gradients[-1],
-        tol=tol,
+        tol=options.tol,
         rows=n,
         columns=columns,
         components=k,
@@ -265,7 +285,7 @@ def _diagnose(
         rows_per_parameter=n / max(k * (k - 1) / 2, 1),
         smallest_variance=float(whitener.variances[k - 1]),
         largest_variance=float(whitener.variances[0]),
-        nongaussianity=values - sweeper.contrast.gaussian,
+        nongaussianity=values - contrast.gaussian,
         z=z,
         p_values=p_values,
         gaussian=gaussian,
@@ -275,18 +295,18 @@ def _diagnose(
         curvature=curved.flattest,
         typical_curvature=curved.typical,
         stability=stability,
-        cautions=[],
+        alerts=(),
     )
-    return replace(found, cautions=list(cautions(found, asked or columns)))
+    return replace(diagnostics, alerts=tuple(fit_alerts(diagnostics, options.n_components or columns)))
 
 
 def _stability(
+    problem: _Problem,
     components: Floats,
     scatter: Floats,
-    used: np.ndarray,
-    runs: int,
+    options: IcaOptions,
     seed: int,
-    components_of: Callable[[np.ndarray, int], Floats],
+    tick: Callable[[], object] | None,
 ) -> Floats:
     """Mean |correlation| of each component with its match in fits from other starts to random halves of the rows.
 
@@ -299,21 +319,28 @@ def _stability(
     components : ndarray of shape (k, p)
     scatter : ndarray of shape (p, p)
         Of all rows in use.
-    used : ndarray of bool, shape (n,)
-        Rows in use.
-    components_of : callable
-        (rows of a half as a mask, seed) -> components of shape (m, p), in the units of the columns.
     """
+    passes = problem.passes
+    used = np.ones(passes.rows.shape[0], dtype=bool) if passes.kept is None else passes.kept
 
-    def normed(found: Floats) -> Floats:
-        sizes = np.sqrt(np.einsum("ij,ij->i", found @ scatter, found))
-        return np.asarray(found / np.where(sizes > 0, sizes, 1.0)[:, None])
+    def components_of(half: np.ndarray, seed: int) -> Floats:
+        own, _ = row_moments(passes.rows, only=half, engine=passes.engine)
+        try:
+            part = _Problem.of(replace(passes, kept=half, mean=own.mean), own, options)
+        except InputError:
+            # Nothing varies in this half, so none of the components comes out of it.
+            return np.zeros((0, passes.rows.shape[1]))
+        return part.components(part.solve(part.start(seed), options, tick))
+
+    def normed(unmixing: Floats) -> Floats:
+        sizes = np.sqrt(np.einsum("ij,ij->i", unmixing @ scatter, unmixing))
+        return np.asarray(unmixing / np.where(sizes > 0, sizes, 1.0)[:, None])
 
     matched = np.zeros(len(components))
-    for run in range(1, runs + 1):
+    for run in range(1, options.stability + 1):
         half = np.zeros_like(used)
         half[np.random.default_rng([seed, run]).permutation(np.flatnonzero(used))[: used.sum() // 2]] = True
         alike = np.abs(normed(components) @ scatter @ normed(components_of(half, seed + run)).T)
         own, other = assignment(alike)
         matched[own] += np.minimum(alike[own, other], 1.0)
-    return matched / runs
+    return matched / options.stability

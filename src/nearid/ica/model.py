@@ -6,8 +6,9 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,18 @@ from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import digest
 from nearid.base.errors import InputError
 from nearid.base.files import check_parent, replacing, write_text
+from nearid.base.jsonable import plain
 from nearid.base.limits import check_memory, readable
+from nearid.base.provenance import described
 from nearid.ica.diagnostics import Diagnostics
 from nearid.moments import Floats
 
-FORMAT, KIND = 1, "ica"
+FORMAT, KIND = 2, "ica"
 ABOUT, NUMBERS = "model.json", "model.safetensors"
 # A description holds some figures per component; a larger file is something else.
 LARGEST_ABOUT = 64 << 20
+# What a header of a few tensors and some text may take.
+HEADER_BYTES = 1 << 20
 
 # Sizes of each tensor: p columns, k components, r directions that exist, m passes.
 SHAPES = {"mean": "p", "components": "kp", "mixing": "pk", "variances": "r", "kappa": "k", "gradients": "m"}
@@ -40,33 +45,21 @@ class Model:
     ----------
     tensors : dict of str to ndarray
         The names of `SHAPES`, in float64.
-    options : dict
-        Parameters of the estimator.
-    seed : int
-        Of the first rotation.
-    input : dict
-        name, shape, dtype, fingerprint and digest of the rows.
-    diagnostics : dict
+    provenance : dict
+        Options of the estimator, seed of the first rotation, and the rows as `describe` gives them.
+    diagnostics : Diagnostics
     """
 
     tensors: dict[str, Floats]
-    options: dict[str, Any]
-    seed: int
-    input: dict[str, Any]
-    diagnostics: dict[str, Any]
+    provenance: dict[str, Any]
+    diagnostics: Diagnostics
 
 
-def describe(rows: Rows) -> dict[str, Any]:
-    """What is told of the rows that a fit was made of."""
-    return {
-        "name": rows.name,
-        "shape": list(rows.shape),
-        "dtype": rows.dtype.name,
-        "fingerprint": rows.fingerprint(),
-        # Ids change no component.
-        "digest": digest(rows, with_ids=False),
-        "columns": None if rows.columns is None else list(rows.columns),
-    }
+def describe(given: object, rows: Rows) -> dict[str, Any]:
+    """What is recorded of the rows of a fit, opened from what was given: a digest of all their numbers, too."""
+    columns = None if rows.columns is None else list(rows.columns)
+    # Ids change no component.
+    return {**described(given, rows), "digest": digest(rows, with_ids=False), "columns": columns}
 
 
 def write_model(folder: Path, model: Model) -> None:
@@ -76,13 +69,10 @@ def write_model(folder: Path, model: Model) -> None:
     about = {
         "format": FORMAT,
         "kind": KIND,
-        "nearid": __version__,
-        "options": model.options,
-        "seed": model.seed,
-        "input": model.input,
+        "provenance": model.provenance,
         "tensors": {name: list(tensor.shape) for name, tensor in model.tensors.items()},
         "sha256": hashlib.sha256(data).hexdigest(),
-        "diagnostics": model.diagnostics,
+        "diagnostics": plain(model.diagnostics),
     }
     # Nothing is replaced before all of it is known to be writable.
     text = json.dumps(about, indent=1, allow_nan=False) + "\n"
@@ -148,10 +138,9 @@ def read_model(folder: Path) -> Model:
     """Read a model; every size is checked before memory is taken, and the numbers against their digest."""
     about = _about(folder)
     shapes = about["tensors"]
-    found = sizes(shapes, SHAPES)
-    if found is None or not found["k"] <= found["r"] <= found["p"]:
-        told = str(shapes)[:200]
-        raise InputError(f"{folder / ABOUT} declares tensors that do not fit together: {told}. Fit again.")
+    known = sizes(shapes, SHAPES)
+    if known is None or not known["k"] <= known["r"] <= known["p"]:
+        raise InputError(f"{folder / ABOUT} declares tensors that do not fit together: {str(shapes)[:200]}. Fit again.")
     path = folder / NUMBERS
     if not path.is_file():
         raise InputError(f"{folder} holds {ABOUT} but no {NUMBERS}. Copy the whole folder.")
@@ -166,7 +155,18 @@ def read_model(folder: Path) -> Model:
     tensors = read_tensors(data, str(path), SHAPES)
     if any(list(tensor.shape) != shapes[name] for name, tensor in tensors.items()):
         raise InputError(f"{path} holds tensors of other shapes than {ABOUT} declares. Fit again.")
-    return Model(tensors, about["options"], about["seed"], about["input"], about["diagnostics"])
+    with describing_ica(folder):
+        diagnostics = Diagnostics.from_dict({**about["diagnostics"], "components": known["k"]})
+    return Model(tensors, about["provenance"], diagnostics)
+
+
+@contextmanager
+def describing_ica(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Refuse a description whose parts are not those of an ICA."""
+    try:
+        yield
+    except (TypeError, ValueError, KeyError) as error:
+        raise InputError(f"{folder} has a {ABOUT} that does not describe an ICA: {error}. Fit again.") from None
 
 
 def _about(folder: Path) -> dict[str, Any]:
@@ -185,35 +185,35 @@ def _about(folder: Path) -> dict[str, Any]:
     version = about.get("format") if isinstance(about, dict) else None
     if type(version) is not int or about.get("kind") != KIND:
         raise InputError(f"{path} does not describe a model. Give a folder that `nearid unmix` wrote.")
-    if version != FORMAT:
+    if version not in (1, FORMAT):
         raise InputError(
-            f"{path} has format {version}, but nearid {__version__} reads format {FORMAT}. "
-            f"Use the nearid that wrote it ({about.get('nearid')}) or a newer one, or fit again."
+            f"{path} has format {version}, but nearid {__version__} reads formats 1 and {FORMAT}. "
+            "Use the nearid that wrote it or a newer one, or fit again."
         )
+    if version == 1:
+        with describing_ica(folder):
+            about = _from_first_format(about)
+    made = about["provenance"] if isinstance(about.get("provenance"), dict) else {}
+    [source] = made["inputs"] if isinstance(made.get("inputs"), list) and len(made["inputs"]) == 1 else [None]
+    parts = {**about, "options": made.get("options"), "seed": made.get("seed"), "input": source}
     kinds = {"options": dict, "seed": int, "input": dict, "tensors": dict, "sha256": str, "diagnostics": dict}
-    for field, kind in kinds.items():
-        if type(about.get(field)) is not kind:
-            raise InputError(f"{path} lacks a proper {field!r}: it is damaged. Copy it again, or fit again.")
+    for part, kind in kinds.items():
+        if type(parts.get(part)) is not kind:
+            raise InputError(f"{path} lacks a proper {part!r}: it is damaged. Copy it again, or fit again.")
     return dict(about)
 
 
-def check_kinds(diagnostics: dict[str, Any], k: int) -> None:
-    """Raise ValueError where diagnostics of k components are not of the kinds that `Diagnostics` declares."""
-    kinds = {"bool": (bool,), "int": (int,), "float": (int, float)}
-    for field in fields(Diagnostics):
-        value = diagnostics[field.name]
-        if field.type in kinds and type(value) not in kinds[str(field.type)]:
-            raise ValueError(f"{field.name} is {value!r}")
-        if field.name in ("nongaussianity", "z", "p_values", "gaussian") and len(value) != k:
-            raise ValueError(f"{field.name} has {len(value)} values for {k} components")
+def _from_first_format(about: dict[str, Any]) -> dict[str, Any]:
+    """Format 1 had the parts of the provenance side by side, and alerts were cautions of a kind and a text."""
+    made = {"nearid": about.get("nearid"), "options": about.get("options"), "inputs": [about.get("input")]}
+    diagnostics = dict(about.get("diagnostics", {}))
+    cautions = diagnostics.pop("cautions", [])
+    diagnostics["alerts"] = [{"code": caution["kind"], "message": caution["text"]} for caution in cautions]
+    return {**about, "provenance": {**made, "seed": about.get("seed")}, "diagnostics": diagnostics}
 
 
 def _refuse_constant(value: str) -> None:
     raise ValueError(f"{value} is no JSON number")
-
-
-# What a header of a few tensors and some text may take.
-HEADER_BYTES = 1 << 20
 
 
 def packed(tensors: Mapping[str, Floats], metadata: dict[str, str] | None = None) -> bytes:
@@ -248,17 +248,17 @@ def header(path: Path) -> dict[str, Any] | None:
         return None
     try:
         with open(path, "rb") as file:
-            found = json.loads(file.read(min(int.from_bytes(file.read(8), "little"), HEADER_BYTES)))
+            declared = json.loads(file.read(min(int.from_bytes(file.read(8), "little"), HEADER_BYTES)))
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return declared if isinstance(declared, dict) else None
 
 
 def read_metadata(data: bytes, name: str) -> dict[str, str]:
     """The texts in a safetensors header."""
     with damage_told(name, "safetensors file"):
-        found = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
-        return {key: str(text) for key, text in found.items()}
+        texts = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
+        return {key: str(text) for key, text in texts.items()}
 
 
 def sizes(shapes: Mapping[str, Any], letters: Mapping[str, str]) -> dict[str, int] | None:
@@ -273,15 +273,15 @@ def sizes(shapes: Mapping[str, Any], letters: Mapping[str, str]) -> dict[str, in
     """
     if shapes.keys() != letters.keys():
         return None
-    found: dict[str, int] = {}
+    known: dict[str, int] = {}
     for name, axes in letters.items():
         shape = shapes[name]
         if not isinstance(shape, list | tuple) or len(shape) != len(axes):
             return None
         for axis, size in zip(axes, shape, strict=True):
-            if type(size) is not int or size < 1 or found.setdefault(axis, size) != size:
+            if type(size) is not int or size < 1 or known.setdefault(axis, size) != size:
                 return None
-    return found
+    return known
 
 
 def read_tensors(data: bytes, name: str, letters: Mapping[str, str]) -> dict[str, Floats]:

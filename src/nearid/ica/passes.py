@@ -43,7 +43,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Sweeper:
+class RowPasses:
     """Passes over some rows of an input.
 
     Attributes
@@ -66,11 +66,11 @@ class Sweeper:
     dtype: np.dtype
     engine: Engine = LOCAL
 
-    def sweep(self, unmixing: Floats, with_values: bool = False) -> Sums:
+    def contrast_sums(self, unmixing: Floats, with_values: bool = False) -> Sums:
         """Sums for components y = unmixing (x - mean), unmixing of shape (k, p)."""
         return self._pass(unmixing, with_values, False)
 
-    def bend(self, unmixing: Floats) -> Sums:
+    def curvature_sums(self, unmixing: Floats) -> Sums:
         """The same with values, and E[g'(y_i) y_j^2] in the place of the products: what second derivatives need."""
         return self._pass(unmixing, True, True)
 

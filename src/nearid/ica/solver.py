@@ -27,10 +27,10 @@ from nearid.moments import Floats
 
 # The climb ends when the gradient is below this share of its peak, and has been for a step, and components stand out of
 # the noise: the sum of |kappa| is above this many times sqrt(k / n) E[g(y) y], twice what Gaussian rows give.
-FALLEN, OUT = 0.5, 1.2
+CLIMB_ENDS_AT, ABOVE_NOISE = 0.5, 1.2
 # The fixed point hands over when for so many steps no sign has flipped, the gradient has not fallen to the one share of
 # what it was, nor has the sum of |kappa| grown by the other: components on their way to a source show in one of these.
-SETTLED, SLOW, GAIN = 3, 0.7, 0.006
+STEPS_WITHOUT_FLIP, SLOW_DESCENT, GAIN = 3, 0.7, 0.006
 MEMORY = 20
 # Curvature below this share of the sampling noise of a whole component's gradient, sqrt(k / n), tells nothing: dividing
 # by it would leap. And none below this share of the median, where rows are so many that there is no noise.
@@ -148,7 +148,7 @@ def solve(
         signs = _signs(gaussian - state.values)
         search.note(state, signs)
     if search.stage == "climb":
-        state, signs = search.descend(state, signs, until=FALLEN)
+        state, signs = search.descend(state, signs, until=CLIMB_ENDS_AT)
         search.stage = "fixed point"
     if search.stage == "fixed point":
         state, signs = search.iterate(state, signs)
@@ -190,9 +190,9 @@ class _Search:
         settled, strengths = 0, [_strength(state)]
         while not self.over:
             if (
-                settled >= SETTLED
-                and self.gradients[-1] > SLOW * self.gradients[-1 - SETTLED]
-                and strengths[-1] < (1 + GAIN) * strengths[-1 - SETTLED]
+                settled >= STEPS_WITHOUT_FLIP
+                and self.gradients[-1] > SLOW_DESCENT * self.gradients[-1 - STEPS_WITHOUT_FLIP]
+                and strengths[-1] < (1 + GAIN) * strengths[-1 - STEPS_WITHOUT_FLIP]
             ):
                 break
             # The fixed point may turn a component over; components keep their direction here.
@@ -212,7 +212,7 @@ class _Search:
         out of the noise.
         """
         memory: deque[tuple[Floats, Floats]] = deque(maxlen=MEMORY)
-        noise = OUT * np.sqrt(len(signs) / self.n)
+        noise = ABOVE_NOISE * np.sqrt(len(signs) / self.n)
         while not self.over:
             fallen = max(self.gradients[-2:]) < until * max(self.gradients)
             if fallen and _strength(state) > noise * np.trace(state.products):

@@ -40,6 +40,8 @@ class Question:
         Short names of options, as {"out": "-o"}.
     required : sequence of str
         Options that must be given although the function has a default.
+    makes : str
+        Option that names a folder which the command makes: a report may go into it, but not take its name.
     left : callable, optional
         From the options: what an interruption leaves behind, in words.
     done : callable, optional
@@ -52,6 +54,7 @@ class Question:
     choices: Mapping[str, Callable[[], Iterable[str]]] = field(default_factory=dict)
     short: Mapping[str, str] = field(default_factory=dict)
     required: Sequence[str] = ()
+    makes: str = ""
     left: Callable[[Mapping[str, Any]], str] | None = None
     done: Callable[[Mapping[str, Any]], str] | None = None
 
@@ -110,11 +113,10 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
     def run(**given: Any) -> None:
         from nearid.base.interrupt import leaving
         from nearid.show.deliver import answer
-        from nearid.show.page import check_report
 
         as_json, report, quiet = given.pop("as_json"), given.pop("report"), given.pop("quiet")
         if report is not None:
-            check_report(report)
+            _check_report(report, given.get(question.makes))
         positional = given.pop("arguments", [])
         options = {name: converters[name](name, value) for name, value in given.items()}
         for name in question.arguments:
@@ -132,6 +134,17 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def _check_report(report: Path, made: str | None) -> None:
+    """Refuse a page that cannot be written, before anything else is done; it may go into a folder to be made."""
+    from nearid.base.errors import InputError
+    from nearid.show.page import check_report
+
+    if made is not None and report.resolve() == Path(made).resolve():
+        raise InputError(f"{made} is a folder to be written; give the report another name.")
+    inside = made is not None and not Path(made).exists() and report.resolve().parent == Path(made).resolve()
+    check_report(Path(str(made)).parent / report.name if inside else report)
 
 
 def described(function: Callable[..., Any]) -> dict[str, str]:
@@ -186,7 +199,7 @@ def _kind(hint: Any) -> tuple[Any, Callable[[str, Any], Any]]:
         if any(_plain(part) is int for part in parts):
             # A number, or names.
             return str | None, lambda n, v: int(v) if isinstance(v, str) and v.isdigit() else v
-        numbers = [part for part in parts if get_origin(part) in (Sequence, Iterable) and get_args(part)[0] is not str]
+        numbers = [p for p in parts if get_origin(p) in (Sequence, Iterable) and get_args(p)[0] in (int, float)]
         return str | None, (_numbers if numbers else lambda n, v: v)
     if hint in (int, float, bool) or get_origin(hint) is Literal:
         return hint, lambda n, v: v

@@ -2,8 +2,8 @@
 
 import pytest
 
-from nearid.lab.framework.claims import Outcome, Status, all_of, at_least, at_most, exceeds
-from nearid.lab.framework.estimate import Estimate
+from nearid.base.estimate import Estimate
+from nearid.lab.framework.claims import Outcome, Status, all_of, at_least, at_most, exceeds, worst
 from nearid.lab.framework.experiment import Column
 
 YES, NO, OPEN = Status.REPRODUCED, Status.NOT_REPRODUCED, Status.NOT_TESTABLE
@@ -45,84 +45,87 @@ class Found:
 )
 def test_thresholds(values, above, below):
     found = Found(a=values)
-    assert at_least(found, "a", "r2", 0.9).status == above
-    assert at_most(found, "a", "r2", 0.9).status == below
+    assert at_least("a", "r2", 0.9)(found).status == above
+    assert at_most("a", "r2", 0.9)(found).status == below
 
 
 def test_a_cell_that_failed_leaves_the_claim_open():
     found = Found(failed=[("b", 2)], a=(0.95, 0.96, 0.97), b=(0.1, 0.1))
-    told = at_most(found, "b", "r2", 0.5)
+    told = at_most("b", "r2", 0.5)(found)
     assert told.status == OPEN and "there is no result of seed 2" in told.sentence
-    assert exceeds(found, ("a", "r2"), ("b", "r2")).status == OPEN
-    assert at_least(found, "a", "r2", 0.9).status == YES
+    assert exceeds(("a", "r2"), ("b", "r2"))(found).status == OPEN
+    assert at_least("a", "r2", 0.9)(found).status == YES
 
 
 def test_the_sentence_has_the_figures_that_decided():
-    said = at_least(Found(a=(0.95, 0.96, 0.97)), "a", "r2", 0.9).sentence
+    said = at_least("a", "r2", 0.9)(Found(a=(0.95, 0.96, 0.97))).sentence
     assert said == "r2 of a is 0.96, 95% interval [0.9352, 0.9848] of 3 seeds: at least 0.9, as claimed."
-    assert "one seed gives no interval" in at_most(Found(a=(0.95,)), "a", "r2", 0.9).sentence
-    assert at_most(Found(), "a", "r2", 0.9).sentence == "r2 of a: there is no result."
+    assert "one seed gives no interval" in at_most("a", "r2", 0.9)(Found(a=(0.95,))).sentence
+    assert at_most("a", "r2", 0.9)(Found()).sentence == "r2 of a: there is no result."
 
 
 def test_differences_are_paired_by_seed():
     # The levels of the seeds vary more than the rows differ.
     found = Found(a=(0.21, 0.52, 0.93), b=(0.1, 0.4, 0.8))
-    assert exceeds(found, ("a", "r2"), ("b", "r2"), 0.08).status == YES
-    assert exceeds(found, ("b", "r2"), ("a", "r2")).status == NO
-    assert exceeds(Found(a=(1.0, 1.0)), ("a", "r2"), ("b", "r2")).status == OPEN
+    assert exceeds(("a", "r2"), ("b", "r2"), 0.08)(found).status == YES
+    assert exceeds(("b", "r2"), ("a", "r2"))(found).status == NO
+    assert exceeds(("a", "r2"), ("b", "r2"))(Found(a=(1.0, 1.0))).status == OPEN
 
 
 def test_equal_scores_do_not_exceed():
     found = Found(a=(0.5, 0.6), b=(0.5, 0.6), c=(0.25, 0.35))
-    tie = exceeds(found, ("a", "r2"), ("a", "r2"))
+    tie = exceeds(("a", "r2"), ("a", "r2"))(found)
     assert tie.status == NO and tie.sentence.endswith("more than 0 is claimed.")
-    assert exceeds(found, ("a", "r2"), ("b", "r2")).status == NO
-    assert exceeds(found, ("a", "r2"), ("b", "r2"), -0.01).status == YES
+    assert exceeds(("a", "r2"), ("b", "r2"))(found).status == NO
+    assert exceeds(("a", "r2"), ("b", "r2"), -0.01)(found).status == YES
     # An interval that ends at the margin does not decide.
     level = Found(a=(1.0, 3.0), b=(0.0, 0.0))
     low = Estimate.over((1.0, 3.0)).low
-    assert exceeds(level, ("a", "r2"), ("b", "r2"), low).status == OPEN
+    assert exceeds(("a", "r2"), ("b", "r2"), low)(level).status == OPEN
 
 
 def test_intervals_are_told_within_the_range_and_decide_as_a_whole():
     # Student's interval is [0.906, 1.054], so that a threshold above 1 would be met by what is told alone.
-    told = at_most(Found(a=(0.95, 0.98, 1.01)), "a", "r2", 1.02)
+    told = at_most("a", "r2", 1.02)(Found(a=(0.95, 0.98, 1.01)))
     assert "95% interval [0.9055, 1] of 3 seeds" in told.sentence and told.status == OPEN
     assert told.margin == pytest.approx(1.02 - 0.98 - 4.302653 * 0.03 / 3**0.5)
-    difference = exceeds(Found(a=(0.95, 0.98, 1.01), b=(0.5, 0.1, 0.0)), ("a", "r2"), ("b", "r2"))
+    difference = exceeds(("a", "r2"), ("b", "r2"))(Found(a=(0.95, 0.98, 1.01), b=(0.5, 0.1, 0.0)))
     assert "[0.05193, 1.508]" in difference.sentence
 
 
 def test_rows_that_were_not_run_are_named_once():
     found = Found(ran="a", a=(0.95, 0.96, 0.97))
-    alone = at_least(found, "b", "r2", 0.9)
+    alone = at_least("b", "r2", 0.9)(found)
     assert alone == Outcome(OPEN, "Needs the row b, which was not run.", needs=("b",)) and alone.brief == alone.sentence
-    holds, fails = at_least(found, "a", "r2", 0.9), at_least(found, "a", "r2", 0.99)
-    several = all_of(holds, alone, exceeds(found, ("c", "r2"), ("b", "r2")), alone)
+    holds, fails = at_least("a", "r2", 0.9)(found), at_least("a", "r2", 0.99)(found)
+    several = worst(holds, alone, exceeds(("c", "r2"), ("b", "r2"))(found), alone)
     assert several.status == OPEN and several.brief == "Needs the rows b, c, which were not run."
     assert several.sentence == f"{holds.sentence} {several.brief}"
     # What is there already tells against the claim.
-    refuted = all_of(alone, fails)
+    refuted = worst(alone, fails)
     assert refuted.status == NO and refuted.brief == (
         f"0 of 2 comparisons hold, 1 does not, 1 is not decided. {fails.sentence}"
     )
 
 
 def test_all_of_is_the_worst():
+    of_a = [at_least("a", "r2", t) for t in (0.9, 0.99)]
+    found = Found(a=(0.95, 0.96, 0.97))
+    assert all_of(*of_a)(found) == worst(*(test(found) for test in of_a))
     parts = {s: Outcome(s, f"{s}.") for s in Status}
-    both = all_of(parts[YES], parts[OPEN])
+    both = worst(parts[YES], parts[OPEN])
     assert (both.status, both.sentence) == (OPEN, "reproduced. not testable here.")
-    assert all_of(parts[OPEN], parts[NO], parts[YES]).status == NO
-    assert all_of(parts[YES]) == parts[YES]
-    assert all_of(both, all_of(parts[NO])).parts == (parts[YES], parts[OPEN], parts[NO])
+    assert worst(parts[OPEN], parts[NO], parts[YES]).status == NO
+    assert worst(parts[YES]) == parts[YES]
+    assert worst(both, worst(parts[NO])).parts == (parts[YES], parts[OPEN], parts[NO])
 
 
 def test_of_many_comparisons_the_worst_is_told():
     clear, narrow, worse = (Outcome(YES, s, m) for s, m in (("clear", 0.3), ("narrow", 0.1), ("middling", 0.2)))
-    assert all_of(clear, narrow, worse).brief == "3 of 3 comparisons hold. The worst: narrow"
+    assert worst(clear, narrow, worse).brief == "3 of 3 comparisons hold. The worst: narrow"
     off, far = Outcome(NO, "off", -0.1), Outcome(NO, "far off", -0.4)
-    assert all_of(clear, off, narrow, far).brief == "2 of 4 comparisons hold, 2 do not. The worst: far off"
+    assert worst(clear, off, narrow, far).brief == "2 of 4 comparisons hold, 2 do not. The worst: far off"
     undecided = Outcome(OPEN, "so few seeds")
-    assert all_of(clear, undecided).brief == "1 of 2 comparisons holds, 1 is not decided. so few seeds"
-    assert all_of(clear, undecided, off).brief == "1 of 3 comparisons holds, 1 does not, 1 is not decided. off"
+    assert worst(clear, undecided).brief == "1 of 2 comparisons holds, 1 is not decided. so few seeds"
+    assert worst(clear, undecided, off).brief == "1 of 3 comparisons holds, 1 does not, 1 is not decided. off"
     assert clear.brief == "clear"

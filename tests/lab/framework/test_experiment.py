@@ -8,8 +8,8 @@ import pytest
 from nearid.base.errors import InputError
 from nearid.lab.data.registry import HOMES as DATASETS
 from nearid.lab.framework.experiment import HOMES, experiment, experiments, summary
-from nearid.lab.framework.result import Result
-from nearid.lab.framework.settings import changed, described, settle
+from nearid.lab.framework.result import ExperimentResult
+from nearid.lab.framework.settings import changed, described, parameters_for
 
 
 def test_unknown_names_get_near_ones():
@@ -28,13 +28,13 @@ def test_an_experiment_is_whole(name):
     assert all(p.seeds >= 2 for p in e.presets.values()) and e.presets["cpu"].seeds >= 3
     assert all(about for _, _, about in described(e.defaults))
     for preset in e.presets:
-        parameters = settle(e, preset)
+        parameters = parameters_for(e, preset)
         rows = e.rows(parameters)
         assert len({r.key for r in rows}) == len(rows) == len({r.title for r in rows})
         assert all(Path(r.key).name == r.key for r in rows)
         assert {c for r in rows for c in r.published} <= {c.key for c in e.columns}
         # Without any cell every claim can still be asked, and none is decided.
-        empty = Result(e, preset, parameters, (0,), (), (), {})
+        empty = ExperimentResult(e, preset, parameters, (0,), (), (), {})
         assert {str(o.status) for _, o in empty.outcomes} == {"not testable here"}
         assert str(empty) and (e.figures is None or list(e.figures(empty)) == [])
         assert reads(e, preset) <= set(DATASETS)
@@ -42,7 +42,7 @@ def test_an_experiment_is_whole(name):
 
 def reads(e, preset):
     """Names of the data sets that a preset of an experiment reads."""
-    parameters = settle(e, preset)
+    parameters = parameters_for(e, preset)
     return {name for r in e.rows(parameters) for name in e.datasets(changed(parameters, r.changes))}
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nearid.base.estimate import Estimate
 from nearid.lab.framework.claims import Claim, at_least
-from nearid.lab.framework.estimate import Estimate
 from nearid.lab.framework.run import reproduce
 from toy_experiments import TOY
 
@@ -39,7 +39,7 @@ def test_claims_are_not_judged_on_the_shortest_preset(tmp_path, inline):
         ("not testable here", "Claims are not judged on runs as short as those of the preset smoke.")
     }
     # They are tested all the same: what cannot be computed is found out.
-    broken = replace(TOY, claims=(Claim("Of nobody.", lambda f: at_least(f, "high", "nothing", 0)),))
+    broken = replace(TOY, claims=(Claim("Of nobody.", at_least("high", "nothing", 0)),))
     with pytest.raises(StopIteration):
         _ = replace(short, experiment=broken).outcomes
 
@@ -66,5 +66,8 @@ def test_json_says_all(found):
     assert len(cell["curves"]["walk"]["y"]) == 5 and cell["seconds"] >= 0
 
 
-def test_as_text(found):
-    assert "0.87*" in str(found) and "reproduced: High is high." in str(found)
+def test_a_frame_has_a_row_for_each_score(found):
+    frame = found.to_frame()
+    assert list(frame["row"]) == ["low", "low", "high", "high"] and set(frame["score"]) == {"score", "undefined"}
+    high = frame.iloc[2]
+    assert high["published"] == 0.87 and high["low"] < high["mean"] < high["high"] and high["seeds"] == 3

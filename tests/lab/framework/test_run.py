@@ -17,7 +17,7 @@ import pytest
 from canonical_files import write_mnist
 from nearid.base.errors import InputError
 from nearid.engines.processes import attempt
-from nearid.lab.framework.run import LONGEST, check_machine, details, left_behind, make_store, plan, reproduce, run
+from nearid.lab.framework.run import LONGEST, check_machine, details, make_store, plan, reproduce, resume_hint, run
 from nearid.lab.framework.settings import parameter
 from toy_experiments import TOY
 
@@ -37,7 +37,8 @@ def told(folder):
 def test_a_second_run_computes_nothing_and_says_the_same(toy, tmp_path, inline):
     experiment, ran = toy
     said = []
-    first = reproduce(experiment, tmp_path / "out", preset="smoke", command="nearid reproduce toy", say=said.append)
+    asked = plan(experiment, tmp_path / "out", preset="smoke")
+    [first] = run([asked], command="nearid reproduce toy", say=said.append)
     assert ran() == ALL and sum("begins" in s for s in said) == 4 and "(4 of 4 cells)" in said[-2]
     place = tmp_path / "out" / "smoke"
     assert said[-1] == f"Result and report written to {place}"
@@ -50,14 +51,14 @@ def test_a_second_run_computes_nothing_and_says_the_same(toy, tmp_path, inline):
     # As if killed between keeping a cell and clearing up after it.
     left = next((tmp_path / "out" / "cells").glob("*.json")).with_suffix(".work")
     left.mkdir()
-    again = reproduce(experiment, tmp_path / "out", preset="smoke", say=said.append)
+    [again] = run([asked], say=said.append)
     assert ran() == [] and said[-2] == "4 of 4 cells were finished before." and not left.exists()
     assert again.cells == first.cells
 
 
 def test_stale_cells_are_not_taken_up_and_others_stay(toy, tmp_path, inline):
     experiment, ran = toy
-    run = lambda e, **changes: reproduce(e, tmp_path / "out", preset="smoke", changes=changes)  # noqa: E731
+    run = lambda e, **changes: reproduce(e, tmp_path / "out", preset="smoke", parameters=changes)  # noqa: E731
     first = run(experiment)
     ran()
     other = run(experiment, noise="0.02")
@@ -79,7 +80,7 @@ def test_the_whole_usual_table_is_not_replaced(toy, tmp_path, inline):
     reproduce(experiment, out)
     whole = told(out)
     before = (out / "result.json").read_bytes()
-    for options in ({"rows": ["high"]}, {"seeds": 2}, {"preset": "smoke"}, {"changes": {"noise": 0.5}}):
+    for options in ({"rows": ["high"]}, {"seeds": 2}, {"preset": "smoke"}, {"parameters": {"noise": 0.5}}):
         reproduce(experiment, out, **options)
     assert (out / "result.json").read_bytes() == before
     assert {f.name for f in out.iterdir() if f.is_dir()} == {"cells", "row=high", "seeds=2", "smoke", "noise=0.5"}
@@ -92,7 +93,7 @@ def test_several_experiments_share_processes(toy, tmp_path):
     other = replace(experiment, name="other")
     # A cell that kills its process costs no other its result.
     plans = [
-        plan(experiment, tmp_path / "toy", preset="smoke", changes={"deadly": 1}),
+        plan(experiment, tmp_path / "toy", preset="smoke", parameters={"deadly": 1}),
         plan(other, tmp_path / "other", preset="smoke", rows=["low"]),
     ]
     said = []
@@ -122,10 +123,10 @@ def test_a_cell_that_goes_on_tells_its_step(toy, tmp_path, inline):
 
 def test_notes_on_what_rows_do_not_heed(toy, tmp_path, inline):
     said = []
-    reproduce(toy[0], tmp_path / "out", preset="smoke", changes={"level": "0.7"}, say=said.append)
+    list(run([plan(toy[0], tmp_path / "out", preset="smoke", parameters={"level": "0.7"})], say=said.append))
     assert said[0] == "The row high sets level itself: level=0.7 changes the other rows alone."
     with pytest.raises(InputError, match="The parameter level of toy cannot be set: every row that is run sets it"):
-        reproduce(toy[0], tmp_path / "out", preset="smoke", rows=["high"], changes={"level": "0.7"})
+        reproduce(toy[0], tmp_path / "out", preset="smoke", rows=["high"], parameters={"level": "0.7"})
 
 
 def test_time_left_does_not_count_the_start_of_processes(toy, tmp_path, monkeypatch):
@@ -143,7 +144,7 @@ def test_time_left_does_not_count_the_start_of_processes(toy, tmp_path, monkeypa
     monkeypatch.setattr("nearid.lab.framework.run.open_engine", lambda engine: nullcontext(Slow()))
     monkeypatch.setattr("nearid.lab.framework.run.time", SimpleNamespace(time=lambda: clock[0]))
     said = []
-    found = reproduce(toy[0], tmp_path / "out", preset="smoke", say=said.append)
+    [found] = run([plan(toy[0], tmp_path / "out", preset="smoke")], say=said.append)
     assert "(1 of 4 cells, about 60 s left)" in said[0] and "(3 of 4 cells, about 20 s left)" in said[2]
     assert found.provenance["seconds"] == 80
 
@@ -172,7 +173,7 @@ def test_a_damaged_cell_is_run_again(toy, tmp_path, inline):
 def test_cells_that_fail_or_die_do_not_lose_the_others(toy, tmp_path):
     experiment, ran = toy
     said = []
-    found = reproduce(experiment, tmp_path / "out", changes={"wrong": 1, "deadly": 2}, say=said.append)
+    [found] = run([plan(experiment, tmp_path / "out", parameters={"wrong": 1, "deadly": 2})], say=said.append)
     assert [(f.cell.row.key, f.cell.seed) for f in found.cells] == [("low", 0), ("high", 0)]
     errors = {(f.cell.row.key, f.cell.seed): f.failure.error for f in found.failures}
     assert sorted(errors) == [("high", 1), ("high", 2), ("low", 1), ("low", 2)]
@@ -183,15 +184,17 @@ def test_cells_that_fail_or_die_do_not_lose_the_others(toy, tmp_path):
     assert {c["status"] for c in saved["claims"]} == {"not testable here"}
     ran()
     # The same again tries only what failed.
-    reproduce(experiment, tmp_path / "out", changes={"wrong": 1, "deadly": 2})
+    reproduce(experiment, tmp_path / "out", parameters={"wrong": 1, "deadly": 2})
     assert ran() == ["0.5 1", "0.5 2", "0.9 1", "0.9 2"]
 
 
 @pytest.mark.own_seeds
 def test_dask_gives_the_same(toy, tmp_path, dask_client):
     experiment, _ = toy
-    reproduce(experiment, tmp_path / "local", preset="smoke", changes={"wrong": 1})
-    reproduce(experiment, tmp_path / "dask", preset="smoke", changes={"wrong": 1}, engine=dask_client.scheduler.address)
+    reproduce(experiment, tmp_path / "local", preset="smoke", parameters={"wrong": 1})
+    reproduce(
+        experiment, tmp_path / "dask", preset="smoke", parameters={"wrong": 1}, engine=dask_client.scheduler.address
+    )
     local, dask = told(tmp_path / "local"), told(tmp_path / "dask")
     errors = [sorted((f["row"], f["seed"], f["error"]) for f in result.pop("failures")) for result in (local, dask)]
     assert local == dask and errors[0] == errors[1] and len(errors[0]) == 2
@@ -203,7 +206,7 @@ from pathlib import Path
 from toy_experiments import TOY
 from nearid.lab.framework.run import reproduce
 if __name__ == "__main__":
-    reproduce(TOY, Path(sys.argv[1]), preset="smoke", changes={"steps": 20})
+    reproduce(TOY, Path(sys.argv[1]), preset="smoke", parameters={"steps": 20})
 """
 
 
@@ -228,10 +231,10 @@ def test_killed_and_resumed_equals_undisturbed(tmp_path, inline):
         process.send_signal(signal.SIGKILL)
     kept = len(list(out.glob("cells/*.json")))
     assert 0 < kept < 4 and not list(out.rglob("result.json"))
-    assert left_behind(out).startswith(f"{kept} finished cell") and "run the same command again" in left_behind(out)
-    resumed = reproduce(TOY, out, preset="smoke", changes={"steps": 20})
+    assert resume_hint(out).startswith(f"{kept} finished cell") and "run the same command again" in resume_hint(out)
+    resumed = reproduce(TOY, out, preset="smoke", parameters={"steps": 20})
     assert any(f.data["views"]["went_on_after"] > 0 for f in resumed.cells)
-    reproduce(TOY, tmp_path / "undisturbed", preset="smoke", changes={"steps": 20})
+    reproduce(TOY, tmp_path / "undisturbed", preset="smoke", parameters={"steps": 20})
     assert told(out) == told(tmp_path / "undisturbed")
     assert not list(out.glob("cells/*.work"))
 
@@ -305,13 +308,13 @@ def test_a_device_that_is_not_there_is_told_before_the_first_cell(toy, tmp_path)
 
     placed = replace(experiment, defaults=OnDevice(log=experiment.defaults.log))
     with pytest.raises(InputError, match="The device 'cuda' is not to be had here; choose cpu, or auto"):
-        reproduce(placed, tmp_path / "out", preset="smoke", changes={"device": "cuda"})
+        reproduce(placed, tmp_path / "out", preset="smoke", parameters={"device": "cuda"})
     assert ran() == [] and not (tmp_path / "out").exists()
 
 
 def test_the_usual_table_has_the_folder_itself(toy, tmp_path):
     experiment, _ = toy
-    for options in ({}, {"seeds": 3}, {"changes": {"noise": "0.01"}}, {"rows": ["high", "low"]}):
+    for options in ({}, {"seeds": 3}, {"parameters": {"noise": "0.01"}}, {"rows": ["high", "low"]}):
         asked = plan(experiment, tmp_path, **options)
         assert asked.variant == "" and asked.place == tmp_path and asked.only == ()
 
@@ -319,17 +322,19 @@ def test_the_usual_table_has_the_folder_itself(toy, tmp_path):
 def test_other_runs_are_named_after_what_was_asked_for(toy, tmp_path):
     experiment, _ = toy
     changes = {"sizes": "3,4", "noise": "0.5", "high": "yes"}
-    asked = plan(experiment, tmp_path, preset="smoke", seeds=5, rows=["low"], changes=changes)
+    asked = plan(experiment, tmp_path, preset="smoke", seeds=5, rows=["low"], parameters=changes)
     assert asked.variant == "smoke,seeds=5,noise=0.5,sizes=3+4,row=low" and asked.place == tmp_path / asked.variant
     # The order in which it was typed is no difference.
-    again = plan(experiment, tmp_path, preset="smoke", seeds=5, rows=["low"], changes=dict(reversed(changes.items())))
+    again = plan(
+        experiment, tmp_path, preset="smoke", seeds=5, rows=["low"], parameters=dict(reversed(changes.items()))
+    )
     assert again.place == asked.place and [c.name for c in again.cells] == [c.name for c in asked.cells]
 
 
 def test_names_stay_within_the_folder_and_apart(toy, tmp_path):
     experiment, _ = toy
     kinds = ["../../elsewhere", "..\\elsewhere", "a b", "a/b", "x" * 300, "x" * 301]
-    places = [plan(experiment, tmp_path, changes={"kind": kind}).place for kind in kinds]
+    places = [plan(experiment, tmp_path, parameters={"kind": kind}).place for kind in kinds]
     assert len(set(places)) == len(kinds)
     for place in places:
         assert place.parent == tmp_path and len(place.name) <= LONGEST + 9
@@ -337,7 +342,7 @@ def test_names_stay_within_the_folder_and_apart(toy, tmp_path):
 
 
 def test_a_run_before_it_begins(tmp_path):
-    asked = plan(TOY, tmp_path, preset="smoke", rows=["high"], changes={"noise": "inf"})
+    asked = plan(TOY, tmp_path, preset="smoke", rows=["high"], parameters={"noise": "inf"})
     told = json.loads(json.dumps(details(asked), allow_nan=False))
     assert told["parameters"]["steps"] == {"value": 2, "about": "points of the curve"}
     assert told["parameters"]["sizes"]["value"] == [1, 2] and told["seeds"] == 2

@@ -34,7 +34,7 @@ def test_json_alone_on_stdout(process, runs, tmp_path):
     done = process("compare", "a.npy", "b.npy", "--json", "--in-sample", "--symmetric", "--report", "out.html")
     plain = json.loads(done.stdout)
     assert plain["verdict"]["group"] == "rigid" and plain["n"] == 300 and plain["dims"] == [4, 4]
-    assert plain["in_sample"]["rigid"]["epsilon"]["mean"] < plain["groups"]["rigid"]["chance"]
+    assert plain["in_sample"]["rigid"]["epsilon"]["value"] < plain["groups"]["rigid"]["epsilon"]["chance"]
     assert plain["reverse"]["verdict"]["group"] == "rigid"
     assert "Report written to out.html" in done.stderr and (tmp_path / "out.html").stat().st_size > 1e6
 
@@ -47,13 +47,14 @@ def test_options_reach_the_comparison(nearid, runs):
     options = json.loads(done.stdout)["provenance"]["options"]
     expected = {"groups": ["rigid", "linear"], "folds": 3, "translation": False, "scale": False, "ridge": 0.5}
     assert {k: options[k] for k in expected} == expected
-    assert options["svcca_k"] == 2 and options["seed"] == 9
+    assert options["svcca_k"] == 2 and options["random_state"] == 9
 
 
 def test_three_runs_are_a_table_of_pairs(nearid, runs, tmp_path):
     np.save(tmp_path / "c.npy", np.random.default_rng(1).normal(size=(300, 4)))
     done = nearid("compare", "a.npy", "b.npy", "c.npy")
     assert done.returncode == 0 and done.stdout.count("none (not at all)") == 2
+    assert "3 pairs of runs: 1 up to a rigid motion, 2 up to no group" in done.stdout
     assert len(json.loads(nearid("compare", "a.npy", "b.npy", "c.npy", "--json").stdout)["pairs"]) == 3
 
 
@@ -70,11 +71,11 @@ def test_every_format_gives_the_same_answer(nearid, runs, tmp_path):
     zarr.save_array(str(tmp_path / "y.zarr"), y)
     pq.write_table(pa.table({f"f{k}": y[:, k] for k in range(4)}), tmp_path / "y.parquet")
     np.savetxt(tmp_path / "y.csv", y, delimiter=",", header="f0,f1,f2,f3", comments="", fmt="%.9g")
-    base = json.loads(nearid("compare", "a.npy", "b.npy", "--json").stdout)["groups"]["linear"]["epsilon"]["mean"]
+    base = json.loads(nearid("compare", "a.npy", "b.npy", "--json").stdout)["groups"]["linear"]["epsilon"]["value"]
     for name in ("y.npz", "y.safetensors", "y.pt", "y.h5", "y.zarr", "y.parquet", "y.csv"):
         done = nearid("compare", "a.npy", name, "--json")
         assert done.returncode == 0, (name, done.stderr)
-        assert json.loads(done.stdout)["groups"]["linear"]["epsilon"]["mean"] == pytest.approx(base, rel=1e-6), name
+        assert json.loads(done.stdout)["groups"]["linear"]["epsilon"]["value"] == pytest.approx(base, rel=1e-6), name
 
 
 def test_rows_are_paired_by_an_id_column(nearid, runs, tmp_path):
@@ -193,7 +194,7 @@ def test_tables_are_never_cut(nearid, runs, tmp_path, width, many, groups):
     done = nearid("compare", *names, "--in-sample", "--symmetric", "--groups", groups, columns=width)
     assert done.returncode == 0 and "…" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= width
-    for word in ("permutation", "rigid", "linear", "nearly", *(["ica", "100%"] if "ica" in groups else [])):
+    for word in ("permutation", "rigid", "linear", "nearly", *(["ICA", "100%"] if "ica" in groups else [])):
         assert word in done.stdout
 
 

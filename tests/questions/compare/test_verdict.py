@@ -1,11 +1,12 @@
-"""The rule, case by case, on made-up replicates."""
+"""Figures of known errors, bootstrap intervals against theory, and the rule, case by case, on made-up replicates."""
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from nearid.groups.ladder import ladder
-from nearid.questions.compare.bootstrap import Replicates
-from nearid.questions.compare.verdict import decide
+from nearid.measures.diameter import Diameter
+from nearid.questions.compare.verdict import Replicates, bootstrap, decide, efficiency, interval, summaries
 
 LADDER = ladder()
 
@@ -76,3 +77,85 @@ def test_a_ladder_that_is_a_partial_order():
     # The smaller group that the reason names is one that the verdict contains.
     assert "a signed permutation explains 20.0%" in verdict(0.8, 0.7, 1e-4, 2e-4).reason
     assert "scale for each column" not in verdict(0.8, 0.7, 1e-4, 2e-4).reason
+
+
+@pytest.mark.parametrize("n", [300, 50_000])
+def test_the_spread_of_replicates_is_the_standard_error(rng, n):
+    errors = rng.exponential(size=(2, n))
+    found = bootstrap(errors, np.full(n, 3.0), 0)
+    np.testing.assert_allclose(found.error.mean(axis=0), errors.mean(axis=1), rtol=0.02)
+    np.testing.assert_allclose(found.error.std(axis=0), errors.std(axis=1) / np.sqrt(n), rtol=0.15)
+    np.testing.assert_allclose(found.unexplained.mean(axis=0), (errors**2).mean(axis=1) / 9, rtol=0.05)
+
+
+def test_replicates_are_paired(rng):
+    errors = rng.exponential(size=500)
+    found = bootstrap(np.stack([errors, errors + 1]), np.ones(500), 0)
+    np.testing.assert_allclose(found.error[:, 1] - found.error[:, 0], 1)
+
+
+def test_huge_units(rng):
+    errors = rng.exponential(size=(1, 100))
+    np.testing.assert_allclose(
+        bootstrap(errors * 1e200, np.full(100, 1e200), 0).unexplained, bootstrap(errors, np.ones(100), 0).unexplained
+    )
+
+
+def test_interval_is_central():
+    assert interval(np.arange(1001) / 1000) == pytest.approx((0.025, 0.975))
+
+
+def test_threads_of_blas_change_no_digit(rng):
+    errors, spread = rng.exponential(size=(3, 20_000)), rng.exponential(size=20_000)
+    found = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads, user_api="blas"):
+            found.append(bootstrap(errors, spread, 0))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.error, found[0].error)
+        np.testing.assert_array_equal(other.unexplained, found[0].unexplained)
+
+
+def test_figures_of_known_errors():
+    errors = np.vstack([np.arange(101.0), np.full(101, 3.0)])
+    size = Diameter(10.0, 12.0, False, (0, 1))
+    found = summaries(ladder("permutation,linear"), (2, 3), errors, np.array([0.25, 0.5]), size)
+    g, e = found["permutation"], found["permutation"].epsilon
+    assert (e.value, g.median, g.q95, g.max) == (5.0, 5.0, 9.5, 10.0)
+    assert g.r2.value == 0.75 and found["linear"].max == 0.3
+    assert found["linear"].degrees_of_freedom == 9 and np.isnan([e.low, e.high, e.chance, g.r2.chance]).all()
+
+
+NAMES = ["permutation", "rigid", "linear", "ica"]
+
+
+def judged(errors, noise=1e-3, in_sample=None, names=NAMES):
+    errors = np.array(errors)
+    drawn = errors + noise * np.random.default_rng(0).normal(size=(1000, len(errors)))
+    return efficiency(names, errors, drawn, 1.0, in_sample)
+
+
+def test_the_papers_figure():
+    # Pythia-160M: 0.219, 0.150, 0.131 and 0.202 are printed with 25%.
+    found = judged([0.219, 0.150, 0.131, 0.202], in_sample=np.array([0.2, 0.1, 0.1, 0.15]))
+    assert round(found.value, 2) == 0.25 and found.low < found.value < found.high
+    assert found.in_sample == pytest.approx(0.5)
+    assert "removes 25% [" in found.reason and found.reason.endswith("in sample 50%.")
+
+
+@pytest.mark.parametrize(("ica", "words"), [(0.3, "does worse than"), (0.2, "gains nothing certain"), (0.1, "100%")])
+def test_words_follow_the_figures(ica, words):
+    assert words in judged([0.2, 0.1, 0.1, ica]).reason
+
+
+@pytest.mark.parametrize(
+    "errors", [[0.1, 0.1, 0.1, 0.1], [0.1, 0.102, 0.1, 0.1], [1e-16, 0, 0, 1e-17], [0.1012, 0.1, 0.1, 0.1]]
+)
+def test_no_figure_where_a_rigid_motion_gains_nothing_for_certain(errors):
+    found = judged(errors, noise=1e-3 if max(errors) > 1e-3 else 1e-18, in_sample=np.array(errors))
+    assert all(np.isnan([found.value, found.low, found.high, found.in_sample]))
+    assert "does not clearly gain" in found.reason
+
+
+def test_no_figure_without_its_groups():
+    assert "needs the groups" in judged([0.1, 0.2], names=["linear", "ica"]).reason

@@ -1,4 +1,4 @@
-"""`nearid extract` and `nearid compare --layers` as a user types them."""
+"""`nearid extract` and `nearid layers` as a user types them."""
 
 import json
 
@@ -47,17 +47,17 @@ OPTIONS = ("--factory", "my_cli_nets:make", "--key", "images", "--mean", "0.5", 
 def test_extract_then_compare_layers(run, files, tmp_path):
     done = run("extract", "net1.pt", "x.npz", "-o", "one", *OPTIONS, "--layers", "*", "--json")
     told = json.loads(done.out)
-    assert told["rows"] == 90 and list(told["layers"]) == ["0", "1", "2", "3", "4"]
+    assert told["rows"] == 90 and list(told["layers"]) == ["0", "1", "2", "3", "4"] and told["folder"] == "one"
     assert "Layers written to one" in done.err
     said = run("extract", "net2.pt", "x.npz", "-o", "two", *OPTIONS, "--format", "zarr", "--ids", "names")
     assert "net2.pt: 90 rows, pool mean" in said.out and "4.zarr" in said.out
     direct = extract("net1.pt", files, factory="my_cli_nets:make", mean=0.5, std=[0.2, 0.3, 0.4])
     np.testing.assert_allclose(np.load(tmp_path / "one" / "4.npy"), direct["4"].read(0, 90), rtol=1e-4, atol=1e-5)
-    table = run("compare", "one", "one", "--layers", "all").out
-    assert "linear CKA, debiased: one (rows) -> one (columns), n = 90" in table
-    layers = json.loads(run("compare", "one", "--layers", "[02]", "--measures", "cka,r2", "--json").out)
+    table = run("layers", "one", "one").out
+    assert "linear CKA, debiased" in table and "5 x 5 layers, n = 90" in table
+    layers = json.loads(run("layers", "one", "--layers", "[02]", "--measures", "cka,r2", "--json").out)
     assert layers["layers"] == [["0", "2"], ["0", "2"]] and layers["values"]["r2"][0][0] > 0.999
-    run("compare", "one", "one", "--layers", "all", "--report", "out.html")
+    run("layers", "one", "one", "--report", "out.html")
     assert (tmp_path / "out.html").stat().st_size > 1e6
     # Files of single layers are rows like any other.
     assert json.loads(run("compare", "one/4.npy", "one/2.npy", "--json").out)["n"] == 90
@@ -71,16 +71,12 @@ def test_extract_then_compare_layers(run, files, tmp_path):
         (("extract", "net1.pt", "x.npz", "-o", "one.npy", *OPTIONS), "written to a folder"),
         (("extract", "net1.pt", "x.npz", "-o", "one", *OPTIONS, "--pool", "most"), "most"),
         (("compare", "here", "here"), "holds 2 layers: 0, 2"),
-        (("compare", "here", "here", "here", "--layers", "all"), "3 were given"),
-        (("compare", "here", "--layers", "all", "--groups", "rigid"), "--groups has no effect with --layers"),
-        (("compare", "here", "--layers", "all", "--drop-nonfinite"), "--drop-nonfinite has no effect with --layers"),
-        (("compare", "here", "--layers", "all", "--engine", "dask"), "--engine has no effect with --layers"),
-        (("compare", "x.npz", "x.npz", "--measures", "cka"), "--measures has no effect without --layers"),
-        (("compare", "x.npz", "here", "--layers", "all"), "no folder of extracted layers"),
+        (("layers", "here", "here", "here"), "unexpected extra argument"),
+        (("layers", "x.npz", "here"), "no folder of extracted layers"),
     ],
 )
 def test_bad_arguments_get_a_sentence(refused, files, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
-    if arguments[0] == "compare":
+    if arguments[0] != "extract":
         extract("net1.pt", files, factory="my_cli_nets:make", layers="0,2", out="here")
     assert message in refused(*arguments)

@@ -28,10 +28,8 @@ def test_floats_and_tokens():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((0.0, None, None, None), "scale is 0.0"),
         ((None, None, "0.1,0", None), "numbers above 0"),
         ((None, "a", None, None), "mean is 'a', but one number"),
-        ((None, None, None, "middle"), "'first' or 'last'"),
     ],
 )
 def test_bad_options_are_told(options, message):

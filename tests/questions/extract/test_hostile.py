@@ -17,6 +17,7 @@ from torch import nn
 
 from nearid import Extraction, InputError, extract
 from nearid.arrays import open_rows
+from nearid.base import resume
 from nearid.base.files import alone_in
 from nearid.questions.extract import store
 
@@ -121,15 +122,15 @@ def test_nothing_is_written_after_a_batch_that_could_not_be(tmp_path, rng, monke
 
 def test_a_disk_that_fills_up_while_progress_is_noted_is_told_too(tmp_path, rng, monkeypatch):
     monkeypatch.setattr(store, "SECONDS", 0.0)
-    ready = store.replacing
+    ready = resume.write_text
 
-    def full(path):
-        if "progress" in str(path) and next(count) > 2:
+    def full(path, text):
+        if next(count) > 2:
             raise InputError(f"Could not write {path}") from OSError(errno.ENOSPC, "No space left on device")
-        return ready(path)
+        ready(path, text)
 
     count = itertools.count()
-    monkeypatch.setattr(store, "replacing", full)
+    monkeypatch.setattr(resume, "write_text", full)
     with pytest.raises(InputError, match=r"out: No space left .* The rows of 16 inputs are kept in .*out\.partial"):
         extract(nn.Linear(4, 3), rng.normal(size=(80, 4)), out=tmp_path / "out", batch_size=8)
 
@@ -146,8 +147,8 @@ def test_sizes_that_a_file_only_claims_are_told(tmp_path):
     (tmp_path / "z.npy").write_bytes((tmp_path / "x.npz").read_bytes())
     with pytest.raises(InputError, match=r"x promises the shape \(1000000, 1000000\) \(4 TB\) but holds 0 bytes"):
         extract(nn.Linear(2, 3), tmp_path / "x.npz")
-    for name in ("x", "z"):
-        with pytest.raises(InputError, match=rf"{name}\.npy is not a whole \.npy file"):
+    for name, words in (("x", r"x\.npy promises the shape .* but holds 100 bytes"), ("z", r"z\.npy is not a whole")):
+        with pytest.raises(InputError, match=words):
             extract(nn.Linear(2, 3), tmp_path / f"{name}.npy")
 
 
@@ -184,13 +185,13 @@ def test_killed_and_resumed_equals_undisturbed(tmp_path, rng, contents, monkeypa
             os._exit(1)
     progress, deadline = tmp_path / "out.partial" / "progress.json", time.monotonic() + 200
     while time.monotonic() < deadline:
-        if progress.exists() and json.loads(progress.read_text())["inputs"] >= 60:
+        if progress.exists() and json.loads(progress.read_text())["state"]["inputs"] >= 60:
             break
         time.sleep(0.02)
     os.kill(child, signal.SIGKILL)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     assert not (tmp_path / "out").exists()
-    assert 60 <= json.loads(progress.read_text())["inputs"] < 600
+    assert 60 <= json.loads(progress.read_text())["state"]["inputs"] < 600
     run("out")
     run("whole")
     assert contents(tmp_path / "out") == contents(tmp_path / "whole") and not (tmp_path / "out.partial").exists()
@@ -215,7 +216,7 @@ def interrupted(tmp_path):
     model.left = 4  # the first is the probe
     with pytest.raises(KeyboardInterrupt):
         extract(model, x, out=tmp_path / "out", batch_size=10)
-    assert json.loads((tmp_path / "out.partial" / "progress.json").read_text())["inputs"] == 30
+    assert json.loads((tmp_path / "out.partial" / "progress.json").read_text())["state"]["inputs"] == 30
     model.left = 100
     return model, x
 
@@ -235,7 +236,9 @@ def test_rows_that_become_zarr_are_taken_up_too(tmp_path, contents):
 def test_an_interruption_is_taken_up(tmp_path, interrupted):
     model, x = interrupted
     found = extract(model, x, out=tmp_path / "out", batch_size=10)
-    assert found.notes == ("Went on from an earlier run: the rows of the first 30 inputs were there.",)
+    assert [a.message for a in found.alerts] == [
+        "Went on from an earlier run: the rows of the first 30 inputs were there."
+    ]
     # The probe and the seven batches that were left.
     assert model.left == 92 and found["output"].shape == (100, 3)
 
@@ -243,13 +246,14 @@ def test_an_interruption_is_taken_up(tmp_path, interrupted):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"batch_size": 20}, "batch_size differ"),
-        ({"pool": "flatten"}, "pool differ"),
-        ({"weights": True}, "model differ"),
+        ({"batch_size": 20}, "batch_size was 10, now 20"),
+        ({"pool": "flatten"}, "pool was 'mean', now 'flatten'"),
+        ({"weights": True}, "model was "),
         ({"data": True}, "the first 30 inputs, or their ids, have changed"),
-        ({"ids": range(1, 101)}, "ids differ"),
-        ({"damage": "{"}, "is damaged"),
-        ({"damage": '{"identity": 5, "inputs": 1, "rows": 1, "digest": "", "complete": false}'}, "is damaged"),
+        ({"ids": range(1, 101)}, "the first 30 inputs, or their ids, have changed"),
+        ({"damage": "{"}, "cannot be read as the note of a part of an extraction"),
+        ({"damage": '{"identity": 5, "state": {}}'}, "it does not say of what"),
+        ({"state": {"inputs": "30"}}, "progress.json is damaged"),
     ],
 )
 def test_a_part_of_something_else_is_not_taken_up(tmp_path, interrupted, change, message):
@@ -260,9 +264,16 @@ def test_a_part_of_something_else_is_not_taken_up(tmp_path, interrupted, change,
     if options.pop("data", False):
         x = x.copy()
         x[7, 2] += 1
-    damage = options.pop("damage", None)
+    note, damage, state = (
+        tmp_path / "out.partial" / "progress.json",
+        options.pop("damage", None),
+        options.pop("state", {}),
+    )
+    if state:
+        held = json.loads(note.read_text())
+        damage = json.dumps({**held, "state": {**held["state"], **state}})
     if damage is not None:
-        (tmp_path / "out.partial" / "progress.json").write_text(damage)
+        note.write_text(damage)
     with pytest.raises(InputError, match=message):
         extract(model, x, out=tmp_path / "out", **options)
     assert (tmp_path / "out.partial").exists()

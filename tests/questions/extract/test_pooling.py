@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from nearid.base.errors import InputError
-from nearid.questions.extract.pooling import PLACES, check_pool, pool_name, pooled, token_ids
+from nearid.questions.extract.pooling import PLACES, pool_name, pooled, token_ids
 
 
 @pytest.fixture
@@ -75,11 +75,6 @@ def test_what_cannot_be_pooled_is_told(shape, pool, mask, message):
         mask[0, 0] = False
     with pytest.raises(InputError, match=message):
         pooled("l", torch.zeros(shape), 4, pool, mask)
-
-
-def test_unknown_poolings_are_told():
-    with pytest.raises(InputError, match=r"no pooling named 'meen'. Did you mean mean"):
-        check_pool("meen")
 
 
 def test_ids_do_not_depend_on_the_side_of_the_padding():

@@ -107,10 +107,10 @@ def test_rows_pair_up_by_id_across_files_and_folders(net, pixels, tmp_path):
     extract(net, pixels[::-1], layers="head", ids=ids[::-1], out=tmp_path / "b", format="zarr")
     for one, other in ((tmp_path / "a", tmp_path / "b"), (tmp_path / "a" / "head.npy", tmp_path / "b" / "head.zarr")):
         found = nearid.compare(one, other)
-        assert found.groups["permutation"].r2 > 0.999
+        assert found.groups["permutation"].r2.value > 0.999
     # By position they would not agree.
     x, y = (open_rows(tmp_path / p).read(0, 37) for p in ("a", "b"))
-    assert nearid.compare(x, y).groups["linear"].r2 < 0.9
+    assert nearid.compare(x, y).groups["linear"].r2.value < 0.9
 
 
 def test_weights_through_a_factory(net, pixels, tmp_path, monkeypatch):
@@ -192,7 +192,7 @@ def test_whatever_a_model_raises_is_told(rng):
 
 def test_mixed_precision_is_for_other_devices_than_the_cpu(net, pixels):
     found = extract(net, pixels, mixed="float16", device="cpu")
-    assert "full precision" in found.notes[0] and found.provenance["options"]["precision"] == "float32"
+    assert "full precision" in found.alerts[0].message and found.provenance["options"]["precision"] == "float32"
 
 
 @pytest.mark.parametrize(
@@ -204,11 +204,13 @@ def test_mixed_precision_is_for_other_devices_than_the_cpu(net, pixels):
         ({"layers": "spa*"}, "None of the chosen layers is called"),
         ({"layers": "head:1"}, "has no part '1'"),
         ({"pool": "cls"}, r"The layer conv gives shape \(3, 4, 8, 8\), which has no tokens"),
-        ({"pool": "meen"}, "no pooling named"),
-        ({"format": "csv"}, "no format named"),
-        ({"dtype": "int8"}, "no dtype named"),
-        ({"mixed": "int8"}, "no mixed precision named"),
-        ({"batch_size": 0}, "batch_size must be at least 1"),
+        ({"pool": "meen"}, "pool is 'meen', but 'mean' or 'cls'"),
+        ({"format": "csv"}, "format is 'csv', but 'npy' or"),
+        ({"dtype": "int8"}, "dtype is 'int8', but 'float32' or"),
+        ({"mixed": "int8"}, "mixed is 'int8', but"),
+        ({"batch_size": 0}, "batch_size is 0, but a whole number of at least 1"),
+        ({"scale": 0.0}, "scale is 0.0, but a number above 0"),
+        ({"channels": "middle"}, "channels is 'middle', but 'first' or 'last'"),
         ({"device": "nowhere"}, "not to be had"),
         ({"factory": "a:b"}, "belongs to a model that is loaded"),
         ({"mask": np.ones((37, 8, 8))}, r"The mask has shape"),
@@ -345,7 +347,7 @@ def test_rows_of_different_inputs_are_told(net, pixels, tmp_path):
 def test_mixed_precision_rounds_the_products_and_no_more(net, pixels, monkeypatch):
     """On the processor, where it is not offered, as there is no other device here."""
     full = extract(net, pixels)
-    monkeypatch.setattr("nearid.questions.extract.run._mixed", lambda name, device: (torch.float16, ()))
+    monkeypatch.setattr("nearid.questions.extract.forward.mixed_precision", lambda name, device: (torch.float16, ()))
     found = extract(net, pixels, mixed="float16")
     assert found.provenance["options"]["precision"] == "float16" and list(found) == list(full)
     for layer, rows in found.items():

@@ -12,11 +12,11 @@ def test_heads(nearid, refused, tmp_path, rng):
         tmp_path / "two.npz", **{"fc.weight": g @ np.linalg.inv(matrix).T, "fc.bias": np.arange(9.0), "f": f @ matrix}
     )
     given = ("one.npz:fc.weight", "two.npz:fc.weight", "one.npz:f", "two.npz:f")
-    done = nearid("heads", *given, "--bias1", "one.npz:fc.bias", "--json")
+    done = nearid("heads", *given, "--biases", "one.npz:fc.bias,own", "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["verdict"]["outcome"] == "agree" and told["biased"] and told["r2_heads"] > 0.999999
-    shown = nearid("heads", *given, "--no-bias", "--pairs", "--draws", "5")
+    shown = nearid("heads", *given, "--biases", "none", "--pairs", "--draws", "5")
     assert "The heads tell the map between the features" in shown.stdout and "the best of 5 choices" in shown.stdout
-    assert "--no-bias as well" in refused("heads", *given, "--no-bias", "--bias1", "one.npz:fc.bias")
+    assert "1 biases were given" in refused("heads", *given, "--biases", "one.npz:fc.bias")
     assert "There is no file" in refused("heads", "three.npz:w", *given[1:])

@@ -7,9 +7,9 @@ import pytest
 
 import nearid
 from nearid import InputError, cca, compare, compare_layers, linear_cka, mcc, svcca
-from nearid.questions.layers import run as layers
-from nearid.questions.layers.result import EPSILONS
-from nearid.questions.layers.tiles import R2_OF
+from nearid.groups.ladder import GROUPS
+from nearid.questions.layers import tiles
+from nearid.questions.layers.result import group_of, measures
 
 
 @pytest.fixture
@@ -22,12 +22,20 @@ def sides(rng):
     return x, y
 
 
-ALL = "cka,cca,svcca,r2,r2_rigid,r2_permutation,mcc,epsilon,epsilon_rigid,epsilon_permutation"
+ALL = list(measures())
+LADDER = [name for name, group in GROUPS.items() if group.prepare is None]
 
 
-@pytest.mark.parametrize("tile", [layers.TILE_BYTES, 1])
+def test_every_group_of_the_ladder_has_its_measures():
+    for kind in ("r2", "epsilon"):
+        assert sorted(g for m in ALL if (g := group_of(m, kind))) == sorted(LADDER)
+    assert group_of("r2", "r2") == group_of("epsilon", "epsilon") == "linear" and group_of("cka", "r2") is None
+    assert group_of("epsilon_scaled_permutation", "epsilon") == "scaled_permutation"
+
+
+@pytest.mark.parametrize("tile", [tiles.TILE_BYTES, 1])
 def test_every_pair_as_alone(sides, monkeypatch, tile):
-    monkeypatch.setattr(layers, "TILE_BYTES", tile)
+    monkeypatch.setattr(tiles, "TILE_BYTES", tile)
     x, y = sides
     found = compare_layers(x, y, measures=ALL, random_state=3)
     assert found.layers == (("a", "b", "c"), ("p", "q", "r")) and found.widths == ((5, 4, 2), (4, 5, 6))
@@ -36,11 +44,12 @@ def test_every_pair_as_alone(sides, monkeypatch, tile):
             assert found["cka"][i, j] == pytest.approx(linear_cka(a, b).value, abs=1e-10)
             assert found["cca"][i, j] == pytest.approx(cca(a, b, random_state=3).value, abs=1e-8)
             assert found["svcca"][i, j] == pytest.approx(svcca(a, b, random_state=3).value, abs=1e-8)
-            groups = compare(a, b, random_state=3, permutations=1).groups
-            for measure, group in R2_OF.items():
-                assert found[measure][i, j] == pytest.approx(groups[group].r2, abs=1e-5)
-            for measure, group in EPSILONS.items():
-                assert found[measure][i, j] == pytest.approx(groups[group].epsilon.mean, rel=1e-5, abs=1e-12)
+            groups = compare(a, b, groups=LADDER, random_state=3, permutations=1).groups
+            for measure in ALL:
+                if group := group_of(measure, "r2"):
+                    assert found[measure][i, j] == pytest.approx(groups[group].r2.value, abs=1e-5)
+                if group := group_of(measure, "epsilon"):
+                    assert found[measure][i, j] == pytest.approx(groups[group].epsilon.value, rel=1e-5, abs=1e-12)
             assert found["mcc"][i, j] == pytest.approx(mcc(a, b, random_state=3).value, abs=1e-8)
     assert found["r2"][0, 0] > 0.99 > 0.8 > found["r2_permutation"][0, 0]
     assert np.abs(found["cka"][2]).max() < 0.05
@@ -94,7 +103,7 @@ def test_a_layer_that_does_not_vary(sides):
         ({"measures": "ckaa"}, r"no measure between layers named 'ckaa'. Did you mean cka"),
         ({"measures": []}, "No measure is named"),
         ({"measures": [lambda a, b: 0, lambda a, b: 1]}, "Two measures are called <lambda>"),
-        ({"folds": 1}, "folds must be"),
+        ({"folds": 1}, "folds is 1, but a whole number between 2 and 255"),
         ({"svcca_k": 0}, "svcca_k"),
         ({"layers": "z*"}, "nothing named 'z\\*'"),
         ({"names": ["a"]}, "1 names were given"),

@@ -29,7 +29,7 @@ def x(tmp_path):
 def test_a_table_and_the_files(nearid, x, tmp_path, width):
     done = nearid("unmix", "x.npy", "-o", "out", columns=width)
     assert done.returncode == 0 and done.stderr.strip() == "Components and model written to out"
-    for word in ("7 components", "cannot be told from Gaussian", "super-Gaussian", "sub-Gaussian", "rank 7 of 7"):
+    for word in ("7 components", "cannot be told from Gaussian", "super-Gaussian", "sub-Gaussian", "rank: 7 of 7"):
         assert word in " ".join(done.stdout.split())
     assert max(map(len, done.stdout.splitlines())) <= width and "…" not in done.stdout
     assert sorted(os.listdir(tmp_path / "out")) == WRITTEN
@@ -42,16 +42,22 @@ def test_json_alone_on_stdout_and_a_report(process, x, tmp_path):
     done = process("unmix", "x.npy", "-o", "out", "--json", "--report", "out.html")
     told = json.loads(done.stdout)
     assert told["diagnostics"]["converged"] and told["diagnostics"]["components"] == 7
-    assert sum(told["diagnostics"]["gaussian"]) == 2 and told["input"]["shape"] == [4000, 7]
+    assert sum(told["diagnostics"]["gaussian"]) == 2 and [a["code"] for a in told["alerts"]] == ["gaussian"]
+    assert told["provenance"]["inputs"][0]["shape"] == [4000, 7]
     assert "Report written to out.html" in done.stderr and (tmp_path / "out.html").stat().st_size > 1e6
+
+
+def test_a_report_may_go_into_the_new_folder(nearid, x, tmp_path):
+    assert nearid("unmix", "x.npy", "-o", "out", "--report", "out/page.html", "--quiet").stderr == ""
+    assert sorted(os.listdir(tmp_path / "out")) == [*WRITTEN, "page.html"]
 
 
 def test_options_reach_the_fit(nearid, x, tmp_path):
     done = nearid(
-        "unmix", "x.npy", "-o", "out", "--json", "--components", "3", "--no-whiten", "--contrast", "exp", "--tol",
+        "unmix", "x.npy", "-o", "out", "--json", "--n-components", "3", "--no-whiten", "--contrast", "exp", "--tol",
         "1e-3", "--max-passes", "77", "--seed", "9", "--format", "zarr",
     )  # fmt: skip
-    options = json.loads(done.stdout)["options"]
+    options = json.loads(done.stdout)["provenance"]["options"]
     expected = {"n_components": 3, "whiten": False, "contrast": "exp", "tol": 1e-3, "max_passes": 77, "random_state": 9}
     assert {k: options[k] for k in expected} == expected
     assert (tmp_path / "out" / "components.zarr").is_dir()
@@ -116,10 +122,10 @@ def test_ctrl_c_keeps_the_passes_and_the_same_command_goes_on(nearid, refused, t
         (["x.npy", "-o", "no/such/out"], "There is no folder"),
         (["x.npy", "-o", "x.npy"], "would damage the input"),
         (["x.npy", "-o", "note.txt"], "is a file, but a model is a folder"),
-        (["x.npy", "-o", "out", "--components", "0"], "Invalid value for '--components'"),
-        (["x.npy", "-o", "out", "--tol", "0"], "'tol' parameter"),
-        (["x.npy", "-o", "out", "--max-passes", "0"], "Invalid value for '--max-passes'"),
-        (["x.npy", "-o", "out", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["x.npy", "-o", "out", "--n-components", "0"], "n_components is 0, but a whole number of at least 1"),
+        (["x.npy", "-o", "out", "--tol", "0"], "tol is 0.0, but a number above 0 is expected"),
+        (["x.npy", "-o", "out", "--max-passes", "0"], "max_passes is 0, but a whole number of at least 1"),
+        (["x.npy", "-o", "out", "--seed", "-1"], "random_state (--seed) is -1"),
         (["x.npy", "-o", "out", "--contrast", "tanh"], "tanh"),
         (["x.npy", "-o", "out", "--format", "csv"], "csv"),
         (["x.npy", "-o", "out", "--report", "out.pdf"], "name it something.html"),
@@ -142,7 +148,7 @@ def test_bad_input_gets_a_sentence(refused, x, tmp_path, args, words):
 
 def test_bad_input_has_exit_code_2(process, x):
     done = process("unmix", "x.npy", "-o", "out", "--tol", "0")
-    assert done.returncode == 2 and done.stderr.startswith("nearid: The 'tol' parameter") and done.stdout == ""
+    assert done.returncode == 2 and done.stderr.startswith("nearid: tol is 0.0") and done.stdout == ""
 
 
 def test_nonfinite_rows_are_left_out_on_request(nearid, x, tmp_path):

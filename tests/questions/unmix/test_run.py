@@ -1,19 +1,22 @@
-"""Unmixing into a folder: what is written, taking up what was interrupted, losing nothing that was there."""
+"""Unmixing: what is written, taking up what was interrupted, losing nothing that was there; checkpoints on disk."""
 
+import json
 import os
+import pickle
 import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import save
+from safetensors.numpy import load_file, save
 
-import nearid.questions.unmix.checkpoint as checkpoint
-from nearid import ICA, InputError
+from nearid import ICA, InputError, unmix
 from nearid.arrays import open_rows
 from nearid.base.files import alone_in
+from nearid.base.resume import Resumable
 from nearid.ica.model import LARGEST_ABOUT
-from nearid.questions.unmix.run import left_behind, refuse_input, unmix_into
+from nearid.ica.solver import Checkpoint
+from nearid.questions.unmix.run import Keeper, left_behind, refuse_input
 
 
 @pytest.fixture
@@ -23,7 +26,7 @@ def x(rng):
 
 @pytest.fixture(autouse=True)
 def every_pass(monkeypatch):
-    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+    monkeypatch.setattr(Resumable, "due", lambda self: True)
 
 
 class Stop(BaseException):
@@ -49,12 +52,22 @@ def stopping_after(passes):
 
 
 def run(folder, x, **options):
-    said = []
-    unmix = {k: options.pop(k) for k in ("restart", "overwrite", "progress", "form", "drop_nonfinite") if k in options}
-    found = unmix_into(
-        folder, open_rows(x), ICA(**{"tol": 1e-6, "dtype": "float64", **options}), say=said.append, **unmix
-    )
-    return found, said
+    stages = []
+    options = {"progress": lambda name, steps: stages.append(name) or (lambda: None), **options}
+    ica = unmix(open_rows(x), folder, **{"tol": 1e-6, "dtype": "float64", **options})
+    return ica, [name for name in stages if name not in ("passes, at most", "components")]
+
+
+def test_without_a_folder_nothing_is_written(x, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ica = unmix(x, n_components=4)
+    np.testing.assert_array_equal(ica.components_, ICA(4).fit(x).components_)
+    assert os.listdir(tmp_path) == [] and ica.provenance["options"]["n_components"] == 4
+
+
+def test_no_warning_is_raised_for_what_the_alerts_say(rng, recwarn):
+    ica = unmix(rng.normal(size=(500, 2)), max_passes=2)
+    assert {"gaussian"} <= {alert.code for alert in ica.alerts} and not recwarn.list
 
 
 def test_what_is_written(x, tmp_path):
@@ -136,7 +149,7 @@ def test_a_finished_model_is_replaced_only_on_request(x, tmp_path):
         run(tmp_path / "out", x, n_components=2, overwrite=True, progress=stopping_after(3))
     assert ICA.load(tmp_path / "out").n_components_ == 6
     np.testing.assert_array_equal(np.load(tmp_path / "out" / "components.npy"), first.transform(x))
-    _, said = run(tmp_path / "out", x, n_components=2, overwrite=True, form="zarr")
+    _, said = run(tmp_path / "out", x, n_components=2, overwrite=True, format="zarr")
     assert "Going on" in said[0]
     assert sorted(os.listdir(tmp_path / "out")) == ["components.zarr", "model.json", "model.safetensors"]
 
@@ -154,7 +167,7 @@ def test_failures_leave_no_folder_behind(x, tmp_path):
     x[5, 1] = np.nan
     with pytest.raises(InputError, match="nan at row 5, column 1"):
         run(tmp_path / "out", x)
-    with pytest.raises(InputError, match="'tol' parameter"):
+    with pytest.raises(InputError, match=r"tol is -1\.0, but a number above 0 is expected"):
         run(tmp_path / "out", x, tol=-1.0)
     assert os.listdir(tmp_path) == []
     (tmp_path / "kept").mkdir()
@@ -289,3 +302,115 @@ def test_a_link_to_nowhere_is_no_folder(x, tmp_path):
     (tmp_path / "out").symlink_to("nowhere")
     with pytest.raises(InputError, match="out is a link to nowhere, which does not exist"):
         run(tmp_path / "out", x)
+
+
+IDENTITY = {
+    "input": {"shape": [500, 4], "dtype": "float32", "digest": "0123456789abcdef"},
+    "options": {"n_components": None, "whiten": True, "contrast": "logcosh", "dtype": None, "random_state": 0},
+}
+
+
+def keeper_of(folder, identity):
+    return Keeper(folder, identity["input"], identity["options"])
+
+
+@pytest.fixture
+def point(rng):
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    return Checkpoint(turn, np.array([1.0, -1.0, 1.0]), [0.5, 0.25, 0.1], "fixed point")
+
+
+@pytest.fixture
+def keeper(tmp_path):
+    return keeper_of(tmp_path, IDENTITY)
+
+
+def test_a_checkpoint_comes_back_exactly(keeper, point, tmp_path):
+    assert keeper.read() is None
+    keeper.keep(point)
+    found = keeper_of(tmp_path, IDENTITY).read()
+    np.testing.assert_array_equal(found.rotation, point.rotation)
+    np.testing.assert_array_equal(found.signs, point.signs)
+    assert found.gradients == point.gradients and found.stage == point.stage
+    assert os.listdir(tmp_path) == ["checkpoint.safetensors"]
+    keeper.remove()
+    assert os.listdir(tmp_path) == []
+
+
+def test_fast_passes_are_not_all_written_but_the_last_can_be(keeper, point, monkeypatch):
+    clock = [0.0]
+    monkeypatch.undo()
+    monkeypatch.setattr("nearid.base.resume.time.monotonic", lambda: clock[0])
+    seen = []
+    for passes, now in enumerate((0.0, 0.1, 0.5, 1.2, 1.3), start=1):
+        clock[0] = now
+        keeper.keep(Checkpoint(point.rotation, point.signs, [0.5] * passes, point.stage))
+        seen.append(len(keeper.read().gradients))
+    assert seen == [1, 1, 1, 4, 4]
+    keeper.flush()
+    assert len(keeper.read().gradients) == 5
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "words"),
+    [
+        ("input", "digest", "fedcba9876543210", "input digest was '0123456789abcdef'"),
+        ("input", "shape", [501, 4], r"input shape was \[500, 4\], now \[501, 4\]"),
+        ("options", "contrast", "cube", "options contrast was 'logcosh', now 'cube'"),
+        ("options", "random_state", 1, "options random_state was 0, now 1"),
+        ("options", "whiten", False, "options whiten was True, now False"),
+    ],
+)
+def test_another_fit_is_refused(keeper, point, tmp_path, part, name, value, words):
+    keeper.keep(point)
+    other = {**IDENTITY, part: {**IDENTITY[part], name: value}}
+    with pytest.raises(InputError, match=f"unfinished fit of something else: {words}.*--restart"):
+        keeper_of(tmp_path, other).read()
+
+
+def rewrite(keeper, change=lambda tensors: None, **metadata):
+    """Write the checkpoint again with other numbers or texts."""
+    tensors = load_file(keeper.path)
+    change(tensors)
+    told = {"nearid_checkpoint": "1", "identity": json.dumps(IDENTITY), "stage": "fixed point"}
+    keeper.path.write_bytes(save(tensors, {**told, **metadata}))
+
+
+def spoil(tensors):
+    tensors["gradients"][1] = np.inf
+
+
+def shear(tensors):
+    tensors["rotation"][0] *= 1.5
+
+
+def dim(tensors):
+    tensors["signs"][0] = 0
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda k: k.path.write_bytes(k.path.read_bytes()[:50]), "not a checkpoint of nearid unmix, or it is damaged"),
+        (lambda k: k.path.write_bytes(k.path.read_bytes()[:-8]), "not a whole safetensors file"),
+        (lambda k: k.path.write_bytes(b""), "not a checkpoint of nearid unmix, or it is damaged"),
+        (lambda k: k.path.write_bytes(pickle.dumps(os.system)), "not a checkpoint of nearid unmix, or it is damaged"),
+        (lambda k: os.truncate(k.path, 1 << 40), "truncated, or another file"),
+        (lambda k: rewrite(k, nearid_checkpoint="2"), "not a checkpoint that this nearid can read"),
+        (lambda k: rewrite(k, stage="coffee"), "not a checkpoint that this nearid can read"),
+        (lambda k: rewrite(k, identity="[]"), "does not say of what"),
+        (lambda k: rewrite(k, identity="{"), "does not say of what"),
+        (lambda k: rewrite(k, lambda t: t.update(signs=np.ones(2))), "do not fit together"),
+        (lambda k: rewrite(k, lambda t: t.pop("signs")), "do not fit together"),
+        (lambda k: rewrite(k, lambda t: t.update(rotation=np.eye(5), signs=np.ones(5))), "holds no rotation"),
+        (lambda k: rewrite(k, lambda t: t.update(rotation=np.full((3, 3), 1e300))), "holds no rotation"),
+        (lambda k: rewrite(k, spoil), "NaN or infinity in gradients"),
+        (lambda k: rewrite(k, shear), "holds no rotation"),
+        (lambda k: rewrite(k, dim), "holds no rotation"),
+    ],
+)
+def test_damaged_checkpoints_are_told(keeper, point, damage, words):
+    keeper.keep(point)
+    damage(keeper)
+    with pytest.raises(InputError, match=words):
+        keeper.read()

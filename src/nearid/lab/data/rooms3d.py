@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nearid.arrays.formats.npy import open_npy
+from nearid.arrays.formats.npy import NpyContents
 from nearid.base.errors import InputError
 from nearid.lab.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile, grid
 from nearid.lab.data.pictures import PictureImages
@@ -79,7 +79,7 @@ def _check_labels(path: Path, codes: np.ndarray, factors: tuple[FactorInfo, ...]
 
 def _load(path: Path) -> np.ndarray:
     # Not told by the suffix: the labels of Falcor3D are an .npy file under another name.
-    rows = open_npy(str(path), path.name, None, None)
+    rows = NpyContents(str(path), path.name).open(None, None)
     return rows.read(0, rows.shape[0])
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from nearid.lab.framework.estimate import Estimate
+from nearid.base.estimate import Estimate
 
 if TYPE_CHECKING:
     from nearid.lab.framework.experiment import Column
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
 
 
 class Status(StrEnum):
@@ -69,55 +69,68 @@ class Outcome:
         return f"{', '.join(counts)}. {'The worst: ' if len(deciding) > 1 else ''}{worst}"
 
 
+# What decides a claim.
+Test = Callable[["ExperimentResult"], Outcome]
+
+
 @dataclass(frozen=True)
 class Claim:
     """What the paper says, and a test of it on a result."""
 
     text: str
-    test: Callable[[Result], Outcome]
+    test: Test
 
 
-def at_least(found: Result, row: str, column: str, threshold: float) -> Outcome:
-    """Whether a score is no less than a threshold."""
-    return _against(found, row, column, threshold, above=True)
+def at_least(row: str, column: str, threshold: float) -> Test:
+    """A test whether a score is no less than a threshold."""
+    return lambda result: _against(result, row, column, threshold, above=True)
 
 
-def at_most(found: Result, row: str, column: str, threshold: float) -> Outcome:
-    """Whether a score is no more than a threshold."""
-    return _against(found, row, column, threshold, above=False)
+def at_most(row: str, column: str, threshold: float) -> Test:
+    """A test whether a score is no more than a threshold."""
+    return lambda result: _against(result, row, column, threshold, above=False)
 
 
-def _against(found: Result, row: str, column: str, threshold: float, *, above: bool) -> Outcome:
-    estimate, label = found.estimate(row, column), found.label(row, column)
-    return decide(found, [row], estimate, threshold, label, above=above, column=found.column(column))
+def _against(result: ExperimentResult, row: str, column: str, threshold: float, *, above: bool) -> Outcome:
+    estimate, label = result.estimate(row, column), result.label(row, column)
+    return decide(result, [row], estimate, threshold, label, above=above, column=result.column(column))
 
 
-def exceeds(found: Result, higher: tuple[str, str], lower: tuple[str, str], by: float = 0.0) -> Outcome:
-    """Whether one score is greater than another by more than some margin; both are (row, column), paired by seed.
+def exceeds(higher: tuple[str, str], lower: tuple[str, str], by: float = 0.0) -> Test:
+    """A test whether one score is greater than another by more than some margin; both are (row, column).
 
-    Equal scores do not differ: a tie is not greater.
+    They are paired by seed. Equal scores do not differ: a tie is not greater.
     """
-    a, b = found.scores(*higher), found.scores(*lower)
-    differences = Estimate.over([a[seed] - b[seed] for seed in a if seed in b])
-    label = f"{found.label(*higher)} minus {found.label(*lower)}"
-    return decide(found, [higher[0], lower[0]], differences, by, label, above=True, strict=True)
+
+    def test(result: ExperimentResult) -> Outcome:
+        a, b = result.scores(*higher), result.scores(*lower)
+        differences = Estimate.over([a[seed] - b[seed] for seed in a if seed in b])
+        label = f"{result.label(*higher)} minus {result.label(*lower)}"
+        return decide(result, [higher[0], lower[0]], differences, by, label, above=True, strict=True)
+
+    return test
 
 
-def all_of(*outcomes: Outcome) -> Outcome:
+def all_of(*tests: Test) -> Test:
+    """A test that all of some tests must pass."""
+    return lambda result: worst(*(test(result) for test in tests))
+
+
+def worst(*outcomes: Outcome) -> Outcome:
     """The worst of some outcomes, with all their sentences; of rows that were not run there is one for all."""
     parts = tuple(p for o in outcomes for p in (o.parts or (o,)))
     if len(parts) == 1:
         return parts[0]
     needs = tuple(dict.fromkeys(row for p in parts for row in p.needs))
     sentences = [p.sentence for p in parts if not p.needs] + ([_needed(needs)] if needs else [])
-    worst = min((p.status for p in parts), key=ORDER.index)
-    return Outcome(worst, " ".join(sentences), min(p.margin for p in parts), needs, parts)
+    status = min((p.status for p in parts), key=ORDER.index)
+    return Outcome(status, " ".join(sentences), min(p.margin for p in parts), needs, parts)
 
 
 def decide(
-    result: Result,
+    result: ExperimentResult,
     rows: Sequence[str],
-    found: Estimate,
+    estimate: Estimate,
     threshold: float,
     label: str,
     *,
@@ -132,10 +145,10 @@ def decide(
 
     Parameters
     ----------
-    result : Result
+    result : ExperimentResult
     rows : sequence of str
         Keys of the rows that the estimate is of.
-    found : Estimate
+    estimate : Estimate
     threshold : float
     label : str
         What is estimated, in words.
@@ -153,23 +166,24 @@ def decide(
     if failed:
         seeds = ", ".join(map(str, failed))
         return Outcome(Status.NOT_TESTABLE, f"{label}: there is no result of seed {seeds}, of which cells failed.")
-    if found.n == 0:
+    if estimate.n == 0:
         return Outcome(Status.NOT_TESTABLE, f"{label}: there is no result.")
     words = ("more than" if above else "less than") if strict else ("at least" if above else "at most")
-    asked = f"{words} {threshold:g}"
-    if found.n == 1:
+    claimed = f"{words} {threshold:g}"
+    if estimate.n == 1:
         return Outcome(
-            Status.NOT_TESTABLE, f"{label} is {found.mean:.4g} ({asked} is claimed), but one seed gives no interval."
+            Status.NOT_TESTABLE,
+            f"{label} is {estimate.value:.4g} ({claimed} is claimed), but one seed gives no interval.",
         )
-    shown = found if column is None else found.within(column.least, column.most)
-    told = f"{label} is {found.mean:.4g}, 95% interval [{shown.low:.4g}, {shown.high:.4g}] of {found.n} seeds"
+    shown = estimate if column is None else estimate.within(column.least, column.most)
+    figures = f"{label} is {estimate.value:.4g}, 95% interval [{shown.low:.4g}, {shown.high:.4g}] of {estimate.n} seeds"
     sign = 1 if above else -1
-    margin = sign * ((found.low if above else found.high) - threshold)
-    if _short(sign * (found.mean - threshold), strict):
-        return Outcome(Status.NOT_REPRODUCED, f"{told}; {asked} is claimed.", margin)
+    margin = sign * ((estimate.low if above else estimate.high) - threshold)
+    if _short(sign * (estimate.value - threshold), strict):
+        return Outcome(Status.NOT_REPRODUCED, f"{figures}; {claimed} is claimed.", margin)
     if _short(margin, strict):
-        return Outcome(Status.NOT_TESTABLE, f"{told}: so few seeds do not decide whether it is {asked}.", margin)
-    return Outcome(Status.REPRODUCED, f"{told}: {asked}, as claimed.", margin)
+        return Outcome(Status.NOT_TESTABLE, f"{figures}: so few seeds do not decide whether it is {claimed}.", margin)
+    return Outcome(Status.REPRODUCED, f"{figures}: {claimed}, as claimed.", margin)
 
 
 def _short(margin: float, strict: bool) -> bool:

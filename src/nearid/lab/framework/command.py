@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,10 +14,9 @@ from nearid.base.interrupt import leaving
 from nearid.show.engine import EngineName, EngineOption, SchedulerOption, engine_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.framework.run import Plan
+    from nearid.show.view import View
 
 # Exit code of a run of which cells failed.
 FAILED = 3
@@ -43,6 +41,7 @@ def reproduce(
     ),
     show: Annotated[bool, typer.Option("--show", help="Tell the parameters and claims, and run nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but errors on stderr.")] = False,
 ) -> None:
     """Run an experiment of a paper: published and measured side by side, every claim marked.
 
@@ -50,39 +49,45 @@ def reproduce(
     is named after these. Finished cells of the table are kept in OUT/NAME/cells: after Ctrl-C the same command goes on.
     Of all, those that lack a data set or a package are left out. Exit code 3 where cells failed.
     """
-    from nearid.lab.framework.experiment import experiment, experiments
-    from nearid.lab.framework.run import plan
+    from nearid.lab.framework.experiment import experiment, experiments, summary
+    from nearid.lab.framework.run import details, plan, resume_hint, run
     from nearid.lab.framework.settings import assignments
-    from nearid.lab.framework.table import counted, render
-    from nearid.show.deliver import show as display
+    from nearid.lab.framework.view import view_of_all, view_of_plan
+    from nearid.show.view import counted
 
     if name is None:
-        _list(as_json)
+        if as_json:
+            _print([summary(e) for e in experiments()], True)
+        else:
+            _draw(view_of_all(experiments()))
         return
-    chosen = experiments() if name == "all" else [experiment(name)]
-    changes = assignments(settings or [])
+    several = name == "all"
+    chosen = experiments() if several else [experiment(name)]
+    given = assignments(settings or [])
     # All are checked before the first begins.
-    plans = [plan(e, out / e.name, preset=preset, seeds=seeds, rows=rows or (), changes=changes) for e in chosen]
+    plans = [plan(e, out / e.name, preset=preset, seeds=seeds, rows=rows or (), parameters=given) for e in chosen]
     if show:
-        _show(plans, as_json, name == "all")
+        if as_json:
+            _print([details(planned) for planned in plans], several)
+        else:
+            _draw(*map(view_of_plan, plans))
         return
     machine = engine_of(engine, scheduler)
-    if name == "all":
+    if several:
         plans = _possible(plans, machine)
-    from nearid.lab.framework.run import left_behind
-
-    found: dict[str, Result] = {}
-    with leaving(lambda: left_behind(out if name == "all" else out / name)):
-        for result in _run(plans, machine):
-            found[result.experiment.name] = result
+    results: dict[str, ExperimentResult] = {}
+    command = shlex.join(["nearid", *sys.argv[1:]])
+    with leaving(lambda: resume_hint(out if several else out / name)):
+        for result in run(plans, engine=machine, command=command, say=(lambda text: None) if quiet else _say):
+            results[result.experiment.name] = result
             if not as_json:
-                display(partial(render, result))
+                _draw(result.view)
         if as_json:
-            _print([found[asked.experiment.name].to_dict() for asked in plans], name == "all")
-    failed = sum(len(result.failures) for result in found.values())
+            _print([results[planned.experiment.name].to_dict() for planned in plans], several)
+    failed = sum(len(result.failures) for result in results.values())
     if failed:
         again = "it alone" if failed == 1 else "these alone"
-        typer.echo(f"nearid: {counted(failed, 'cell')} failed; run the same command again to try {again}.", err=True)
+        _say(f"nearid: {counted(failed, 'cell')} failed; run the same command again to try {again}.")
         raise typer.Exit(FAILED)
 
 
@@ -91,52 +96,32 @@ def _possible(plans: list[Plan], engine: str) -> list[Plan]:
     from nearid.base.errors import InputError
     from nearid.lab.framework.run import check_machine
 
-    found = []
-    for asked in plans:
+    possible = []
+    for planned in plans:
         try:
-            check_machine(asked, engine)
+            check_machine(planned, engine)
         except InputError as lacking:
-            typer.echo(f"nearid: {asked.experiment.name} is left out. {lacking}", err=True)
+            _say(f"nearid: {planned.experiment.name} is left out. {lacking}")
         else:
-            found.append(asked)
-    if not found:
+            possible.append(planned)
+    if not possible:
         raise InputError("Every experiment lacks something: nothing was run.")
-    return found
+    return possible
 
 
-def _run(plans: list[Plan], engine: str) -> Iterator[Result]:
-    """Results as they come."""
-    from nearid.lab.framework.run import run
-
-    command = shlex.join(["nearid", *sys.argv[1:]])
-    yield from run(plans, engine=engine, command=command, say=lambda text: typer.echo(text, err=True))
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
 
 
-def _list(as_json: bool) -> None:
-    from nearid.lab.framework.experiment import experiments, summary
-    from nearid.lab.framework.table import render_list
-    from nearid.show.deliver import show as display
-
-    if as_json:
-        _print([summary(e) for e in experiments()], True)
-    else:
-        display(partial(render_list, experiments()))
-
-
-def _show(plans: list[Plan], as_json: bool, several: bool) -> None:
+def _draw(*views: View) -> None:
     from rich.console import Group
 
-    from nearid.lab.framework.run import details
-    from nearid.lab.framework.table import render_parameters
-    from nearid.show.deliver import show as display
+    from nearid.show.deliver import show
+    from nearid.show.terminal import render
 
-    if as_json:
-        _print([details(p) for p in plans], several)
-    else:
-        parts = [render_parameters(p) for p in plans]
-        display(lambda width: Group(*parts))
+    show(lambda width: Group(*(render(view, width) for view in views)))
 
 
-def _print(told: list[dict[str, Any]], several: bool) -> None:
+def _print(records: list[dict[str, Any]], several: bool) -> None:
     """JSON on stdout: a list, or the only one."""
-    typer.echo(json.dumps(told if several else told[0], indent=2, allow_nan=False))
+    typer.echo(json.dumps(records if several else records[0], indent=2, allow_nan=False))

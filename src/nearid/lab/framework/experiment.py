@@ -13,8 +13,8 @@ from nearid.base.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from nearid.lab.framework.claims import Claim
-    from nearid.lab.framework.figures import Slot
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
+    from nearid.show.figures import Figure
 
 P = TypeVar("P")
 
@@ -100,7 +100,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Preset:
-    """Parameters for a purpose.
+    """A purpose; which parameters differ from their defaults stands beside each parameter.
 
     Attributes
     ----------
@@ -108,13 +108,15 @@ class Preset:
         How long a run takes, and on what.
     seeds : int
         Seeds unless the user says otherwise.
-    changes : mapping
-        Parameters that differ from the defaults.
     """
 
     time: str
     seeds: int
-    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def presets(cpu: tuple[str, int], paper: tuple[str, int], smoke: tuple[str, int] = ("seconds", 2)) -> dict[str, Preset]:
+    """The presets of an experiment by name, from the time and the seeds of each."""
+    return {"smoke": Preset(*smoke), "cpu": Preset(*cpu), "paper": Preset(*paper)}
 
 
 class Curve(TypedDict):
@@ -196,7 +198,7 @@ class Experiment(Generic[P]):
     cell: Callable[[P, int, Path], CellData]
     claims: Sequence[Claim]
     curves: Sequence[Axes] = ()
-    figures: Callable[[Result], Sequence[Slot]] | None = None
+    figures: Callable[[ExperimentResult], Sequence[Figure]] | None = None
     requires: Mapping[str, str] = field(default_factory=lambda: {"torch": "lab"})
     datasets: Callable[[P], Sequence[str]] = lambda parameters: ()
     ready: Callable[[P], None] = lambda parameters: None

@@ -7,16 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from nearid.base.alerts import Alert
+from nearid.base.estimate import Estimate
 from nearid.base.files import write_text
 from nearid.base.jsonable import finite
 from nearid.engines.base import Failure
 from nearid.lab.framework.cells import Cell, Finished, every_row, rows_of
 from nearid.lab.framework.claims import Claim, Outcome, Status
-from nearid.lab.framework.estimate import Estimate
 from nearid.lab.framework.experiment import Column, Curve, Experiment, Row
 from nearid.lab.framework.settings import SMOKE, as_dict, set_by_user
+from nearid.show.result import Result
+
+if TYPE_CHECKING:
+    from nearid.show.view import View
 
 RESULT, REPORT = "result.json", "report.html"
 # Why claims are left open in a preset that only tries whether everything runs.
@@ -31,8 +36,8 @@ class Failed:
     failure: Failure
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, repr=False)
+class ExperimentResult(Result):
     """What a run of an experiment gave.
 
     Attributes
@@ -89,8 +94,8 @@ class Result:
 
     def scores(self, row: str, column: str) -> dict[int, float]:
         """A score by seed; a score that is no number (None in the cell) is left out."""
-        found = {f.cell.seed: f.data["scores"].get(column) for f in self.of_row(row)}
-        return {seed: float(value) for seed, value in found.items() if value is not None}
+        scores = {f.cell.seed: f.data["scores"].get(column) for f in self.of_row(row)}
+        return {seed: float(value) for seed, value in scores.items() if value is not None}
 
     def failed_seeds(self, row: str) -> list[int]:
         """Seeds of which a row has no result because its cell failed."""
@@ -102,8 +107,8 @@ class Result:
 
     def curves(self, key: str) -> dict[tuple[str, int], Curve]:
         """Training curves by the title of their row and their seed."""
-        found = {(f.cell.row.title, f.cell.seed): f.data.get("curves", {}).get(key) for f in self.cells}
-        return {place: curve for place, curve in found.items() if curve is not None}
+        curves = {(f.cell.row.title, f.cell.seed): f.data.get("curves", {}).get(key) for f in self.cells}
+        return {place: curve for place, curve in curves.items() if curve is not None}
 
     def label(self, row: str, column: str) -> str:
         """A score in words."""
@@ -124,7 +129,7 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """All but the views, as JSON can say it."""
         e = self.experiment
-        told = {
+        record = {
             "experiment": e.name,
             "shows": e.shows,
             "about": e.about,
@@ -147,18 +152,19 @@ class Result:
                 {"row": f.cell.row.key, "seed": f.cell.seed, "error": f.failure.error, "trace": f.failure.trace}
                 for f in self.failures
             ],
+            "alerts": [vars(alert) for alert in self.alerts],
             "provenance": self.provenance,
         }
-        clean: dict[str, Any] = finite(told)
+        clean: dict[str, Any] = finite(record)
         return clean
 
     def _row(self, row: Row) -> dict[str, Any]:
         scores = {}
         for column in self.experiment.columns:
-            found, published = self.estimate(row.key, column.key), row.published.get(column.key)
+            score, published = self.estimate(row.key, column.key), row.published.get(column.key)
             scores[column.key] = {
-                "mean": found.mean,
-                "interval": [found.low, found.high],
+                "mean": score.value,
+                "interval": [score.low, score.high],
                 "by_seed": {str(seed): value for seed, value in self.scores(row.key, column.key).items()},
                 "published": None if published is None else vars(published),
             }
@@ -171,15 +177,40 @@ class Result:
             "scores": scores,
         }
 
+    @property
+    def alerts(self) -> list[Alert]:  # type: ignore[override]
+        """Cells that failed, and what a reader of the claims should know first."""
+        failed = [Alert("failed-cell", f"{f.cell.label} failed: {f.failure.error}") for f in self.failures]
+        if not self.judged:
+            return [Alert("claims-not-judged", TOO_SHORT), *failed]
+        if self.changes:
+            names = ", ".join(self.changes)
+            return [Alert("changed-parameters", f"Claims are judged with changed parameters: {names}."), *failed]
+        return failed
+
     def save(self, folder: Path) -> None:
         """Write result.json and report.html to a folder, each atomically."""
-        from nearid.lab.framework.page import write_report
-
         folder.mkdir(exist_ok=True)
         write_text(folder / RESULT, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
-        write_report(self, folder / REPORT)
+        self.save_report(folder / REPORT)
 
-    def __str__(self) -> str:
-        from nearid.lab.framework.table import as_text
+    def _view(self) -> View:
+        from nearid.lab.framework.view import view
 
-        return as_text(self)
+        return view(self)
+
+    def _records(self) -> list[dict[str, Any]]:
+        records = []
+        for row in self.rows:
+            for column in self.experiment.columns:
+                score, published = self.estimate(row.key, column.key), row.published.get(column.key)
+                value = None if published is None else published.value
+                known = {
+                    "mean": score.value,
+                    "low": score.low,
+                    "high": score.high,
+                    "seeds": score.n,
+                    "published": value,
+                }
+                records.append({"row": row.key, "setting": row.title, "score": column.key, **known})
+        return records

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import time
@@ -13,78 +14,122 @@ from datetime import UTC, datetime
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from nearid import __version__
 from nearid.base.errors import InputError
 from nearid.base.files import alone_in, check_parent
 from nearid.base.jsonable import finite
+from nearid.base.progress import Progress, Reporting, reporting, silent
 from nearid.engines.base import Failure
 from nearid.engines.local import open_engine
 from nearid.lab.data.places import find, how_to_get
 from nearid.lab.data.registry import dataset
 from nearid.lab.framework.cells import Cell, Finished, Store, Task, cells_of, every_row, rows_of, run_cell
-from nearid.lab.framework.experiment import Experiment, summary
-from nearid.lab.framework.result import Failed, Result
-from nearid.lab.framework.settings import USUAL, as_dict, described, overruled, preset_of, set_by_user, settle, shown
+from nearid.lab.framework.experiment import Experiment, experiment, summary
+from nearid.lab.framework.result import ExperimentResult, Failed
+from nearid.lab.framework.settings import (
+    USUAL,
+    as_dict,
+    described,
+    overriding_rows,
+    parameters_for,
+    preset_of,
+    set_by_user,
+    shown,
+)
 from nearid.lab.models.log import reached
 
 # The longest name of a folder that is told in full.
 LONGEST = 100
 # Engines whose cells run on this machine.
-HERE = (None, "local", "dask")
+LOCAL_ENGINES = (None, "local", "dask")
 
 CELLS = "cells"
 Say = Callable[[str], object]
 
 
 def reproduce(
-    experiment: Experiment[Any],
-    folder: Path,
+    name: str | Experiment[Any],
+    out: str | os.PathLike[str] | None = None,
     *,
     preset: str = USUAL,
     seeds: int | None = None,
     rows: Sequence[str] = (),
-    changes: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, Any] | None = None,
     engine: str | None = None,
-    command: str = "",
-    say: Say = lambda text: None,
-) -> Result:
-    """Run an experiment, or what is missing of it, and write result.json and report.html.
+    progress: Reporting = False,
+) -> ExperimentResult:
+    """Run an experiment of a paper: published and measured side by side, every claim tested.
 
-    The whole table of the preset cpu is written to the folder itself; any other run to a folder in it that is named
-    after what was asked for, so that no run replaces the result of another. The result depends on the parameters and
-    seeds alone, not on the engine or on how often the run was interrupted.
+    The result depends on the parameters and seeds alone, not on the engine or on how often the run was interrupted.
 
     Parameters
     ----------
-    experiment : Experiment
-    folder : Path
-        Made if it does not exist. Finished cells of all runs are kept in its folder "cells".
-    preset : str
+    name : str
+        The experiment, as `nearid reproduce` lists them.
+    out : path, optional
+        Folder for result.json and report.html, made if it does not exist. The whole table of the preset cpu is written
+        to the folder itself; any other run to a folder in it that is named after what was set, so that no run replaces
+        the result of another. Finished cells of all runs are kept in its folder "cells", and the next run goes on from
+        there. By default nothing is kept.
+    preset : {"cpu", "smoke", "paper"}
+        Hours at most, seconds, or the published protocol.
     seeds : int, optional
         Seeds 0, 1, ... of each row; those of the preset by default.
     rows : sequence of str
         Keys of the rows to run; all by default. Claims that need others are then not testable.
-    changes : mapping, optional
+    parameters : mapping, optional
         Parameters to set, as values or as text.
     engine : str, optional
-        As `nearid.engines.local.open_engine` takes it. Dask workers on other machines need not see the folder, but a
-        cell can then not go on where another worker left it.
-    command : str
-        What the user typed, for the record.
-    say : callable
-        Told of every cell that begins and ends.
+        "local", "dask", or the address of a Dask scheduler. Dask workers on other machines need not see the folder, but
+        a cell can then not go on where another worker left it.
+    progress : bool or callable
+        Whether to draw a bar of the cells.
+
+    Returns
+    -------
+    ExperimentResult
+
+    Examples
+    --------
+    >>> import nearid
+    >>> result = nearid.reproduce("square-manifolds", preset="smoke", rows=["x", "xy"])
+    >>> print(result.estimate("x", "lipschitz").value < 1.01, result.outcomes[0][1].status)
+    True not testable here
     """
-    made = plan(experiment, folder, preset=preset, seeds=seeds, rows=rows, changes=changes)
-    [result] = run([made], engine=engine, command=command, say=say)
+    chosen = experiment(name) if isinstance(name, str) else name
+    with ExitStack() as stack:
+        folder = Path(out if out is not None else stack.enter_context(TemporaryDirectory()))
+        planned = plan(chosen, folder, preset=preset, seeds=seeds, rows=rows, parameters=parameters)
+        bars = stack.enter_context(reporting(progress))
+        [result] = run([planned], engine=engine, progress=bars)
     return result
 
 
-def run(plans: Sequence[Plan], *, engine: str | None = None, command: str = "", say: Say) -> Iterator[Result]:
+def run(
+    plans: Sequence[Plan],
+    *,
+    engine: str | None = None,
+    command: str = "",
+    say: Say = lambda text: None,
+    progress: Progress = silent,
+) -> Iterator[ExperimentResult]:
     """Run what is missing of several plans, and give the result of each as soon as its last cell is done.
 
     All cells are farmed out together: processes are started once, and none waits for the last cell of an experiment.
+
+    Parameters
+    ----------
+    plans : sequence of Plan
+    engine : str, optional
+    command : str
+        What the user typed, for the record.
+    say : callable
+        Told of every cell that begins and ends, in a line of text.
+    progress : Progress
+        Told of every cell that ends.
     """
     for asked in plans:
         check_machine(asked, engine)
@@ -99,17 +144,19 @@ def run(plans: Sequence[Plan], *, engine: str | None = None, command: str = "", 
             name = f"{table.plan.experiment.name}: " if several else ""
             for note in table.plan.notes:
                 say(f"{name}{note}")
-            if table.found:
-                say(f"{name}{len(table.found)} of {len(table.plan.cells)} cells were finished before.")
+            if table.finished:
+                say(f"{name}{len(table.finished)} of {len(table.plan.cells)} cells were finished before.")
             if not table.missing:
                 yield table.result(say)
         todo = [(table, cell) for table in tables for cell in table.missing]
         if todo:
             names = [f"{table.plan.experiment.name}: {cell.label}" if several else cell.label for table, cell in todo]
-            yield from _farm(todo, names, engine, say)
+            yield from _farm(todo, names, engine, say, progress("cells", len(todo)))
 
 
-def _farm(todo: Sequence[tuple[_Table, Cell]], names: Sequence[str], engine: str | None, say: Say) -> Iterator[Result]:
+def _farm(
+    todo: Sequence[tuple[_Table, Cell]], names: Sequence[str], engine: str | None, say: Say, step: Callable[..., object]
+) -> Iterator[ExperimentResult]:
     def begins(k: int) -> None:
         table, cell = todo[k]
         step = reached(table.store.work(cell))
@@ -127,6 +174,7 @@ def _farm(todo: Sequence[tuple[_Table, Cell]], names: Sequence[str], engine: str
             left = f", about {_time((now - began) / count * rest)} left" if rest else ""
             how = f"failed: {told.error}" if isinstance(told, Failure) else f"done in {_time(told['seconds'])}"
             say(f"{names[k]}: {how} ({count} of {len(todo)} cells{left})")
+            step()
             if not table.missing:
                 yield table.result(say)
 
@@ -147,11 +195,11 @@ def make_store(folder: Path) -> Store:
     return Store(cells)
 
 
-def left_behind(folder: Path) -> str:
+def resume_hint(folder: Path) -> str:
     """What an interrupted run has left in a folder or in those in it, and how to go on."""
     kept = len(list(folder.glob(f"**/{CELLS}/*.json")))
-    said = f"{kept} finished cell{'s are' if kept != 1 else ' is'} kept in {folder}" if kept else "no cell was finished"
-    return f"{said}; run the same command again to go on"
+    held = f"{kept} finished cell{'s are' if kept != 1 else ' is'} kept in {folder}" if kept else "no cell was finished"
+    return f"{held}; run the same command again to go on"
 
 
 @dataclass
@@ -161,7 +209,7 @@ class _Table:
     plan: Plan
     store: Store
     provenance: dict[str, str]
-    found: dict[str, Finished] = field(default_factory=dict)
+    finished: dict[str, Finished] = field(default_factory=dict)
     failures: list[Failed] = field(default_factory=list)
     began: float = 0.0
 
@@ -169,7 +217,7 @@ class _Table:
         for cell in self.plan.cells:
             kept = self.store.read(cell)
             if kept:
-                self.found[cell.name] = kept
+                self.finished[cell.name] = kept
                 # A run may be killed between keeping a cell and this.
                 self._clear(cell)
 
@@ -177,7 +225,7 @@ class _Table:
     def missing(self) -> list[Cell]:
         """Cells that are neither finished nor failed."""
         failed = {f.cell.name for f in self.failures}
-        return [cell for cell in self.plan.cells if cell.name not in self.found and cell.name not in failed]
+        return [cell for cell in self.plan.cells if cell.name not in self.finished and cell.name not in failed]
 
     def task(self, cell: Cell) -> Task:
         """What travels to the process that runs a cell."""
@@ -190,18 +238,18 @@ class _Table:
         if isinstance(told, Failure):
             self.failures.append(Failed(cell, told))
             return
-        self.found[cell.name] = self.store.write(cell, told)
+        self.finished[cell.name] = self.store.write(cell, told)
         self._clear(cell)
 
     def _clear(self, cell: Cell) -> None:
         shutil.rmtree(self.store.work(cell), ignore_errors=True)
 
-    def result(self, say: Say) -> Result:
+    def result(self, say: Say) -> ExperimentResult:
         """The result, finished cells in the order of the table; written to the place of the run."""
         plan, now = self.plan, time.time()
         began = self.began or now
-        finished = [self.found[cell.name] for cell in plan.cells if cell.name in self.found]
-        result = Result(
+        finished = [self.finished[cell.name] for cell in plan.cells if cell.name in self.finished]
+        result = ExperimentResult(
             plan.experiment,
             plan.preset,
             plan.parameters,
@@ -297,7 +345,7 @@ def plan(
     preset: str = USUAL,
     seeds: int | None = None,
     rows: Sequence[str] = (),
-    changes: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Settle a run; what cannot be run is refused.
 
@@ -311,33 +359,34 @@ def plan(
         Seeds 0, 1, ... of each row; those of the preset by default.
     rows : sequence of str
         Keys of the rows to run; all by default.
-    changes : mapping, optional
+    parameters : mapping, optional
         Parameters to set, as values or as text.
     """
-    parameters = settle(experiment, preset, changes)
+    chosen = parameters_for(experiment, preset, parameters)
     wanted = preset_of(experiment, preset).seeds if seeds is None else seeds
     if wanted < 1:
         raise InputError(f"At least one seed is needed, not {wanted}.")
-    chosen = [row.key for row in rows_of(experiment, parameters, rows)]
-    every = [row.key for row in every_row(experiment, parameters)]
-    notes = [note for name in changes or {} if (note := _heard(experiment, parameters, name, chosen))]
-    only = () if chosen == every else tuple(chosen)
-    return Plan(experiment, preset, parameters, wanted, only, folder, tuple(notes))
+    only = [row.key for row in rows_of(experiment, chosen, rows)]
+    every = [row.key for row in every_row(experiment, chosen)]
+    notes = [note for name in parameters or {} if (note := _override_note(experiment, chosen, name, only))]
+    return Plan(experiment, preset, chosen, wanted, () if only == every else tuple(only), folder, tuple(notes))
 
 
-def _heard(experiment: Experiment[Any], parameters: Any, name: str, chosen: Sequence[str]) -> str:
-    """A note where some rows do not heed what the user sets; refuse what none heeds."""
-    deaf = [key for key in overruled(parameters, experiment.rows, name) if key in chosen]
-    if deaf and len(deaf) == len(chosen):
+def _override_note(experiment: Experiment[Any], parameters: Any, name: str, chosen: Sequence[str]) -> str:
+    """A note where some rows set a parameter that the user sets, too; refused where all of them do."""
+    own = [key for key in overriding_rows(parameters, experiment.rows, name) if key in chosen]
+    if own and len(own) == len(chosen):
         raise InputError(
             f"The parameter {name} of {experiment.name} cannot be set: every row that is run sets it itself. "
             f"nearid reproduce {experiment.name} --show lists the rows, of which --row picks some."
         )
     given = getattr(parameters, name)
-    told = [row.key for row in every_row(experiment, parameters) if row.key in deaf and row.changes[name] != given]
-    if not told:
+    others = [row.key for row in every_row(experiment, parameters) if row.key in own and row.changes[name] != given]
+    if not others:
         return ""
-    who = f"row {told[0]} sets {name} itself" if len(told) == 1 else f"rows {', '.join(told)} set {name} themselves"
+    who = (
+        f"row {others[0]} sets {name} itself" if len(others) == 1 else f"rows {', '.join(others)} set {name} themselves"
+    )
     return f"The {who}: {name}={shown(given)} changes the other rows alone."
 
 
@@ -349,7 +398,7 @@ def check_machine(plan: Plan, engine: str | None = None) -> None:
                 f"The experiment {plan.experiment.name} needs {module}, which is not installed: "
                 f"pip install 'nearid[{extra}]'."
             )
-    if engine not in HERE:
+    if engine not in LOCAL_ENGINES:
         return
     device = getattr(plan.parameters, "device", "auto")
     if device not in ("auto", "cpu"):

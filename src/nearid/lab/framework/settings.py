@@ -1,14 +1,15 @@
 """Parameters of a run: the defaults, a preset over them, and what the user sets over both.
 
-The parameters of an experiment are a frozen dataclass, each field made by `parameter`. Fields hold an int, a float, a
-bool, a str, or a tuple of numbers; the type of the default is the type of the parameter.
+The parameters of an experiment are a frozen dataclass over `Checked`, each field made by `parameter`, which also gives
+its bounds and its values in presets. Fields hold an int, a float, a bool, a str, or a tuple of numbers; the type of the
+default is the type of the parameter.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from nearid.base.errors import InputError, unknown
@@ -20,13 +21,88 @@ T = TypeVar("T")
 # The preset that only tries whether everything runs, and the one that is taken where none is named.
 SMOKE, USUAL = "smoke", "cpu"
 WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
+# Courses of a learning rate.
+SCHEDULES = ("cosine", "constant")
 TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def parameter(default: T, about: str) -> T:
-    """A field of the parameters, with a line that says what it is."""
-    made: T = field(default=default, metadata={"about": about})
+@dataclass(frozen=True)
+class Bounds:
+    """What a parameter may be; of a tuple, what each of its numbers may be.
+
+    Attributes
+    ----------
+    least : float or callable
+        A number, or one that follows from the other parameters.
+    most : float
+    positive : bool
+        Whether it must be above 0 and finite.
+    multiple : int
+        What it must be a multiple of; 0 for nothing.
+    choices : sequence of str
+        The words that it must be one of; none stands for any.
+    """
+
+    least: float | Callable[[Any], float] = -math.inf
+    most: float = math.inf
+    positive: bool = False
+    multiple: int = 0
+    choices: Sequence[str] = ()
+
+    def demand(self, value: Any, parameters: Any) -> str:
+        """What the value would have to be; empty where it is all right."""
+        if isinstance(value, str):
+            either = f"{', '.join(self.choices[:-1])} or {self.choices[-1]}" if self.choices else ""
+            return "" if value in self.choices else either
+        least = self.least(parameters) if callable(self.least) else self.least
+        if self.positive and not 0 < value < math.inf:
+            return "positive"
+        if self.multiple and (value < self.multiple or value % self.multiple):
+            return f"a multiple of {self.multiple}"
+        if not value >= least:
+            return f"at least {least}"
+        return "" if value <= self.most else f"at most {self.most}"
+
+
+def parameter(
+    default: T,
+    about: str,
+    *,
+    least: float | Callable[[Any], float] = -math.inf,
+    most: float = math.inf,
+    positive: bool = False,
+    multiple: int = 0,
+    choices: Sequence[str] = (),
+    **presets: T,
+) -> T:
+    """A field of the parameters.
+
+    Parameters
+    ----------
+    default : object
+        The value wherever nothing else is said.
+    about : str
+        A line that says what it is.
+    least, most, positive, multiple, choices
+        As in `Bounds`.
+    **presets
+        Its value in presets, such as smoke=10, where that is another.
+    """
+    bounds = Bounds(least, most, positive, multiple, choices)
+    made: T = field(default=default, metadata={"about": about, "bounds": bounds, "presets": presets})
     return made
+
+
+class Checked:
+    """Parameters that are refused, in a sentence, where they are out of their bounds."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):  # type: ignore[arg-type]
+            given = getattr(self, f.name)
+            for value in given if isinstance(given, tuple) else (given,):
+                demand = f.metadata["bounds"].demand(value, self)
+                if demand:
+                    raise InputError(f"The parameter {f.name} must be {demand}, not {value!r}.")
 
 
 def described(parameters: Any) -> list[tuple[str, Any, str]]:
@@ -46,7 +122,7 @@ def preset_of(experiment: Experiment[Any], name: str) -> Preset:
     return experiment.presets[name]
 
 
-def settle(experiment: Experiment[P], preset: str, changes: Mapping[str, Any] | None = None) -> P:
+def parameters_for(experiment: Experiment[P], preset: str, changes: Mapping[str, Any] | None = None) -> P:
     """The parameters of a run.
 
     Parameters
@@ -54,8 +130,13 @@ def settle(experiment: Experiment[P], preset: str, changes: Mapping[str, Any] | 
     changes : mapping, optional
         What the user sets: values, or the text that was typed for them.
     """
+    preset_of(experiment, preset)
     default = {name: value for name, value, _ in described(experiment.defaults)}
-    chosen = dict(preset_of(experiment, preset).changes)
+    chosen = {
+        f.name: f.metadata["presets"][preset]
+        for f in fields(experiment.defaults)  # type: ignore[arg-type]
+        if preset in f.metadata["presets"]
+    }
     for name, value in (changes or {}).items():
         if name not in default:
             raise InputError(unknown(f"parameter of {experiment.name}", name, default))
@@ -65,7 +146,7 @@ def settle(experiment: Experiment[P], preset: str, changes: Mapping[str, Any] | 
 
 def set_by_user(experiment: Experiment[Any], preset: str, parameters: Any) -> dict[str, tuple[Any, Any]]:
     """Parameters that differ from those of a preset: their value and the preset's."""
-    usual = settle(experiment, preset)
+    usual = parameters_for(experiment, preset)
     both = {f.name: (getattr(parameters, f.name), getattr(usual, f.name)) for f in fields(usual)}
     return {name: values for name, values in both.items() if values[0] != values[1]}
 
@@ -77,7 +158,7 @@ def shown(value: Any) -> str:
     return ",".join(map(shown, value)) if isinstance(value, tuple) else str(value)
 
 
-def overruled(parameters: P, rows: Callable[[P], Sequence[Row]], name: str) -> list[str]:
+def overriding_rows(parameters: P, rows: Callable[[P], Sequence[Row]], name: str) -> list[str]:
     """Keys of the rows that set a parameter to a value of their own, whatever it is set to.
 
     Rows may also set a parameter to something that follows from its value for the run, such as twice as much, and a
@@ -104,54 +185,15 @@ def changed(parameters: P, changes: Mapping[str, Any]) -> P:
     return made
 
 
-def check(
-    parameters: Any,
-    *,
-    least: Mapping[str, float] | None = None,
-    positive: Iterable[str] = (),
-    multiples: Mapping[str, int] | None = None,
-    choices: Mapping[str, Sequence[str]] | None = None,
-) -> None:
-    """Refuse parameters that cannot be, in a sentence.
-
-    Parameters
-    ----------
-    parameters : dataclass
-    least : mapping, optional
-        Parameters that must be at least so much.
-    positive : iterable of str
-        Those that must be positive and finite.
-    multiples : mapping, optional
-        Those that must be so much, or twice, three times ...
-    choices : mapping, optional
-        Those that must be one of some words.
-    """
-    for name, bound in (least or {}).items():
-        if not getattr(parameters, name) >= bound:
-            raise InputError(f"The parameter {name} must be at least {bound}, not {getattr(parameters, name)}.")
-    for name in positive:
-        if not 0 < getattr(parameters, name) < math.inf:
-            raise InputError(f"The parameter {name} must be positive, not {getattr(parameters, name)}.")
-    for name, unit in (multiples or {}).items():
-        given = getattr(parameters, name)
-        if given < unit or given % unit:
-            raise InputError(f"The parameter {name} must be a multiple of {unit}, not {given}.")
-    for name, known in (choices or {}).items():
-        given = getattr(parameters, name)
-        if given not in known:
-            either = f"{', '.join(known[:-1])} or {known[-1]}"
-            raise InputError(f"The parameter {name} must be {either}, not {given!r}.")
-
-
 def assignments(given: Iterable[str]) -> dict[str, str]:
     """Split what was typed as key=value."""
-    found = {}
+    typed = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise InputError(f"--set takes key=value, for example --set steps=1000, not {text!r}.")
-        found[name.strip()] = value.strip()
-    return found
+        typed[name.strip()] = value.strip()
+    return typed
 
 
 def parsed(name: str, value: Any, default: Any) -> Any:

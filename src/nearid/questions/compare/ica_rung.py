@@ -15,7 +15,7 @@ from nearid.engines.base import Engine
 from nearid.folds import FoldMoments
 from nearid.groups.fits import fit_unmixed
 from nearid.groups.ladder import Group, Prepared, register
-from nearid.ica.fit import fit_ica
+from nearid.ica.fit import IcaOptions, fit_ica
 from nearid.moments import Floats, Moments, PairMoments
 
 # Passes over the rows; a fold starts from the fit on all rows and needs few.
@@ -121,10 +121,10 @@ class ComponentCache:
             )
         fit = fit_ica(
             rows,
+            IcaOptions(max_passes=FOLD_PASSES if start else PASSES),
             moments=moments,
             kept=None if kept.all() else kept,
             start=start.components if start else None,
-            max_passes=FOLD_PASSES if start else PASSES,
             seed=self._seed,
             engine=self._engine,
             tick=tick,

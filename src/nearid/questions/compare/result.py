@@ -1,99 +1,53 @@
-"""What a comparison returns: typed, immutable, printable, and plain data on request."""
+"""What a comparison returns: of two runs, of all pairs of several, and a matrix of these."""
 
 from __future__ import annotations
 
-import math
-import os
+import html
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.jsonable import finite
+from nearid.base.jsonable import plain
+from nearid.groups.ladder import GROUPS
 from nearid.measures.diameter import Diameter
 from nearid.moments import Floats
-from nearid.questions.compare.direction import Direction, other_direction
-from nearid.questions.compare.efficiency import Efficiency
-from nearid.questions.compare.evaluate import Similarities
-from nearid.questions.compare.matrix import Matrix
-from nearid.questions.compare.verdict import Verdict
+from nearid.questions.compare.errors import Similarities
+from nearid.questions.compare.verdict import LEAST_EXPLAINED, ROUNDING, Efficiency, GroupResult, Verdict
+from nearid.show.result import Result
+
+if TYPE_CHECKING:
+    from nearid.questions.compare.view import Views
+    from nearid.show.view import View
 
 # What a matrix of runs shows.
 MATRICES = {"epsilon": "Mean error / diameter, held out", "r2": "R2, held out", "chance": "Error / diameter by chance"}
+# Root-mean-square errors below this share of the spread count as none in either direction, with room for the bootstrap.
+NONE = ROUNDING / 2
+# A rigid motion misses by far if its error is more than this.
+FAR = 10 * ROUNDING
 
 
 @dataclass(frozen=True)
-class Epsilon:
-    """Per-row error over the target's diameter; `low` and `high` bound the mean (95%, NaN when in sample)."""
-
-    mean: float
-    median: float
-    q95: float
-    max: float
-    low: float = math.nan
-    high: float = math.nan
-
-
-@dataclass(frozen=True)
-class GroupResult:
-    """How nearly one group makes the source the target.
+class Direction:
+    """What is known of the other direction.
 
     Attributes
     ----------
-    name, title : str
-    epsilon : Epsilon
-    chance : float
-        Mean epsilon with the target's rows permuted (NaN when in sample).
-    r2, r2_low, r2_high : float
-        Explained share of the target's variance, with a 95% interval.
-    chance_r2 : float
-        The largest explained share reached on permuted rows.
-    degrees_of_freedom : int
+    status : {"same", "differs", "not computed", "cannot differ"}
+    text : str
+        A sentence for the headline; empty where there is nothing to add.
     """
 
-    name: str
-    title: str
-    epsilon: Epsilon
-    chance: float
-    r2: float
-    r2_low: float
-    r2_high: float
-    chance_r2: float
-    degrees_of_freedom: int
-
-
-@dataclass(frozen=True)
-class Views:
-    """What the report draws.
-
-    Attributes
-    ----------
-    epsilon_edges : ndarray of shape (bins + 1,)
-    epsilon_counts : dict of name -> ndarray of shape (bins,)
-    spectrum_x, spectrum_y : ndarray
-        Eigenvalues of the covariances as shares of the total.
-    correlation : ndarray of shape (<= 64, <= 64)
-        |Correlation| of matched columns, target columns in the order of the strength of their match.
-    matched : ndarray of shape (k, 2)
-        Source and target column of each row and column of `correlation`.
-    overlay : dict of title -> ndarray of shape (m, 2)
-        The target and the source (as it is and aligned by each group) in the target's first two principal components.
-    """
-
-    epsilon_edges: Floats
-    epsilon_counts: dict[str, Floats]
-    spectrum_x: Floats
-    spectrum_y: Floats
-    correlation: Floats
-    matched: np.ndarray
-    overlay: dict[str, Floats]
+    status: Literal["same", "differs", "not computed", "cannot differ"]
+    text: str
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Result):
     """Are two runs the same representation: up to which group, and how nearly?
 
     Attributes
@@ -104,16 +58,15 @@ class Comparison:
         Pairs of rows in use.
     dims : tuple of int
         Columns of source and target.
+    verdict : Verdict
     groups : dict of name -> GroupResult
-        Held out, from the smallest group to the largest; then ica, which stands beside the ladder.
+        Held out, in the order of the ladder; then ica, which stands beside it.
     similarity, chance_similarity : Similarities
         CCA, SVCCA (both held out) and debiased CKA; and the same with permuted rows.
     diameter : Diameter
         Of the target.
-    verdict : Verdict
     efficiency : Efficiency or None
         Of ICA, where it was asked for.
-    alerts : list of Alert
     in_sample : dict of name -> GroupResult, or None
         The papers' convention, on request.
     in_sample_similarity : Similarities or None
@@ -121,27 +74,37 @@ class Comparison:
         Target to source, with ``symmetric=True``.
     one_way : Verdict or None
         Of source to target alone, with ``symmetric=True``; `verdict` is then the worse of the two directions.
+    alerts : list of Alert
     provenance : dict
         What made the result.
     views : Views
+        What the report draws.
+
+    Examples
+    --------
+    >>> import nearid, numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(200, 2))
+    >>> comparison = nearid.compare(x, 3 * x[:, ::-1])
+    >>> comparison.verdict.group, round(comparison.groups["permutation"].r2.value, 6)
+    ('permutation', 1.0)
     """
 
     names: tuple[str, str]
     n: int
     dims: tuple[int, int]
+    verdict: Verdict
     groups: dict[str, GroupResult]
     similarity: Similarities
     chance_similarity: Similarities
     diameter: Diameter
-    verdict: Verdict
     efficiency: Efficiency | None
-    alerts: list[Alert]
     in_sample: dict[str, GroupResult] | None
     in_sample_similarity: Similarities | None
     reverse: Comparison | None
+    one_way: Verdict | None
+    alerts: list[Alert]
     provenance: dict[str, Any]
     views: Views
-    one_way: Verdict | None = None
 
     @property
     def decided_by_reverse(self) -> bool:
@@ -151,61 +114,86 @@ class Comparison:
     @property
     def other_direction(self) -> Direction:
         """Whether the verdict from target to source is another one, is the same, or is not known."""
-        return other_direction(self)
+        if self.reverse is not None and self.one_way is not None:
+            there, back = self.one_way, self.reverse.verdict
+            if (there.group, there.strength) == (back.group, back.strength):
+                return Direction("same", "")
+            x, y = self.names
+            text = f"The directions differ: {_reached(there)} from {x} to {y}, {_reached(back)} from {y} to {x}"
+            return Direction("differs", text)
+        if self._cannot_differ():
+            return Direction("cannot differ", "")
+        return Direction(
+            "not computed", "The other direction was not computed and may differ: use --symmetric (symmetric=True)"
+        )
+
+    def _cannot_differ(self) -> bool:
+        """Whether the other direction has the same verdict for certain.
+
+        Errors are those of the target, so the two directions may have different verdicts. Three cases leave no doubt:
+
+        - a permutation or rigid motion between equally many columns with next to no error: its inverse does as well;
+        - a linear map with next to no error of which every canonical correlation is next to 1, where a rigid motion
+          misses by far: its inverse does as well, and Procrustes errors are the same both ways;
+        - no relation at all: the squared canonical correlations bound what any linear map explains, both ways.
+        """
+        group, correlations = self.verdict.group, self.similarity.cca
+        if group == "none":
+            return bool(np.max(np.abs(correlations), initial=0.0) ** 2 < LEAST_EXPLAINED)
+        missed = {name: np.sqrt(max(1 - g.r2.value, 0.0)) for name, g in self.groups.items()}
+        if self.dims[0] != self.dims[1] or missed[group] > NONE:
+            return False
+        if group in ("permutation", "rigid"):
+            return True
+        whole = len(correlations) == self.dims[0] and np.min(correlations) >= np.sqrt(1 - NONE**2)
+        return bool(group == "linear" and whole and missed.get("rigid", np.inf) > FAR)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON (NaN becomes null)."""
-        plain: dict[str, Any] = {
-            "names": list(self.names),
-            "n": self.n,
-            "dims": list(self.dims),
-            "verdict": self.verdict.to_dict(),
-            "other_direction": asdict(self.other_direction),
-            "groups": {k: _group_dict(g) for k, g in self.groups.items()},
-            **_similarity_dict(self.similarity, self.chance_similarity),
-            "diameter": {k: v for k, v in asdict(self.diameter).items() if k != "pair"},
-            "alerts": [asdict(a) for a in self.alerts],
-            "provenance": self.provenance,
-        }
-        if self.in_sample is not None and self.in_sample_similarity is not None:
-            plain["in_sample"] = {
-                **{k: _group_dict(g) for k, g in self.in_sample.items()},
-                **_similarity_dict(self.in_sample_similarity),
-            }
-        if self.efficiency is not None:
-            plain["efficiency"] = asdict(self.efficiency)
-        if self.reverse is not None:
-            plain["reverse"] = self.reverse.to_dict()
+        written = {**super().to_dict(), "other_direction": asdict(self.other_direction)}
+        if written["reverse"]:
             # Of a result with both directions, the other one of the second is the first.
-            del plain["reverse"]["other_direction"]
-        cleaned: dict[str, Any] = finite(plain)
-        return cleaned
+            del written["reverse"]["other_direction"]
+        return written
 
-    def __repr__(self) -> str:
-        said = f"{self.verdict.group} ({self.verdict.strength})"
-        return (
-            f"<Comparison {self.names[0]} -> {self.names[1]}: {said}, n={self.n}, d={self.dims[0]} -> {self.dims[1]}>"
-        )
+    def _records(self) -> list[dict[str, Any]]:
+        directions = [self] if self.reverse is None else [self, self.reverse]
+        return [
+            {
+                "source": c.names[0],
+                "target": c.names[1],
+                "group": g.name,
+                "epsilon": g.epsilon.value,
+                "low": g.epsilon.low,
+                "high": g.epsilon.high,
+                "chance": g.epsilon.chance,
+                "median": g.median,
+                "q95": g.q95,
+                "max": g.max,
+                "r2": g.r2.value,
+                "r2_low": g.r2.low,
+                "r2_high": g.r2.high,
+                "chance_r2": g.r2.chance,
+                "is_verdict": g.name == (self.one_way if c is self and self.one_way else c.verdict).group,
+            }
+            for c in directions
+            for g in c.groups.values()
+        ]
 
-    def save_report(self, path: str | os.PathLike[str]) -> None:
-        """Write one self-contained HTML page."""
-        from nearid.questions.compare.page import write_report
+    def _view(self) -> View:
+        from nearid.questions.compare.view import view
 
-        write_report([self], path)
+        return view(self)
 
-    def __str__(self) -> str:
-        from nearid.questions.compare.tables import as_text
 
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        from nearid.questions.compare.page import fragment
-
-        return fragment(self)
+def _reached(verdict: Verdict) -> str:
+    if verdict.group == "none":
+        return "up to no group"
+    return f"{verdict.strength} up to a {GROUPS[verdict.group].title}"
 
 
 @dataclass(frozen=True, repr=False)
-class Comparisons(Sequence[Comparison]):
+class Comparisons(Result, Sequence[Comparison]):
     """Several comparisons: all pairs of some runs, or one pair at several layers.
 
     Attributes
@@ -215,6 +203,14 @@ class Comparisons(Sequence[Comparison]):
     pairs : tuple of (int, int)
         Source and target run of each comparison.
     results : tuple of Comparison
+
+    Examples
+    --------
+    >>> import nearid, numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))
+    >>> comparisons = nearid.compare(x, 2 * x, x ** 2, names=["a", "b", "c"])
+    >>> [c.verdict.group for c in comparisons]
+    ['permutation', 'none', 'none']
     """
 
     names: tuple[str, ...]
@@ -230,8 +226,16 @@ class Comparisons(Sequence[Comparison]):
     def __iter__(self) -> Iterator[Comparison]:
         return iter(self.results)
 
-    def __repr__(self) -> str:
-        return f"<Comparisons of {len(self.names)} runs: {', '.join(c.verdict.group for c in self.results)}>"
+    @property
+    def alerts(self) -> list[Alert]:  # type: ignore[override]
+        """Alerts of all pairs, each once."""
+        return list(dict.fromkeys(a for c in self.results for a in c.alerts))
+
+    @property
+    def provenance(self) -> dict[str, Any]:  # type: ignore[override]
+        """What made the results: that of the first pair, with the inputs of all."""
+        inputs = {run["name"]: run for c in self.results for run in c.provenance["inputs"]}
+        return {**self.results[0].provenance, "inputs": list(inputs.values())}
 
     def matrix(self, group: str, what: str = "epsilon") -> Matrix:
         """Source x target matrix of a group's mean "epsilon", its "r2" or its "chance", with the names of the runs.
@@ -251,7 +255,7 @@ class Comparisons(Sequence[Comparison]):
             for a, b, result in ((i, j, c), (j, i, c.reverse)):
                 if result is not None:
                     g = result.groups[group]
-                    full[a, b] = g.epsilon.mean if what == "epsilon" else getattr(g, what)
+                    full[a, b] = g.epsilon.chance if what == "chance" else getattr(g, what).value
         return Matrix(f"{MATRICES[what]}, {self.results[0].groups[group].title}", self.names, full)
 
     def to_dict(self) -> dict[str, Any]:
@@ -259,39 +263,93 @@ class Comparisons(Sequence[Comparison]):
         groups = list(self.results[0].groups)
         return {
             "names": list(self.names),
-            "epsilon": {g: finite(self.matrix(g).values.tolist()) for g in groups},
-            "r2": {g: finite(self.matrix(g, "r2").values.tolist()) for g in groups},
+            "epsilon": {g: plain(self.matrix(g).values) for g in groups},
+            "r2": {g: plain(self.matrix(g, "r2").values) for g in groups},
             "verdicts": [[*pair, c.verdict.group] for pair, c in zip(self.pairs, self.results, strict=True)],
             "pairs": [c.to_dict() for c in self.results],
+            "alerts": plain(self.alerts),
+            "provenance": plain(self.provenance),
         }
 
-    def save_report(self, path: str | os.PathLike[str]) -> None:
-        """Write one self-contained HTML page with every comparison."""
-        from nearid.questions.compare.page import write_report
+    def _records(self) -> list[dict[str, Any]]:
+        return [record for c in self.results for record in c._records()]
 
-        write_report(list(self.results), path)
+    def _view(self) -> View:
+        from nearid.questions.compare.view import overview
 
-    def __str__(self) -> str:
-        from nearid.questions.compare.tables import as_text
+        return overview(self)
 
-        return as_text(self)
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Matrix:
+    """Source x target matrix with the names of the runs on both sides; NumPy functions take it as an array.
+
+    Attributes
+    ----------
+    title : str
+        What the numbers are.
+    names : tuple of str
+        The runs, in the order of rows and columns.
+    values : array of shape (runs, runs)
+
+    Examples
+    --------
+    >>> import nearid, numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))
+    >>> matrix = nearid.compare(x, 2 * x, -x, names=["a", "b", "c"]).matrix("rigid", "r2")
+    >>> round(float(matrix["a", "b"]), 6), np.asarray(matrix).shape
+    (1.0, (3, 3))
+    """
+
+    title: str
+    names: tuple[str, ...]
+    values: Floats
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[Floats]:
+        return iter(self.values)
+
+    def __getitem__(self, index: Any) -> Any:
+        """The entry of a source and a target, by name or as in an array."""
+        parts = index if isinstance(index, tuple) else (index,)
+        return self.values[tuple(self._place(part) if isinstance(part, str) else part for part in parts)]
+
+    def _place(self, name: str) -> int:
+        places = [k for k, known in enumerate(self.names) if known == name]
+        if len(places) != 1:
+            raise InputError(
+                f"{len(places) or 'No'} runs are called {name!r}; use a position instead. The names are "
+                f"{', '.join(self.names)}."
+            )
+        return places[0]
+
+    def to_frame(self) -> Any:
+        """As a pandas DataFrame: sources as its index, targets as its columns."""
+        try:
+            import pandas
+        except ImportError:
+            raise InputError("A DataFrame needs pandas. Install it: pip install pandas") from None
+        names = [pandas.Index(self.names, name=name) for name in ("source", "target")]
+        return pandas.DataFrame(self.values, *names)
+
+    def _lines(self) -> list[list[str]]:
+        numbers = [["-" if np.isnan(value) else f"{value:.4g}" for value in row] for row in self.values]
+        return [
+            ["source \\ target", *self.names],
+            *([name, *row] for name, row in zip(self.names, numbers, strict=True)),
+        ]
+
+    def __repr__(self) -> str:
+        lines = self._lines()
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        body = ["  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines]
+        return "\n".join([self.title, *body])
 
     def _repr_html_(self) -> str:
-        return "".join(c._repr_html_() for c in self.results)
-
-
-def _group_dict(result: GroupResult) -> dict[str, Any]:
-    plain = asdict(result)
-    del plain["name"], plain["title"]
-    return plain
-
-
-def _similarity_dict(found: Similarities, chance: Similarities | None = None) -> dict[str, Any]:
-    plain: dict[str, Any] = {
-        "cca": {"mean": float(np.mean(found.cca)), "all": found.cca.tolist()},
-        "svcca": found.svcca,
-        "cka": found.cka,
-    }
-    if chance is not None:
-        plain["similarity_chance"] = {"cca": float(np.mean(chance.cca)), "svcca": chance.svcca, "cka": chance.cka}
-    return plain
+        rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in self._lines()]
+        return f"<table><caption>{html.escape(self.title)}</caption><tr>{'</tr><tr>'.join(rows)}</tr></table>"

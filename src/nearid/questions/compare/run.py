@@ -4,50 +4,76 @@ from __future__ import annotations
 
 import itertools
 import os
-import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, TypedDict, Unpack, overload
 
 import numpy as np
 
-from nearid import __version__
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
 from nearid.arrays.metadata import choose_columns, input_alerts
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.options import Seed, checked
+from nearid.base.options import Bound, Count, Folds, Seed, Size, checked
 from nearid.base.progress import Progress, Reporting, reporting
+from nearid.base.provenance import provenance
 from nearid.engines.base import Engine
-from nearid.engines.local import blocks, open_engine
-from nearid.folds import assign, refuse_constant
+from nearid.engines.local import open_engine
 from nearid.groups.ladder import GROUPS, Group, Prepared, ladder
-from nearid.measures.diameter import SWEEPS, search
+from nearid.measures.diameter import Diameter
 from nearid.measures.similarity import cka_from_moments, debiased_cka
+from nearid.moments import Floats
 from nearid.questions.compare import ica_rung  # noqa: F401, registers its group
 from nearid.questions.compare.alerts import alerts
-from nearid.questions.compare.bootstrap import Replicates, bootstrap
-from nearid.questions.compare.chance import MOST_PERMUTATIONS, chance_level
-from nearid.questions.compare.efficiency import efficiency
-from nearid.questions.compare.evaluate import (
+from nearid.questions.compare.errors import (
+    MOST_PERMUTATIONS,
+    Chance,
+    Evaluation,
+    Fits,
+    Gathered,
     Options,
     Similarities,
+    chance_level,
     evaluate,
     fit_held_out,
     fit_in_sample,
     gather,
+    target_diameter,
     unexplained_share,
 )
 from nearid.questions.compare.result import Comparison, Comparisons
-from nearid.questions.compare.summary import summaries
-from nearid.questions.compare.verdict import decide
-from nearid.questions.compare.views import views
+from nearid.questions.compare.verdict import (
+    Efficiency,
+    GroupResult,
+    Replicates,
+    Verdict,
+    bootstrap,
+    decide,
+    efficiency,
+    summaries,
+)
+from nearid.questions.compare.view import views
+
+# Below so many numbers in the wider side, chance is repeated more often.
+FEW_NUMBERS = 100_000
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of a comparison, validated."""
+    """The options of a comparison in one direction.
+
+    Attributes
+    ----------
+    groups : tuple of Group
+    folds : int
+    options : dict
+        Of the fits: translation, scale, ridge.
+    svcca_k, in_sample, drop_nonfinite, permutations, random_state
+        As of `compare`.
+    negligible : float, optional
+        As of `decide`.
+    """
 
     groups: tuple[Group, ...]
     folds: int
@@ -56,7 +82,7 @@ class Settings:
     in_sample: bool
     drop_nonfinite: bool
     permutations: int | None
-    seed: int
+    random_state: int
     negligible: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,26 +95,50 @@ class Settings:
             "in_sample": self.in_sample,
             "drop_nonfinite": self.drop_nonfinite,
             "permutations": self.permutations,
-            "seed": self.seed,
+            "random_state": self.random_state,
         }
 
 
+class Keywords(TypedDict, total=False):
+    """The keywords of `compare`, for its overloads."""
+
+    groups: Iterable[str] | str | None
+    folds: int
+    translation: bool
+    scale: bool
+    ridge: float
+    svcca_k: int | None
+    in_sample: bool
+    symmetric: bool
+    drop_nonfinite: bool
+    permutations: int | None
+    random_state: int
+    names: Sequence[str] | None
+    key: str | None
+    ids: Any
+    features: Iterable[str] | str | None
+    exclude: Iterable[str] | str | None
+    engine: str | Engine | None
+    progress: Reporting
+
+
+@overload
+def compare(x: object, y: object, /, **options: Unpack[Keywords]) -> Comparison: ...
+@overload
+def compare(x: object, y: object, z: object, /, *more: object, **options: Unpack[Keywords]) -> Comparisons: ...
 @checked
 def compare(
-    x: object,
-    y: object,
-    /,
-    *more: object,
+    *runs: object,
     groups: Iterable[str] | str | None = None,
-    folds: int = 5,
+    folds: Folds = 5,
     translation: bool = True,
     scale: bool = True,
-    ridge: float = 0.0,
-    svcca_k: int | None = None,
+    ridge: Size = 0.0,
+    svcca_k: Count | None = None,
     in_sample: bool = False,
     symmetric: bool = False,
     drop_nonfinite: bool = False,
-    permutations: int | None = None,
+    permutations: Annotated[int, Bound(1, MOST_PERMUTATIONS)] | None = None,
     random_state: Seed = 0,
     names: Sequence[str] | None = None,
     key: str | None = None,
@@ -97,21 +147,27 @@ def compare(
     exclude: Iterable[str] | str | None = None,
     engine: str | Engine | None = None,
     progress: Reporting = False,
-) -> Any:
-    """Compare representations of the same rows.
+) -> Comparison | Comparisons:
+    """Are these runs the same representation? Up to which group, and how nearly?
+
+    The first run is the source, the second the target: errors are measured in the target's space, over its diameter, on
+    held-out rows.
 
     Parameters
     ----------
-    x, y, *more : arrays, tensors, paths or Rows, each of shape (n, d)
-        Two or more runs: x is the source and y the target. Rows are paired by position, or by id where ids are given;
-        DataFrames by their index.
+    *runs : arrays, tensors, paths or Rows, each of shape (n, d)
+        Two or more runs with one row per example. Rows are paired by position, or by id where ids are given; DataFrames
+        by their index.
     groups : names, optional
-        Rungs of the ladder, "permutation", "rigid", "linear": these three by default. Beside it "ica": ICA fitted on
-        each side alone, then signed matching; it costs two fits per fold. "all" for all four.
+        Groups to fit, in a text with commas or a list; permutation, rigid and linear by default. On request also
+        scaled_permutation, and beside the ladder ica: ICA fitted on each side alone, then signed matching, at the cost
+        of two fits per fold. "all" takes every group.
     folds : int, default=5
         Every error is measured on rows that its map was not fitted on, in this many folds.
-    translation, scale : bool, default=True
-        Allow a translation in every group, and one global scale in permutation, rigid and ica.
+    translation : bool, default=True
+        Allow a translation in every group.
+    scale : bool, default=True
+        Allow one global scale in permutation, rigid and ica.
     ridge : float, default=0.0
         Penalty of the linear map.
     svcca_k : int, optional
@@ -128,11 +184,15 @@ def compare(
         Seed of folds, bootstrap, permutations and ICA.
     names : sequence of str, optional
         What to call the runs.
-    key, ids : optional
-        Entry of a file with several, and its id column; for arrays `ids` is a sequence with one id array per run.
-    features, exclude : sequence of str or str, optional
-        Columns of tables to use, all numeric ones by default, and columns to leave out: names or patterns, as "emb_*",
-        one by one or in a text with commas.
+    key : str, optional
+        Entry to read from files that hold several arrays.
+    ids : str or sequence of arrays, optional
+        Column (or entry) of files with row ids; rows are paired by it. For arrays, one array of ids per run.
+    features : sequence of str or str, optional
+        Columns of tables to use, all numeric ones by default: names or patterns, as "emb_*", one by one or in a text
+        with commas.
+    exclude : sequence of str or str, optional
+        Columns of tables to leave out, as "plate,well_*": metadata, for example.
     engine : {"local", "dask"}, address or Engine, optional
         Where the moments are gathered and ICA is fitted: this process by default, a Dask cluster of this machine's
         cores, or the cluster of the scheduler at an address such as "tcp://127.0.0.1:8786". The other passes run in
@@ -144,50 +204,38 @@ def compare(
     -------
     Comparison
         Of two runs; Comparisons (all pairs) of more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> x = np.random.default_rng(0).normal(size=(200, 2))
+    >>> turned = x @ [[0.6, 0.8], [-0.8, 0.6]] + 1
+    >>> comparison = nearid.compare(x, turned)
+    >>> comparison.verdict.group, round(comparison.groups["rigid"].r2.value, 6)
+    ('rigid', 1.0)
     """
-    settings = _settings(
-        groups, folds, translation, scale, ridge, svcca_k, in_sample, drop_nonfinite, permutations, random_state
-    )
-    runs = [x, y, *more]
+    if len(runs) < 2:
+        raise InputError(f"Two runs or more are needed to compare; {len(runs)} given.")
+    options = {"translation": translation, "scale": scale, "ridge": ridge}
+    chosen = tuple(ladder(groups))
+    settings = Settings(chosen, folds, options, svcca_k, in_sample, drop_nonfinite, permutations, random_state)
     sources = choose_columns(_open(runs, names, key, ids), features, exclude)
-    origins = {rows.name: origin_of(run) for rows, run in zip(sources, runs, strict=True)}
-    links = list(itertools.combinations(range(len(sources)), 2))
+    links = list(itertools.combinations(range(len(runs)), 2))
     results = []
     with reporting(progress) as report, open_engine(engine) as opened:
-        prepare = {g.name: g.prepare(settings.seed, opened, report) for g in settings.groups if g.prepare}
+        prepare = [g.prepare(random_state, opened, report) for g in chosen if g.prepare]
+
+        def one_way(i: int, j: int) -> Comparison:
+            pair = pair_rows(sources[i], sources[j])
+            return compare_pair(pair, (runs[i], runs[j]), settings, opened, report, prepare)
+
         for i, j in links:
-            a, b = sources[i], sources[j]
-            found = compare_pair(pair_rows(a, b), settings, origins, prepare, opened, report)
-            if symmetric:
-                found = _both_ways(found, compare_pair(pair_rows(b, a), settings, origins, prepare, opened, report))
-            results.append(found)
+            there = one_way(i, j)
+            results.append(_both_ways(there, one_way(j, i)) if symmetric else there)
     if len(results) == 1:
         return results[0]
     return Comparisons(tuple(s.name for s in sources), tuple(links), tuple(results))
-
-
-def _settings(
-    groups: Iterable[str] | str | None,
-    folds: int,
-    translation: bool,
-    scale: bool,
-    ridge: float,
-    svcca_k: int | None,
-    in_sample: bool,
-    drop_nonfinite: bool,
-    permutations: int | None,
-    seed: int,
-) -> Settings:
-    if folds < 2:
-        raise InputError(f"folds must be between 2 and 255, not {folds}; in-sample figures come with in_sample=True.")
-    if ridge < 0 or not np.isfinite(ridge):
-        raise InputError(f"ridge must be a finite number >= 0, not {ridge}.")
-    if svcca_k is not None and svcca_k < 1:
-        raise InputError(f"svcca_k must be at least 1, not {svcca_k}.")
-    if permutations is not None and not 1 <= permutations <= MOST_PERMUTATIONS:
-        raise InputError(f"permutations must be between 1 and {MOST_PERMUTATIONS}, not {permutations}.")
-    options: Options = {"translation": translation, "scale": scale, "ridge": ridge}
-    return Settings(tuple(ladder(groups)), folds, options, svcca_k, in_sample, drop_nonfinite, permutations, seed)
 
 
 def _open(runs: Sequence[object], names: Sequence[str] | None, key: str | None, ids: Any) -> list[Rows]:
@@ -216,110 +264,133 @@ def _open(runs: Sequence[object], names: Sequence[str] | None, key: str | None, 
     return renamed
 
 
-def origin_of(run: object) -> str:
-    """Where a run came from: the path of a file, the kind of anything else."""
-    return os.path.abspath(run) if isinstance(run, str | os.PathLike) else type(run).__name__
-
-
 def compare_pair(
     pair: Pair,
+    given: tuple[object, object],
     settings: Settings,
-    origins: dict[str, str],
-    prepare: Mapping[str, Callable[..., Prepared]],
     engine: Engine,
-    report: Progress,
+    progress: Progress,
+    prepare: Sequence[Callable[..., Prepared]] = (),
 ) -> Comparison:
-    """Compare two inputs in one direction; `prepare` is what the groups that need more than moments are given by."""
-    s, names, dims = settings, (pair.x.name, pair.y.name), (pair.x.shape[1], pair.y.shape[1])
-    fold = assign(pair.n, s.folds, s.seed)
-    parts, moments = gather(pair, fold, s.folds, drop_nonfinite=s.drop_nonfinite, engine=engine, progress=report)
-    if min(p.n for p in parts.parts) < 2:
-        raise InputError(f"Only {moments.n} rows are left without NaN or Inf, too few for {s.folds} folds.")
-    refuse_constant(names, moments)
+    """Compare two inputs in one direction.
 
-    options, without_fold = s.options, [s.options] * s.folds
-    prepared = [one(pair, fold, parts) for one in prepare.values()]
-    for each in prepared:
-        options = {**options, **each.whole}
-        without_fold = [{**before, **more} for before, more in zip(without_fold, each.folds, strict=True)]
-    fits = fit_held_out(parts, s.groups, without_fold, s.svcca_k)
-    found = evaluate(pair, fold, parts, moments, fits, progress=report)
-    kept = slice(None) if parts.kept is None else parts.kept
-    work = len(blocks(pair.n, 8 * pair.y.shape[1]))
-    diameter = search(
-        pair.read_y,
-        pair.take_y,
-        found.radii,
-        found.origin,
-        tick=report("diameter", SWEEPS * work),
+    `given` is what the caller gave for both sides, for the provenance; `prepare` what some groups need besides moments.
+    """
+    s = settings
+    gathered = gather(
+        pair,
+        s.folds,
+        s.options,
+        s.random_state,
+        drop_nonfinite=s.drop_nonfinite,
+        prepare=prepare,
+        engine=engine,
+        progress=progress,
     )
-    errors, spread = found.errors[:, kept], found.spread[kept]
-    replicates = bootstrap(errors, spread, s.seed)
+    fits = fit_held_out(gathered, s.groups, s.svcca_k)
+    judged = _judge(gathered, fits, s, progress)
+    inferred = _infer(gathered, judged, s, progress)
+    return _answer(gathered, fits, judged, inferred, given, s)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Errors of the rows in use, held out and, on request, in sample."""
+
+    evaluation: Evaluation
+    diameter: Diameter
+    errors: Floats
+    spread: Floats
+    in_sample: tuple[Fits, Floats, Floats] | None
+
+
+def _judge(gathered: Gathered, fits: Fits, s: Settings, progress: Progress) -> _Judged:
+    evaluation = evaluate(gathered, fits, progress)
+    kept, in_sample = gathered.kept, None
+    diameter = target_diameter(gathered.pair, evaluation, progress)
+    if s.in_sample:
+        whole = fit_in_sample(gathered, s.groups, s.svcca_k)
+        again = evaluate(gathered, whole, progress)
+        in_sample = whole, again.errors[:, kept], again.spread[kept]
+    return _Judged(evaluation, diameter, evaluation.errors[:, kept], evaluation.spread[kept], in_sample)
+
+
+@dataclass(frozen=True)
+class _Inferred:
+    """What the errors say."""
+
+    chance: Chance
+    groups: dict[str, GroupResult]
+    in_sample: dict[str, GroupResult] | None
+    verdict: Verdict
+    efficiency: Efficiency | None
+
+
+def _infer(gathered: Gathered, judged: _Judged, s: Settings, progress: Progress) -> _Inferred:
+    errors, spread, dims = judged.errors, judged.spread, _dims(gathered.pair)
+    replicates = bootstrap(errors, spread, s.random_state)
     unexplained = unexplained_share(errors, spread)
-    permutations = s.permutations or (20 if moments.n * max(dims) < 100_000 else 3)
-    chance = chance_level(pair, parts.kept, s.groups, options, s.folds, s.svcca_k, permutations, s.seed, report)
-    groups = summaries(s.groups, dims, errors, unexplained, diameter, replicates, chance)
-    names_of = [g.name for g in s.groups]
+    permutations = s.permutations or (20 if gathered.moments.n * max(dims) < FEW_NUMBERS else 3)
+    chance = chance_level(gathered, s.groups, s.svcca_k, permutations, s.random_state, progress)
+    groups = summaries(s.groups, dims, errors, unexplained, judged.diameter, replicates, chance)
     # What stands beside the ladder comes after its groups, and takes no part in the verdict.
     m = sum(g.prepare is None for g in s.groups)
     on_ladder = Replicates(replicates.error[:, :m], replicates.unexplained[:, :m])
     verdict = decide(s.groups[:m], unexplained[:m], chance.r2.max(axis=0)[:m], on_ladder, s.negligible)
+    in_sample = in_errors = gain = None
+    if judged.in_sample is not None:
+        _, flat, base = judged.in_sample
+        in_sample = summaries(s.groups, dims, flat, unexplained_share(flat, base), judged.diameter)
+        in_errors = flat.mean(axis=1)
+    names = [g.name for g in s.groups]
+    if "ica" in names:
+        gain = efficiency(names, errors.mean(axis=1), replicates.error, float(spread.mean()), in_errors)
+    return _Inferred(chance, groups, in_sample, verdict, gain)
 
-    in_sample = in_similar = in_errors = None
-    if s.in_sample:
-        whole = fit_in_sample(moments, s.groups, options, s.svcca_k)
-        again = evaluate(pair, fold, parts, moments, whole, progress=report)
-        flat, base = again.errors[:, kept], again.spread[kept]
-        in_sample, in_errors = (
-            summaries(s.groups, dims, flat, unexplained_share(flat, base), diameter),
-            flat.mean(axis=1),
-        )
-        in_similar = Similarities(whole.cca, whole.svcca, cka_from_moments(moments))
 
-    cautions = input_alerts(pair)
-    if parts.kept is not None:
-        dropped = f"{pair.n - moments.n} of {pair.n} pairs of rows held NaN or Inf and were dropped."
-        cautions.append(Alert("input", dropped))
-    cautions += alerts(moments, names, (found.source_radii[kept], found.radii[kept]), parts.traits, diameter)
-    cautions += [alert for each in prepared for alert in each.alerts]
-    if found.same:
-        cautions.insert(0, Alert("same_input", f"{names[0]} and {names[1]} hold the same numbers in every row."))
-    prints = {name: rows.fingerprint() for name, rows in zip(names, (pair.x, pair.y), strict=True)}
+def _answer(
+    gathered: Gathered, fits: Fits, judged: _Judged, inferred: _Inferred, given: tuple[object, object], s: Settings
+) -> Comparison:
+    pair, moments, seen = gathered.pair, gathered.moments, judged.evaluation
+    whole = judged.in_sample[0] if judged.in_sample else None
     return Comparison(
-        names=names,
+        names=(pair.x.name, pair.y.name),
         n=moments.n,
-        dims=dims,
-        groups=groups,
-        similarity=Similarities(fits.cca, fits.svcca, debiased_cka(moments, found.fourth)),
-        chance_similarity=chance.similarity,
-        diameter=diameter,
-        verdict=verdict,
-        efficiency=efficiency(names_of, errors.mean(axis=1), replicates.error, float(spread.mean()), in_errors)
-        if "ica" in names_of
-        else None,
-        alerts=cautions,
-        in_sample=in_sample,
-        in_sample_similarity=in_similar,
+        dims=_dims(pair),
+        verdict=inferred.verdict,
+        groups=inferred.groups,
+        similarity=Similarities(fits.cca, fits.svcca, debiased_cka(moments, seen.fourth)),
+        chance_similarity=inferred.chance.similarity,
+        diameter=judged.diameter,
+        efficiency=inferred.efficiency,
+        in_sample=inferred.in_sample,
+        in_sample_similarity=None if whole is None else Similarities(whole.cca, whole.svcca, cka_from_moments(moments)),
         reverse=None,
-        provenance={
-            "nearid": __version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "options": s.to_dict(),
-            "chance_rows": chance.rows,
-            "inputs": [
-                {
-                    "name": n,
-                    "source": origins[n],
-                    "shape": list(r.shape),
-                    "dtype": str(r.dtype),
-                    "fingerprint": prints[n],
-                }
-                for n, r in zip(names, (pair.x, pair.y), strict=True)
-            ],
-        },
-        views=views(pair, parts.kept, moments, s.groups, options, errors, diameter.lower, s.seed),
+        one_way=None,
+        alerts=_alerts(gathered, judged),
+        provenance=provenance(s.to_dict(), zip(given, (pair.x, pair.y), strict=True), chance_rows=inferred.chance.rows),
+        views=views(gathered, s.groups, judged.errors, judged.diameter.lower, s.random_state),
     )
+
+
+def _alerts(gathered: Gathered, judged: _Judged) -> list[Alert]:
+    pair, n, kept, seen = gathered.pair, gathered.moments.n, gathered.kept, judged.evaluation
+    names = pair.x.name, pair.y.name
+    listed = input_alerts(pair)
+    if seen.same:
+        listed.insert(0, Alert("same_input", f"{names[0]} and {names[1]} hold the same numbers in every row."))
+    if n < pair.n:
+        listed.append(Alert("input", f"{pair.n - n} of {pair.n} pairs of rows held NaN or Inf and were dropped."))
+    radii = seen.source_radii[kept], seen.radii[kept]
+    return [
+        *listed,
+        *alerts(gathered.moments, names, radii, gathered.parts.traits, judged.diameter),
+        *gathered.alerts,
+    ]
+
+
+def _dims(pair: Pair) -> tuple[int, int]:
+    return pair.x.shape[1], pair.y.shape[1]
 
 
 def _both_ways(there: Comparison, back: Comparison) -> Comparison:
@@ -327,7 +398,7 @@ def _both_ways(there: Comparison, back: Comparison) -> Comparison:
     order = [*GROUPS, "none"]
 
     def standing(c: Comparison) -> tuple[int, float]:
-        return order.index(c.verdict.group), -c.groups[c.verdict.group].r2 if c.verdict.group in c.groups else 0.0
+        return order.index(c.verdict.group), -c.groups[c.verdict.group].r2.value if c.verdict.group in c.groups else 0.0
 
     # Both directions are known now, so that the widths are no reason for doubt.
     said = [a for a in there.alerts if a.code != "widths_differ"]

@@ -1,4 +1,4 @@
-"""The verdict: the smallest group that explains what the best group explains.
+"""Figures of each group's errors, and the verdict: the smallest group that explains what the best group explains.
 
 The rule, on held-out rows:
 
@@ -20,21 +20,143 @@ The burden of proof is on the smaller group (a non-inferiority test with a margi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from nearid.base.estimate import Estimate
+from nearid.engines.local import one_blas_thread
 from nearid.groups.ladder import Group
+from nearid.measures.diameter import Diameter
 from nearid.moments import Floats
-from nearid.questions.compare.bootstrap import Replicates
+from nearid.questions.compare.errors import Chance
+
+# Units that many rows are dealt into before they are resampled, and replicates.
+UNITS = REPLICATES = 1000
 
 MARGIN = 0.10
 LEAST_EXPLAINED = 0.01
 ROUNDING = 1e-3
 
 STRENGTHS = ((0.99, "nearly exactly"), (0.9, "closely"), (0.5, "in part"), (0.0, "weakly"))
+# What the efficiency of ICA is computed from.
+NEEDED = ("permutation", "ica", "rigid")
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """How nearly one group makes the source the target.
+
+    Attributes
+    ----------
+    name, title : str
+    epsilon : Estimate
+        Mean error of a row over the target's diameter; its chance level is that of permuted rows. In sample there is
+        neither an interval nor a chance level, here and below.
+    median, q95, max : float
+        Quantiles of the same errors.
+    r2 : Estimate
+        Explained share of the target's variance; its chance level is the largest share reached on permuted rows.
+    degrees_of_freedom : int
+    """
+
+    name: str
+    title: str
+    epsilon: Estimate
+    median: float
+    q95: float
+    max: float
+    r2: Estimate
+    degrees_of_freedom: int
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """Bootstrap replicates; column g of both arrays saw the same resampled rows, so differences are paired.
+
+    Attributes
+    ----------
+    error : ndarray of shape (replicates, groups)
+        Mean error.
+    unexplained : ndarray of shape (replicates, groups)
+        Squared error over the squared error of the constant guess.
+    """
+
+    error: Floats
+    unexplained: Floats
+
+
+def bootstrap(errors: Floats, spread: Floats, seed: int) -> Replicates:
+    """Resample rows with replacement.
+
+    Millions of rows are first dealt at random into 1,000 units of equal size, and the units are resampled: for means
+    of exchangeable rows that has the same spread, and a replicate becomes one row of a small matrix product.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (groups, n)
+    spread : ndarray of shape (n,)
+        Error of the constant guess.
+    """
+    rng = np.random.default_rng([seed, 3])
+    n = len(spread)
+    units = min(n, UNITS)
+    unit = rng.permutation(n) % units
+
+    def sums(values: Floats) -> Floats:
+        return np.bincount(unit, weights=values, minlength=units).astype(np.float64)
+
+    count = np.bincount(unit, minlength=units)
+    # Row b counts how often replicate b drew each unit.
+    draws = rng.integers(units, size=(REPLICATES, units)) + units * np.arange(REPLICATES)[:, None]
+    weights = np.bincount(draws.ravel(), minlength=REPLICATES * units).reshape(REPLICATES, units).astype(np.float64)
+    # Units of the data are taken out before squaring: 1e200 squared is no number.
+    size = float(np.sqrt(np.mean((spread / (spread.max() or 1.0)) ** 2)) * (spread.max() or 1.0)) or 1.0
+    # The last digits of a product depend on the threads of BLAS.
+    with one_blas_thread:
+        means = weights @ np.stack([sums(e) for e in errors], axis=1) / (weights @ count)[:, None]
+        squares = weights @ np.stack([sums((e / size) ** 2) for e in errors], axis=1)
+        base = weights @ sums((spread / size) ** 2)
+    return Replicates(means, squares / base[:, None])
+
+
+def interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
+    """Central percentile interval of replicates."""
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def summaries(
+    groups: Sequence[Group],
+    dims: tuple[int, int],
+    errors: Floats,
+    unexplained: Floats,
+    diameter: Diameter,
+    replicates: Replicates | None = None,
+    chance: Chance | None = None,
+) -> dict[str, GroupResult]:
+    """Summaries of each group's errors; intervals and chance where they were measured."""
+    size, nan, of = diameter.lower, math.nan, "rows, bootstrap" if replicates else ""
+    results = {}
+    for g, group in enumerate(groups):
+        median, q95 = np.quantile(errors[g], [0.5, 0.95])
+        low, high = interval(replicates.error[:, g]) if replicates else (nan, nan)
+        r2_high, r2_low = (1 - v for v in interval(replicates.unexplained[:, g])) if replicates else (nan, nan)
+        mean, by_chance = float(errors[g].mean()), float(chance.error[:, g].mean()) if chance else nan
+        results[group.name] = GroupResult(
+            group.name,
+            group.title,
+            Estimate(mean / size, low / size, high / size, by_chance / size, of),
+            float(median) / size,
+            float(q95) / size,
+            float(errors[g].max()) / size,
+            Estimate(float(1 - unexplained[g]), r2_low, r2_high, float(chance.r2[:, g].max()) if chance else nan, of),
+            group.degrees_of_freedom(*dims),
+        )
+    return results
 
 
 @dataclass(frozen=True)
@@ -138,3 +260,69 @@ def _percent(share: float) -> str:
         return "more than 99.999%"
     digits = 1 if share < 0.99 else int(np.ceil(-np.log10(1 - share)))
     return f"{100 * share:.{digits}f}%"
+
+
+@dataclass(frozen=True)
+class Efficiency(Estimate):
+    """(e_permutation - e_ica) / (e_permutation - e_rigid), of mean held-out errors; NaN where there is no answer.
+
+    How much of what a rigid motion gains over a signed permutation ICA gains without seeing a single pair.
+
+    Attributes
+    ----------
+    in_sample : float
+        Of the in-sample errors, where these were asked for.
+    reason : str
+        A sentence with the figures, or why there are none.
+    """
+
+    in_sample: float = math.nan
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {**super().to_dict(), "in_sample": self.in_sample, "reason": self.reason}
+
+
+def efficiency(
+    names: Sequence[str], errors: Floats, replicates: Floats, guess: float, in_sample: Floats | None
+) -> Efficiency:
+    """Judge ICA between the signed permutation and the rigid motion.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The groups compared.
+    errors : ndarray of shape (groups,)
+        Mean held-out errors.
+    replicates : ndarray of shape (b, groups)
+        The same in bootstrap replicates, paired.
+    guess : float
+        Mean error of the constant guess.
+    in_sample : ndarray of shape (groups,) or None
+    """
+    if not set(NEEDED) <= set(names):
+        return Efficiency(math.nan, reason="Not known: it needs the groups permutation and rigid beside ica.")
+    order = [list(names).index(n) for n in NEEDED]
+    drawn = replicates[:, order]
+    # Where a rigid motion gains nothing for certain, the ratio is one of noise to noise.
+    if (drawn[:, 0] - drawn[:, 2]).min() <= ROUNDING * guess:
+        reason = "There is none: a rigid motion does not clearly gain over a signed permutation."
+        return Efficiency(math.nan, reason=reason)
+    value, (low, high) = float(_ratio(errors[order])), interval(_ratio(drawn))
+    figures = f"{100 * value:.0f}% [{100 * low:.0f}%, {100 * high:.0f}%]"
+    if low > 0:
+        reason = f"ICA of each side alone removes {figures} of the error that a rigid motion removes"
+    else:
+        gain = "does worse than" if high < 0 else "gains nothing certain over"
+        reason = f"ICA of each side alone {gain} matching the columns as they are: its efficiency is {figures}"
+    within = math.nan
+    if in_sample is not None and in_sample[order[0]] > in_sample[order[2]]:
+        within = float(_ratio(in_sample[order]))
+        reason += f"; in sample {100 * within:.0f}%"
+    return Efficiency(value, low, high, of="rows, bootstrap", in_sample=within, reason=f"{reason}.")
+
+
+def _ratio(errors: Floats) -> Floats:
+    permutation, ica, rigid = np.moveaxis(errors, -1, 0)
+    return np.asarray((permutation - ica) / (permutation - rigid))

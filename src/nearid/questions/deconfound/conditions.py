@@ -157,11 +157,11 @@ def fit_conditions(
             if "random" in names:
                 conditions["random"] = _linear("random", moments.mean, _turned(whitener, seed))
     if "ica" in names:
-        from nearid.ica.fit import fit_ica
+        from nearid.ica.fit import IcaOptions, fit_ica
 
         tick = progress("unmixing", 100)
         with timed("ICA"):
-            unmixed = fit_ica(rows, components=plan.n_components, moments=moments, seed=seed, engine=engine, tick=tick)
+            unmixed = fit_ica(rows, IcaOptions(plan.n_components), moments=moments, seed=seed, engine=engine, tick=tick)
         diagnostics = unmixed.diagnostics
         conditions["ica"] = _linear("ica", unmixed.mean, unmixed.components)
     return Fitted({name: conditions[name] for name in names}, rows.shape[0], diagnostics)

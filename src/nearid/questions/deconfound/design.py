@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays import Columns, Rows, open_columns, open_rows, pair_rows
-from nearid.arrays.columns import as_text, is_annotated, named_columns, one_column, open_annotated, refuse_mixed
+from nearid.arrays.columns import is_annotated, named_columns, open_annotated
 from nearid.arrays.derived import SelectedColumns, SelectedRows
 from nearid.arrays.memory import MemoryRows, index_ids, is_a, is_count, labels
 from nearid.arrays.metadata import choose_columns, metadata_alerts
-from nearid.arrays.names import listed, not_found
+from nearid.arrays.names import few, not_found
+from nearid.arrays.tables import as_text, one_column, refuse_mixed
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.measures.factors import missing_as_text, unnamed
@@ -131,7 +132,7 @@ def open_design(
         alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
     same = [] if rows.columns is None else _copies(rows, list(coded.values()))
     if same:
-        told = f"{rows.name} holds labels, batches or blocks among its columns: {listed(map(repr, same))} left out."
+        told = f"{rows.name} holds labels, batches or blocks among its columns: {few(map(repr, same))} left out."
         alerts.append(Alert("input", told))
         rows = _features(rows, same)
     alerts += metadata_alerts(rows)
@@ -165,7 +166,7 @@ def _checked(rows: Rows, coded: dict[str, Categories], control: Any, alerts: lis
         alerts.append(
             Alert(
                 "single_label_batch",
-                f"{len(single)} of {len(batches.names)} batches have one label only ({listed(map(repr, single[:5]))}"
+                f"{len(single)} of {len(batches.names)} batches have one label only ({few(map(repr, single[:5]))}"
                 f"{' ...' if len(single) > 5 else ''}): within them nothing tells biology from batch.",
             )
         )
@@ -205,7 +206,7 @@ def open_again(X: Any, key: str | None, columns: tuple[str, ...] | None) -> Rows
     if lost:
         raise InputError(
             f"{rows.name} lacks {len(lost)} of the {len(columns)} columns that were evaluated: "
-            f"{listed(map(repr, lost[:5]))}{' ...' if len(lost) > 5 else ''}."
+            f"{few(map(repr, lost[:5]))}{' ...' if len(lost) > 5 else ''}."
         )
     return SelectedColumns(rows, np.array([places[name] for name in columns]))
 
@@ -244,7 +245,7 @@ def _features(rows: Rows, wanted: list[str]) -> Rows:
     assert rows.columns is not None
     places = [at for at, name in enumerate(rows.columns) if name not in wanted and not name.startswith(ABOUT)]
     if not places:
-        raise InputError(f"{rows.name} has no numeric columns beside its metadata ({listed(map(repr, rows.columns))}).")
+        raise InputError(f"{rows.name} has no numeric columns beside its metadata ({few(map(repr, rows.columns))}).")
     return rows if len(places) == len(rows.columns) else SelectedColumns(rows, np.array(places))
 
 

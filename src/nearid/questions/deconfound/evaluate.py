@@ -314,8 +314,8 @@ def _alerts(scores: dict[str, dict[Key, list[Scores]]], results: dict[str, Condi
 
 
 def _ica_alerts(fitted: Fitted) -> list[Alert]:
-    doubts = () if fitted.diagnostics is None else fitted.diagnostics.cautions
-    return [Alert(f"ica_{c.kind}", c.text) for c in doubts]
+    doubts = () if fitted.diagnostics is None else fitted.diagnostics.alerts
+    return [Alert(f"ica_{alert.code}", alert.message) for alert in doubts]
 
 
 def _diagnosed(fitted: Fitted) -> dict[str, Any] | None:
@@ -327,5 +327,5 @@ def _diagnosed(fitted: Fitted) -> dict[str, Any] | None:
         "passes": d.passes,
         "rows_per_parameter": d.rows_per_parameter,
         "gaussian_components": int(d.gaussian.sum()),
-        "cautions": [asdict(c) for c in d.cautions],
+        "alerts": [asdict(alert) for alert in d.alerts],
     }

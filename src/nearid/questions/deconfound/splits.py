@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearid.arrays.columns import as_text
-from nearid.arrays.names import listed, not_found
+from nearid.arrays.names import few, not_found
+from nearid.arrays.tables import as_text
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.questions.deconfound.design import Design
@@ -112,13 +112,13 @@ def chosen(
         possible = [names.index(name) for name in dict.fromkeys(wanted) if names.index(name) != design.control]
         if not possible:
             raise InputError(f"{wanted[0]!r} is the control, which others are told from: name another label.")
-    few = [names[code] for code in possible if counts[code] < least]
-    if few:
+    rare = [names[code] for code in possible if counts[code] < least]
+    if rare:
         alerts.append(
             Alert(
                 "rare_labels",
-                f"{len(few)} labels have fewer than {least} rows and are not evaluated: {listed(map(repr, few[:5]))}"
-                f"{' ...' if len(few) > 5 else ''}. Lower min_rows (--min-rows) to have them.",
+                f"{len(rare)} labels have fewer than {least} rows and are not evaluated: {few(map(repr, rare[:5]))}"
+                f"{' ...' if len(rare) > 5 else ''}. Lower min_rows (--min-rows) to have them.",
             )
         )
     return sorted(code for code in possible if counts[code] >= least), alerts
@@ -174,7 +174,7 @@ def contrasts(
             Alert(
                 "no_split",
                 "No held-out split has the label and what it is told from on both sides, to learn from and to judge "
-                f"on: {listed(lacking[:5])}{' ...' if len(lacking) > 5 else ''}.",
+                f"on: {few(lacking[:5])}{' ...' if len(lacking) > 5 else ''}.",
             )
         )
     if single:
@@ -182,14 +182,14 @@ def contrasts(
             Alert(
                 "single_batch_label",
                 f"{len(single)} labels (or their controls) are seen in one batch only and cannot be judged in "
-                f"another: {listed(map(repr, single[:5]))}{' ...' if len(single) > 5 else ''}.",
+                f"another: {few(map(repr, single[:5]))}{' ...' if len(single) > 5 else ''}.",
             )
         )
     if fewer:
         alerts.append(
             Alert(
                 "few_batches",
-                f"Labels in fewer batches than {folds} folds have as many folds as batches: {listed(fewer[:10])}"
+                f"Labels in fewer batches than {folds} folds have as many folds as batches: {few(fewer[:10])}"
                 f"{' ...' if len(fewer) > 10 else ''}.",
             )
         )
@@ -201,7 +201,7 @@ def contrasts(
             Alert(
                 "unlike_batches",
                 f"{len(apart)} of {len(found)} labels are not in the same batches as what they are told from "
-                f"({listed(map(repr, apart[:5]))}{' ...' if len(apart) > 5 else ''}): AUROC may then tell batches, not "
+                f"({few(map(repr, apart[:5]))}{' ...' if len(apart) > 5 else ''}): AUROC may then tell batches, not "
                 "biology, and 0.5 need not be its chance. AUROC within batches is of pairs of one batch alone.",
             )
         )

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.questions.extract.batches import MASK, SINGLE, Batch
 from nearid.questions.extract.network import Inputs, Network, positions, unpadded_left
@@ -44,14 +45,10 @@ class Preprocess:
     @classmethod
     def of(cls, scale: float | None, mean: Any, std: Any, channels: str | None) -> Preprocess:
         """Options as people give them, checked."""
-        if scale is not None and not 0 < scale < np.inf:
-            raise InputError(f"scale is {scale}, but a number above 0 to divide by is expected, such as 255.")
-        if channels not in (None, "first", "last"):
-            raise InputError(f"channels must be 'first' or 'last', not {channels!r}.")
-        found = cls(scale, _numbers("mean", mean), _numbers("std", std), channels)
-        if found.std is not None and not all(value > 0 for value in found.std):
-            raise InputError(f"std is {found.std}, but numbers above 0 are expected.")
-        return found
+        made = cls(scale, _numbers("mean", mean), _numbers("std", std), channels)
+        if made.std is not None and not all(value > 0 for value in made.std):
+            raise InputError(f"std is {made.std}, but numbers above 0 are expected.")
+        return made
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for the provenance."""
@@ -141,7 +138,7 @@ class Forward:
     mixed: torch.dtype | None
     contiguous: bool = False
 
-    def settled(self, batch: Batch) -> tuple[Forward, dict[str, Tensor]]:
+    def with_layout(self, batch: Batch) -> tuple[Forward, dict[str, Tensor]]:
         """The way in which a few inputs can go through the model, and what its layers give for them.
 
         Images with channels last in memory are quicker, but a model that views its maps as rows cannot take them.
@@ -233,6 +230,20 @@ class Forward:
         if self.network.pretrained:
             advice += f" This model takes {self.network.main_input()}{positions(self.network.module)}."
         return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {told}.{advice}")
+
+
+def mixed_precision(name: str | None, device: torch.device) -> tuple[torch.dtype | None, tuple[Alert, ...]]:
+    """The precision of products on a device; where it has none but its own, None and an alert."""
+    if name is None:
+        return None, ()
+    dtype = {"float16": torch.float16, "bfloat16": torch.bfloat16}[name]
+    # On processors it gains little, and some that claim to have bfloat16 stop at it.
+    fit = device.type != "cpu" and torch.amp.is_autocast_available(device.type)
+    if fit and device.type == "cuda" and name == "bfloat16":
+        fit = torch.cuda.is_bf16_supported()
+    if fit:
+        return dtype, ()
+    return None, (Alert("full_precision", f"The device {device.type} runs in full precision, not in {name}."),)
 
 
 def _where(network: Network, inputs: Inputs) -> tuple[str, str]:

@@ -17,12 +17,12 @@ import torch
 from torch import Tensor, nn
 
 from nearid.arrays.memory import is_a
-from nearid.arrays.names import listed
-from nearid.arrays.open import file_suffix
+from nearid.arrays.names import few
+from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 from nearid.questions.extract.batches import byte_view
-from nearid.questions.extract.weights import SAVED, is_factory, load_module
+from nearid.questions.extract.weights import holds_weights, is_factory, load_module, weights_suffixes
 
 Inputs = Tensor | dict[str, Tensor]
 # A head on top of the hidden states, which checkpoints of other tasks lack.
@@ -42,15 +42,17 @@ class Network:
     module : Module
     name : str
         What people are shown.
-    notes : tuple of str
-        Sentences worth telling the user.
+    alerts : tuple of Alert
+    loaded : bool
+        Whether it was loaded, so that nobody has chosen a device for it.
     hashed : bool
         Whether the provenance tells the hash of the weights, all of which are read for it.
     """
 
     module: nn.Module
     name: str
-    notes: tuple[str, ...] = ()
+    alerts: tuple[Alert, ...] = ()
+    loaded: bool = False
     hashed: bool = True
 
     @property
@@ -68,6 +70,12 @@ class Network:
     def device(self) -> torch.device:
         """Where the weights are."""
         return next((p.device for p in self.module.parameters()), torch.device("cpu"))
+
+    def place(self, device: Any = None) -> torch.device:
+        """The device to run on: as named, or where the module is; for a loaded model a GPU where there is one."""
+        if device is None and not self.loaded:
+            return self.device
+        return torch_device("auto" if device is None else device)
 
     def main_input(self) -> str | None:
         """Name of the argument that a single array is for; None where a plain module does not tell."""
@@ -147,18 +155,18 @@ def open_network(
             f"a {type(model).__name__} was given."
         )
     text, place = os.fspath(model), local_path(model)
-    if is_factory(text) or file_suffix(place) in SAVED:
+    if is_factory(text) or holds_weights(place):
         if revision:
             raise InputError("A revision belongs to a transformers model, not to a file of weights.")
-        found = load_module(text if is_factory(text) else str(place), factory=factory, prefix=prefix)
-        return Network(found, text if is_factory(text) else place.name)
+        module = load_module(text if is_factory(text) else str(place), factory=factory, prefix=prefix)
+        return Network(module, text if is_factory(text) else place.name, loaded=True)
     if factory or prefix:
-        raise InputError(f"A factory or a prefix belongs to a file of weights ({', '.join(SAVED)}), not to {text}.")
+        raise InputError(f"A factory or a prefix belongs to a file of weights ({weights_suffixes()}), not to {text}.")
     if place.is_file():
-        raise InputError(f"{place.name} is no file of weights: {', '.join(SAVED)} are expected.")
-    module, notes = load_pretrained(text, place, revision)
+        raise InputError(f"{place.name} is no file of weights: {weights_suffixes()} are expected.")
+    module, alerts = load_pretrained(text, place, revision)
     # Of a folder the name alone, wherever it lies.
-    return Network(module, place.resolve().name if place.is_dir() else text, notes)
+    return Network(module, place.resolve().name if place.is_dir() else text, alerts, loaded=True)
 
 
 def torch_device(name: str) -> torch.device:
@@ -173,8 +181,8 @@ def torch_device(name: str) -> torch.device:
     return device
 
 
-def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Module, tuple[str, ...]]:
-    """A model of a folder or of the hub, never running code that comes with it; and notes for the user."""
+def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Module, tuple[Alert, ...]]:
+    """A model of a folder or of the hub, never running code that comes with it; and alerts."""
     if place.is_dir() and not (place / "config.json").is_file():
         raise InputError(f"{place} is a folder without a config.json, so no transformers model.")
     if not place.exists() and (name.startswith((".", "/", "~")) or name.count("/") > 1):
@@ -205,14 +213,15 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
     missing = sorted(map(str, info.get("missing_keys") or ()))
     if any(not key.startswith(SPARE) for key in missing):
         raise InputError(
-            f"The weights of {name} lack {listed(missing)}, which would be drawn at random: the checkpoint is of "
+            f"The weights of {name} lack {few(missing)}, which would be drawn at random: the checkpoint is of "
             "another architecture, or not whole."
         )
     if not missing:
         return module, ()
     # Drawn at random, it would differ each time.
     module.pooler = None
-    return module, (f"{name} has no weights for its pooler, which is left out; the hidden states do not depend on it.",)
+    sentence = f"{name} has no weights for its pooler, which is left out; the hidden states do not depend on it."
+    return module, (Alert("no_pooler", sentence),)
 
 
 def _reason(error: Exception) -> str:

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from nearid.base.errors import InputError, unknown
+from nearid.base.errors import InputError
 
 # Tensor of shape (n, ...) and mask of shape (n, t) or None -> tensor of shape (n, d).
 Pooler = Callable[[Tensor, Tensor | None], Tensor]
 
-POOLS = ("mean", "cls", "last", "patches", "tokens", "flatten")
 
 # Modules whose output has channels before positions also where it has three axes.
 CHANNELS_FIRST = (
@@ -30,13 +29,6 @@ CHANNELS_FIRST = (
 TOKENS_FIRST = (nn.Linear, nn.LayerNorm, nn.Embedding, nn.MultiheadAttention, nn.RNNBase)
 # Places in an input; an integer id leaves the lower 20 bits to them.
 PLACES = 1 << 20
-
-
-def check_pool(pool: str | Pooler) -> str | Pooler:
-    """Refuse a pooling that does not exist."""
-    if isinstance(pool, str) and pool not in POOLS:
-        raise InputError(unknown("pooling", pool, POOLS))
-    return pool
 
 
 def pool_name(pool: str | Pooler) -> str:

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,19 +16,23 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.formats.layers import IDS, MANIFEST, is_extraction, read_manifest
-from nearid.base.errors import InputError, unknown
-from nearid.base.files import alone_in, check_parent, local_path, replacing, replacing_folder
+from nearid.base.errors import InputError
+from nearid.base.files import check_parent, local_path, replacing_folder, write_text
 from nearid.base.limits import readable
+from nearid.base.resume import NAME as NOTE
+from nearid.base.resume import Resumable
 
-PROGRESS = "progress.json"
 # Names that a folder needs for itself.
 RESERVED = ("ids", "extraction", "progress")
 LONGEST = 120
 # What was written is synced, and counts as done, so often.
 SECONDS = 10.0
+AGAIN = "Begin anew with restart=True (--restart), or write elsewhere."
+# What is noted of a part: the inputs and rows in it, the hash of those inputs, and whether only the end is missing.
+EMPTY = {"inputs": 0, "rows": 0, "digest": "", "complete": False}
+KINDS = {name: type(value) for name, value in EMPTY.items()}
 # Rows of the same inputs differ by less than this share of the largest.
 CLOSE = 1e-2
-FORMATS = ("npy", "zarr", "safetensors")
 # Rows that have no header yet; only .zarr keeps them in another file.
 RAW = ".rows"
 # Chunks of a zarr array, which are also read at once while it is made.
@@ -79,7 +82,7 @@ def refuse_foreign(target: Path) -> None:
     if not layers:
         raise InputError(f"{target} exists and is no folder of extracted layers; give another name.")
     # The note of progress is left where a run was killed in its last moment.
-    strange = held - {MANIFEST, IDS, PROGRESS} - {layer["file"] for layer in layers}
+    strange = held - {MANIFEST, IDS, NOTE} - {layer["file"] for layer in layers}
     if strange:
         raise InputError(f"{target} also holds {min(strange)}, which extract did not write; give another name.")
 
@@ -92,13 +95,13 @@ class Store:
     out : Path
         The folder that there will be; until then it has the suffix .partial.
     form : str
-    layers : dict of str to (int, str)
+    layers : dict of str to (int, numpy.dtype)
         Width and dtype of each layer.
     id_type : numpy.dtype
     identity : dict
         What the extraction is of: a part of another one is not taken up.
-    restart : bool
-        Begin anew where a part is there.
+    about : dict of str to str
+        Metadata of the files, where their format has any.
     """
 
     def __init__(
@@ -109,63 +112,59 @@ class Store:
         id_type: np.dtype[Any],
         identity: dict[str, Any],
         about: dict[str, str],
-        *,
-        restart: bool,
     ) -> None:
         self.out, self.folder = out, partial_folder(out)
-        self._identity = json.loads(json.dumps(identity))
         self._layers = {
             layer: Part(self.folder, stem, form, *layers[layer], layer, {**about, "layer": layer})
             for layer, stem in file_stems(layers).items()
         }
         self._ids = Part(self.folder, Path(IDS).stem, "npy", None, id_type)
-        self._restart = restart
-        self._synced = time.monotonic()
-        # Inputs and rows that are written, and how much of that is on disk and noted; the hash of those inputs.
-        self.inputs = self.rows = self.kept = 0
-        self.digest = ""
-        self.complete = False
+        self._parts = [*self._layers.values(), self._ids]
+        self._note = Resumable(self.folder, identity, "a part of an extraction", AGAIN, SECONDS)
+        # Inputs and rows that are written; and those that are on disk and noted, with the hash of these inputs.
+        self.inputs = self.rows = 0
+        self.noted: dict[str, Any] = EMPTY
 
     @property
-    def row_bytes(self) -> int:
-        """Bytes that one row takes in all files."""
-        return sum(part.row_bytes for part in (*self._layers.values(), self._ids))
+    def kept(self) -> int:
+        """Inputs whose rows are safe."""
+        return int(self.noted["inputs"])
 
     @contextmanager
-    def open(self) -> Iterator[None]:
+    def open(self, *, restart: bool) -> Iterator[None]:
         """Make the part, or take it up; after a failure it stays only if it holds rows that are safe."""
         self._refuse_strange()
-        with self._told():
+        with self._writing():
             self.folder.mkdir(exist_ok=True)
-        with alone_in(self.folder):
-            known = self._read_progress()
+        with self._note.locked():
+            state = None if restart else self._note.read()
+            if state is not None and {name: type(value) for name, value in state.items()} != KINDS:
+                raise InputError(f"{self._note.path} is damaged. {AGAIN}")
             try:
-                with self._told():
-                    self._begin(known)
+                with self._writing():
+                    self._begin(state)
                 yield
             except BaseException:
                 if not self.kept:
                     shutil.rmtree(self.folder, ignore_errors=True)
                 raise
 
-    def _begin(self, known: dict[str, Any] | None) -> None:
-        if known is None:
+    def _begin(self, state: dict[str, Any] | None) -> None:
+        if state is None or not state["inputs"]:
             # What is left of a part that is of no use; the folder itself is locked, and stays.
             for path in self.folder.iterdir():
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            self._note(0, 0, "", False)
+                _remove(path)
+            self._note.keep(EMPTY, now=True)
         else:
-            self.inputs, self.rows, self.digest = known["inputs"], known["rows"], known["digest"]
-            self.kept, self.complete = known["inputs"], known["complete"]
-        for part in self._parts():
+            self.noted, self.inputs, self.rows = state, state["inputs"], state["rows"]
+        for part in self._parts:
             part.cut(self.rows)
-
-    def _parts(self) -> list[Part]:
-        return [*self._layers.values(), self._ids]
+        # The first rows wait for their note like all others.
+        self._note.due()
 
     def check_space(self, rows: int | None) -> None:
         """Refuse to begin what the disk has no room for, where the number of rows is known."""
-        need = max((rows or 0) - self.rows, 0) * self.row_bytes
+        need = max((rows or 0) - self.rows, 0) * sum(part.row_bytes for part in self._parts)
         free = shutil.disk_usage(self.out.parent).free
         if need > free:
             raise InputError(
@@ -188,12 +187,12 @@ class Store:
             if not np.allclose(now, held, rtol=CLOSE, atol=near, equal_nan=True):
                 raise InputError(
                     f"{self.folder} holds other rows of the layer {layer} than the first inputs give now: inputs, "
-                    "model or pool function have changed. Begin anew with restart=True (--restart), or write elsewhere."
+                    f"model or pool function have changed. {AGAIN}"
                 )
 
     def append(self, blocks: dict[str, np.ndarray], ids: np.ndarray, inputs: int) -> None:
         """Add the rows of a batch of inputs."""
-        with self._told():
+        with self._writing():
             for layer, part in self._layers.items():
                 part.append(blocks[layer])
             self._ids.append(ids)
@@ -202,83 +201,52 @@ class Store:
 
     def due(self) -> bool:
         """Whether what was added should be made safe by now."""
-        return time.monotonic() - self._synced >= SECONDS
+        return self._note.due()
 
     def keep(self, digest: str, *, complete: bool = False) -> None:
         """Make what was added safe, so that another run can go on from here."""
-        with self._told():
-            for part in self._parts():
+        state = {"inputs": self.inputs, "rows": self.rows, "digest": digest, "complete": complete}
+        with self._writing():
+            for part in self._parts:
                 part.sync()
-            self._note(self.inputs, self.rows, digest, complete)
-        self._synced = time.monotonic()
+            self._note.keep(state, now=True)
+        self.noted = state
 
     def finish(self, manifest: dict[str, Any], about: dict[str, str]) -> None:
         """Give every file its header, write the manifest and rename the folder."""
-        with self._told():
-            self._finish(manifest, about)
-
-    def _finish(self, manifest: dict[str, Any], about: dict[str, str]) -> None:
-        for part in self._parts():
-            part.finish(self.rows, about)
-        layers = {
-            layer: {"file": part.final.name, "shape": [self.rows, part.width], "dtype": part.dtype.name}
-            for layer, part in self._layers.items()
-        }
-        with replacing(self.folder / MANIFEST) as file:
-            file.write(json.dumps({**manifest, "rows": self.rows, "layers": layers}, indent=2).encode())
-        for leftover in self.folder.glob(".*"):
-            # Temporary files of a run that was killed.
-            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-        old = self.out.with_name(f".{self.out.name}.old")
-        if self.out.exists():
-            refuse_foreign(self.out)
+        with self._writing():
+            for part in self._parts:
+                part.finish(self.rows, about)
+            layers = {
+                layer: {"file": part.final.name, "shape": [self.rows, part.width], "dtype": part.dtype.name}
+                for layer, part in self._layers.items()
+            }
+            write_text(self.folder / MANIFEST, json.dumps({**manifest, "rows": self.rows, "layers": layers}, indent=2))
+            for leftover in self.folder.glob(".*"):
+                # Temporary files of a run that was killed.
+                _remove(leftover)
+            old = self.out.with_name(f".{self.out.name}.old")
+            if self.out.exists():
+                refuse_foreign(self.out)
+                shutil.rmtree(old, ignore_errors=True)
+                os.rename(self.out, old)
+            os.rename(self.folder, self.out)
+            (self.out / NOTE).unlink()
             shutil.rmtree(old, ignore_errors=True)
-            os.rename(self.out, old)
-        os.rename(self.folder, self.out)
-        (self.out / PROGRESS).unlink()
-        shutil.rmtree(old, ignore_errors=True)
-
-    def _note(self, inputs: int, rows: int, digest: str, complete: bool) -> None:
-        told = {"identity": self._identity, "inputs": inputs, "rows": rows, "digest": digest, "complete": complete}
-        with replacing(self.folder / PROGRESS) as file:
-            file.write(json.dumps(told).encode())
-        self.kept, self.complete, self.digest = inputs, complete, digest
 
     def _refuse_strange(self) -> None:
         """Refuse a folder in the place of the part that somebody else made."""
-        if not self.folder.exists() or _is_progress(self.folder / PROGRESS):
+        if not self.folder.exists() or _is_note(self._note.path):
             return
-        known = {path.name for part in self._parts() for path in (part.path, part.final)} | {MANIFEST}
-        found = self.folder.iterdir() if self.folder.is_dir() else [self.folder]
-        strange = next((p.name for p in found if p.name not in known and not p.name.startswith(f".{PROGRESS}")), None)
+        known = {path.name for part in self._parts for path in (part.path, part.final)} | {MANIFEST}
+        there = self.folder.iterdir() if self.folder.is_dir() else [self.folder]
+        strange = next((p.name for p in there if p.name not in known and not p.name.startswith(f".{NOTE}")), None)
         if strange is not None:
             raise InputError(f"{self.folder} is in the way, and holds {strange}; move it, or write elsewhere.")
 
-    def _read_progress(self) -> dict[str, Any] | None:
-        """How far an earlier run came; None where there is none to go on with."""
-        path = self.folder / PROGRESS
-        if not path.is_file() or self._restart:
-            return None
-        try:
-            told = json.loads(path.read_text(encoding="utf-8"))
-            theirs = told["identity"]
-            kinds = {"identity": dict, "inputs": int, "rows": int, "digest": str, "complete": bool}
-            for name, kind in kinds.items():
-                if not isinstance(told[name], kind):
-                    raise TypeError(name)
-        except (ValueError, KeyError, TypeError):
-            raise InputError(f"{path} is damaged: remove {self.folder}, or begin anew with --restart.") from None
-        changed = sorted(k for k in {*theirs, *self._identity} if theirs.get(k) != self._identity.get(k))
-        if changed:
-            raise InputError(
-                f"{self.folder} holds a part of another extraction: {', '.join(changed)} differ. Begin anew with "
-                "restart=True (--restart), or write elsewhere."
-            )
-        return dict(told) if told["inputs"] else None
-
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Turn what the system says into a sentence that says what is left."""
+    def _writing(self) -> Iterator[None]:
+        """Turn an error of the system into a sentence that says what is left."""
         try:
             yield
         except (OSError, InputError) as raised:
@@ -290,34 +258,32 @@ class Store:
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 why += " (the disk is full, or a limit on sizes is reached)"
             left = f"The rows of {self.kept} inputs are kept in {self.folder}; the same call goes on from there."
-            said = left if self.kept else "Nothing was left behind."
-            raise InputError(f"Could not write {self.out}: {why}. {said}") from error
+            raise InputError(
+                f"Could not write {self.out}: {why}. {left if self.kept else 'Nothing was left behind.'}"
+            ) from error
 
 
-def _is_progress(path: Path) -> bool:
+def _remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _is_note(path: Path) -> bool:
     """Whether a file is the note of an extraction, be it damaged, rather than somebody's own of the same name."""
     if not path.is_file():
         return False
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        note = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError):
         return True
-    return isinstance(told, dict) and "identity" in told
+    return isinstance(note, dict) and "identity" in note
 
 
-def left_behind(out: Path) -> str:
+def resume_hint(out: str | os.PathLike[str]) -> str:
     """What an interrupted run has left, and how to go on."""
-    folder = partial_folder(out)
-    if not (folder / PROGRESS).is_file():
+    folder = partial_folder(Path(out))
+    if not (folder / NOTE).is_file():
         return "nothing was written"
     return f"the rows so far are kept in {folder}; run the same command again (without --restart) to go on"
-
-
-def check_format(form: str) -> str:
-    """Refuse a format that does not exist."""
-    if form not in FORMATS:
-        raise InputError(unknown("format", form, FORMATS))
-    return form
 
 
 class Part:
@@ -332,7 +298,7 @@ class Part:
     stem : str
         Name without suffix.
     form : str
-        One of FORMATS.
+        "npy", "zarr" or "safetensors".
     width : int or None
         Columns; None for rows that are single values.
     dtype : numpy.dtype

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nearid.arrays.names import chosen, is_exact, listed
+from nearid.arrays.names import chosen, few, is_exact
 from nearid.base.errors import InputError
 from nearid.questions.extract.pooling import CHANNELS_FIRST, TOKENS_FIRST, Pooler, pooled
 
@@ -217,7 +217,7 @@ def tensor_of(layer: str, output: Any, part: str | None = None) -> Tensor:
 def _step(layer: str, value: Any, step: str, part: str) -> Any:
     entries = _entries(value)
     if step not in entries:
-        held = f"It holds {listed(entries)}." if entries else f"It gave a {type(value).__name__}."
+        held = f"It holds {few(entries)}." if entries else f"It gave a {type(value).__name__}."
         raise InputError(f"The output of the layer {layer} has no part {part!r}. {held}")
     return entries[step]
 

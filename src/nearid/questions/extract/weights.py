@@ -12,12 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nearid.arrays.formats.torch import CHECKPOINTS, flattened, load_saved
-from nearid.arrays.names import listed, not_found
-from nearid.arrays.open import file_suffix
+from nearid.arrays.formats.registry import format_of, suffixes
+from nearid.arrays.formats.torch import flattened
+from nearid.arrays.names import few, not_found
+from nearid.arrays.open import open_contents
+from nearid.arrays.reading import reached
 from nearid.base.errors import InputError, brief
+from nearid.questions.extract.batches import as_tensor
 
-SAVED = (".safetensors", *CHECKPOINTS)
 # Prefixes that a decoder has among the weights.
 PREFIXES = ("", "decoder.", "module.", "module.decoder.")
 # What data parallel and compiled modules put before the names of all their weights.
@@ -79,7 +81,7 @@ def load_module(model: str, *, factory: str | None = None, prefix: str | None = 
 
 def is_factory(model: str) -> bool:
     """Whether a text names a function to import, as package.module:function, rather than a file."""
-    return ":" in model and not os.path.exists(model) and file_suffix(Path(model)) not in SAVED
+    return ":" in model and not os.path.exists(model) and not holds_weights(Path(model))
 
 
 def _module(factory: str) -> nn.Module:
@@ -142,25 +144,22 @@ def load_weights(path: str | os.PathLike[str], prefix: str | None = None) -> dic
     """
     place = Path(path)
     if not place.is_file():
-        raise InputError(f"There is no file {place}; give weights ({', '.join(SAVED)}) or package.module:function.")
-    suffix = file_suffix(place)
-    if suffix not in SAVED:
-        raise InputError(f"{place.name} is no file of weights: {', '.join(SAVED)} are expected.")
-    held = {"": _safe_tensors(place)} if suffix == ".safetensors" else state_dicts(str(place), place.name)
-    return part_of(place.name, held, prefix or "")
+        raise InputError(f"There is no file {place}; give weights ({weights_suffixes()}) or package.module:function.")
+    if not holds_weights(place):
+        raise InputError(f"{place.name} is no file of weights: {weights_suffixes()} are expected.")
+    with reached(place):
+        return part_of(place.name, state_dicts(open_contents(place).saved, place.name), prefix or "")
 
 
-def _safe_tensors(place: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
+def holds_weights(path: Path) -> bool:
+    """Whether files of this suffix may hold the weights of a module."""
+    known = format_of(path)
+    return known is not None and known.weights
 
-    try:
-        weights = dict(load_file(place))
-    except SafetensorError as error:
-        raise InputError(f"{place.name} is truncated or no safetensors file: {error}. Copy it again.") from None
-    if not weights:
-        raise InputError(f"{place.name} holds no tensors. Save some with safetensors.torch.save_file(weights, path).")
-    return weights
+
+def weights_suffixes() -> str:
+    """Suffixes of files of weights, for messages."""
+    return ", ".join(suffixes("weights"))
 
 
 def latent_width(decoder: object) -> int | None:
@@ -177,7 +176,7 @@ def _known(model: str, weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], n
         if module is not None:
             return part, module
     raise InputError(
-        f"The weights of {model} ({listed(list(weights)[:5])}, ...) are of no known decoder. Name what makes its "
+        f"The weights of {model} ({few(list(weights)[:5])}, ...) are of no known decoder. Name what makes its "
         "module: --factory package.module:function (and --prefix decoder. where only a part is the decoder)."
     )
 
@@ -212,12 +211,11 @@ Weights = dict[str, Tensor]
 _LONGEST = 80
 
 
-def state_dicts(path: str, name: str) -> dict[str, Weights]:
-    """State dicts of a file of torch.save, by the dotted name of their entry; at least one.
+def state_dicts(saved: Any, name: str) -> dict[str, Weights]:
+    """State dicts of what was saved to a file, by the dotted name of their entry; at least one.
 
     A state dict is told by its shape, a mapping of names to tensors, so it does not matter what is around it.
     """
-    saved = load_saved(path, name)
     held = dict(_found(saved, ""))
     if not held:
         raise InputError(
@@ -234,7 +232,7 @@ def part_of(name: str, held: dict[str, Weights], prefix: str) -> Weights:
     """Weights under a prefix, which is taken off their names; of several state dicts it names the entry of one."""
     entries = [entry for entry in held if prefix.startswith(f"{entry}.")]
     if len(held) > 1 and not entries:
-        known = listed(f"{_short(entry)!r} ({_sample(weights)})" for entry, weights in held.items())
+        known = few(f"{_short(entry)!r} ({_sample(weights)})" for entry, weights in held.items())
         first = f"{next(iter(held))}."
         raise InputError(
             f"{name} holds {len(held)} state dicts: {known}. Choose one with prefix={_short(first)!r} (on the command "
@@ -258,8 +256,8 @@ def _found(value: Any, entry: str) -> Iterator[tuple[str, Weights]]:
         # Optimisers number what they keep, modules do not.
         if not all(isinstance(name, str) for name in value):
             return
-        if value and all(isinstance(w, Tensor) for w in value.values()):
-            yield entry, dict(value)
+        if value and all(hasattr(w, "shape") for w in value.values()):
+            yield entry, {name: as_tensor(name, w) for name, w in value.items()}
             return
         parts = list(value.items())
     elif isinstance(value, list | tuple):
@@ -289,7 +287,7 @@ def _contents(saved: Any) -> str:
     if not isinstance(saved, dict | list | tuple):
         return f"It is of type {type(saved).__name__}."
     held = [f"{_short(entry)!r} {_kind(value)}" for entry, value in flattened(saved, "")]
-    return f"It holds {listed(held)}." if held else "It is empty."
+    return f"It holds {few(held)}." if held else "It is empty."
 
 
 def _kind(value: Any) -> str:

@@ -1,14 +1,19 @@
-"""What a comparison of heads returns: typed, printable, plain data on request."""
+"""What a comparison of heads returns."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from nearid.base.alerts import Alert
-from nearid.base.jsonable import finite
+from nearid.base.estimate import Estimate
+from nearid.base.jsonable import plain
 from nearid.geometry.diversity import Pairs
 from nearid.geometry.transforms import TransformComparison
+from nearid.show.result import Result
+
+if TYPE_CHECKING:
+    from nearid.show.view import View
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,7 @@ class HeadVerdict:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class HeadComparison:
+class HeadComparison(Result):
     """The map between two models' features that follows from their heads, beside the fitted one.
 
     Attributes
@@ -38,6 +43,14 @@ class HeadComparison:
     verdict : HeadVerdict
     alerts : list of Alert
     provenance : dict
+
+    Examples
+    --------
+    >>> import nearid, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> head, features = rng.normal(size=(9, 3)), rng.normal(size=(100, 3))
+    >>> nearid.compare_heads(head, head, features, features).verdict.outcome
+    'agree'
     """
 
     names: tuple[str, str]
@@ -51,42 +64,37 @@ class HeadComparison:
     alerts: list[Alert]
     provenance: dict[str, Any]
 
+    @property
+    def explained(self) -> dict[str, Estimate]:
+        """R2 on held-out rows of both maps, and of logits that are guessed to be equal; empty where heads say nothing.
+
+        Where the heads see a part of the features only, it is that part of their variance.
+        """
+        seen = self.compared.seen
+        if seen is None:
+            return {}
+        shares = {"map from heads": seen.heads, "fitted map": seen.fitted, "logits, nothing fitted": seen.logits}
+        return {name: Estimate(s.value, s.low, s.high, of="rows") for name, s in shares.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON (infinities become null); without the matrices."""
         c = self.compared
-        plain: dict[str, Any] = {
-            "names": list(self.names),
-            "classes": self.classes,
-            "width": self.width,
-            "n": self.n,
-            "biased": self.biased,
-            "diversity": [asdict(d) for d in c.heads.diversity],
-            "pairs": None if self.pairs is None else {**asdict(self.pairs), "pairs": _listed(self.pairs)},
+        figures = {
+            "diversity": c.heads.diversity,
             "misfit": c.heads.misfit,
             "disagreement": c.disagreement,
             "r2_heads": c.r2_heads,
             "r2_fitted": c.r2_fitted,
-            "seen": None if c.seen is None else asdict(c.seen),
-            "verdict": asdict(self.verdict),
-            "alerts": [asdict(a) for a in self.alerts],
-            "provenance": self.provenance,
+            "seen": c.seen,
         }
-        cleaned: dict[str, Any] = finite(plain)
-        return cleaned
+        own = ("names", "classes", "width", "n", "biased", "pairs", "verdict", "alerts", "provenance")
+        written: dict[str, Any] = plain({**{name: getattr(self, name) for name in own}, **figures})
+        return written
 
-    def __repr__(self) -> str:
-        return f"<HeadComparison {self.names[0]} -> {self.names[1]}: {self.verdict.outcome}>"
+    def _records(self) -> list[dict[str, Any]]:
+        return [{"map": name, "r2": e.value, "low": e.low, "high": e.high} for name, e in self.explained.items()]
 
-    def __str__(self) -> str:
-        from nearid.questions.heads.table import as_text
+    def _view(self) -> View:
+        from nearid.questions.heads.view import view
 
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        from nearid.questions.heads.table import fragment
-
-        return fragment(self)
-
-
-def _listed(pairs: Pairs) -> list[list[int]] | None:
-    return None if pairs.pairs is None else pairs.pairs.tolist()
+        return view(self)

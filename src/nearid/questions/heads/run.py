@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from nearid import __version__
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.metadata import choose_columns, metadata_alerts
 from nearid.arrays.open import read_vector, split_key, vector_in
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
-from nearid.base.options import Seed, checked
+from nearid.base.options import Count, Seed, checked
+from nearid.base.provenance import provenance
 from nearid.geometry.diversity import LARGEST_CONDITION, Pairs, choose_pairs
 from nearid.geometry.transforms import TransformComparison, compare_transforms
 from nearid.moments import Floats
@@ -45,15 +45,15 @@ def compare_heads(
     features2: Any,
     /,
     *,
-    biases: Sequence[Any] | bool = True,
+    biases: Sequence[Any] | str | bool = "own",
     pairs: bool = False,
-    draws: int = 100,
+    draws: Count = 100,
     names: Sequence[str] | None = None,
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
     random_state: Seed = 0,
 ) -> HeadComparison:
-    """Compare the linear map that two models' heads imply with the one that their features show.
+    """Do these heads tell the map between the features? Evidence of linear identifiability from weights alone.
 
     Models p(y | x) = softmax(f(x) . g(y) + b(y)) of equal likelihoods have features that are linear in each other, by
     a map that follows from the heads g alone, if these are diverse enough: at least M + 1 classes, whose vectors span
@@ -61,38 +61,53 @@ def compare_heads(
 
     Parameters
     ----------
-    head1, head2 : array of shape (K, M), file, FILE:ENTRY, or module with a weight
-        Vectors of the K classes, tokens or samples y, in the same order: the weights of a classifier, the output
-        embeddings of a language model, g(y) of a contrastive model at some y.
-    features1, features2 : array of shape (n, M), file, FILE:ENTRY or FOLDER:LAYER
-        What the heads read, for the same inputs; rows are paired by id where both have ids, by position otherwise.
-    biases : True, False, or a pair of vectors, files, True or None, default=True
-        Biases of the logits. True takes those that belong to the weights, of a module or of a checkpoint (the entry
-        x.bias beside x.weight); False and None leave them out.
+    head1 : array of shape (K, M), file, FILE:ENTRY, or module with a weight
+        Vectors of the K classes, tokens or samples y: the weights of a classifier, the output embeddings of a language
+        model, g(y) of a contrastive model at some y.
+    head2 : the same
+        Those of the other model, in the same order.
+    features1 : array of shape (n, M), file, FILE:ENTRY or FOLDER:LAYER
+        What the first head reads.
+    features2 : the same
+        What the second head reads, for the same inputs; rows are paired by id where both have ids, by position
+        otherwise.
+    biases : {"own", "none"}, or one of these, a vector or a file for each head, default="own"
+        Biases of the logits. "own" takes those that belong to the weights, of a module or of a checkpoint (the entry
+        x.bias beside x.weight); "none" leaves them out. Two files may stand in a text with a comma.
     pairs : bool, default=False
         Build the map from M pairs of classes, as published, the best conditioned of `draws` random choices, rather
         than from all differences in the sense of least squares, which is more exact.
     draws : int, default=100
+        Choices of pairs to draw, of which the best is taken.
     names : two of str, optional
         What to call the models.
-    features, exclude : sequence of str or str, optional
-        Columns of features that are tables to use, all numeric ones by default, and columns to leave out: names or
-        patterns, as "emb_*", one by one or in a text with commas.
+    features : sequence of str or str, optional
+        Columns of features that are tables to use, all numeric ones by default: names or patterns, as "emb_*", one by
+        one or in a text with commas.
+    exclude : sequence of str or str, optional
+        Columns of features that are tables to leave out, as "plate,well_*".
     random_state : int, default=0
-        Seed of the halves and of the pairs.
+        Seed of the halves of the rows and of the pairs.
 
     Returns
     -------
     HeadComparison
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> rng = np.random.default_rng(0)
+    >>> head, features, turn = rng.normal(size=(9, 3)), rng.normal(size=(100, 3)), rng.normal(size=(3, 3))
+    >>> comparison = nearid.compare_heads(head, head @ np.linalg.inv(turn).T, features, features @ turn)
+    >>> comparison.verdict.outcome, round(comparison.explained["map from heads"].value, 6)
+    ('agree', 1.0)
     """
-    given = (head1, head2)
-    each = [biases, biases] if isinstance(biases, bool) else list(biases)
-    if len(each) != 2:
-        raise InputError(f"{len(each)} biases were given; one for each of the 2 heads is expected, or None.")
-    heads = [_open_head(head, f"head {i}", each[i - 1] is True) for i, head in enumerate(given, start=1)]
-    found = [
-        h.bias if b is None or isinstance(b, bool) else read_vector(b, f"bias {i}")
-        for i, (h, b) in enumerate(zip(heads, each, strict=True), start=1)
+    own = _biases(biases)
+    heads = [_open_head(head, f"head {i}", own[i - 1] is True) for i, head in enumerate((head1, head2), start=1)]
+    shifts = [
+        h.bias if b is None or b is True else read_vector(b, f"bias {i}")
+        for i, (h, b) in enumerate(zip(heads, own, strict=True), start=1)
     ]
     sides = [_open(f, f"features {i}") for i, f in enumerate((features1, features2), start=1)]
     rows = pair_rows(*choose_columns(sides, features, exclude))
@@ -102,16 +117,16 @@ def compare_heads(
     check_memory("The features", 6 * 8 * rows.n * m, "Give fewer rows: some thousand suffice.")
     vectors = heads[0].vectors, heads[1].vectors
     chosen = choose_pairs(*vectors, draws=draws, random_state=random_state) if pairs else None
-    biased = any(b is not None for b in found)
+    biased = any(b is not None for b in shifts)
     compared = compare_transforms(
         vectors,
         rows.take(np.arange(rows.n)),
-        biases=found if biased else None,
+        biases=shifts if biased else None,
         pairs=None if chosen is None else chosen.pairs,
         random_state=random_state,
     )
-    options = {"biases": biased, "pairs": pairs, "draws": draws if pairs else None, "seed": random_state}
-    inputs = [r.fingerprint() for r in (heads[0].rows, heads[1].rows, rows.x, rows.y)]
+    options = {"biases": biased, "pairs": pairs, "draws": draws if pairs else None, "random_state": random_state}
+    opened = (heads[0].rows, heads[1].rows, rows.x, rows.y)
     called = tuple(names) if names is not None else (heads[0].rows.name, heads[1].rows.name)
     if len(called) != 2:
         raise InputError(f"{len(called)} names were given for 2 models.")
@@ -128,10 +143,21 @@ def compare_heads(
             *(Alert("pairing", note) for note in rows.notes),
             *metadata_alerts(rows.x),
             *metadata_alerts(rows.y),
-            *_cautions(compared, chosen, rows.n, m),
+            *_alerts(compared, chosen, rows.n, m),
         ],
-        provenance={"nearid": __version__, "options": options, "inputs": inputs},
+        provenance=provenance(options, zip((head1, head2, features1, features2), opened, strict=True)),
     )
+
+
+def _biases(given: Sequence[Any] | str | bool) -> list[Any]:
+    """For each head True (its own), None, or a vector."""
+    words = {"own": True, "none": None, True: True, False: None}
+    if isinstance(given, str):
+        given = given.split(",") * (2 if given in words else 1)
+    each = [given] * 2 if isinstance(given, bool) else list(given)
+    if len(each) != 2:
+        raise InputError(f"{len(each)} biases were given; one for each of the 2 heads is expected, or none.")
+    return [words[b] if isinstance(b, str | bool) and b in words else b for b in each]
 
 
 def _open(source: Any, name: str) -> Rows:
@@ -163,21 +189,21 @@ def _check_width(head: Rows, features: Rows) -> None:
     )
 
 
-def _cautions(compared: TransformComparison, pairs: Pairs | None, n: int, width: int) -> list[Alert]:
+def _alerts(compared: TransformComparison, pairs: Pairs | None, n: int, width: int) -> list[Alert]:
     built = compared.heads
-    found = []
+    alerts = []
     if n // 2 < FEW * width:
         said = (
             f"{n // 2} rows, half of all, are few to fit a map of {width} features: it may explain less than it could."
         )
-        found.append(Alert("few_rows", said))
+        alerts.append(Alert("few_rows", said))
     if pairs is not None and pairs.pairs is not None and not pairs.holds:
-        found.append(Alert("ill_conditioned", f"The best of {pairs.draws} choices of pairs has {pairs.note}."))
+        alerts.append(Alert("ill_conditioned", f"The best of {pairs.draws} choices of pairs has {pairs.note}."))
     for i, d in enumerate(built.diversity, start=1):
         if d.holds and d.condition > LARGEST_CONDITION:
             said = f"Head {i} has condition number {d.condition:.3g}: small errors of it become large ones of the map."
-            found.append(Alert("ill_conditioned", said))
-    return found
+            alerts.append(Alert("ill_conditioned", said))
+    return alerts
 
 
 def _decide(compared: TransformComparison, width: int) -> HeadVerdict:

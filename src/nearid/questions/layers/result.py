@@ -1,37 +1,51 @@
-"""What a comparison of layers returns: a matrix for each measure, printable, drawable, plain data on request."""
+"""The measures between layers, and what a comparison of layers returns: a matrix for each of them."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.jsonable import finite
+from nearid.groups.ladder import GROUPS
 from nearid.moments import Floats
+from nearid.show.result import Result
 
-# Measures between layers, with titles for people. Most are 1 at best and about 0, or below, for unrelated rows.
-MEASURES = {
-    "cka": "linear CKA, debiased",
-    "cca": "mean CCA, held out",
-    "svcca": "SVCCA, held out",
-    "r2": "R2 of a linear map, held out",
-    "r2_rigid": "R2 of a rigid motion, held out",
-    "r2_permutation": "R2 of a signed permutation, held out",
-    "mcc": "mean correlation of matched columns, held out",
-    "epsilon": "error of a linear map over the diameter, held out",
-    "epsilon_rigid": "error of a rigid motion over the diameter, held out",
-    "epsilon_permutation": "error of a signed permutation over the diameter, held out",
-}
-# Those that are errors, 0 at best, and the groups they are of.
-EPSILONS = {"epsilon": "linear", "epsilon_rigid": "rigid", "epsilon_permutation": "permutation"}
+if TYPE_CHECKING:
+    from nearid.show.view import View
+
+
+def measures() -> dict[str, str]:
+    """Measures between layers, with titles for people; most are 1 at best and about 0, or below, for unrelated rows."""
+    groups = [g for g in reversed(GROUPS.values()) if g.prepare is None]
+    return {
+        "cka": "linear CKA, debiased",
+        "cca": "mean CCA, held out",
+        "svcca": "SVCCA, held out",
+        **{_measure("r2", g.name): f"R2 of a {g.title}, held out" for g in groups},
+        "mcc": "mean correlation of matched columns, held out",
+        **{_measure("epsilon", g.name): f"error of a {g.title} over the diameter, held out" for g in groups},
+    }
+
+
+def _measure(kind: str, group: str) -> str:
+    return kind if group == "linear" else f"{kind}_{group}"
+
+
+def group_of(measure: str, kind: str) -> str | None:
+    """The group whose "r2" or "epsilon" a measure is; None where it is another measure."""
+    return next((name for name, g in GROUPS.items() if g.prepare is None and _measure(kind, name) == measure), None)
+
+
+def is_error(measure: str) -> bool:
+    """Whether a measure is 0 at best."""
+    return group_of(measure, "epsilon") is not None
 
 
 @dataclass(frozen=True, repr=False)
-class LayerComparison:
+class LayerComparison(Result):
     """Every layer of a source against every layer of a target.
 
     Attributes
@@ -47,6 +61,14 @@ class LayerComparison:
     values : dict of measure -> ndarray of shape (layers of the source, layers of the target)
     alerts : list of Alert
     provenance : dict
+
+    Examples
+    --------
+    >>> import nearid, numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(200, 3))
+    >>> comparison = nearid.compare_layers({"first": x, "second": x ** 2}, {"only": 2 * x})
+    >>> comparison["cka"].shape, comparison.nearest("cka")["first"][0]
+    ((2, 1), 'only')
     """
 
     names: tuple[str, str]
@@ -64,50 +86,22 @@ class LayerComparison:
 
     def nearest(self, measure: str) -> dict[str, tuple[str, float]]:
         """For each layer of the source the layer of the target with the largest value, or with the least error."""
-        found = {}
+        nearest = {}
         for layer, row in zip(self.layers[0], self[measure], strict=True):
-            at = best_of(measure, row)
-            if at is not None:
-                found[layer] = (self.layers[1][at], float(row[at]))
-        return found
+            if np.isfinite(row).any():
+                at = int(np.nanargmin(row) if is_error(measure) else np.nanargmax(row))
+                nearest[layer] = (self.layers[1][at], float(row[at]))
+        return nearest
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON (NaN becomes null)."""
-        plain = {
-            "names": list(self.names),
-            "layers": [list(side) for side in self.layers],
-            "widths": [list(side) for side in self.widths],
-            "n": self.n,
-            "values": {name: matrix.tolist() for name, matrix in self.values.items()},
-            "alerts": [asdict(a) for a in self.alerts],
-            "provenance": self.provenance,
-        }
-        cleaned: dict[str, Any] = finite(plain)
-        return cleaned
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {"measure": measure, "source": a, "target": b, "value": float(values[i, j])}
+            for measure, values in self.values.items()
+            for i, a in enumerate(self.layers[0])
+            for j, b in enumerate(self.layers[1])
+        ]
 
-    def save_report(self, path: str | os.PathLike[str]) -> None:
-        """Write one self-contained HTML page with a heat map for each measure."""
-        from nearid.questions.layers.page import write_report
+    def _view(self) -> View:
+        from nearid.questions.layers.view import view
 
-        write_report(self, path)
-
-    def __repr__(self) -> str:
-        sizes = " x ".join(str(len(side)) for side in self.layers)
-        return f"<LayerComparison {self.names[0]} -> {self.names[1]}: {', '.join(self.values)} of {sizes} layers>"
-
-    def __str__(self) -> str:
-        from nearid.questions.layers.table import as_text
-
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        from nearid.questions.layers.page import fragment
-
-        return fragment(self)
-
-
-def best_of(measure: str, row: Floats) -> int | None:
-    """Place of the best value; None where all are NaN."""
-    if not np.isfinite(row).any():
-        return None
-    return int(np.nanargmin(row) if measure in EPSILONS else np.nanargmax(row))
+        return view(self)

@@ -1,8 +1,4 @@
-"""Layers against layers: a matrix of any measure between the layers of two models, from few passes over the rows.
-
-Layers are put side by side, so that one product of a block of rows with itself gives the moments of all pairs at once.
-Where these would take too much memory, tiles of layers are taken, each with a pass of its own.
-"""
+"""Layers against layers: a matrix of any measure between the layers of two models."""
 
 from __future__ import annotations
 
@@ -13,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from nearid import __version__
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.derived import JoinedRows
 from nearid.arrays.formats.layers import Extraction
@@ -23,19 +18,17 @@ from nearid.arrays.names import chosen, patterns_of
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError, unknown
 from nearid.base.limits import check_memory
-from nearid.base.options import Seed, checked
-from nearid.base.progress import Progress, Reporting, reporting
-from nearid.folds import assign, few_rows_per_fold, fold_moments, repeated_rows
+from nearid.base.options import Count, Folds, Seed, checked
+from nearid.base.progress import Reporting, reporting
+from nearid.base.provenance import provenance
+from nearid.folds import few_rows_per_fold
 from nearid.moments import Floats
 from nearid.questions.compare.alerts import few_rows
-from nearid.questions.layers.result import EPSILONS, MEASURES, LayerComparison
-from nearid.questions.layers.tiles import Tile, epsilons
-
-# Moments of a tile, of all folds together, take so much memory at most, unless one pair of layers takes more.
-TILE_BYTES = 512 << 20
+from nearid.questions.layers.result import LayerComparison, is_error
+from nearid.questions.layers.result import measures as known_measures
+from nearid.questions.layers.tiles import Layers, fill_errors, fill_from_moments
 
 Measure = str | Callable[[np.ndarray, np.ndarray], float]
-Layers = dict[str, Rows]
 
 
 @checked
@@ -46,30 +39,32 @@ def compare_layers(
     *,
     measures: Iterable[Measure] | Measure = "cka",
     layers: Iterable[str] | str | None = None,
-    folds: int = 5,
-    svcca_k: int | None = None,
+    folds: Folds = 5,
+    svcca_k: Count | None = None,
     random_state: Seed = 0,
     names: Sequence[str] | None = None,
     progress: Reporting = False,
 ) -> LayerComparison:
-    """Compare every layer of one model with every layer of another.
+    """Which layers of two models hold the same representation? Every layer of one is compared with every other's.
 
     Parameters
     ----------
-    x, y : Extraction, folder that `extract` wrote, or dict of layer -> rows
-        Source and target. Rows are paired by index where both have DataFrames, by id where both have ids, by position
-        otherwise. Layers of one model hold the same rows in the same order: an array beside a DataFrame has its index.
-        Without y, the layers of x are compared with each other.
+    x : Extraction, folder that `extract` wrote, or dict of layer -> rows
+        The source. Layers of one model hold the same rows in the same order: an array beside a DataFrame has its index.
+    y : the same, optional
+        The target; without it, the layers of the source are compared with each other. Rows are paired by index where
+        both have DataFrames, by id where both have ids, by position otherwise.
     measures : names or callables, default="cka"
-        "cka": linear CKA, debiased. "cca", "svcca": mean canonical correlation, held out. "r2", "r2_rigid",
-        "r2_permutation": share of the target layer's variance that a linear map, a rigid motion, a signed matching of
-        the source layer explains, held out. "mcc": mean correlation of matched columns, held out. "epsilon",
-        "epsilon_rigid", "epsilon_permutation": mean held-out error of those maps over the target layer's diameter, of
-        which less is nearer; these take passes for each pair of layers. A callable takes the rows of two layers,
-        paired, as arrays and gives a number.
+        "cka": linear CKA, debiased. "cca", "svcca": mean canonical correlation, held out. "mcc": mean correlation of
+        matched columns, held out. "r2", and "r2_rigid" and the like for the other groups of `compare`: share of the
+        target layer's variance that a linear map, a rigid motion of the source layer explains, held out. "epsilon",
+        "epsilon_rigid" and the like: mean held-out error of those maps over the target layer's diameter, of which less
+        is nearer; these take passes for each pair of layers. A callable takes the rows of two layers, paired, as
+        arrays and gives a number.
     layers : names or patterns, optional
         Layers of both sides to take; all by default.
     folds : int, default=5
+        Folds for what is held out.
     svcca_k : int, optional
         Principal components for SVCCA; those with 99% of the variance by default.
     random_state : int, default=0
@@ -83,33 +78,40 @@ def compare_layers(
     -------
     LayerComparison
         A matrix for each measure, source layers by target layers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> x = np.random.default_rng(0).normal(size=(200, 3))
+    >>> comparison = nearid.compare_layers({"a": x, "b": x ** 3}, {"c": x + 1}, measures="cka,r2")
+    >>> comparison["r2"].round(3).tolist()[0]
+    [1.0]
     """
     wanted = _measures(measures)
-    if not 2 <= folds <= 255:
-        raise InputError(f"folds must be between 2 and 255, not {folds}.")
-    if svcca_k is not None and svcca_k < 1:
-        raise InputError(f"svcca_k must be at least 1, not {svcca_k}.")
     sides = [x, x if y is None else y]
     called = list(names) if names is not None else [_name(side, "xy"[at]) for at, side in enumerate(sides)]
     if len(called) != 2:
         raise InputError(f"{len(called)} names were given for 2 models.")
     patterns = None if layers == "all" else patterns_of(layers)
     (left, facts_x), (right, facts_y) = (_open(side, name, patterns) for side, name in zip(sides, called, strict=True))
-    declared = [m for m in wanted.values() if isinstance(m, str) and m not in EPSILONS]
-    errors = [m for m in wanted if m in EPSILONS]
-    found = {name: np.full((len(left), len(right)), np.nan) for name in wanted}
+    declared = [m for m in wanted.values() if isinstance(m, str) and not is_error(m)]
+    errors = [m for m in wanted.values() if isinstance(m, str) and is_error(m)]
+    values = {name: np.full((len(left), len(right)), np.nan) for name in wanted}
     dead: set[str] = set()
     pair = pair_rows(*(JoinedRows(name, list(side.values())) for name, side in zip(called, (left, right), strict=True)))
     copies: list[Alert] = []
     with reporting(progress) as report:
         if declared:
-            copies += _from_moments(left, right, called, declared, folds, svcca_k, random_state, found, dead, report)
+            copies += fill_from_moments(
+                left, right, called, declared, folds, svcca_k, random_state, values, dead, report
+            )
         if errors:
             tick = report("pairs of layers", len(left) * len(right))
-            copies += _errors(errors, left, right, folds, random_state, found, tick)
+            copies += fill_errors(errors, left, right, folds, random_state, values, tick)
         for name, measure in wanted.items():
             if not isinstance(measure, str):
-                _own_measure(measure, left, right, found[name], report(name, len(left) * len(right)))
+                _own_measure(measure, left, right, values[name], report(name, len(left) * len(right)))
     alerts = [Alert("pairing", note) for note in pair.notes]
     alerts += dict.fromkeys(a for side in (left, right) for rows in side.values() for a in metadata_alerts(rows))
     if errors or set(declared) - {"cka"}:
@@ -118,18 +120,18 @@ def compare_layers(
         alerts += few_rows_per_fold("mcc", pair.n, folds)
     # Tiles and pairs of layers count the copies each.
     alerts += copies[:1]
-    dead |= {layer for m in errors for layer in _all_nan(left, found[m]) | _all_nan(right, found[m].T)}
+    dead |= {layer for m in errors for layer in _all_nan(left, values[m]) | _all_nan(right, values[m].T)}
     if dead:
         alerts.append(Alert("constant_layer", f"Every column of {', '.join(sorted(dead))} is constant: no measure."))
-    options = {"folds": folds, "svcca_k": svcca_k, "seed": random_state}
+    options = {"measures": list(wanted), "folds": folds, "svcca_k": svcca_k, "random_state": random_state}
     return LayerComparison(
         names=(called[0], called[1]),
         layers=(tuple(left), tuple(right)),
         widths=tuple(tuple(rows.shape[1] for rows in side.values()) for side in (left, right)),  # type: ignore[arg-type]
         n=pair.n,
-        values=found,
+        values=values,
         alerts=alerts,
-        provenance={"nearid": __version__, "options": options, "inputs": [_brief(facts_x), _brief(facts_y)]},
+        provenance={**provenance(options), "inputs": [_brief(facts_x), _brief(facts_y)]},
     )
 
 
@@ -139,15 +141,16 @@ def _measures(given: Iterable[Measure] | Measure) -> dict[str, Measure]:
     elif callable(given):
         given = [given]
     wanted: dict[str, Measure] = {}
+    known = known_measures()
     for measure in given:
-        if isinstance(measure, str) and measure not in MEASURES:
-            raise InputError(unknown("measure between layers", measure, MEASURES))
+        if isinstance(measure, str) and measure not in known:
+            raise InputError(unknown("measure between layers", measure, known))
         name = measure if isinstance(measure, str) else getattr(measure, "__name__", type(measure).__name__)
         if wanted.get(name, measure) is not measure:
             raise InputError(f"Two measures are called {name}: give functions names of their own.")
         wanted[name] = measure
     if not wanted:
-        raise InputError(f"No measure is named; there are {', '.join(MEASURES)}.")
+        raise InputError(f"No measure is named; there are {', '.join(known)}.")
     return wanted
 
 
@@ -181,15 +184,15 @@ def _indexed(layers: Layers) -> Layers:
     known = next((rows for rows in layers.values() if rows.index is not None), None)
     if known is None:
         return layers
-    found = {}
+    indexed = {}
     for layer, rows in layers.items():
         if rows.index is None and rows.ids is None:
             rows = copy(rows)
             rows.index, rows.ids = known.index, known.ids
             if not is_count(known.index):
                 rows.notes += (f"{rows.name} has no index: its rows are taken to be in the order of {known.name}.",)
-        found[layer] = rows
-    return found
+        indexed[layer] = rows
+    return indexed
 
 
 def _brief(facts: dict[str, Any]) -> dict[str, Any]:
@@ -218,79 +221,5 @@ def _own_measure(
             tick()
 
 
-def _errors(
-    measures: list[str],
-    left: Layers,
-    right: Layers,
-    folds: int,
-    seed: int,
-    into: dict[str, Floats],
-    tick: Callable[..., object],
-) -> list[Alert]:
-    """Fill the matrices of errors over the diameter; gives cautions about repeated rows."""
-    copies: list[Alert] = []
-    for i, a in enumerate(left.values()):
-        for j, b in enumerate(right.values()):
-            values, traits = epsilons(pair_rows(a, b), [EPSILONS[m] for m in measures], folds, seed)
-            copies += repeated_rows(traits)
-            for measure, value in zip(measures, values, strict=True):
-                into[measure][i, j] = value
-            tick()
-    return copies
-
-
 def _all_nan(layers: Layers, matrix: Floats) -> set[str]:
     return {layer for layer, row in zip(layers, matrix, strict=True) if np.isnan(row).all()}
-
-
-def _tiles(layers: Layers, most: int) -> list[list[int]]:
-    """Neighbouring layers together, up to so many columns."""
-    tiles: list[list[int]] = [[]]
-    width = 0
-    for at, rows in enumerate(layers.values()):
-        if tiles[-1] and width + rows.shape[1] > most:
-            tiles.append([])
-            width = 0
-        tiles[-1].append(at)
-        width += rows.shape[1]
-    return tiles
-
-
-def _from_moments(
-    left: Layers,
-    right: Layers,
-    names: Sequence[str],
-    measures: list[str],
-    folds: int,
-    k: int | None,
-    seed: int,
-    into: dict[str, Floats],
-    dead: set[str],
-    report: Progress,
-) -> list[Alert]:
-    """Fill the matrices of the measures that follow from moments; gives cautions about repeated rows."""
-    held = folds if any(m != "cka" for m in measures) else 1
-    most = int(np.sqrt(TILE_BYTES / (8 * (held + 2)))) // 2
-    rows_of = [list(side.values()) for side in (left, right)]
-    tiles = [(a, b) for a in _tiles(left, most) for b in _tiles(right, most)]
-    tick = report("tiles of layers", len(tiles))
-    copies: list[Alert] = []
-    for a, b in tiles:
-        sides = [JoinedRows(name, [rows[i] for i in at]) for name, rows, at in zip(names, rows_of, (a, b), strict=True)]
-        width = sides[0].shape[1] + sides[1].shape[1]
-        advice = "Pool the layers when they are extracted, or choose fewer."
-        check_memory(f"The moments of {names[0]} and {names[1]}", 8 * (held + 2) * width**2, advice)
-        pair = pair_rows(*sides)
-        fold = assign(pair.n, held, seed)
-        parts = fold_moments(pair, fold, held)
-        copies += repeated_rows(parts.traits)
-        tile = Tile(pair, parts, sides[0].columns_of, sides[1].columns_of)
-        for at, spread, side in ((a, tile.spread_x, left), (b, tile.spread_y, right)):
-            dead.update(list(side)[i] for i, s in zip(at, spread, strict=True) if s == 0)
-        for measure in measures:
-            block = tile.cka() if measure == "cka" else tile.held_out(measure, k)
-            block[tile.spread_x == 0] = np.nan
-            block[:, tile.spread_y == 0] = np.nan
-            into[measure][np.ix_(a, b)] = block
-        tick()
-    return copies

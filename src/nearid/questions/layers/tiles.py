@@ -1,27 +1,33 @@
-"""Layers of two models from common moments, and errors over the diameter from the rows of each pair of layers."""
+"""Measures between layers: from common moments of layers side by side, and errors from the rows of each pair of layers.
+
+One product of a block of rows with itself gives the moments of all pairs of layers at once. Where these would take too
+much memory, tiles of layers are taken, each with a pass of its own.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
-from nearid.arrays import Pair
-from nearid.base.progress import silent
+from nearid.arrays import Pair, Rows, pair_rows
+from nearid.arrays.derived import JoinedRows
+from nearid.base.alerts import Alert
+from nearid.base.limits import check_memory
+from nearid.base.progress import Progress
 from nearid.engines.local import blocks, ordered_map
-from nearid.folds import FoldMoments, assign, fold_moments
+from nearid.folds import FoldMoments, assign, fold_moments, repeated_rows
 from nearid.groups.fits import assignment, squared_errors
-from nearid.groups.ladder import GROUPS
-from nearid.measures.diameter import search
-from nearid.measures.similarity import (
-    debiased_cka,
-    directions_between,
-    pooled,
-    products_along,
-    side_whitener,
-)
+from nearid.groups.ladder import GROUPS, Group
+from nearid.measures.similarity import debiased_cka, directions_between, pooled, products_along, side_whitener
 from nearid.moments import Floats, PairMoments
-from nearid.questions.compare.evaluate import Fits, evaluate
+from nearid.questions.compare.errors import Fits, Gathered, evaluate, target_diameter
+from nearid.questions.layers.result import group_of
 
-R2_OF = {"r2": "linear", "r2_rigid": "rigid", "r2_permutation": "permutation"}
+# Moments of a tile, of all folds together, take so much memory at most, unless one pair of layers takes more.
+TILE_BYTES = 512 << 20
+
+Layers = dict[str, Rows]
 
 
 class Tile:
@@ -67,42 +73,43 @@ class Tile:
 
     def held_out(self, measure: str, k: int | None) -> Floats:
         """A measure that is fitted, on rows that the fit has not seen."""
-        if measure in R2_OF:
-            errors = self.parts.map_splits(lambda _, train, test: self._errors(R2_OF[measure], train, test))
+        group = group_of(measure, "r2")
+        if group is not None:
+            errors = self.parts.map_splits(lambda _, train, test: self._errors(GROUPS[group], train, test))
             error, spread = np.sum(errors, axis=0)
             return np.asarray(1 - np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0))
         if measure == "mcc":
             return np.asarray(np.mean(self.parts.map_splits(lambda _, train, test: self._matched(train, test)), axis=0))
         leading = measure == "svcca"
-        found = self.parts.map_splits(lambda _, train, test: self._correlations(train, test, leading, k))
+        folds = self.parts.map_splits(lambda _, train, test: self._correlations(train, test, leading, k))
         return np.array(
             [
-                [float(np.mean(pooled([fold[i][j] for fold in found]))) for j in range(len(self.y))]
+                [float(np.mean(pooled([fold[i][j] for fold in folds]))) for j in range(len(self.y))]
                 for i in range(len(self.x))
             ]
         )
 
-    def _errors(self, group: str, train: PairMoments, test: PairMoments) -> Floats:
+    def _errors(self, group: Group, train: PairMoments, test: PairMoments) -> Floats:
         """Squared errors, of a group's maps and of the mean, of shape (2, layers of x, layers of y)."""
-        found = np.empty((2, len(self.x), len(self.y)))
+        errors = np.empty((2, len(self.x), len(self.y)))
         for i in range(len(self.x)):
             for j in range(len(self.y)):
                 a, b = self.between(train, i, j), self.between(test, i, j)
-                found[0, i, j] = squared_errors(GROUPS[group].fit(a), b).sum()
-                found[1, i, j] = np.trace(b.yy) + b.n * np.sum((b.mean_y - a.mean_y) ** 2)
-        return found
+                errors[0, i, j] = squared_errors(group.fit(a), b).sum()
+                errors[1, i, j] = np.trace(b.yy) + b.n * np.sum((b.mean_y - a.mean_y) ** 2)
+        return errors
 
     def _matched(self, train: PairMoments, test: PairMoments) -> Floats:
         """Mean correlation in `test` of the columns of y with those of x that are matched to them in `train`."""
         seen, held = _column_correlations(train), _column_correlations(test)
-        found = np.zeros((len(self.x), len(self.y)))
+        matched = np.zeros((len(self.x), len(self.y)))
         for i, a in enumerate(self.x):
             for j, b in enumerate(self.y):
                 rows, columns = assignment(np.abs(seen[a, b]))
                 agreeing = np.sign(seen[a, b][rows, columns]) * held[a, b][rows, columns]
                 # Columns of y without a partner count as 0.
-                found[i, j] = agreeing.sum() / (b.stop - b.start)
-        return found
+                matched[i, j] = agreeing.sum() / (b.stop - b.start)
+        return matched
 
     def _correlations(self, train: PairMoments, test: PairMoments, leading: bool, k: int | None) -> list[list[Floats]]:
         """Products along canonical directions of every pair; what belongs to one layer is computed once."""
@@ -132,6 +139,81 @@ def epsilons(pair: Pair, groups: list[str], folds: int, seed: int) -> tuple[list
         return [float("nan")] * len(groups), parts.traits
     maps = parts.map_splits(lambda _, train, __: [GROUPS[group].fit(train) for group in groups])
     means = parts.map_splits(lambda _, train, __: train.mean_y)
-    found = evaluate(pair, fold, parts, whole, Fits(maps, means, np.empty(0), float("nan")), progress=silent)
-    size = search(pair.read_y, pair.take_y, found.radii, found.origin).lower
-    return [float(error) / size for error in found.errors.mean(axis=1)], parts.traits
+    evaluation = evaluate(Gathered(pair, fold, parts, whole, {}, [], ()), Fits(maps, means, np.empty(0), float("nan")))
+    size = target_diameter(pair, evaluation).lower
+    return [float(error) / size for error in evaluation.errors.mean(axis=1)], parts.traits
+
+
+def fill_errors(
+    measures: Sequence[str],
+    left: Layers,
+    right: Layers,
+    folds: int,
+    seed: int,
+    into: dict[str, Floats],
+    tick: Callable[..., object],
+) -> list[Alert]:
+    """Fill the matrices of errors over the diameter; gives cautions about repeated rows."""
+    copies: list[Alert] = []
+    groups = [group for m in measures if (group := group_of(m, "epsilon"))]
+    for i, a in enumerate(left.values()):
+        for j, b in enumerate(right.values()):
+            values, traits = epsilons(pair_rows(a, b), groups, folds, seed)
+            copies += repeated_rows(traits)
+            for measure, value in zip(measures, values, strict=True):
+                into[measure][i, j] = value
+            tick()
+    return copies
+
+
+def _tiles(layers: Layers, most: int) -> list[list[int]]:
+    """Neighbouring layers together, up to so many columns."""
+    tiles: list[list[int]] = [[]]
+    width = 0
+    for at, rows in enumerate(layers.values()):
+        if tiles[-1] and width + rows.shape[1] > most:
+            tiles.append([])
+            width = 0
+        tiles[-1].append(at)
+        width += rows.shape[1]
+    return tiles
+
+
+def fill_from_moments(
+    left: Layers,
+    right: Layers,
+    names: Sequence[str],
+    measures: Sequence[str],
+    folds: int,
+    k: int | None,
+    seed: int,
+    into: dict[str, Floats],
+    dead: set[str],
+    progress: Progress,
+) -> list[Alert]:
+    """Fill the matrices of the measures that follow from moments; gives cautions about repeated rows."""
+    held = folds if any(m != "cka" for m in measures) else 1
+    most = int(np.sqrt(TILE_BYTES / (8 * (held + 2)))) // 2
+    rows_of = [list(side.values()) for side in (left, right)]
+    tiles = [(a, b) for a in _tiles(left, most) for b in _tiles(right, most)]
+    tick = progress("tiles of layers", len(tiles))
+    copies: list[Alert] = []
+    for a, b in tiles:
+        sides = [JoinedRows(name, [rows[i] for i in at]) for name, rows, at in zip(names, rows_of, (a, b), strict=True)]
+        width = sides[0].shape[1] + sides[1].shape[1]
+        advice = "Pool the layers when they are extracted, or choose fewer."
+        check_memory(f"The moments of {names[0]} and {names[1]}", 8 * (held + 2) * width**2, advice)
+        pair = pair_rows(*sides)
+        fold = assign(pair.n, held, seed)
+        parts = fold_moments(pair, fold, held)
+        copies += repeated_rows(parts.traits)
+        tile = Tile(pair, parts, sides[0].columns_of, sides[1].columns_of)
+        for at, spread, side in ((a, tile.spread_x, left), (b, tile.spread_y, right)):
+            dead.update(list(side)[i] for i, s in zip(at, spread, strict=True) if s == 0)
+        for measure in measures:
+            block = tile.cka() if measure == "cka" else tile.held_out(measure, k)
+            block[tile.spread_x == 0] = np.nan
+            block[:, tile.spread_y == 0] = np.nan
+            into[measure][np.ix_(a, b)] = block
+        tick()
+    return copies

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nearid.questions.compare.tables import WIDE, number, span, warned
-from nearid.questions.unmix.table import counted
+from nearid.show.view import counted
 
 if TYPE_CHECKING:
     from nearid.geometry.bounds import RigidBound

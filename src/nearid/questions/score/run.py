@@ -24,7 +24,7 @@ from nearid.measures.infomec import active_latents
 from nearid.measures.registry import Measure, Measured
 from nearid.measures.registry import measures as declared_measures
 from nearid.moments import Floats
-from nearid.questions.compare.chance import MOST_PERMUTATIONS
+from nearid.questions.compare.errors import MOST_PERMUTATIONS
 from nearid.questions.compare.result import Comparison
 from nearid.questions.compare.run import Settings, compare_pair
 from nearid.questions.compare.verdict import Verdict
@@ -151,13 +151,13 @@ def score(
     known = open_factors(factors, kinds=kinds, periods=periods, key=factors_key, ids=theirs)
     if known.name == rows.name:
         known = replace(known, name=f"{known.name} (factors)")
-    origins = {rows.name: origin_of(latents), known.name: origin_of(factors)}
+    sources = (origin_of(latents), origin_of(factors))
     with reporting(progress) as stage, open_engine(engine) as opened:
-        before = _score(rows, known, request, origins, opened, stage)
+        before = _score(rows, known, request, sources, opened, stage)
         if resolve is None:
             return before
         components, alerts = _components(rows, request, opened, stage)
-        after = _score(components, known, request, {**origins, components.name: rows.name}, opened, stage)
+        after = _score(components, known, request, (rows.name, sources[1]), opened, stage)
     return replace(before, resolved=replace(after, alerts=alerts + after.alerts))
 
 
@@ -179,7 +179,7 @@ def _both_ids(ids: Any) -> tuple[Any, Any]:
 
 
 def _score(
-    rows: Rows, known: Factors, request: Request, origins: dict[str, str], engine: Engine, progress: Progress
+    rows: Rows, known: Factors, request: Request, sources: tuple[str, str], engine: Engine, progress: Progress
 ) -> Score:
     """Score one set of latents."""
     r, seed = request, request.random_state
@@ -217,7 +217,7 @@ def _score(
     matching = measured["mcc"]
     matched = {name: int(at) if at >= 0 else None for name, at in zip(matching.factors, matching.matched, strict=True)}
     used, true = (rows, known) if sampled else (MemoryRows(rows.name, x), taken)
-    structure, verdict, more = _ladder(used, _aligned(true, x, taken, matched), r, origins, engine, progress)
+    structure, verdict, more = _ladder(used, _aligned(true, x, taken, matched), r, engine, progress)
     items = tuple(
         MatchedFactor(f.name, f.kind, f.inferred, len(np.unique(f.values)), matched.get(f.name)) for f in true.items
     )
@@ -231,10 +231,10 @@ def _score(
     ]
     made = provenance(asdict(r), rows_in_memory=len(x))
     made["inputs"] = [
-        {**described(rows, rows), "source": origins[rows.name]},
+        {**described(rows, rows), "source": sources[0]},
         {
             "name": known.name,
-            "source": origins[known.name],
+            "source": sources[1],
             "shape": [len(known.items[0].values), len(known.items)],
             "factors": list(known.names),
             "fingerprint": known.rows.fingerprint(),
@@ -286,12 +286,12 @@ def _components(rows: Rows, request: Request, engine: Engine, progress: Progress
     )
     width = len(unmixing.components)
     forward = Affine(unmixing.components, unmixing.mean, np.zeros(width))
-    alerts = tuple(Alert(f"ica_{c.kind}", c.text) for c in unmixing.diagnostics.cautions)
+    alerts = tuple(Alert(f"ica_{a.code}", a.message) for a in unmixing.diagnostics.alerts)
     return MappedRows(f"ICA of {rows.name}", rows, width, forward), alerts
 
 
 def _ladder(
-    rows: Rows, factors: Factors, request: Request, origins: dict[str, str], engine: Engine, progress: Progress
+    rows: Rows, factors: Factors, request: Request, engine: Engine, progress: Progress
 ) -> tuple[Comparison | None, Verdict, tuple[Alert, ...]]:
     """The ladder of groups from the latents to the factors, its verdict and its alerts."""
     target = factors.geometry
@@ -311,10 +311,10 @@ def _ladder(
         in_sample=False,
         drop_nonfinite=request.drop_nonfinite,
         permutations=None,
-        seed=request.random_state,
+        random_state=request.random_state,
         negligible=NEGLIGIBLE,
     )
-    comparison = compare_pair(pair_rows(rows, target), settings, origins, {}, engine, progress)
+    comparison = compare_pair(pair_rows(rows, target), (rows, target), settings, engine, progress)
     kept = tuple(a for a in comparison.alerts if a.code not in NOT_FOR_FACTORS)
     return comparison, comparison.verdict, alerts + kept
 

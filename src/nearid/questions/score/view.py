@@ -10,7 +10,6 @@ import numpy as np
 from nearid.base.alerts import Alert
 from nearid.base.estimate import Estimate
 from nearid.groups.ladder import GROUPS
-from nearid.questions.compare.result import GroupResult
 from nearid.questions.score.result import MatchedFactor, Score, ScoredMeasure
 from nearid.show.figures import Cloud, Dots, Figure, HeatMap, Panels
 from nearid.show.view import BAD, CAREFUL, Cell, Column, Row, Table, View, counted, number
@@ -130,20 +129,13 @@ def _factors(score: Score, *, intervals: bool) -> Table:
 
 def _ladder(score: Score) -> Table:
     assert score.structure is not None
-    columns = [Column("group"), Column("mean [95% interval]"), Column("chance"), Column("R2 [95% interval]")]
+    columns = [Column("group"), Column("mean\n[95% interval]"), Column("chance"), Column("R2\n[95% interval]")]
     rows = [
-        Row(
-            [g.title, _epsilon(g), g.chance, Estimate(g.r2, g.r2_low, g.r2_high)],
-            strong=name == score.verdict.group,
-        )
+        Row([g.title, g.epsilon, g.epsilon.chance, g.r2], strong=name == score.verdict.group)
         for name, g in score.structure.groups.items()
     ]
     title = f"Error / diameter of the factors (each of unit variance), held out, from {score.names[0]}"
     return Table(title, columns, rows, folded=True)
-
-
-def _epsilon(g: GroupResult) -> Estimate:
-    return Estimate(g.epsilon.mean, g.epsilon.low, g.epsilon.high, g.chance)
 
 
 def _figures(both: list[tuple[str, Score]]) -> Iterator[Figure]:
@@ -174,7 +166,7 @@ def _figures(both: list[tuple[str, Score]]) -> Iterator[Figure]:
                 "Mean error of held-out rows over the diameter of the factors (each of unit variance).",
                 "mean error / diameter",
                 [g.title for g in ladder.values()],
-                {"held out": [_epsilon(g) for g in ladder.values()]},
+                {"held out": [g.epsilon for g in ladder.values()]},
                 [GROUPS[name].colour for name in ladder],
                 from_zero=True,
             )

@@ -27,8 +27,8 @@ def apply(
     """Write the components of the rows of a file, block by block, with a fitted model."""
     from nearid.arrays import open_rows
     from nearid.base.progress import reporting
-    from nearid.ica.estimators import ICA
     from nearid.ica.stream import check_output, refuse_input
+    from nearid.questions.unmix.result import ICA
 
     check_output(out, overwrite=overwrite)
     refuse_input(out, source)

@@ -1,166 +1,342 @@
-"""An unmixing into a folder: the fit, its model, the components; taken up again where it was interrupted."""
+"""Unmix rows: the fit, its model and the components of a file of any size; goes on where it was interrupted."""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import InvalidParameterError
+import numpy as np
 
-from nearid.arrays import Rows
+from nearid.arrays import Rows, open_rows
+from nearid.arrays.formats.registry import suffixes
 from nearid.base.errors import InputError
 from nearid.base.files import alone_in, refuse_source
-from nearid.base.progress import Progress, silent
-from nearid.ica.estimators import ICA, IdentifiabilityWarning, RankWarning
-from nearid.ica.model import ABOUT, NUMBERS, describe, make_folder, refuse_foreign
-from nearid.ica.stream import FORMATS, check_output, check_space, ids_path
-from nearid.questions.unmix.checkpoint import NAME, Keeper, is_checkpoint
+from nearid.base.options import Bound, Count, Seed, checked
+from nearid.base.progress import Progress, Reporting, reporting
+from nearid.base.resume import Resumable
+from nearid.engines.base import Engine
+from nearid.ica.fit import with_options
+from nearid.ica.model import (
+    ABOUT,
+    NUMBERS,
+    check_size,
+    describe,
+    header,
+    make_folder,
+    packed,
+    read_metadata,
+    read_tensors,
+    refuse_foreign,
+    write_bytes,
+)
+from nearid.ica.solver import Checkpoint
+from nearid.ica.stream import check_output, check_space, ids_path
+from nearid.show.view import counted
+
+if TYPE_CHECKING:
+    from nearid.questions.unmix.result import ICA
+else:
+    # Its module loads scikit-learn, which takes seconds; help and a sentence about a missing file must not.
+    ICA = Any
 
 # A fit may go on with another tol or more passes, but not with another of these.
 FIXED = ("n_components", "whiten", "contrast", "dtype", "random_state")
+CHECKPOINT, CHECKPOINT_FORMAT = "checkpoint.safetensors", "1"
+STAGES = ("climb", "fixed point", "descend")
+# More passes than any fit makes.
+MOST_PASSES = 1_000_000
+# A rotation off by more than this was not written by a fit.
+ORTHOGONAL = 1e-6
 
 
-def unmix_into(
-    folder: Path,
-    rows: Rows,
-    ica: ICA,
+@with_options
+@checked
+def unmix(
+    x: Any,
+    out: str | os.PathLike[str] | None = None,
     *,
-    form: str = "npy",
+    n_components: Count | None = None,
+    whiten: bool = True,
+    contrast: Literal["logcosh", "exp", "cube"] = "logcosh",
+    tol: Annotated[float, Bound(0, open_low=True)] = 1e-4,
+    max_passes: Count = 500,
+    stability: Annotated[int, Bound(0)] = 0,
+    dtype: Literal["float32", "float64"] | None = None,
+    random_state: Seed = 0,
+    engine: str | Engine | None = None,
+    format: Literal["npy", "zarr"] = "npy",
+    key: str | None = None,
+    ids: str | None = None,
+    features: Iterable[str] | str | None = None,
+    exclude: Iterable[str] | str | None = None,
     drop_nonfinite: bool = False,
     restart: bool = False,
     overwrite: bool = False,
-    progress: Progress = silent,
-    say: Callable[[str], object] = lambda text: None,
+    progress: Reporting = False,
 ) -> ICA:
-    """Fit, and write model.safetensors, model.json and components.npy (or .zarr) to a folder.
+    """What are the independent components? Whitening and ICA of rows, in bounded memory.
 
-    After an interruption the folder holds a checkpoint, or the model without the components; the same call goes on
-    from there.
+    The folder gets components.npy (or .zarr), model.safetensors and model.json. After an interruption the same call
+    goes on where it was. `nearid apply` (in Python `ICA.load` and `transform_to`) maps other rows with the model.
 
     Parameters
     ----------
-    folder : Path
-        Made if it does not exist.
-    rows : Rows
-    ica : ICA
-        The parameters.
-    form : {"npy", "zarr"}
-        Of the components.
-    drop_nonfinite : bool
-        Leave rows with a NaN or an infinity out of the fit; their components are NaN.
-    restart : bool
-        Begin anew where an unfinished fit was left.
-    overwrite : bool
-        Replace a model that is there.
-    say : callable
-        Told, in a sentence, when an earlier run is taken up.
+    x : array, tensor, DataFrame, path or Rows
+        One row per example.
+    out : str or PathLike, optional
+        Folder for the components and the model, made if it does not exist. Nothing is written without it.
+    {options}
+    random_state : int, default=0
+        Seed of the first rotation.
+    engine : {"local", "dask"}, address or Engine, optional
+        Where the passes run: "local" (this process, the default), "dask" (a cluster of this machine's cores), or the
+        address of a Dask scheduler such as tcp://127.0.0.1:8786. The result is the same.
+    format : {"npy", "zarr"}, default="npy"
+        Format of the components.
+    key : str, optional
+        Entry to read from a file that holds several arrays.
+    ids : str, optional
+        Column (or entry) with row ids, which are kept beside the components.
+    features : sequence of str or str, optional
+        Columns of a table to use, as "emb_*,size"; all numeric columns by default.
+    exclude : sequence of str or str, optional
+        Columns of a table to leave out, as "plate,well_*": metadata, for example.
+    drop_nonfinite : bool, default=False
+        Leave rows with NaN or Inf out of the fit. Their components are NaN.
+    restart : bool, default=False
+        Begin anew instead of going on with an unfinished fit.
+    overwrite : bool, default=False
+        Replace a model that is in the folder.
+    progress : bool or callable, default=False
+        Draw a bar on stderr.
 
     Returns
     -------
     ICA
-        The fit.
+        The fit, which is a transformer and a result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> rng = np.random.default_rng(0)
+    >>> unmixing = nearid.unmix(rng.laplace(size=(2000, 3)) @ rng.normal(size=(3, 3)))
+    >>> unmixing.view.headline
+    '3 components, found in 7 passes; none of them Gaussian'
     """
-    try:
-        ica._validate_params()
-    except InvalidParameterError as error:
-        raise InputError(str(error)) from None
-    new = not folder.exists()
-    make_folder(folder)
-    try:
-        with alone_in(folder):
-            return _unmix(folder, rows, ica, form, drop_nonfinite, restart, overwrite, progress, say)
-    except BaseException:
-        if new and not any(folder.iterdir()):
-            folder.rmdir()
-        raise
+    rows = open_rows(x, key=key, ids=ids, features=features, exclude=exclude)
+    if out is not None and isinstance(x, str | os.PathLike):
+        refuse_input(Path(out), x)
+    from nearid.questions.unmix.result import ICA
+
+    ica = ICA(
+        n_components,
+        whiten=whiten,
+        contrast=contrast,
+        tol=tol,
+        max_passes=max_passes,
+        stability=stability,
+        dtype=dtype,
+        random_state=random_state,
+        engine=engine,
+    )
+    with reporting(progress) as stages:
+        job = _Job(rows, describe(x, rows), ica, drop_nonfinite, stages, progress)
+        return job.fit() if out is None else job.into(Path(out), format, restart, overwrite)
 
 
-def _unmix(
-    folder: Path,
-    rows: Rows,
-    ica: ICA,
-    form: str,
-    drop_nonfinite: bool,
-    restart: bool,
-    overwrite: bool,
-    progress: Progress,
-    say: Callable[[str], object],
-) -> ICA:
-    refuse_foreign(folder, *_places(folder), *_ids(folder))
-    source = describe(rows)
-    fitted = None if restart else _waiting(folder, ica, source)
-    if fitted is None and not overwrite and (has_model(folder) or _components(folder)):
-        raise InputError(
-            f"{folder} holds a model already, which would be lost; write to another folder, or replace it with "
-            "--overwrite (which goes on with a search that ran out of passes)."
-        )
-    for path in _components(folder):
-        check_output(path, overwrite=True)
-    options = {name: ica.get_params()[name] for name in FIXED}
-    keeper = Keeper(folder, {"input": {k: source[k] for k in ("shape", "dtype", "digest")}, "options": options})
-    try:
-        target = folder / f"components.{form}"
-        # Nothing is fitted, and nothing old deleted, for components that would find no room.
-        check_space(target, rows.shape[0] * min(rows.shape[1], ica.n_components or rows.shape[1]) * rows.dtype.itemsize)
-        if fitted is None:
-            fitted = _fit(keeper, rows, ica, drop_nonfinite, restart, progress, say)
-        else:
-            say(f"The model in {folder} is of this input and these options: only its components are written.")
-            if fitted.converged_:
-                keeper.remove()
-        fitted.transform_to(rows, target, overwrite=True, drop_nonfinite=drop_nonfinite, progress=progress)
-    except BaseException:
-        keeper.flush()
-        raise
-    return fitted
+@dataclass(frozen=True)
+class _Job:
+    """Rows, what is recorded of them, and the estimator to fit."""
+
+    rows: Rows
+    source: dict[str, Any]
+    ica: ICA
+    drop_nonfinite: bool
+    stages: Progress
+    progress: Reporting
+
+    def fit(self, resume: Checkpoint | None = None, keep: Callable[[Checkpoint], object] | None = None) -> ICA:
+        """Fit, from a checkpoint where there is one."""
+        from sklearn.exceptions import ConvergenceWarning
+
+        from nearid.ica.estimators import IdentifiabilityWarning, RankWarning
+
+        with warnings.catch_warnings():
+            # The alerts say all of these.
+            for kind in (ConvergenceWarning, RankWarning, IdentifiabilityWarning):
+                warnings.simplefilter("ignore", kind)
+            tick = self.stages("passes, at most", self.ica.max_passes)
+            return self.ica.fit_rows(
+                self.rows, self.source, drop_nonfinite=self.drop_nonfinite, resume=resume, keep=keep, tick=tick
+            )
+
+    def into(self, folder: Path, form: str, restart: bool, overwrite: bool) -> ICA:
+        """Fit, and write model and components to a folder; an unfinished fit that is there goes on."""
+        new = not folder.exists()
+        make_folder(folder)
+        try:
+            with alone_in(folder):
+                return self._into(folder, form, restart, overwrite)
+        except BaseException:
+            if new and not any(folder.iterdir()):
+                folder.rmdir()
+            raise
+
+    def _into(self, folder: Path, form: str, restart: bool, overwrite: bool) -> ICA:
+        refuse_foreign(folder, *_places(folder), *_ids(folder))
+        fitted = None if restart else self._waiting(folder)
+        if fitted is None and not overwrite and (has_model(folder) or _components(folder)):
+            raise InputError(
+                f"{folder} holds a model already, which would be lost; write to another folder, or replace it with "
+                "--overwrite (which goes on with a search that ran out of passes)."
+            )
+        for path in _components(folder):
+            check_output(path, overwrite=True)
+        options = {name: getattr(self.ica, name) for name in FIXED}
+        keeper = Keeper(folder, {k: self.source[k] for k in ("shape", "dtype", "digest")}, options)
+        try:
+            target, (n, columns) = folder / f"components.{form}", self.rows.shape
+            # Nothing is fitted, and nothing old deleted, for components that would find no room.
+            check_space(target, n * min(columns, self.ica.n_components or columns) * self.rows.dtype.itemsize)
+            if fitted is None:
+                fitted = self._fit_into(keeper, restart)
+            else:
+                self._tell(
+                    f"The model in {folder} is of this input and these options: only its components are written."
+                )
+                if fitted.converged_:
+                    keeper.remove()
+            fitted.transform_to(
+                self.rows, target, overwrite=True, drop_nonfinite=self.drop_nonfinite, progress=self.stages
+            )
+        except BaseException:
+            keeper.flush()
+            raise
+        return fitted
+
+    def _fit_into(self, keeper: Keeper, restart: bool) -> ICA:
+        """Fit from the checkpoint, if there is one, and write the model in place of whatever the folder held."""
+        if restart:
+            keeper.remove()
+        resume = keeper.read()
+        if resume is not None:
+            passes = counted(len(resume.gradients), "pass", "passes")
+            self._tell(f"Going on after {passes} of an earlier run (--restart would begin anew).")
+        fitted = self.fit(resume, keeper.keep)
+        for path in _ids(keeper.folder):
+            path.unlink(missing_ok=True)
+        for path in _components(keeper.folder):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        fitted.save(keeper.folder)
+        # A search that ran out of passes can go on from here with more of them.
+        if fitted.converged_:
+            keeper.remove()
+        return fitted
+
+    def _waiting(self, folder: Path) -> ICA | None:
+        """The model of the same input and parameters whose components were not written any more."""
+        if not has_model(folder) or _components(folder):
+            return None
+        try:
+            fitted = type(self.ica).load(folder)
+        except InputError:
+            return None
+        source = fitted.provenance["inputs"][0]
+        same = all(source.get(name) == self.source[name] for name in ("shape", "dtype", "digest", "columns"))
+        wanted = {**self.ica.get_params(), "engine": fitted.engine}
+        return fitted if same and fitted.get_params() == wanted else None
+
+    def _tell(self, sentence: str) -> None:
+        """Report that an earlier run is taken up."""
+        if callable(self.progress):
+            self.progress(sentence, 0)
+        elif self.progress:
+            print(sentence, file=sys.stderr)
 
 
-def _fit(
-    keeper: Keeper,
-    rows: Rows,
-    ica: ICA,
-    drop_nonfinite: bool,
-    restart: bool,
-    progress: Progress,
-    say: Callable[[str], object],
-) -> ICA:
-    """Fit from the checkpoint, if there is one, and write the model in place of whatever the folder held."""
-    if restart:
-        keeper.remove()
-    resume = keeper.read()
-    if resume is not None:
-        say(f"Going on after {len(resume.gradients)} passes of an earlier run (--restart would begin anew).")
-    with warnings.catch_warnings():
-        # The diagnostics say all of these, in words.
-        for kind in (ConvergenceWarning, RankWarning, IdentifiabilityWarning):
-            warnings.simplefilter("ignore", kind)
-        tick = progress("passes, at most", ica.max_passes)
-        ica.fit_rows(rows, drop_nonfinite=drop_nonfinite, resume=resume, keep=keeper.keep, tick=tick)
-    for path in _ids(keeper.folder):
-        path.unlink(missing_ok=True)
-    for path in _components(keeper.folder):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    ica.save(keeper.folder)
-    # A search that ran out of passes can go on from here with more of them.
-    if ica.converged_:
-        keeper.remove()
-    return ica
+class Keeper:
+    """Keeps the last checkpoint of a fit in a folder, in one file with what the fit is of.
+
+    Parameters
+    ----------
+    folder : Path
+    source, options : dict
+        What the fit is of; a checkpoint of another fit is refused.
+    """
+
+    def __init__(self, folder: Path, source: dict[str, Any], options: dict[str, Any]) -> None:
+        again = "Write to another folder, or begin anew with --restart."
+        self.folder, self.path = folder, folder / CHECKPOINT
+        self._work = Resumable(folder, {"input": source, "options": options}, "an unfinished fit", again)
+        self._last: Checkpoint | None = None
+
+    def keep(self, checkpoint: Checkpoint) -> None:
+        """Take a checkpoint; it is written unless one was just written."""
+        self._last = checkpoint
+        # Passes of small data take milliseconds; writing after each would take longer than they do.
+        if self._work.due():
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what has been taken and is not written yet."""
+        if self._last is None:
+            return
+        last, self._last = self._last, None
+        identity = json.dumps(self._work.identity)
+        metadata = {"nearid_checkpoint": CHECKPOINT_FORMAT, "identity": identity, "stage": last.stage}
+        tensors = {"rotation": last.rotation, "signs": last.signs, "gradients": np.asarray(last.gradients)}
+        write_bytes(self.path, packed(tensors, metadata))
+
+    def remove(self) -> None:
+        """Forget the unfinished fit; a file of the same name that is something else stays."""
+        self._last = None
+        self._refuse_foreign()
+        self.path.unlink(missing_ok=True)
+
+    def read(self) -> Checkpoint | None:
+        """The checkpoint in the folder, if there is one; refused where it belongs to another fit."""
+        self._refuse_foreign()
+        if not self.path.is_file():
+            return None
+        columns = self._work.identity["input"]["shape"][1]
+        check_size(self.path, 8, 8 * (columns * (columns + 1) + MOST_PASSES))
+        data = self.path.read_bytes()
+        texts = read_metadata(data, str(self.path))
+        if texts.get("nearid_checkpoint") != CHECKPOINT_FORMAT or texts.get("stage") not in STAGES:
+            raise InputError(f"{self.path} is not a checkpoint that this nearid can read. Begin anew with --restart.")
+        try:
+            identity = json.loads(texts.get("identity", ""))
+        except (ValueError, RecursionError):
+            identity = None
+        self._work.refuse_other(identity)
+        tensors = read_tensors(data, str(self.path), {"rotation": "kk", "signs": "k", "gradients": "m"})
+        rotation, signs = tensors["rotation"], tensors["signs"]
+        off = rotation @ rotation.T - np.eye(len(signs)) if np.abs(rotation).max() < 2 else np.inf
+        if len(signs) > columns or np.abs(off).max() > ORTHOGONAL or (np.abs(signs) != 1).any():
+            raise InputError(f"{self.path} holds no rotation: it is damaged. Begin anew with --restart.")
+        return Checkpoint(rotation, signs, tensors["gradients"].tolist(), texts["stage"])
+
+    def _refuse_foreign(self) -> None:
+        """Refuse a file that no fit has written, or of which this cannot be told."""
+        if self.path.exists() and not is_checkpoint(self.path):
+            raise InputError(
+                f"{self.path} is not a checkpoint of nearid unmix, or it is damaged. Write to another folder, or move "
+                "this file."
+            )
 
 
-def _waiting(folder: Path, ica: ICA, source: dict[str, object]) -> ICA | None:
-    """The model of the same input and parameters whose components were not written any more."""
-    if not has_model(folder) or _components(folder):
-        return None
-    try:
-        found = ICA.load(folder)
-    except InputError:
-        return None
-    wanted = {**ica.get_params(), "engine": found.engine}
-    same = found.get_params() == wanted and {**found.input_, "name": ""} == {**source, "name": ""}
-    return found if same else None
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file is the checkpoint of a fit; it may be damaged behind its header."""
+    metadata = (header(path) or {}).get("__metadata__")
+    return isinstance(metadata, dict) and "nearid_checkpoint" in metadata
 
 
 def has_model(folder: Path) -> bool:
@@ -174,22 +350,22 @@ def _components(folder: Path) -> list[Path]:
 
 
 def _places(folder: Path) -> list[Path]:
-    return [folder / f"components.{form}" for form in FORMATS]
+    return [folder / f"components{suffix}" for suffix in suffixes("write")]
 
 
 def _ids(folder: Path) -> list[Path]:
     return [ids_path(path) for path in _places(folder)]
 
 
-def refuse_input(folder: Path, source: str) -> None:
+def refuse_input(folder: Path, source: str | os.PathLike[str]) -> None:
     """Refuse a folder in which the input would be written over."""
-    for path in (folder, folder / ABOUT, folder / NUMBERS, folder / NAME, *_places(folder), *_ids(folder)):
+    for path in (folder, folder / ABOUT, folder / NUMBERS, folder / CHECKPOINT, *_places(folder), *_ids(folder)):
         refuse_source(path, source)
 
 
 def left_behind(folder: Path) -> str:
     """What an interrupted run has left, and how to go on."""
-    if is_checkpoint(folder / NAME):
+    if is_checkpoint(folder / CHECKPOINT):
         return f"the passes made are kept in {folder}; run the same command again (without --restart) to go on"
     if has_model(folder) and not _components(folder):
         return f"the model is in {folder}; run the same command again to write its components"

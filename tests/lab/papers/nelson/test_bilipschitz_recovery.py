@@ -1,28 +1,16 @@
 """Recovery by autoencoder and ICA: sources and process, an isometry is recovered, and claims decide."""
 
-import json
-
 import numpy as np
 import pytest
 
-from nearid.base.errors import InputError
 from nearid.lab.framework.cells import Finished, cells_of
-from nearid.lab.framework.result import Result
-from nearid.lab.framework.run import reproduce
-from nearid.lab.framework.settings import changed, settle
+from nearid.lab.framework.result import ExperimentResult
+from nearid.lab.framework.settings import changed, parameters_for
 from nearid.lab.papers.nelson.bilipschitz_recovery import BILIPSCHITZ_RECOVERY as E
 from nearid.lab.papers.nelson.bilipschitz_recovery import Parameters, cell, constants, draw, process, rows, unmix
 
 torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
-SMOKE = settle(E, "smoke")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+SMOKE = parameters_for(E, "smoke")
 
 
 @pytest.mark.parametrize(("law", "kurtosis"), [("uniform", -1.2), ("laplace", 3.0), ("normal", 0.0)])
@@ -59,11 +47,9 @@ def test_an_isometry_is_recovered_by_ica(tmp_path):
     assert np.asarray(found["views"]["after"]).max(axis=0).min() > 0.95
 
 
-def test_the_same_seed_gives_the_same_and_another_another(tmp_path_factory):
+def test_the_larger_constant_counts(tmp_path_factory):
     p = changed(SMOKE, {"steps": 10, "leak": 0.3})
-    first, again, other = (cell(p, seed, tmp_path_factory.mktemp("work")) for seed in (0, 0, 1))
-    assert first == again and first["scores"]["mcc"] != other["scores"]["mcc"]
-    json.dumps(first, allow_nan=False)
+    first = cell(p, 0, tmp_path_factory.mktemp("work"))
     s = first["scores"]
     assert s["lipschitz"] == max(s["process"], s["decoder"]) > 1.05
 
@@ -73,15 +59,9 @@ def test_rows_are_leaks_and_other_sources():
     assert made["leak-0.2"] == {"leak": 0.2} and made["normal"] == {"leak": 1.0, "sources": "normal"}
 
 
-@pytest.mark.parametrize("wrong", [{"n": 1}, {"leak": 0.0}, {"leaks": (1.0, 2.0)}, {"sources": "cauchy"}])
-def test_impossible_parameters_get_a_sentence(wrong):
-    with pytest.raises(InputError, match=r"must be .*, not"):
-        Parameters(**wrong)
-
-
 def claims(**given):
     """What claims say of a result as the theorem has it, apart from scores given as functions of a cell's leak."""
-    p = settle(E, "cpu")
+    p = parameters_for(E, "cpu")
     finished = []
     for c in cells_of(E, p, range(3)):
         leak, normal = c.parameters.leak, c.parameters.sources == "normal"
@@ -90,7 +70,7 @@ def claims(**given):
         value["mcc"] = 0.7 if normal else 0.99
         value |= {k: f(leak) for k, f in given.items()}
         finished.append(Finished(c, {"scores": value}, 1.0, 1.0, {}))
-    found = Result(E, "cpu", p, range(3), finished, (), {})
+    found = ExperimentResult(E, "cpu", p, range(3), finished, (), {})
     return [str(o.status) == "reproduced" for _, o in found.outcomes]
 
 
@@ -101,9 +81,3 @@ def test_claims_decide():
     assert claims(matched=lambda a: a) == [True, True, False, True]
     assert claims(rigid=lambda a: 0.1) == [True, True, False, True]
     assert claims(mcc=lambda a: 0.99) == [True, True, True, False]
-
-
-def test_the_smoke_preset_runs_with_figures(tmp_path, inline):
-    found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1, changes={"steps": 5})
-    assert len(found.cells) == len(found.rows) == 5 and not found.failures
-    assert len(E.figures(found)) == 4 + 5 and "Theorem 3" in str(found)

@@ -8,11 +8,10 @@ import pytest
 
 from nearid.base.errors import InputError
 from nearid.lab.framework.cells import Finished, cells_of
-from nearid.lab.framework.figures import Listing
-from nearid.lab.framework.result import Result
-from nearid.lab.framework.run import reproduce
-from nearid.lab.framework.settings import settle
+from nearid.lab.framework.result import ExperimentResult
+from nearid.lab.framework.settings import parameters_for
 from nearid.lab.papers.nelson.deconfounding import CONDITIONS, DECONFOUNDING, Parameters, cell, figures, rows
+from nearid.show.figures import Text
 
 E = DECONFOUNDING
 
@@ -20,7 +19,7 @@ E = DECONFOUNDING
 @pytest.fixture(scope="module")
 def small():
     pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
-    return settle(E, "smoke", {"size": 2000, "effect": 2.0})
+    return parameters_for(E, "smoke", {"size": 2000, "effect": 2.0})
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +40,6 @@ def test_a_cell_of_the_drawn_screen(done):
     assert "Differences of sparsity" in views["text"]
     assert {"ICA", "classifiers, ica"} <= set(views["provenance"]["core_seconds"])
     json.dumps(done, allow_nan=False)
-
-
-def test_the_smoke_preset_runs_with_figures(tmp_path, inline):
-    pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
-    found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1)
-    assert [row.key for row in found.rows] == ["screen"] and not found.failures
-    page = (tmp_path / "out" / "smoke,seeds=1" / "report.html").read_text()
-    assert "AUROC after ICA and before" in page and "Paired t tests over splits" in page
 
 
 def test_rows():
@@ -74,7 +65,7 @@ def test_an_embedding_of_ones_own(tmp_path):
     np.save(tmp_path / "emb.npy", rng.laplace(size=(300, 4)) + np.outer(labels == "MTOR", [4, 0, 0, 0]))
     pd.DataFrame({"label": labels, "batch": rng.integers(0, 6, 300)}).to_parquet(tmp_path / "meta.parquet")
     given = {"embedding": str(tmp_path / "emb.npy"), "meta": str(tmp_path / "meta.parquet"), "control": "EMPTY"}
-    p = settle(E, "smoke", {**given, "source": "file", "top": "1"})
+    p = parameters_for(E, "smoke", {**given, "source": "file", "top": "1"})
     found = cell(p, 0, tmp_path)
     assert list(found["views"]["perturbations"]) == ["MTOR"] and found["scores"]["auroc_base"] > 0.7
     assert "technical" not in found["scores"]
@@ -82,7 +73,7 @@ def test_an_embedding_of_ones_own(tmp_path):
 
 def results(changes):
     """A result whose every row has ICA ahead, unless it is told otherwise."""
-    p = settle(E, "cpu")
+    p = parameters_for(E, "cpu")
     ahead = {"base": 0.6, "pca": 0.65, "random": 0.62, "ica": 0.7}
     scores = {f"{s}_{c}": v for s in ("auroc", "sparsity", "concentration") for c, v in ahead.items()}
     views = {"each": {c: {"x": v, "y": None} for c, v in ahead.items()}, "text": "tables"}
@@ -90,7 +81,7 @@ def results(changes):
         Finished(c, {"scores": scores | {"technical": 0.95} | changes.get(c.row.key, {}), "views": views}, 1.0, 1.0, {})
         for c in cells_of(E, p, range(3))
     ]
-    return Result(E, "cpu", p, range(3), told, (), {})
+    return ExperimentResult(E, "cpu", p, range(3), told, (), {})
 
 
 def test_claims_decide():
@@ -109,5 +100,5 @@ def test_claims_decide():
 
 def test_the_figure():
     plane, *texts = figures(results({}))
-    assert [type(t) for t in texts] == [Listing] * 5 and texts[0].text == "tables"
+    assert [type(t) for t in texts] == [Text] * 5 and texts[0].text == "tables"
     assert len(plane.points) == 5 and all(p == ([0.6], [0.7]) for p in plane.points.values())

@@ -3,10 +3,9 @@
 import pytest
 
 from nearid.lab.framework.cells import Finished, cells_of
-from nearid.lab.framework.result import Result
-from nearid.lab.framework.run import reproduce
-from nearid.lab.framework.settings import changed, settle
-from nearid.lab.papers.nelson.disentanglement import DISENTANGLEMENT, by_seed, figures, selected
+from nearid.lab.framework.result import ExperimentResult
+from nearid.lab.framework.settings import changed, parameters_for
+from nearid.lab.papers.nelson.disentanglement import DISENTANGLEMENT, by_seed, selected
 
 E = DISENTANGLEMENT
 # InfoM by model, without ICA and with it, in the first setting of each; the second is .1 worse.
@@ -21,7 +20,7 @@ LIKE_THE_PAPER = {
 
 
 def result(models=LIKE_THE_PAPER, explained=lambda row, first: 0.95, rows=()):
-    p, told, seen = settle(E, "cpu"), [], set()
+    p, told, seen = parameters_for(E, "cpu"), [], set()
     for c in cells_of(E, p, range(3), rows):
         place = (c.row.changes["data"], c.row.changes["model"], c.seed)
         first = place not in seen
@@ -31,7 +30,7 @@ def result(models=LIKE_THE_PAPER, explained=lambda row, first: 0.95, rows=()):
         scores = {"infom": raw + shift, "explained": explained(c.row, first)}
         scores |= {} if ica is None else {"infom_ica": ica + shift}
         told.append(Finished(c, {"scores": scores}, 1.0, 1.0, {}))
-    return Result(E, "cpu", p, range(3), told, (), {}, rows)
+    return ExperimentResult(E, "cpu", p, range(3), told, (), {}, rows)
 
 
 def statuses(found):
@@ -39,7 +38,7 @@ def statuses(found):
 
 
 def test_every_model_in_every_setting_on_every_image():
-    p = settle(E, "cpu")
+    p = parameters_for(E, "cpu")
     made = [changed(p, row.changes) for row in E.rows(p)]
     assert len(made) == 20 and {q.data for q in made} == {"sprites", "solids"}
     assert {q.model for q in made} == set(LIKE_THE_PAPER)
@@ -50,7 +49,7 @@ def test_every_model_in_every_setting_on_every_image():
 
 
 def test_the_published_protocol():
-    p = settle(E, "paper")
+    p = parameters_for(E, "paper")
     by_key = {row.key: row for row in E.rows(p)}
     assert len(by_key) == 4 * 7 and (p.side, p.steps, p.batch, p.judged) == (64, 200_000, 128, 10_000)
     assert changed(p, by_key["falcor3d-beta-vae-beta-10"].changes).strength == 10
@@ -87,14 +86,3 @@ def test_claims_decide():
     assert statuses(result({**LIKE_THE_PAPER, "qlae": (0.99, 0.5)})) == ["reproduced", "reproduced"]
     assert statuses(result(rows=("solids-ae-decay-0.1",))) == ["not testable here"] * 2
     assert "Selected: sprites: AE, decay 0.1" in result().outcomes[0][1].sentence
-
-
-def test_the_smoke_preset_runs_with_figures(tmp_path, inline):
-    pytest.importorskip("torch", reason="the extra `lab` is not installed")
-    rows = ("solids-ae-decay-0.1", "solids-vq-vae-decay-0")
-    found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1, rows=rows)
-    assert len(found.cells) == 2 and not found.failures
-    titles = [slot.title for slot in figures(found)]
-    # Information, reconstructions and, where there is ICA, traversals.
-    assert len(titles) == 5 and "data:image/png" in next(tmp_path.rglob("report.html")).read_text()
-    assert "Table 2" in str(found)

@@ -30,29 +30,31 @@ def test_an_order_is_that_of_each_seed():
     # Seeds differ more than rows: together there is little order, in each seed all of it.
     shifted = cells(*((seed, 1 + 0.1 * k - 0.05 * seed, 0.02 * k + seed) for seed in range(3) for k in range(5)))
     assert rank_correlations(shifted, "l", "e") == pytest.approx({0: 1, 1: 1, 2: 1})
-    decided = ordered(RUN, "leak", shifted, "l", "e", "L and error")
+    decided = ordered(lambda _: shifted, "leak", "l", "e", "L and error")(RUN)
     assert decided.status == Status.REPRODUCED and "of 3 seeds: at least 0.8" in decided.sentence
     together = float(decided.sentence.split("together it is ")[1].rstrip("."))
     assert together < 0.8
 
 
 def test_an_order_needs_all_its_rows():
-    told = ordered(SimpleNamespace(**{**vars(RUN), "ran": {"other"}}), "leak", RISING, "l", "e", "L and error")
+    told = ordered(lambda _: RISING, "leak", "l", "e", "L and error")(
+        SimpleNamespace(**{**vars(RUN), "ran": {"other"}})
+    )
     assert told.status == Status.NOT_TESTABLE and told.sentence == "Needs the row leak-1, which was not run."
 
 
 def test_orders_the_other_way():
-    assert ordered(RUN, "leak", RISING, "l", "e", "L and error", rising=False).status == Status.NOT_REPRODUCED
+    assert ordered(lambda _: RISING, "leak", "l", "e", "L and error", rising=False)(RUN).status == Status.NOT_REPRODUCED
     falling = cells(*((seed, 1 + 0.1 * k, -k) for seed in range(3) for k in range(5)))
-    assert ordered(RUN, "leak", falling, "l", "e", "L and error", rising=False).status == Status.REPRODUCED
-    assert ordered(RUN, "leak", falling, "l", "e", "L and error").status == Status.NOT_REPRODUCED
+    assert ordered(lambda _: falling, "leak", "l", "e", "L and error", rising=False)(RUN).status == Status.REPRODUCED
+    assert ordered(lambda _: falling, "leak", "l", "e", "L and error")(RUN).status == Status.NOT_REPRODUCED
 
 
 def test_what_has_no_order_is_left_out():
     few = cells((0, 1.0, 0.1), (0, 1.2, 0.2), (1, 1.0, 0.1), (1, 1.0, 0.2), (1, 1.0, 0.3), (2, None, 0.1))
     assert rank_correlations(few, "l", "e") == {} and pairs(few, "l", "e")[0] == [1.0, 1.2, 1.0, 1.0, 1.0]
-    assert ordered(RUN, "leak", few[:2], "l", "e", "L and error").status == Status.NOT_TESTABLE
-    assert ordered(RUN, "leak", [], "l", "e", "L and error").status == Status.NOT_TESTABLE
+    assert ordered(lambda _: few[:2], "leak", "l", "e", "L and error")(RUN).status == Status.NOT_TESTABLE
+    assert ordered(lambda _: [], "leak", "l", "e", "L and error")(RUN).status == Status.NOT_TESTABLE
 
 
 def test_the_curve_through_the_points():
@@ -74,5 +76,5 @@ def test_a_failed_cell_leaves_the_order_open():
     failed = SimpleNamespace(
         every_row=RUN.every_row, ran=RUN.ran, failed_seeds=lambda row: [3] if row == "leak-1" else []
     )
-    assert ordered(failed, "leak", RISING, "l", "e", "L and error").status == Status.NOT_TESTABLE
-    assert ordered(failed, "other", RISING, "l", "e", "L and error").status == Status.REPRODUCED
+    assert ordered(lambda _: RISING, "leak", "l", "e", "L and error")(failed).status == Status.NOT_TESTABLE
+    assert ordered(lambda _: RISING, "other", "l", "e", "L and error")(failed).status == Status.REPRODUCED

@@ -1,36 +1,32 @@
 """Rows of the cross-entropy tables, and their figures."""
 
-import json
 from types import SimpleNamespace
 
 import pytest
 
+from nearid.base.estimate import Estimate
 from nearid.lab.framework.claims import Status
-from nearid.lab.framework.estimate import Estimate
 from nearid.lab.framework.experiment import Column
-from nearid.lab.framework.figures import HeatMaps, ScatterMatrix
-from nearid.lab.framework.run import reproduce
-from nearid.lab.framework.settings import changed, settle
+from nearid.lab.framework.settings import changed, parameters_for
 from nearid.lab.papers.reizinger.cross_entropy import Parameters
 from nearid.lab.papers.reizinger.cross_entropy_tables import (
     DIET,
+    ROBUSTNESS,
     SUPERVISED,
     TABLE_2,
     TABLE_3,
     Setting,
     columns,
-    diet_cell,
     diet_rows,
     figures,
     near_published,
-    robustness,
     rows_of,
     shared_settings,
-    supervised_cell,
     supervised_rows,
 )
+from nearid.show.figures import HeatMap, Panels
 
-CLAIMS = [near_published(((98.6, 99.9), (99.0, 99.9))), *robustness()]
+CLAIMS = [near_published(((98.6, 99.9), (99.0, 99.9))), *ROBUSTNESS]
 # R2 z~->z as the paper has them, with values for what its text alone tells.
 R2 = {
     "base": 98.8, "double-d": 92.5, "quadruple-d": 75.0, "high-kappa": 55.0, "few-classes-double-d": 60.0,
@@ -87,8 +83,8 @@ def test_figures_of_some_rows():
     rows = rows_of(shared_settings(Parameters()), Parameters(), "")
     found = SimpleNamespace(rows=rows, of_row=lambda key: [SimpleNamespace(data={"views": views})] * 2)
     slots = figures(found)
-    assert [type(s) for s in slots] == [ScatterMatrix, HeatMaps] * 8
-    assert slots[0].title.startswith("base, normalised W") and slots[0].across["recovered z1"] == [1.1] * 3
+    assert [type(s) for s in slots] == [Panels, HeatMap] * 8
+    assert slots[0].title.startswith("base, normalised W") and slots[0].panels[-2].x == "recovered z1"
     assert slots[1].panels["after"] == [[1.0] * 2] * 2 and slots[1].columns == ["z1", "z2"]
 
 
@@ -144,7 +140,7 @@ def test_each_claim_can_fail(changes, broken):
 
 
 def test_every_value_of_table_2_value_has_its_row():
-    found = {r.key: {k: v.value for k, v in r.published.items()} for r in diet_rows(settle(DIET, "paper"))}
+    found = {r.key: {k: v.value for k, v in r.published.items()} for r in diet_rows(parameters_for(DIET, "paper"))}
     for key, heads in TABLE_2.items():
         for head, (z, w) in zip(("unit", "free"), heads, strict=True):
             assert found.pop(f"{key}-{head}") == {"r2_z": z, "r2_w": w}
@@ -152,33 +148,14 @@ def test_every_value_of_table_2_value_has_its_row():
 
 
 def test_fewer_instances_have_no_published_value():
-    by_key = {r.key: r for r in diet_rows(settle(DIET, "cpu"))}
+    by_key = {r.key: r for r in diet_rows(parameters_for(DIET, "cpu"))}
     assert by_key["base-unit"].published and not by_key["many-instances-unit"].published
 
 
-def test_the_smoke_preset_of_diet(tmp_path, inline):
-    pytest.importorskip("torch", reason="the extra `lab` is not installed")
-    found = reproduce(DIET, tmp_path / "out", preset="smoke", seeds=1, changes={"steps": 2})
-    assert len(found.cells) == len(found.rows) == 38 and not found.failures
-    here = diet_cell(found.cells[0].cell.parameters, 0, tmp_path / "here")
-    assert found.cells[0].data == json.loads(json.dumps(here))
-    # Instances are the labels: equal rows within a class can be asked for.
-    assert found.scores("base-unit", "within") and not found.scores("many-classes-unit", "within")
-    assert (tmp_path / "out" / "smoke,seeds=1,steps=2" / "report.html").stat().st_size > 10_000
-
-
 def test_every_value_of_table_3_value_has_its_row():
-    found = {r.key: {k: v.value for k, v in r.published.items()} for r in supervised_rows(settle(SUPERVISED, "cpu"))}
+    found = {
+        r.key: {k: v.value for k, v in r.published.items()} for r in supervised_rows(parameters_for(SUPERVISED, "cpu"))
+    }
     for key, z in TABLE_3.items():
         assert found.pop(f"{key}-free") == {"r2_z": z}
     assert not any(found.values())
-
-
-def test_the_smoke_preset_of_supervised(tmp_path, inline):
-    pytest.importorskip("torch", reason="the extra `lab` is not installed")
-    found = reproduce(SUPERVISED, tmp_path / "out", preset="smoke", seeds=1, changes={"steps": 2})
-    assert len(found.cells) == len(found.rows) == 38 and not found.failures
-    here = supervised_cell(found.cells[0].cell.parameters, 0, tmp_path / "here")
-    assert found.cells[0].data == json.loads(json.dumps(here))
-    # Classes are the labels: half of five of them determine no map.
-    assert found.scores("base-unit", "r2_w") and not found.scores("few-classes-unit", "r2_w")

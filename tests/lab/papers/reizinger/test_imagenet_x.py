@@ -10,9 +10,9 @@ from scipy.special import ndtr
 from nearid.base.errors import InputError
 from nearid.lab.data.imagenet_x import FACTORS, load_annotations
 from nearid.lab.framework.cells import Finished, cells_of
-from nearid.lab.framework.result import Result
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.run import reproduce
-from nearid.lab.framework.settings import changed, settle
+from nearid.lab.framework.settings import changed, parameters_for
 from nearid.lab.papers.reizinger.imagenet_x import IMAGENET_X, TARGETS, Parameters, Source, cell, paired, rows, sources
 
 E = IMAGENET_X
@@ -50,7 +50,7 @@ def settings(files, features, **more):
 
 
 def test_planted_factors_decode_at_the_best_accuracy_and_noise_at_chance(files):
-    p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
+    p = parameters_for(E, "cpu", settings(files, "{0}/known.npz:x"))
     data = cell(changed(p, rows(p)[0].changes), 0, files)
     found = data["scores"]
     # One in 4000: the row that is no annotated image is left out.
@@ -64,7 +64,7 @@ def test_planted_factors_decode_at_the_best_accuracy_and_noise_at_chance(files):
 
 def test_a_run_decides_claims_and_has_a_figure(files, inline):
     given = settings(files, "good={0}/known.npz:x", baselines="plain={0}/noise.npz:x")
-    found = reproduce(E, files / "out", seeds=4, changes=given)
+    found = reproduce(E, files / "out", seeds=4, parameters=given)
     assert not found.failures and [row.key for row in found.rows] == ["good", "plain"]
     most, easy = (o for _, o in found.outcomes)
     # Three targets are planted of seventeen, and none in noise.
@@ -82,11 +82,11 @@ def told(p, accuracy, seeds=10, judged=1000):
         scores = {name: accuracy(c.row.key, name) + rng.normal() for name in TARGETS}
         views = {"judged": dict.fromkeys(TARGETS, judged)}
         cells.append(Finished(c, {"scores": scores, "views": views}, 1.0, 1.0, {}))
-    return [str(o.status) for _, o in Result(E, "cpu", p, range(seeds), cells, (), {}).outcomes]
+    return [str(o.status) for _, o in ExperimentResult(E, "cpu", p, range(seeds), cells, (), {}).outcomes]
 
 
 def test_claims_decide(files):
-    p = settle(E, "cpu", settings(files, "a={0}/known.npz:x", baselines="b={0}/noise.npz:x"))
+    p = parameters_for(E, "cpu", settings(files, "a={0}/known.npz:x", baselines="b={0}/noise.npz:x"))
     few, easy = TARGETS[:8], ("darker", "brighter")
     yes, no, open_ = "reproduced", "not reproduced", "not testable here"
     assert told(p, lambda row, name: 60) == [yes, yes]
@@ -101,7 +101,7 @@ def test_claims_decide(files):
 
 def test_more_files_leave_the_cells_of_the_others(files):
     alone, more = (
-        cells_of(E, settle(E, "cpu", settings(files, text)), range(1))[0]
+        cells_of(E, parameters_for(E, "cpu", settings(files, text)), range(1))[0]
         for text in ("{0}/known.npz:x", "{0}/known.npz:x,{0}/noise.npz:x")
     )
     assert alone.identity == more.identity
@@ -122,7 +122,7 @@ def one_annotation(held, lines):
 
 @pytest.mark.parametrize("change", [one_number, names_of_two_images, one_annotation])
 def test_other_contents_are_another_cell(files, change):
-    p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
+    p = parameters_for(E, "cpu", settings(files, "{0}/known.npz:x"))
     [before], [again] = cells_of(E, p, range(1)), cells_of(E, p, range(1))
     assert before.identity == again.identity
     with (files / "annotations.jsonl").open() as file:
@@ -141,7 +141,7 @@ def test_other_contents_are_another_cell(files, change):
 
 
 def test_rows_that_are_not_probed_leave_the_cell(files):
-    p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
+    p = parameters_for(E, "cpu", settings(files, "{0}/known.npz:x"))
     [before] = cells_of(E, p, range(1))
     held = dict(np.load(files / "known.npz"))
     held["x"][-1] += 1
@@ -189,12 +189,12 @@ def test_what_does_not_belong_together_is_refused(files, features, more, words):
     np.savez(files / "strange.npz", x=held, ids=np.array([f"image{k}" for k in range(len(held))]))
     np.savez(files / "twice.npz", x=held, ids=np.array(["ILSVRC2012_val_00000001.JPEG"] * len(held)))
     with pytest.raises(InputError, match=words):
-        reproduce(E, files / "out", changes=settings(files, features, **more))
+        reproduce(E, files / "out", parameters=settings(files, features, **more))
     assert not (files / "out").exists()
 
 
 def test_rows_are_paired_by_name(files):
-    p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
+    p = parameters_for(E, "cpu", settings(files, "{0}/known.npz:x"))
     found = paired(p, sources(p)[0], load_annotations(p.annotations))
     held = np.load(files / "known.npz")
     for k in (0, 17, N - 1):
@@ -207,6 +207,6 @@ def test_infinite_features_are_refused(files):
     held = dict(np.load(files / "known.npz"))
     held["x"][3, 2] = np.inf
     np.savez(files / "known.npz", **held)
-    p = settle(E, "cpu", settings(files, "{0}/known.npz:x"))
+    p = parameters_for(E, "cpu", settings(files, "{0}/known.npz:x"))
     with pytest.raises(InputError, match="a NaN or an infinity"):
         cell(changed(p, rows(p)[0].changes), 0, files)

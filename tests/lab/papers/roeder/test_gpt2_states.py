@@ -10,7 +10,7 @@ import pytest
 from nearid.base.errors import InputError
 from nearid.lab.framework.cells import Cell
 from nearid.lab.framework.run import plan, reproduce
-from nearid.lab.framework.settings import changed, settle
+from nearid.lab.framework.settings import changed, parameters_for
 from nearid.lab.papers.roeder.gpt2_states import (
     agreement,
     check_models,
@@ -157,7 +157,7 @@ def pair(made, tmp_path):
 
 
 def identity(models):
-    p = settle(E, "cpu", {"models": models})
+    p = parameters_for(E, "cpu", {"models": models})
     row = rows(p)[-1]
     return Cell(E, row, changed(p, row.changes), 0).identity
 
@@ -189,7 +189,7 @@ def test_models_of_the_hub_go_by_name():
 
 
 def test_given_states_have_one_seed(pair, corpora, tmp_path, inline):
-    found = reproduce(E, tmp_path / "out", seeds=3, rows=["pretrained"], changes={"models": ",".join(pair)})
+    found = reproduce(E, tmp_path / "out", seeds=3, rows=["pretrained"], parameters={"models": ",".join(pair)})
     assert not found.failures and [*found.scores("pretrained", "back0")] == [0]
     assert 0 < found.scores("pretrained", "back0")[0] < 1
     assert "seed 0 alone has scores" in str(found)
@@ -198,17 +198,17 @@ def test_given_states_have_one_seed(pair, corpora, tmp_path, inline):
 
 
 def test_intervals_over_sentences_are_told():
-    assert "not over models" in rows(settle(E, "cpu", {"models": "gpt2,gpt2-medium"}))[-1].note
+    assert "not over models" in rows(parameters_for(E, "cpu", {"models": "gpt2,gpt2-medium"}))[-1].note
 
 
 def test_folders_may_be_set_for_their_row_alone(pair, tmp_path):
-    assert plan(E, tmp_path, rows=["pretrained"], changes={"models": ",".join(pair)}).notes == ()
+    assert plan(E, tmp_path, rows=["pretrained"], parameters={"models": ",".join(pair)}).notes == ()
 
 
 def test_what_cannot_be_compared_is_refused_before(pair, tmp_path):
     def told(*models):
         with pytest.raises(InputError) as refused:
-            reproduce(E, tmp_path / "out", preset="smoke", changes={"models": ",".join(models)})
+            reproduce(E, tmp_path / "out", preset="smoke", parameters={"models": ",".join(models)})
         return str(refused.value)
 
     narrow = extraction(tmp_path / "narrow", 0, width=8)

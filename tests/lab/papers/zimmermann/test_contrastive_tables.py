@@ -1,14 +1,10 @@
 """Table 1 of the contrastive experiments: its rows are the processes they name, and its claims decide."""
 
-import json
-
 import pytest
 
 from nearid.lab.framework.cells import Finished, cells_of
-from nearid.lab.framework.result import Result
-from nearid.lab.framework.run import reproduce
-from nearid.lab.framework.settings import changed, settle
-from nearid.lab.papers.zimmermann.contrastive import figures
+from nearid.lab.framework.result import ExperimentResult
+from nearid.lab.framework.settings import changed, parameters_for
 from nearid.lab.papers.zimmermann.contrastive_tables import (
     CONTRASTIVE_BOX,
     CONTRASTIVE_SPHERE,
@@ -22,7 +18,7 @@ BOX = CONTRASTIVE_BOX
 E = CONTRASTIVE_SPHERE
 
 
-@pytest.mark.parametrize("row", E.rows(settle(E, "paper")), ids=lambda row: row.key)
+@pytest.mark.parametrize("row", E.rows(parameters_for(E, "paper")), ids=lambda row: row.key)
 def test_rows_break_what_their_claims_say(row):
     found = set(row.violated)
     if row.key in MATCHED:
@@ -37,12 +33,12 @@ def test_rows_break_what_their_claims_say(row):
 
 def result(r2, identity=60.0):
     """A result in which all rows score the same, apart from those given."""
-    cells = cells_of(E, settle(E, "cpu"), range(3))
+    cells = cells_of(E, parameters_for(E, "cpu"), range(3))
     told = [
         Finished(c, {"scores": {"r2": r2.get(c.row.key, 99.0) + 0.01 * c.seed, "identity_r2": identity}}, 1.0, 1.0, {})
         for c in cells
     ]
-    return Result(E, "cpu", settle(E, "cpu"), range(3), told, (), {})
+    return ExperimentResult(E, "cpu", parameters_for(E, "cpu"), range(3), told, (), {})
 
 
 def test_claims_decide():
@@ -53,25 +49,15 @@ def test_claims_decide():
     assert str(result({}, identity=99.5).outcomes[3][1].status) == "not reproduced"
 
 
-def test_the_smoke_preset_runs_with_figures(tmp_path, inline):
-    pytest.importorskip("torch", reason="the extra `lab` is not installed")
-    found = reproduce(E, tmp_path / "out", preset="smoke", seeds=1)
-    assert len(found.cells) == len(found.rows) == 16 and not found.failures
-    assert len(figures(found)) == 2 * len(found.rows)
-    saved = json.loads((tmp_path / "out" / "smoke,seeds=1" / "result.json").read_text())
-    assert saved["table"][0]["scores"]["r2"]["published"]["value"] == 99.42
-    assert "true against recovered" in (tmp_path / "out" / "smoke,seeds=1" / "report.html").read_text()
-
-
 def test_published_values_belong_to_the_published_process():
-    ten, four = settle(E, "paper"), settle(E, "cpu")
+    ten, four = parameters_for(E, "paper"), parameters_for(E, "cpu")
     assert {v.note for v in E.rows(ten)[0].published.values()} == {""}
     assert {v.note for v in E.rows(four)[0].published.values()} == {"Published for 10 latents, not 4."}
     assert not any(row.published for row in E.rows(changed(ten, {"kappa": 5.0})))
 
 
 def test_every_loss_with_a_box_and_without():
-    p = settle(BOX, "paper")
+    p = parameters_for(BOX, "paper")
     *made, supervised = [changed(p, row.changes) for row in BOX.rows(p)]
     assert {q.space for q in (*made, supervised)} == {"box"} and supervised.steps == 100_000
     assert [(q.conditional, q.exponent, q.output) for q in made] == [
@@ -85,13 +71,16 @@ def test_every_loss_with_a_box_and_without():
 
 def box_result(**scores):
     """A result as the paper has it, apart from what is given as row__column."""
-    cells = cells_of(BOX, settle(BOX, "cpu"), range(3))
+    cells = cells_of(BOX, parameters_for(BOX, "cpu"), range(3))
     told = []
     for c in cells:
         free = c.row.key in ("normal-unbounded", "laplace-normal-unbounded")
         found = {"mcc": 60.0 + c.seed if free else 99.0 + 0.1 * c.seed, "r2": 99.5 + 0.1 * c.seed}
         told.append(Finished(c, {"scores": found | scores.get(c.row.key.replace("-", "_"), {})}, 1.0, 1.0, {}))
-    return [str(o.status) for _, o in Result(BOX, "cpu", settle(BOX, "cpu"), range(3), told, (), {}).outcomes]
+    return [
+        str(o.status)
+        for _, o in ExperimentResult(BOX, "cpu", parameters_for(BOX, "cpu"), range(3), told, (), {}).outcomes
+    ]
 
 
 def test_claims_on_boxes_decide():
@@ -101,11 +90,3 @@ def test_claims_on_boxes_decide():
     assert [s == no for s in box_result(normal_unbounded={"r2": 90.0})] == [False, True, False, False]
     assert [s == no for s in box_result(normal_unbounded={"mcc": 98.0})] == [False, False, True, True]
     assert [s == no for s in box_result(normal_box={"mcc": 75.0})] == [False, False, False, True]
-
-
-def test_the_smoke_preset_of_boxes_runs_with_figures(tmp_path, inline):
-    pytest.importorskip("torch", reason="the extra `lab` is not installed")
-    found = reproduce(BOX, tmp_path / "out", preset="smoke", seeds=1)
-    assert len(found.cells) == len(found.rows) == 9 and not found.failures
-    assert len(figures(found)) == 2 * len(found.rows)
-    assert "Table 2" in str(found)

@@ -218,9 +218,9 @@ class Components:
 def components(codes: Floats, *, whiten: bool) -> Components:
     """Latents after ICA; without whitening a pure rotation, which leaves idle latents as small as they were."""
     from nearid.arrays import open_rows
-    from nearid.ica.fit import fit_ica
+    from nearid.ica.fit import IcaOptions, fit_ica
 
-    found = fit_ica(open_rows(codes), whiten=whiten)
+    found = fit_ica(open_rows(codes), IcaOptions(whiten=whiten))
     # Without whitening ICA works in one common unit: that of the latents is put back.
     length = 1.0 if whiten else float(np.linalg.norm(found.components[0]))
     return Components((codes - found.mean) @ found.components.T / length, found.mixing.T * length, found.mean)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.lab.framework.experiment import CellData
-from nearid.lab.framework.settings import check, parameter
+from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import (
     PLACES,
@@ -48,36 +48,38 @@ WATCHED = 512
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the disentanglement experiment; rows of the table set data, model, strength and decay."""
 
-    data: str = parameter("sprites,solids", "images, by comma: sprites, solids, or data sets that are here")
-    model: str = parameter("ae", f"one of {', '.join(MODELS)}")
+    data: str = parameter(
+        "sprites,solids",
+        "images, by comma: sprites, solids, or data sets that are here",
+        smoke="solids",
+        paper="shapes3d,mpi3d-complex,falcor3d,isaac3d",
+    )
+    model: str = parameter("ae", f"one of {', '.join(MODELS)}", choices=MODELS)
     strength: float = parameter(0.0, "beta of beta-VAE and beta-TCVAE, or the weight of BioAE's activity")
     decay: float = parameter(0.1, "weight decay")
-    latents: int = parameter(2, "latents for each factor")
-    side: int = parameter(32, "height and width of the images")
-    networks: str = parameter("light", "light (for a CPU) or protocol (twelve convolutions)")
-    steps: int = parameter(3000, "steps of AdamW")
-    batch: int = parameter(64, "images in each step")
-    rate: float = parameter(1e-3, "learning rate")
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
-    judged: int = parameter(5000, "images drawn anew for the scores")
-    dci_rows: int = parameter(2000, "of which for DCI; 0 leaves it out")
-    admitted: float = parameter(0.9, "share of the pixels' variance that a setting must explain to be selected")
+    latents: int = parameter(2, "latents for each factor", least=1)
+    side: int = parameter(32, "height and width of the images", multiple=16, paper=64)
+    networks: str = parameter(
+        "light", "light (for a CPU) or protocol (twelve convolutions)", choices=NETWORKS, paper="protocol"
+    )
+    steps: int = parameter(3000, "steps of AdamW", least=1, smoke=4, paper=200_000)
+    batch: int = parameter(64, "images in each step", least=2, smoke=16, paper=128)
+    rate: float = parameter(1e-3, "learning rate", positive=True)
+    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES, paper="constant")
+    judged: int = parameter(5000, "images drawn anew for the scores", least=100, smoke=100, paper=10_000)
+    dci_rows: int = parameter(2000, "of which for DCI; 0 leaves it out", least=0, smoke=40, paper=10_000)
+    admitted: float = parameter(
+        0.9, "share of the pixels' variance that a setting must explain to be selected", smoke=0.0
+    )
     whiten: bool = parameter(False, "whether ICA whitens; the protocol does not")
-    looks: int = parameter(10, "times that reconstruction is looked at during training")
-    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
+    looks: int = parameter(10, "times that reconstruction is looked at during training", least=1, smoke=2)
+    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one", paper="auto")
 
     def __post_init__(self) -> None:
-        least = {"latents": 1, "steps": 1, "batch": 2, "judged": 100, "dci_rows": 0, "looks": 1}
-        check(
-            self,
-            least=least,
-            positive=("rate",),
-            multiples={"side": 16},
-            choices={"model": MODELS, "networks": NETWORKS, "schedule": ("cosine", "constant")},
-        )
+        super().__post_init__()
         source_names(self.data)
 
     @property

@@ -12,28 +12,27 @@ The paper proves this and shows no table or figure of it: rows, sizes and thresh
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nearid.base.errors import InputError
 from nearid.lab.framework.cells import Finished
 from nearid.lab.framework.claims import Claim, Outcome, all_of, at_least, at_most, exceeds
-from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Experiment, Preset, Row
-from nearid.lab.framework.figures import HeatMaps, Slot
-from nearid.lab.framework.settings import check, parameter
+from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Experiment, Row, presets
+from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.framework.training import trained
+from nearid.lab.papers.common.recovery import first_views
 from nearid.lab.papers.nelson.near_isometry import ORDERED, error_plot, ordered
 from nearid.lab.processes.mixing import OrthogonalMixing, draw_orthogonal
 from nearid.moments import Floats
+from nearid.show.figures import Figure, HeatMap
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
 
 SOURCES = ("uniform", "laplace", "normal")
 # Widths of process and decoder, from latents to observations, as multiples of the number of sources.
@@ -50,27 +49,24 @@ MATCHED = ("matched", "error of a signed permutation after ICA / diameter, held 
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the recovery experiment."""
 
-    leaks: tuple[float, ...] = parameter((0.2, 0.3, 0.45, 0.6, 0.8, 1.0), "leaks that are tried")
-    leak: float = parameter(1.0, "leak of process and decoder; rows set it")
-    sources: str = parameter("uniform", "law of the sources: uniform, laplace or normal; rows set it")
-    n: int = parameter(4, "sources, as many as latents")
-    width: int = parameter(64, "units of each of the three hidden layers of the encoder")
-    steps: int = parameter(4000, "steps of Adam")
-    batch: int = parameter(256, "fresh rows in each step")
-    rate: float = parameter(3e-3, "learning rate, which falls to 0")
-    held_out: int = parameter(4000, "fresh rows for the scores, by five folds; as many more for ICA")
-    points: int = parameter(1000, "rows at which the constants are measured")
+    leaks: tuple[float, ...] = parameter(
+        (0.2, 0.3, 0.45, 0.6, 0.8, 1.0), "leaks that are tried", positive=True, most=1, smoke=(0.3, 0.6, 1.0)
+    )
+    leak: float = parameter(1.0, "leak of process and decoder; rows set it", positive=True, most=1)
+    sources: str = parameter("uniform", "law of the sources: uniform, laplace or normal; rows set it", choices=SOURCES)
+    n: int = parameter(4, "sources, as many as latents", least=2, smoke=2, paper=10)
+    width: int = parameter(64, "units of each of the three hidden layers of the encoder", least=1, smoke=16, paper=256)
+    steps: int = parameter(4000, "steps of Adam", least=1, smoke=20, paper=50_000)
+    batch: int = parameter(256, "fresh rows in each step", least=1, smoke=64, paper=512)
+    rate: float = parameter(3e-3, "learning rate, which falls to 0", positive=True, smoke=1e-2)
+    held_out: int = parameter(
+        4000, "fresh rows for the scores, by five folds; as many more for ICA", least=50, smoke=300
+    )
+    points: int = parameter(1000, "rows at which the constants are measured", least=2, smoke=100)
     device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
-
-    def __post_init__(self) -> None:
-        least = {"n": 2, "width": 1, "steps": 1, "batch": 1, "held_out": 50, "points": 2}
-        check(self, least=least, positive=("rate",), choices={"sources": SOURCES})
-        for leak in (*self.leaks, self.leak):
-            if not 0 < leak <= 1:
-                raise InputError(f"A leak must be above 0 and at most 1, not {leak}.")
 
 
 @dataclass(frozen=True)
@@ -164,9 +160,9 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
             "decoder": decoder.scaled.mean,
             "lipschitz": max(mean, decoder.scaled.mean),
             "lipschitz_max": max(maximum, decoder.scale_free),
-            "rigid": rigid.groups["rigid"].epsilon.mean,
-            "linear": rigid.groups["linear"].epsilon.mean,
-            "matched": matched.groups["permutation"].epsilon.mean,
+            "rigid": rigid.groups["rigid"].epsilon.value,
+            "linear": rigid.groups["linear"].epsilon.value,
+            "matched": matched.groups["permutation"].epsilon.value,
             "mcc_before": before.value,
             "mcc": after.value,
             "unexplained": 100 * left,
@@ -178,7 +174,8 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
 def unmix(rows: Floats, others: Floats, seed: int) -> Floats:
     """Independent components of some rows, fitted to other rows."""
-    from nearid.ica.estimators import ICA, IdentifiabilityWarning
+    from nearid.ica.estimators import IdentifiabilityWarning
+    from nearid.questions.unmix.result import ICA
 
     with warnings.catch_warnings():
         # Of normal sources, in the control: that they cannot be separated is what it shows.
@@ -195,62 +192,47 @@ def rows(p: Parameters) -> list[Row]:
     return made
 
 
-def swept(found: Result) -> list[Finished]:
+def swept(result: ExperimentResult) -> list[Finished]:
     """Cells of the sweep over leaks."""
-    return [f for row in found.rows if row.key.startswith(f"{LEAK}-") for f in found.of_row(row.key)]
+    return [f for row in result.rows if row.key.startswith(f"{LEAK}-") for f in result.of_row(row.key)]
 
 
-def _nearest(found: Result) -> str:
-    return f"{LEAK}-{max(found.parameters.leaks):g}"
+def _nearest(result: ExperimentResult) -> str:
+    return f"{LEAK}-{max(result.parameters.leaks):g}"
 
 
-def _recovers(found: Result) -> Outcome:
-    return all_of(*(at_least(found, row, "mcc", RECOVERED) for row in (_nearest(found), "laplace")))
+def _recovers(result: ExperimentResult) -> Outcome:
+    return all_of(*(at_least(row, "mcc", RECOVERED) for row in (_nearest(result), "laplace")))(result)
 
 
-def _ica_helps(found: Result) -> Outcome:
-    row = _nearest(found)
-    return exceeds(found, (row, "mcc"), (row, "mcc_before"), by=BROUGHT)
+def _ica_helps(result: ExperimentResult) -> Outcome:
+    row = _nearest(result)
+    return exceeds((row, "mcc"), (row, "mcc_before"), by=BROUGHT)(result)
 
 
-def _grows(found: Result) -> Outcome:
-    cells = swept(found)
-    return all_of(
-        ordered(found, LEAK, cells, "lipschitz", "rigid", "√(L² - 1) and rigid error"),
-        ordered(found, LEAK, cells, "lipschitz", "matched", "√(L² - 1) and error after ICA"),
-    )
-
-
-def _control(found: Result) -> Outcome:
-    return at_most(found, "normal", "mcc", CONTROL)
-
-
-def figures(found: Result) -> Sequence[Slot]:
+def figures(result: ExperimentResult) -> list[Figure]:
     """Errors against constants with the fitted curve, and correlations with the sources before and after ICA."""
-    cells = swept(found)
+    cells = swept(result)
     if not cells:
         return []
-    groups = {row.title: found.of_row(row.key) for row in found.rows if row.key.startswith(f"{LEAK}-")}
-    told = "A point for each process and autoencoder; the larger constant of both. The curve is fitted."
-    slots: list[Slot] = [
-        error_plot(f"{error[1]} against the {constant[1]}", told, groups, cells, constant, error)
+    groups = {row.title: result.of_row(row.key) for row in result.rows if row.key.startswith(f"{LEAK}-")}
+    caption = "A point for each process and autoencoder; the larger constant of both. The curve is fitted."
+    errors: list[Figure] = [
+        error_plot(f"{error[1]} against the {constant[1]}", caption, groups, cells, constant, error)
         for error in (RIGID, MATCHED)
         for constant in (MEAN, MAXIMUM)
     ]
-    for row in found.rows:
-        for finished in found.of_row(row.key)[:1]:
-            v = finished.data["views"]
-            slots.append(
-                HeatMaps(
-                    f"{row.title}: correlation with the sources",
-                    "Absolute correlation of latents (rows) with sources (columns), before and after whitening and "
-                    "ICA: one bright entry in each row and column means recovery source by source.",
-                    {"latents": v["before"], "independent components": v["after"]},
-                    [f"latent {k + 1}" for k in range(len(v["before"]))],
-                    [f"source {k + 1}" for k in range(len(v["before"]))],
-                )
-            )
-    return slots
+    return errors + [
+        HeatMap(
+            f"{row.title}: correlation with the sources",
+            "Absolute correlation of latents (rows) with sources (columns), before and after whitening and ICA: one "
+            "bright entry in each row and column means recovery source by source.",
+            {"latents": v["before"], "independent components": v["after"]},
+            [f"latent {k + 1}" for k in range(len(v["before"]))],
+            [f"source {k + 1}" for k in range(len(v["before"]))],
+        )
+        for row, v in first_views(result)
+    ]
 
 
 BILIPSCHITZ_RECOVERY = Experiment(
@@ -260,24 +242,7 @@ BILIPSCHITZ_RECOVERY = Experiment(
     about="An autoencoder with a bi-Lipschitz decoder and ICA recover independent sources, the more nearly the nearer "
     "the process is to an isometry.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset(
-            "seconds",
-            2,
-            {
-                "leaks": (0.3, 0.6, 1.0),
-                "n": 2,
-                "width": 16,
-                "steps": 20,
-                "batch": 64,
-                "rate": 1e-2,
-                "held_out": 300,
-                "points": 100,
-            },
-        ),
-        "cpu": Preset("about 5 minutes on 2 idle cores", 5),
-        "paper": Preset("hours on 2 cores (estimated)", 10, {"n": 10, "width": 256, "steps": 50_000, "batch": 512}),
-    },
+    presets=presets(cpu=("about 5 minutes on 2 idle cores", 5), paper=("hours on 2 cores (estimated)", 10)),
     columns=(
         Column("process", "L of the process, mean", least=1),
         Column("decoder", "L of the decoder, mean", least=1),
@@ -295,8 +260,17 @@ BILIPSCHITZ_RECOVERY = Experiment(
             f"Where the process is an isometry, ICA recovers the sources (MCC of at least {RECOVERED:g}).", _recovers
         ),
         Claim(f"There it is ICA that does so (MCC higher by at least {BROUGHT:g} than of the latents).", _ica_helps),
-        Claim(f"Errors grow with √(L² - 1): rank correlation of at least {ORDERED:g}.", _grows),
-        Claim(f"Normal sources are not recovered one by one (MCC of at most {CONTROL:g}).", _control),
+        Claim(
+            f"Errors grow with √(L² - 1): rank correlation of at least {ORDERED:g}.",
+            all_of(
+                ordered(swept, LEAK, "lipschitz", "rigid", "√(L² - 1) and rigid error"),
+                ordered(swept, LEAK, "lipschitz", "matched", "√(L² - 1) and error after ICA"),
+            ),
+        ),
+        Claim(
+            f"Normal sources are not recovered one by one (MCC of at most {CONTROL:g}).",
+            at_most("normal", "mcc", CONTROL),
+        ),
     ),
     curves=(Axes("loss", "Loss during training", "steps", "mean squared error of a coordinate"),),
     figures=figures,

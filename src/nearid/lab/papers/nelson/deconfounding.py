@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.base.errors import InputError
-from nearid.lab.framework.claims import Claim, Outcome, all_of, at_least, exceeds
-from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment, Preset, Published, Row
-from nearid.lab.framework.figures import Listing, Scatter, Slot
-from nearid.lab.framework.settings import check, parameter
+from nearid.lab.framework.claims import Claim, all_of, at_least, exceeds
+from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment, Published, Row, presets
+from nearid.lab.framework.settings import Checked, parameter
+from nearid.lab.papers.common.recovery import first_views
+from nearid.show.figures import Figure, Scatter, Text
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
     from nearid.questions.deconfound.result import Deconfounding
 
 CONDITIONS = ("base", "pca", "random", "ica")
@@ -41,34 +42,35 @@ PUBLISHED = {
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of deconfounding; rows of the table set source and batch."""
 
     source: str = parameter("screen", "screen (drawn), bbbc021, cell-health, lincs, or file: what embedding names")
     batch: str = parameter("plate", "kind of batch of a real set: plate, week or line")
-    size: int = parameter(222_000, "rows of the drawn screen")
-    width: int = parameter(384, "factors and columns of the drawn screen")
-    biological: int = parameter(64, "of these biological")
-    technical: int = parameter(64, "and technical")
-    batches: int = parameter(50, "batches of the drawn screen")
-    drawn: int = parameter(60, "perturbations of the drawn screen, each in half of its batches")
-    controls: float = parameter(0.05, "share of controls in each of its batches")
+    size: int = parameter(222_000, "rows of the drawn screen", least=50, smoke=600, cpu=20_000)
+    width: int = parameter(384, "factors and columns of the drawn screen", least=2, smoke=10, cpu=64)
+    biological: int = parameter(64, "of these biological", smoke=3, cpu=16)
+    technical: int = parameter(64, "and technical", smoke=3, cpu=16)
+    batches: int = parameter(50, "batches of the drawn screen", smoke=6, cpu=20)
+    drawn: int = parameter(
+        60, "perturbations of the drawn screen, each in half of its batches", least=1, smoke=2, cpu=20
+    )
+    controls: float = parameter(0.05, "share of controls in each of its batches", smoke=0.3)
     effect: float = parameter(1.0, "by how many deviations a perturbation moves its three factors")
-    perturbations: int = parameter(6, "perturbations that are judged, the most frequent")
-    folds: int = parameter(5, "folds over batches")
-    components: int = parameter(0, "principal directions to keep; 0 for all that exist")
-    top: str = parameter("5,10,20", "k of the concentration; the table has the first")
-    trees: int = parameter(100, "trees of LightGBM")
-    classifier: str = parameter("boost", "whose scores the table has: boost or logistic")
+    perturbations: int = parameter(6, "perturbations that are judged, the most frequent", least=1, smoke=2)
+    folds: int = parameter(5, "folds over batches", least=2, smoke=2)
+    components: int = parameter(0, "principal directions to keep; 0 for all that exist", least=0)
+    top: str = parameter("5,10,20", "k of the concentration; the table has the first", smoke="2", cpu="5")
+    trees: int = parameter(100, "trees of LightGBM", least=1, smoke=5, cpu=50)
+    classifier: str = parameter("boost", "whose scores the table has: boost or logistic", choices=("boost", "logistic"))
     min_rows: int = parameter(6, "rows that a label has at least")
-    real: bool = parameter(True, "whether the table has the real sets")
+    real: bool = parameter(True, "whether the table has the real sets", smoke=False)
     embedding: str = parameter("", "path of an embedding, for the row file")
     meta: str = parameter("", "path of its table with the columns label and batch")
     control: str = parameter("", "its label of controls")
 
     def __post_init__(self) -> None:
-        least = {"size": 50, "width": 2, "folds": 2, "components": 0, "trees": 1, "perturbations": 1, "drawn": 1}
-        check(self, least=least, choices={"classifier": ("boost", "logistic")})
+        super().__post_init__()
         if not all(part.isdigit() and int(part) for part in self.top.split(",")):
             raise InputError(f"top is {self.top!r}, but whole numbers separated by commas are expected: top=5,10,20.")
 
@@ -186,61 +188,17 @@ def rows(p: Parameters) -> list[Row]:
     return found
 
 
-def _ordered(found: Result) -> Outcome:
-    return all_of(
-        exceeds(found, ("screen", "auroc_pca"), ("screen", "auroc_base")),
-        exceeds(found, ("screen", "auroc_ica"), ("screen", "auroc_pca")),
-    )
-
-
-def _sparser(found: Result) -> Outcome:
-    return all_of(
-        *(
-            exceeds(found, ("screen", f"{score}_ica"), ("screen", f"{score}_{other}"))
-            for score in ("sparsity", "concentration")
-            for other in ("base", "pca", "random")
-        )
-    )
-
-
-def _random(found: Result) -> Outcome:
-    return all_of(
-        *(exceeds(found, ("screen", f"{s}_pca"), ("screen", f"{s}_random"), by=-NO_MORE) for s in SCORES),
-        exceeds(found, ("screen", "auroc_ica"), ("screen", "auroc_random")),
-    )
-
-
-def _technical(found: Result) -> Outcome:
-    return at_least(found, "screen", "technical", 0.9)
-
-
-def _real(found: Result) -> Outcome:
-    return all_of(*(exceeds(found, (row, "auroc_ica"), (row, "auroc_base")) for row in REAL))
-
-
-def _really_sparser(found: Result) -> Outcome:
-    return all_of(
-        *(
-            exceeds(found, (row, f"{score}_ica"), (row, f"{score}_{other}"))
-            for row in REAL
-            for score in ("sparsity", "concentration")
-            for other in ("pca", "random")
-        )
-    )
-
-
-def figures(found: Result) -> list[Slot]:
+def figures(result: ExperimentResult) -> list[Figure]:
     """AUROC of each perturbation before and after ICA, and all tables of each row, at its first seed."""
     points = {}
-    tables: list[Slot] = []
-    for row in found.rows:
-        for finished in found.of_row(row.key)[:1]:
-            told = f"Seed {finished.cell.seed}: all scores with standard errors, and paired tests."
-            tables.append(Listing(row.title, told, finished.data["views"]["text"]))
-            each = finished.data["views"]["each"]
-            pairs = [(each["base"][n], each["ica"][n]) for n in each["base"]]
-            kept = [(a, b) for a, b in pairs if a is not None and b is not None]
-            points[row.title] = ([a for a, _ in kept], [b for _, b in kept])
+    tables: list[Figure] = []
+    for row, views in first_views(result):
+        caption = f"Seed {result.of_row(row.key)[0].cell.seed}: all scores with standard errors, and paired tests."
+        tables.append(Text(row.title, caption, views["text"]))
+        each = views["each"]
+        pairs = [(each["base"][n], each["ica"][n]) for n in each["base"]]
+        kept = [(a, b) for a, b in pairs if a is not None and b is not None]
+        points[row.title] = ([a for a, _ in kept], [b for _, b in kept])
     if not points:
         return []
     line = {"equal": ([0.0, 1.0], [0.0, 1.0])}
@@ -254,41 +212,7 @@ DECONFOUNDING = Experiment(
     shows="Tables 3 and 4",
     about="Classifiers of perturbations are trained on some batches and judged on others, before and after ICA.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset(
-            "seconds",
-            2,
-            {
-                "size": 600,
-                "width": 10,
-                "biological": 3,
-                "technical": 3,
-                "batches": 6,
-                "drawn": 2,
-                "controls": 0.3,
-                "perturbations": 2,
-                "folds": 2,
-                "trees": 5,
-                "top": "2",
-                "real": False,
-            },
-        ),
-        "cpu": Preset(
-            "about 4 minutes on 2 idle cores",
-            3,
-            {
-                "size": 20_000,
-                "width": 64,
-                "biological": 16,
-                "technical": 16,
-                "batches": 20,
-                "drawn": 20,
-                "trees": 50,
-                "top": "5",
-            },
-        ),
-        "paper": Preset("hours on 2 cores (estimated)", 3),
-    },
+    presets=presets(cpu=("about 4 minutes on 2 idle cores", 3), paper=("hours on 2 cores (estimated)", 3)),
     columns=(
         *(Column(f"{s}_{c}", f"{title} {TITLES[c]}", most=1) for s, title in SCORES.items() for c in CONDITIONS),
         Column("technical", "technical components told (AUROC)", most=1),
@@ -298,15 +222,49 @@ DECONFOUNDING = Experiment(
     rows=rows,
     cell=cell,
     claims=(
-        Claim("PCA + ICA >= PCA >= Base in held-out AUROC (drawn screen).", _ordered),
-        Claim("ICA makes classifiers sparser and more concentrated than any other condition (drawn screen).", _sparser),
+        Claim(
+            "PCA + ICA >= PCA >= Base in held-out AUROC (drawn screen).",
+            all_of(
+                exceeds(("screen", "auroc_pca"), ("screen", "auroc_base")),
+                exceeds(("screen", "auroc_ica"), ("screen", "auroc_pca")),
+            ),
+        ),
+        Claim(
+            "ICA makes classifiers sparser and more concentrated than any other condition (drawn screen).",
+            all_of(
+                *(
+                    exceeds(("screen", f"{score}_ica"), ("screen", f"{score}_{other}"))
+                    for score in ("sparsity", "concentration")
+                    for other in ("base", "pca", "random")
+                )
+            ),
+        ),
         Claim(
             f"A random rotation raises nothing above PCA (by {NO_MORE:g}), nor AUROC to that of ICA (drawn screen).",
-            _random,
+            all_of(
+                *(exceeds(("screen", f"{s}_pca"), ("screen", f"{s}_random"), by=-NO_MORE) for s in SCORES),
+                exceeds(("screen", "auroc_ica"), ("screen", "auroc_random")),
+            ),
         ),
-        Claim("Technical components are told by how the batch explains them (AUROC of 0.9, drawn screen).", _technical),
-        Claim("PCA + ICA >= Base in held-out AUROC on every real set.", _real),
-        Claim("ICA makes classifiers sparser and more concentrated than PCA on every real set.", _really_sparser),
+        Claim(
+            "Technical components are told by how the batch explains them (AUROC of 0.9, drawn screen).",
+            at_least("screen", "technical", 0.9),
+        ),
+        Claim(
+            "PCA + ICA >= Base in held-out AUROC on every real set.",
+            all_of(*(exceeds((row, "auroc_ica"), (row, "auroc_base")) for row in REAL)),
+        ),
+        Claim(
+            "ICA makes classifiers sparser and more concentrated than PCA on every real set.",
+            all_of(
+                *(
+                    exceeds((row, f"{score}_ica"), (row, f"{score}_{other}"))
+                    for row in REAL
+                    for score in ("sparsity", "concentration")
+                    for other in ("pca", "random")
+                )
+            ),
+        ),
     ),
     figures=figures,
     requires={"lightgbm": "boost"},

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nearid.base.estimate import Estimate
 from nearid.lab.framework.claims import Claim, Outcome, decide
-from nearid.lab.framework.estimate import Estimate
-from nearid.lab.framework.experiment import NELSON, Axes, Column, Experiment, Preset, Published, Row
-from nearid.lab.framework.figures import HeatMaps, ImageGrid, Slot
+from nearid.lab.framework.experiment import NELSON, Axes, Column, Experiment, Published, Row, presets
 from nearid.lab.papers.common.images import stored_names
 from nearid.lab.papers.nelson.autoencoding import Parameters, cell
+from nearid.show.figures import Figure, HeatMap, Pictures
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
 
 TITLES = {
     "ae": "AE",
@@ -162,83 +162,90 @@ def _published(source: str, model: str) -> dict[str, Published]:
     return found
 
 
-def selected(found: Result, source: str, model: str, column: str = "infom") -> Row | None:
+def selected(result: ExperimentResult, source: str, model: str, column: str = "infom") -> Row | None:
     """The setting with the best mean of a column among those that reconstruct well enough.
 
     Where none does, the one that reconstructs best; None where nothing was run.
     """
     ran = [
         row
-        for row in found.rows
-        if (row.changes["data"], row.changes["model"]) == (source, model) and found.scores(row.key, column)
+        for row in result.rows
+        if (row.changes["data"], row.changes["model"]) == (source, model) and result.scores(row.key, column)
     ]
     if not ran:
         return None
-    reached = {row.key: found.estimate(row.key, "explained").mean for row in ran}
-    enough = min(found.parameters.admitted, max(reached.values()))
+    reached = {row.key: float(result.estimate(row.key, "explained")) for row in ran}
+    enough = min(result.parameters.admitted, max(reached.values()))
     admitted = [row for row in ran if reached[row.key] >= enough]
-    return max(admitted, key=lambda row: found.estimate(row.key, column).mean)
+    return max(admitted, key=lambda row: float(result.estimate(row.key, column)))
 
 
-def by_seed(found: Result, model: str, column: str = "infom") -> tuple[dict[int, float], str]:
+def by_seed(result: ExperimentResult, model: str, column: str = "infom") -> tuple[dict[int, float], str]:
     """A score of the selected settings, averaged over the sources of images, by seed; and which settings these are.
 
     Without a value wherever a source has none.
     """
-    chosen = [selected(found, source, model, column) for source in found.parameters.sources]
+    chosen = [selected(result, source, model, column) for source in result.parameters.sources]
     there = [row for row in chosen if row is not None]
     if not there or len(there) < len(chosen):
         return {}, ""
-    scores = [found.scores(row.key, column) for row in there]
+    scores = [result.scores(row.key, column) for row in there]
     seeds = set.intersection(*(set(s) for s in scores))
     means = {seed: float(np.mean([s[seed] for s in scores])) for seed in sorted(seeds)}
     return means, "; ".join(row.title for row in there)
 
 
-def _gain(found: Result) -> Outcome:
-    raw, plain = by_seed(found, "ae")
-    after, unmixed = by_seed(found, "ae", "infom_ica")
+def _gain(result: ExperimentResult) -> Outcome:
+    raw, plain = by_seed(result, "ae")
+    after, unmixed = by_seed(result, "ae", "infom_ica")
     gain = Estimate.over([after[seed] - raw[seed] for seed in after if seed in raw])
     label = "InfoM of AE + ICA minus that of AE, mean over images"
-    return _told(found, ("ae",), gain, CLEARLY, label, [unmixed, plain])
+    return _with_selected(result, ("ae",), gain, CLEARLY, label, [unmixed, plain])
 
 
-def _competitive(found: Result) -> Outcome:
-    after, unmixed = by_seed(found, "ae", "infom_ica")
-    others = [by_seed(found, model) for model in SPECIALISED]
+def _competitive(result: ExperimentResult) -> Outcome:
+    after, unmixed = by_seed(result, "ae", "infom_ica")
+    others = [by_seed(result, model) for model in SPECIALISED]
     seeds = [seed for seed in after if all(seed in scores for scores, _ in others)]
     margin = Estimate.over([after[s] - float(np.mean([scores[s] for scores, _ in others])) for s in seeds])
     label = f"InfoM of AE + ICA minus the mean of {', '.join(TITLES[m] for m in SPECIALISED)}, mean over images"
-    return _told(found, ("ae", *SPECIALISED), margin, -SHORT, label, [unmixed, *(titles for _, titles in others)])
+    return _with_selected(
+        result, ("ae", *SPECIALISED), margin, -SHORT, label, [unmixed, *(titles for _, titles in others)]
+    )
 
 
-def _told(
-    result: Result, models: Sequence[str], found: Estimate, threshold: float, label: str, chosen: Sequence[str]
+def _with_selected(
+    result: ExperimentResult,
+    models: Sequence[str],
+    estimate: Estimate,
+    threshold: float,
+    label: str,
+    chosen: Sequence[str],
 ) -> Outcome:
     # A setting of which a cell failed might have been the selected one.
     rows = [row.key for row in result.every_row if row.changes["model"] in models]
-    decided = decide(result, rows, found, threshold, label, above=True)
-    if decided.needs or not found.n:
+    decided = decide(result, rows, estimate, threshold, label, above=True)
+    if decided.needs or not estimate.n:
         return decided
     return replace(decided, sentence=f"{decided.sentence} Selected: {'; '.join(chosen)}.")
 
 
-def figures(found: Result) -> list[Slot]:
+def figures(result: ExperimentResult) -> list[Figure]:
     """The first seed of the selected setting of each model: information, reconstructions and traversals."""
-    slots: list[Slot] = []
-    for source in found.parameters.sources:
+    slots: list[Figure] = []
+    for source in result.parameters.sources:
         for model in TITLES:
-            row = selected(found, source, model, "infom_ica" if model == "ae" else "infom")
+            row = selected(result, source, model, "infom_ica" if model == "ae" else "infom")
             if row is not None:
-                slots += drawn_views(row.title, found.of_row(row.key)[0].data["views"])
+                slots += drawn_views(row.title, result.of_row(row.key)[0].data["views"])
     return slots
 
 
-def drawn_views(title: str, v: Mapping[str, Any]) -> list[Slot]:
+def drawn_views(title: str, v: Mapping[str, Any]) -> list[Figure]:
     """Figures of one trained model."""
     panels = {"latents as they are": v["raw"]} | ({"after ICA": v["ica"]} if "ica" in v else {})
-    slots: list[Slot] = [
-        HeatMaps(
+    slots: list[Figure] = [
+        HeatMap(
             f"{title}: what latents tell of factors",
             "Normalised mutual information of latents (rows) with factors (columns). One bright field in each row is "
             "modularity.",
@@ -246,7 +253,7 @@ def drawn_views(title: str, v: Mapping[str, Any]) -> list[Slot]:
             [f"latent {k + 1}" for k in range(len(v["raw"]))],
             v["factors"],
         ),
-        ImageGrid(
+        Pictures(
             f"{title}: reconstructions",
             "Images that training may not have seen, and what the model makes of them.",
             v["reconstructions"],
@@ -256,7 +263,7 @@ def drawn_views(title: str, v: Mapping[str, Any]) -> list[Slot]:
     ]
     if "traversals" in v:
         slots.append(
-            ImageGrid(
+            Pictures(
                 f"{title}: along components",
                 "Each row follows one component after ICA, those that vary most first; all others stay as they are in "
                 "the first image above. A disentangled component changes one thing.",
@@ -275,29 +282,7 @@ DISENTANGLEMENT = Experiment(
     about="ICA turns the latents of a plain autoencoder so that each informs of one factor, about as well as models do "
     "that were made to disentangle.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset(
-            "seconds",
-            2,
-            {"data": "solids", "steps": 4, "batch": 16, "judged": 100, "dci_rows": 40, "looks": 2, "admitted": 0.0},
-        ),
-        "cpu": Preset("about 40 minutes on 2 idle cores", 3),
-        "paper": Preset(
-            "weeks on a GPU (estimated)",
-            3,
-            {
-                "data": ",".join(PUBLISHED_SETTINGS),
-                "side": 64,
-                "networks": "protocol",
-                "steps": 200_000,
-                "batch": 128,
-                "schedule": "constant",
-                "judged": 10_000,
-                "dci_rows": 10_000,
-                "device": "auto",
-            },
-        ),
-    },
+    presets=presets(cpu=("about 40 minutes on 2 idle cores", 3), paper=("weeks on a GPU (estimated)", 3)),
     columns=(
         Column("infom", "InfoM", 2, least=0, most=1),
         Column("infom_ica", "InfoM + ICA", 2, least=0, most=1),

@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.lab.framework.claims import Claim, Outcome, all_of, exceeds
-from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Curve, Experiment, Preset, Row
-from nearid.lab.framework.figures import HeatMaps, ImageGrid, ScatterMatrix, Slot
-from nearid.lab.framework.settings import check, parameter
+from nearid.lab.framework.claims import Claim, all_of, exceeds
+from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Curve, Experiment, Row, presets
+from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import PLACES, as_planes, components, encoded, explained, traversals
 from nearid.lab.papers.common.pictures import grid_picture
+from nearid.lab.papers.common.recovery import first_views
 from nearid.lab.papers.nelson.autoencoding import decoded, reconstructed
 from nearid.moments import Floats, Moments
+from nearid.show.figures import Figure, HeatMap, Pictures, scatter_matrix
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
 
 MODELS = ("pca", "ae")
 # Pictures in the figure of reconstructions, and rows in the scatter plots.
@@ -37,22 +38,18 @@ CLEARLY = 0.05
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the experiment on faces; rows of the table set model and latents."""
 
-    model: str = parameter("ae", "ae, or pca: principal components")
-    latents: int = parameter(3, "latents, by default as many as factors")
-    side: int = parameter(32, "height and width of the pictures")
+    model: str = parameter("ae", "ae, or pca: principal components", choices=MODELS)
+    latents: int = parameter(3, "latents, by default as many as factors", least=1)
+    side: int = parameter(32, "height and width of the pictures", smoke=16)
     decay: float = parameter(0.1, "weight decay")
-    steps: int = parameter(3000, "steps of AdamW")
-    batch: int = parameter(64, "pictures in each step")
-    rate: float = parameter(1e-3, "learning rate, which falls to 0")
+    steps: int = parameter(3000, "steps of AdamW", least=1, smoke=6, paper=20_000)
+    batch: int = parameter(64, "pictures in each step", least=2, smoke=16)
+    rate: float = parameter(1e-3, "learning rate, which falls to 0", positive=True)
     whiten: bool = parameter(True, "whether ICA whitens")
-    looks: int = parameter(10, "times that reconstruction is looked at during training")
-
-    def __post_init__(self) -> None:
-        least = {"latents": 1, "steps": 1, "batch": 2, "looks": 1}
-        check(self, least=least, positive=("rate",), choices={"model": MODELS})
+    looks: int = parameter(10, "times that reconstruction is looked at during training", least=1, smoke=2)
 
 
 def cell(p: Parameters, seed: int, folder: Path) -> CellData:
@@ -146,53 +143,41 @@ def rows(p: Parameters) -> list[Row]:
     ]
 
 
-def _tells(found: Result) -> Outcome:
-    return exceeds(found, ("ae", "r2"), ("pca", "r2"))
-
-
-def _gain(found: Result) -> Outcome:
-    return all_of(*(exceeds(found, (row, "mcc_ica"), (row, "mcc"), by=CLEARLY) for row in ("ae", "ae-wide")))
-
-
-def figures(found: Result) -> list[Slot]:
+def figures(result: ExperimentResult) -> list[Figure]:
     """The first seed of each row: factors against components, correlations, reconstructions and traversals."""
-    slots: list[Slot] = []
-    for row in found.rows:
-        for finished in found.of_row(row.key)[:1]:
-            v = finished.data["views"]
-            true, recovered = np.asarray(v["true"]), np.asarray(v["recovered"])
-            names = [f"component {k + 1}" for k in v["matched"]]
-            slots += [
-                ScatterMatrix(
-                    f"{row.title}: factors against components",
-                    "True factors (across) and the components after ICA that are matched to them (down).",
-                    {name: true[:, k].tolist() for k, name in enumerate(v["factors"])},
-                    {name: recovered[:, k].tolist() for k, name in enumerate(names)},
-                ),
-                HeatMaps(
-                    f"{row.title}: correlation with the factors",
-                    "Absolute correlation of latents (rows) with factors (columns), held out.",
-                    {"latents as they are": v["raw"], "after ICA": v["ica"]},
-                    [f"latent {k + 1}" for k in range(len(v["raw"]))],
-                    v["factors"],
-                ),
-                ImageGrid(
-                    f"{row.title}: reconstructions",
-                    "Pictures, and what is left of them.",
-                    v["reconstructions"],
-                    ["picture", "found"],
-                    [""] * PICTURES,
-                ),
-                ImageGrid(
-                    f"{row.title}: along components",
-                    "Each row follows the component that is matched to a factor; the others stay as in the first "
-                    "picture.",
-                    v["traversals"],
-                    names,
-                    [f"{x:+.1f} sd" for x in PLACES],
-                ),
-            ]
-    return slots
+    drawn: list[Figure] = []
+    for row, v in first_views(result):
+        names = [f"component {k + 1}" for k in v["matched"]]
+        drawn += [
+            scatter_matrix(
+                f"{row.title}: factors against components",
+                "True factors (across) and the components after ICA that are matched to them (down).",
+                dict(zip(v["factors"], zip(*v["true"], strict=True), strict=True)),
+                dict(zip(names, zip(*v["recovered"], strict=True), strict=True)),
+            ),
+            HeatMap(
+                f"{row.title}: correlation with the factors",
+                "Absolute correlation of latents (rows) with factors (columns), held out.",
+                {"latents as they are": v["raw"], "after ICA": v["ica"]},
+                [f"latent {k + 1}" for k in range(len(v["raw"]))],
+                v["factors"],
+            ),
+            Pictures(
+                f"{row.title}: reconstructions",
+                "Pictures, and what is left of them.",
+                v["reconstructions"],
+                ["picture", "found"],
+                [""] * PICTURES,
+            ),
+            Pictures(
+                f"{row.title}: along components",
+                "Each row follows the component that is matched to a factor; the others stay as in the first picture.",
+                v["traversals"],
+                names,
+                [f"{x:+.1f} sd" for x in PLACES],
+            ),
+        ]
+    return drawn
 
 
 FACES = Experiment(
@@ -201,11 +186,7 @@ FACES = Experiment(
     shows="Theorem 3 on faces (not in the paper)",
     about="An autoencoder and ICA, told nothing but pictures of a face, are asked for its pose and light.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset("seconds", 2, {"side": 16, "steps": 6, "batch": 16, "looks": 2}),
-        "cpu": Preset("about 5 minutes on 2 idle cores", 5),
-        "paper": Preset("an hour on 2 cores (estimated)", 10, {"steps": 20_000}),
-    },
+    presets=presets(cpu=("about 5 minutes on 2 idle cores", 5), paper=("an hour on 2 cores (estimated)", 10)),
     columns=(
         Column("r2", "R2 of a linear map", most=1),
         Column("mcc", "MCC", least=-1, most=1),
@@ -219,8 +200,14 @@ FACES = Experiment(
     rows=rows,
     cell=cell,
     claims=(
-        Claim("The autoencoder's latents tell pose and light better than principal components do (R2).", _tells),
-        Claim(f"ICA brings the autoencoder's latents nearer to single factors (MCC by {CLEARLY:g}).", _gain),
+        Claim(
+            "The autoencoder's latents tell pose and light better than principal components do (R2).",
+            exceeds(("ae", "r2"), ("pca", "r2")),
+        ),
+        Claim(
+            f"ICA brings the autoencoder's latents nearer to single factors (MCC by {CLEARLY:g}).",
+            all_of(*(exceeds((row, "mcc_ica"), (row, "mcc"), by=CLEARLY) for row in ("ae", "ae-wide"))),
+        ),
     ),
     curves=(
         Axes("explained", "Reconstruction during training", "steps", "share of the pixels' variance explained"),

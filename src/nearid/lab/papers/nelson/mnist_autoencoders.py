@@ -26,18 +26,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearid.base.errors import InputError
+from nearid.base.estimate import Estimate
 from nearid.lab.framework.cells import Finished
-from nearid.lab.framework.claims import Claim, Outcome, all_of, at_most, decide
-from nearid.lab.framework.estimate import Estimate
-from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Curve, Experiment, Preset, Row
-from nearid.lab.framework.figures import Scatter, Slot
-from nearid.lab.framework.settings import check, parameter
+from nearid.lab.framework.claims import Claim, Outcome, Test, all_of, at_most, decide
+from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Curve, Experiment, Row, presets
+from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.nelson.near_isometry import ORDERED, error_plot, fitted, ordered, pairs
 from nearid.moments import Floats
+from nearid.show.figures import Figure, Scatter
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
 
 
 # What counts as a constant of 1, and which share of the error of the smallest leak may be left at the largest.
@@ -55,32 +55,36 @@ ERROR = ("rigid", "rigid error / diameter, held out")
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the experiment with MNIST autoencoders."""
 
-    leaks: tuple[float, ...] = parameter((0.0, 0.2, 0.4, 0.6, 0.8, 1.0), "leaks alpha that are tried")
-    leak: float = parameter(1.0, "leak alpha of a cell; rows set it")
+    leaks: tuple[float, ...] = parameter(
+        (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), "leaks alpha that are tried", least=0, most=1, smoke=(0.0, 0.5, 1.0)
+    )
+    leak: float = parameter(1.0, "leak alpha of a cell; rows set it", least=0, most=1)
     one_digit: bool = parameter(False, "whether a cell sees one digit alone, the last of its seed; rows set it")
-    latents: int = parameter(6, "coordinates of a representation")
-    widths: tuple[int, ...] = parameter((128, 32), "hidden widths of the encoder, which the decoder mirrors")
-    steps: int = parameter(1500, "steps of Adam, at most")
-    batch: int = parameter(128, "images in each step")
-    rate: float = parameter(3e-3, "learning rate")
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
-    record: int = parameter(50, "steps between records of the loss")
-    patience: int = parameter(0, "records without a gain after which training ends; 0 never ends it early")
-    held_out: int = parameter(10_000, "test images on which the two runs are compared, at most; by five folds")
-    points: int = parameter(1000, "test images at which the constants are measured")
+    latents: int = parameter(6, "coordinates of a representation", least=2, smoke=3)
+    widths: tuple[int, ...] = parameter(
+        (128, 32), "hidden widths of the encoder, which the decoder mirrors", smoke=(24, 12)
+    )
+    steps: int = parameter(1500, "steps of Adam, at most", least=1, smoke=10, paper=470_000)
+    batch: int = parameter(128, "images in each step", least=1, smoke=32, paper=256)
+    rate: float = parameter(3e-3, "learning rate", positive=True, paper=1e-3)
+    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES, paper="constant")
+    record: int = parameter(50, "steps between records of the loss", least=1, smoke=5, paper=235)
+    patience: int = parameter(
+        0, "records without a gain after which training ends; 0 never ends it early", least=0, paper=50
+    )
+    held_out: int = parameter(
+        10_000, "test images on which the two runs are compared, at most; by five folds", least=50, smoke=300
+    )
+    points: int = parameter(1000, "test images at which the constants are measured", least=2, smoke=100)
     directions: int = parameter(10, "random directions at each of them")
     reference: float = parameter(1.0, "leak whose reconstruction errors decide which runs are dropped")
     device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
 
     def __post_init__(self) -> None:
-        least = {"latents": 2, "steps": 1, "batch": 1, "record": 1, "patience": 0, "held_out": 50, "points": 2}
-        check(self, least=least, positive=("rate",), choices={"schedule": ("cosine", "constant")})
-        for leak in (*self.leaks, self.leak):
-            if not 0 <= leak <= 1:
-                raise InputError(f"A leak must be from 0 (ReLU) to 1 (linear), not {leak}.")
+        super().__post_init__()
         if self.reference not in self.leaks or len(set(self.leaks)) < len(self.leaks):
             raise InputError(
                 f"The leaks must be different and the reference must be one of them, not {self.reference} of "
@@ -183,9 +187,9 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
             "lipschitz": max(first.mean, second.mean),
             "lipschitz_max": max(first.maximum, second.maximum),
             "lipschitz_exact": max(first.exact, second.exact),
-            "rigid": rigid.epsilon.mean,
-            "linear": found.groups["linear"].epsilon.mean,
-            "chance": rigid.chance,
+            "rigid": rigid.epsilon.value,
+            "linear": found.groups["linear"].epsilon.value,
+            "chance": rigid.epsilon.chance,
             "reconstruction": max(first.error, second.error),
         },
         "curves": first.curves,
@@ -203,22 +207,22 @@ def rows(p: Parameters) -> list[Row]:
     return made
 
 
-def of_group(found: Result, group: str) -> list[Finished]:
+def of_group(result: ExperimentResult, group: str) -> list[Finished]:
     """Cells of all digits, or of one digit."""
-    return [f for row in found.rows if row.key.startswith(f"{group}-") for f in found.of_row(row.key)]
+    return [f for row in result.rows if row.key.startswith(f"{group}-") for f in result.of_row(row.key)]
 
 
-def filtered(found: Result, group: str) -> tuple[list[Finished], list[Finished]]:
+def filtered(result: ExperimentResult, group: str) -> tuple[list[Finished], list[Finished]]:
     """Cells that are kept, and those that are dropped because a run of theirs was trained badly.
 
     The paper's rule: the reconstruction error of either run exceeds the 95th percentile of the runs at the reference
     leak, among runs of the same digit where there is but one, as digits are not equally hard. The percentile is one of
     the errors, not a value between two: with few runs it is the largest. Where that leak was not run, all are kept.
     """
-    cells = of_group(found, group)
+    cells = of_group(result, group)
     bounds: dict[int | None, float] = {}
     for digit in {_digit(f) for f in cells}:
-        same = [f for f in cells if _digit(f) == digit and f.cell.parameters.leak == found.parameters.reference]
+        same = [f for f in cells if _digit(f) == digit and f.cell.parameters.leak == result.parameters.reference]
         if same:
             bounds[digit] = float(np.quantile([e for f in same for e in _errors(f)], SHARE, method="higher"))
     bad = [max(_errors(f)) > bounds.get(_digit(f), np.inf) for f in cells]
@@ -234,37 +238,39 @@ def _errors(f: Finished) -> list[float]:
     return errors
 
 
-def _ends(found: Result, group: str) -> tuple[str, str]:
-    leaks = found.parameters.leaks
+def _ends(result: ExperimentResult, group: str) -> tuple[str, str]:
+    leaks = result.parameters.leaks
     return f"{group}-{min(leaks):g}", f"{group}-{max(leaks):g}"
 
 
-def _shrinks(found: Result) -> Outcome:
-    kept, _ = filtered(found, ALL)
+def _shrinks(result: ExperimentResult) -> Outcome:
     return all_of(
-        ordered(found, ALL, kept, "leak", "lipschitz", "leak and mean constant", rising=False),
-        at_most(found, _ends(found, ALL)[1], "lipschitz", NEAR_ONE),
-    )
+        ordered(_kept(ALL), ALL, "leak", "lipschitz", "leak and mean constant", rising=False),
+        at_most(_ends(result, ALL)[1], "lipschitz", NEAR_ONE),
+    )(result)
 
 
-def _falls(found: Result) -> Outcome:
-    kept, _ = filtered(found, ALL)
-    ends = _ends(found, ALL)
-    small, large = (found.scores(row, "rigid") for row in ends)
+def _falls(result: ExperimentResult) -> Outcome:
+    ends = _ends(result, ALL)
+    small, large = (result.scores(row, "rigid") for row in ends)
     # A ratio: the difference would vary the more between seeds, the larger the effect is.
     left = Estimate.over([large[seed] / small[seed] for seed in small if seed in large and small[seed] > 0])
     label = "The rigid error of the largest leak over that of the smallest"
     return all_of(
-        ordered(found, ALL, kept, "leak", "rigid", "leak and rigid error", rising=False),
-        decide(found, ends, left, LEFT, label, above=False),
-    )
+        ordered(_kept(ALL), ALL, "leak", "rigid", "leak and rigid error", rising=False),
+        lambda result: decide(result, ends, left, LEFT, label, above=False),
+    )(result)
 
 
-def _predicts(group: str, constant: str) -> Callable[[Result], Outcome]:
-    def test(found: Result) -> Outcome:
-        kept, dropped = filtered(found, group)
+def _kept(group: str) -> Callable[[ExperimentResult], list[Finished]]:
+    return lambda result: filtered(result, group)[0]
+
+
+def _predicts(group: str, constant: str) -> Test:
+    def test(result: ExperimentResult) -> Outcome:
+        kept, dropped = filtered(result, group)
         # The order of L is that of sqrt(L^2 - 1).
-        decided = ordered(found, group, kept, constant, "rigid", "√(L² - 1) and rigid error")
+        decided = ordered(_kept(group), group, constant, "rigid", "√(L² - 1) and rigid error")(result)
         said = f"{len(dropped)} of {len(kept) + len(dropped)} cells were dropped ({DROPPED[group]} in the paper)."
         rate = fitted(kept, constant, "rigid")
         if rate is not None:
@@ -274,14 +280,14 @@ def _predicts(group: str, constant: str) -> Callable[[Result], Outcome]:
     return test
 
 
-def figures(found: Result) -> Sequence[Slot]:
+def figures(result: ExperimentResult) -> Sequence[Figure]:
     """Errors against constants, their distribution by leak, and errors against reconstruction."""
-    slots: list[Slot] = []
+    slots: list[Figure] = []
     for group, who in GROUPS.items():
-        kept, dropped = filtered(found, group)
+        kept, dropped = filtered(result, group)
         if not kept:
             continue
-        by_leak = {f"leak {a:g}": [f for f in kept if f.cell.parameters.leak == a] for a in found.parameters.leaks}
+        by_leak = {f"leak {a:g}": [f for f in kept if f.cell.parameters.leak == a] for a in result.parameters.leaks}
         shown = {name: cells for name, cells in by_leak.items() if cells} | ({"dropped": dropped} if dropped else {})
         for constant, figure in ((MEAN, "Fig. 2" if group == ALL else "Fig. A.6"), (MAXIMUM, "Fig. A.4")):
             slots.append(
@@ -349,28 +355,7 @@ MNIST_AUTOENCODERS = Experiment(
     about="Two autoencoders of MNIST agree the better up to a rigid motion, the nearer their decoders are to an "
     "isometry, which the leak of their activations controls.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset(
-            "seconds",
-            2,
-            {
-                "leaks": (0.0, 0.5, 1.0),
-                "latents": 3,
-                "widths": (24, 12),
-                "steps": 10,
-                "batch": 32,
-                "record": 5,
-                "held_out": 300,
-                "points": 100,
-            },
-        ),
-        "cpu": Preset("about 16 minutes on 2 idle cores", 5),
-        "paper": Preset(
-            "days on a CPU (estimated)",
-            10,
-            {"steps": 470_000, "batch": 256, "rate": 1e-3, "schedule": "constant", "record": 235, "patience": 50},
-        ),
-    },
+    presets=presets(cpu=("about 16 minutes on 2 idle cores", 5), paper=("days on a CPU (estimated)", 10)),
     columns=(
         Column("lipschitz", "L, mean over samples", least=1),
         Column("lipschitz_max", "L, maximum", least=1),

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nearid.base.errors import InputError
+from nearid.base.estimate import Estimate
 from nearid.geometry.bounds import FittedRate, fit_rate
 from nearid.lab.framework.cells import Finished
-from nearid.lab.framework.claims import Outcome, decide
-from nearid.lab.framework.estimate import Estimate
-from nearid.lab.framework.figures import Coordinates, Scatter
+from nearid.lab.framework.claims import Outcome, Test, decide
+from nearid.show.figures import Coordinates, Scatter
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
 
 # What counts as a clear order: Spearman's correlation over the rows of a seed.
 ORDERED = 0.8
@@ -36,41 +36,52 @@ def rank_correlations(cells: Sequence[Finished], x: str, y: str) -> dict[int, fl
 
     Seeds with fewer than three rows, or with scores that are all equal, are left out.
     """
-    found = {}
+    correlations = {}
     for seed in sorted({f.cell.seed for f in cells}):
         value = _spearman(*pairs([f for f in cells if f.cell.seed == seed], x, y))
         if np.isfinite(value):
-            found[seed] = value
-    return found
+            correlations[seed] = value
+    return correlations
 
 
 def ordered(
-    result: Result, group: str, cells: Sequence[Finished], x: str, y: str, label: str, *, rising: bool = True
-) -> Outcome:
-    """Whether one score rises (or falls) with another: the rank correlation of each seed, and its interval over seeds.
+    cells_of: Callable[[ExperimentResult], Sequence[Finished]],
+    group: str,
+    x: str,
+    y: str,
+    label: str,
+    *,
+    rising: bool = True,
+) -> Test:
+    """A test whether one score rises (or falls) with another, by the rank correlation of each seed.
 
     Parameters
     ----------
-    result : Result
+    cells_of : callable
+        The cells of a result that count.
     group : str
-        What the keys of the rows begin with.
-    cells : sequence of Finished
-        Those of the rows that count.
+        What the keys of their rows begin with.
     x, y : str
         Keys of the scores.
     label : str
         What is correlated, in words.
     rising : bool
     """
-    found = Estimate.over(rank_correlations(cells, x, y).values())
-    rows = [row.key for row in result.every_row if row.key.startswith(f"{group}-")]
-    label = f"The rank correlation of {label}"
-    decided = decide(result, rows, found, ORDERED if rising else -ORDERED, label, above=rising)
-    together = _spearman(*pairs(cells, x, y))
-    if not np.isfinite(together):
-        return decided
-    said = f"{decided.sentence} Over all {len(cells)} cells together it is {together:.3g}."
-    return decided if decided.needs else replace(decided, sentence=said)
+
+    def test(result: ExperimentResult) -> Outcome:
+        cells = cells_of(result)
+        estimate = Estimate.over(rank_correlations(cells, x, y).values())
+        rows = [row.key for row in result.every_row if row.key.startswith(f"{group}-")]
+        threshold = ORDERED if rising else -ORDERED
+        decided = decide(result, rows, estimate, threshold, f"The rank correlation of {label}", above=rising)
+        together = _spearman(*pairs(cells, x, y))
+        if decided.needs or not np.isfinite(together):
+            return decided
+        return replace(
+            decided, sentence=f"{decided.sentence} Over all {len(cells)} cells together it is {together:.3g}."
+        )
+
+    return test
 
 
 def fitted(cells: Sequence[Finished], x: str, y: str) -> FittedRate | None:

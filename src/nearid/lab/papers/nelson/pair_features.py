@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.arrays import open_rows
-from nearid.arrays.formats.npy import map_npy
+from nearid.arrays.formats.npy import read_npy
 from nearid.arrays.rows import digest
 from nearid.base.errors import InputError
 from nearid.base.files import replacing
@@ -78,9 +78,9 @@ def resnet_features(network: str, pixels: np.ndarray) -> Floats:
     mark.update(f"{FEATURES} {MEAN} {STD}".encode())
     kept = cache_folder() / CIFAR10_RESNETS.name / f"features-{network}-{len(pixels)}-{mark.hexdigest()[:16]}.npy"
     with suppress(OSError, ValueError, InputError):
-        held = map_npy(kept)
+        held = read_npy(kept)
         if held.shape[0] == len(pixels) and held.ndim == 2:
-            return np.array(held)
+            return held
     from nearid.questions.extract.run import extract
 
     found = extract(load_cifar_resnet(path), pixels, layers=FEATURES, mean=MEAN, std=STD, batch_size=250)

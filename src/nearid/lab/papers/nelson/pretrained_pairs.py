@@ -29,7 +29,6 @@ ICA needs many rows: of the first pair its efficiency is a third with all 10,000
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
@@ -38,10 +37,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.lab.framework.claims import Claim, Outcome, Status, all_of, at_least, exceeds
-from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
-from nearid.lab.framework.figures import Dots, HeatMaps, Slot
-from nearid.lab.framework.settings import check, parameter
+from nearid.base.estimate import Estimate
+from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_least, exceeds
+from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Curve, Experiment, Published, Row, presets
+from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.nelson.pair_features import (
     Course,
     ImageModels,
@@ -52,9 +51,10 @@ from nearid.lab.papers.nelson.pair_features import (
     stamped,
 )
 from nearid.moments import Floats
+from nearid.show.figures import Dots, Figure, HeatMap
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
     from nearid.questions.compare.result import Comparison
 
 
@@ -107,47 +107,40 @@ SHOWN = 32
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the experiment with pairs; rows of the table set kind and pair."""
 
-    kind: str = parameter("resnet", "resnet (downloaded), mae or gpt (trained here), given (files of features)")
+    kind: str = parameter(
+        "resnet", "resnet (downloaded), mae or gpt (trained here), given (files of features)", choices=KINDS
+    )
     pair: str = parameter("", "by comma: both networks, source and target; or both files and digests of them")
-    every: bool = parameter(True, "all pairs of networks, or a pair of each kind alone")
+    every: bool = parameter(True, "all pairs of networks, or a pair of each kind alone", smoke=False)
     pythia: str = parameter("", "files FIRST,SECOND of features of the published pair of Pythia-160M")
     mae_vit: str = parameter("", "files FIRST,SECOND of features of the published pair of MAE")
     chexpert: str = parameter("", "files FIRST,SECOND of features of the published pair of CheXpert MAE")
     resnet18: str = parameter("", "files FIRST,SECOND of features of the published pair of ResNet-18")
-    held_out: int = parameter(10_000, "test images, or tokens of test text, at most")
-    columns: int = parameter(0, "columns of the features that are compared, for trials; 0 for all")
-    mae_width: int = parameter(64, "coordinates of an embedding of the masked autoencoders")
-    mae_depth: int = parameter(2, "blocks of their encoder")
-    mae_steps: int = parameter(1000, "steps of their training")
-    mae_batch: int = parameter(64, "images in each step")
-    mae_rate: float = parameter(1e-3, "learning rate, which falls to 0")
-    gpt_width: int = parameter(64, "coordinates of a hidden state of the GPTs")
-    gpt_depth: int = parameter(3, "blocks")
-    gpt_steps: int = parameter(500, "steps of their training")
-    gpt_batch: int = parameter(16, "rows of tokens in each step")
-    gpt_rate: float = parameter(3e-3, "learning rate, which falls to 0")
-    vocabulary: int = parameter(5000, "words that the GPTs know")
-    context: int = parameter(64, "tokens that they read")
-    device: str = parameter("cpu", "where networks are trained: cpu, cuda, or auto for a GPU where there is one")
+    held_out: int = parameter(10_000, "test images, or tokens of test text, at most", least=100, smoke=320)
+    columns: int = parameter(0, "columns of the features that are compared, for trials; 0 for all", least=0, smoke=6)
+    mae_width: int = parameter(
+        64, "coordinates of an embedding of the masked autoencoders", multiple=4, smoke=8, paper=192
+    )
+    mae_depth: int = parameter(2, "blocks of their encoder", least=1, smoke=1, paper=12)
+    mae_steps: int = parameter(1000, "steps of their training", least=1, smoke=3, paper=200_000)
+    mae_batch: int = parameter(64, "images in each step", least=1, smoke=8, paper=256)
+    mae_rate: float = parameter(1e-3, "learning rate, which falls to 0", positive=True)
+    gpt_width: int = parameter(64, "coordinates of a hidden state of the GPTs", multiple=4, smoke=8, paper=256)
+    gpt_depth: int = parameter(3, "blocks", least=1, smoke=2, paper=6)
+    gpt_steps: int = parameter(500, "steps of their training", least=1, smoke=3, paper=20_000)
+    gpt_batch: int = parameter(16, "rows of tokens in each step", least=1, smoke=4, paper=32)
+    gpt_rate: float = parameter(3e-3, "learning rate, which falls to 0", positive=True, paper=1e-3)
+    vocabulary: int = parameter(5000, "words that the GPTs know", least=3, smoke=100, paper=33_000)
+    context: int = parameter(64, "tokens that they read", least=4, smoke=8, paper=256)
+    device: str = parameter(
+        "cpu", "where networks are trained: cpu, cuda, or auto for a GPU where there is one", paper="auto"
+    )
 
     def __post_init__(self) -> None:
-        least = dict.fromkeys(("mae_steps", "mae_batch", "gpt_steps", "gpt_batch", "gpt_depth", "mae_depth"), 1)
-        check(
-            self,
-            least={
-                **least,
-                "held_out": 100,
-                "context": 4,
-                "vocabulary": 3,
-                "columns": 0,
-            },
-            positive=("mae_rate", "gpt_rate"),
-            multiples={"gpt_width": 4, "mae_width": 4},
-            choices={"kind": KINDS},
-        )
+        super().__post_init__()
         for given in (self.pythia, self.mae_vit, self.chexpert, self.resnet18):
             if given:
                 files_of(given)
@@ -173,7 +166,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     )
     views: dict[str, Any] = {
         "n": found.n,
-        "held_out": {g: [e.epsilon.mean, e.epsilon.low, e.epsilon.high] for g, e in found.groups.items()},
+        "held_out": {g: [e.epsilon.value, e.epsilon.low, e.epsilon.high] for g, e in found.groups.items()},
         "alerts": [alert.message for alert in found.alerts],
     }
     # A picture of one seed is enough.
@@ -185,10 +178,10 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 def scores(found: Comparison) -> dict[str, float]:
     """Errors in sample and held out, and the efficiency of ICA in percent."""
     assert found.in_sample is not None and found.efficiency is not None
-    told = {name: group.epsilon.mean for name, group in found.groups.items()}
-    told |= {f"{name}_in": group.epsilon.mean for name, group in found.in_sample.items()}
+    told = {name: group.epsilon.value for name, group in found.groups.items()}
+    told |= {f"{name}_in": group.epsilon.value for name, group in found.in_sample.items()}
     linear, efficiency = found.groups["linear"], found.efficiency
-    told |= {"r2": linear.r2, "chance": linear.chance}
+    told |= {"r2": linear.r2.value, "chance": linear.epsilon.chance}
     within = {"efficiency": efficiency.value, "efficiency_low": efficiency.low, "efficiency_in": efficiency.in_sample}
     return told | {name: 100 * value for name, value in within.items()}
 
@@ -219,9 +212,8 @@ def _of_components(first: Floats, second: Floats) -> Comparison:
     from nearid.lab.papers.common.images import components
     from nearid.questions.compare.run import compare
 
-    sides = (components(z.astype(np.float64), whiten=True).values for z in (first, second))
-    found: Comparison = compare(*sides, groups="permutation", permutations=1)
-    return found
+    one, other = (components(z.astype(np.float64), whiten=True).values for z in (first, second))
+    return compare(one, other, groups="permutation", permutations=1)
 
 
 def _strongest(found: Comparison) -> list[list[float]]:
@@ -277,38 +269,26 @@ def keys(pairs: Iterable[tuple[str, str]]) -> list[str]:
     return ["-".join(pair) for pair in pairs]
 
 
-def _ordered(found: Result, rows: Sequence[str], columns: Sequence[str]) -> Outcome:
+def _ordered(rows: Sequence[str], columns: Sequence[str]) -> Test:
     """Whether each error is larger than the next, in each row."""
-    return all_of(
-        *(exceeds(found, (row, more), (row, less), by=CLEARLY) for row in rows for more, less in pairwise(columns))
-    )
+    return all_of(*(exceeds((row, more), (row, less), by=CLEARLY) for row in rows for more, less in pairwise(columns)))
 
 
-def _in_sample(found: Result, rows: Sequence[str]) -> Outcome:
-    return _ordered(found, rows, [f"{name}_in" for name in ORDER])
+def _in_sample(rows: Sequence[str]) -> Test:
+    return _ordered(rows, [f"{name}_in" for name in ORDER])
 
 
-def _held_out(found: Result) -> Outcome:
-    return _ordered(found, (*keys((*ALIKE, *DEPTHS)), *HERE), [name for name in ORDER if name != "ica"])
-
-
-def _efficient(found: Result, rows: Sequence[str]) -> Outcome:
-    return all_of(*(_gains(found, row) for row in rows))
-
-
-def _gains(found: Result, row: str) -> Outcome:
+def _gains(row: str) -> Test:
     """Whether ICA gains, by the lower end of each bootstrap; where a rigid motion gains nothing there is no answer."""
-    known, ran = found.scores(row, "efficiency_low"), len(found.of_row(row))
-    if len(known) < ran:
-        label = found.label(row, "efficiency")
-        return Outcome(Status.NOT_TESTABLE, f"{label} has no value at {ran - len(known)} of {ran} seeds.")
-    return at_least(found, row, "efficiency_low", 0.0)
 
+    def test(result: ExperimentResult) -> Outcome:
+        known, ran = result.scores(row, "efficiency_low"), len(result.of_row(row))
+        if len(known) < ran:
+            label = result.label(row, "efficiency")
+            return Outcome(Status.NOT_TESTABLE, f"{label} has no value at {ran - len(known)} of {ran} seeds.")
+        return at_least(row, "efficiency_low", 0.0)(result)
 
-def _half_trained(found: Result) -> Outcome:
-    """Errors in the space of one target: with another target, another diameter divides them."""
-    pairs = [keys(((source, target), (HALF, target))) for source, target in combinations(TRAINED, 2)]
-    return all_of(*(exceeds(found, (half, "linear"), (row, "linear"), by=CLEARLY) for row, half in pairs))
+    return test
 
 
 # Rows of which correlations are drawn.
@@ -317,47 +297,56 @@ PUBLISHED_ORDER = f"permutation > ICA > rigid > linear, each by {CLEARLY:g} or m
 CLAIMS = (
     Claim(
         f"Fully trained ResNets of one architecture have the published order of errors, in sample: {PUBLISHED_ORDER}.",
-        lambda found: _in_sample(found, keys(ALIKE)),
+        _in_sample(keys(ALIKE)),
     ),
     Claim(
         "ResNets of different depth have the published order of errors, in sample.",
-        lambda found: _in_sample(found, keys(DEPTHS)),
+        _in_sample(keys(DEPTHS)),
     ),
     Claim(
         "Masked autoencoders and GPTs that are trained here have the published order of errors, in sample.",
-        lambda found: _in_sample(found, HERE),
+        _in_sample(HERE),
     ),
-    Claim("Held out, permutation > rigid > linear holds of all these pairs.", _held_out),
+    Claim(
+        "Held out, permutation > rigid > linear holds of all these pairs.",
+        _ordered((*keys((*ALIKE, *DEPTHS)), *HERE), [name for name in ORDER if name != "ica"]),
+    ),
     Claim(
         "For fully trained ResNets of one architecture ICA gains over a signed permutation, held out: the interval of "
         "its efficiency is above 0.",
-        lambda found: _efficient(found, keys(ALIKE)),
+        all_of(*map(_gains, keys(ALIKE))),
     ),
     Claim(
         "For masked autoencoders and GPTs that are trained here ICA gains over a signed permutation, held out.",
-        lambda found: _efficient(found, HERE),
+        all_of(*map(_gains, HERE)),
     ),
     Claim(
         "A half-trained ResNet-20 agrees less: to each target its linear error is larger than a fully trained one's.",
-        _half_trained,
+        # In the space of one target: with another target, another diameter divides the errors.
+        all_of(
+            *(
+                exceeds((half, "linear"), (row, "linear"), by=CLEARLY)
+                for row, half in (
+                    keys(((source, target), (HALF, target))) for source, target in combinations(TRAINED, 2)
+                )
+            )
+        ),
     ),
 )
 
 
-def figures(found: Result) -> list[Slot]:
+def figures(result: ExperimentResult) -> list[Figure]:
     """The four errors of each pair, in sample and held out, and correlations before and after ICA."""
-    titles = {row.key: row.title for row in found.rows}
+    titles = {row.key: row.title for row in result.rows}
     measured = {
-        key: [f.data["views"] for f in found.of_row(key) if "held_out" in f.data.get("views", {})] for key in titles
+        key: [f.data["views"] for f in result.of_row(key) if "held_out" in f.data.get("views", {})] for key in titles
     }
     there = [key for key in titles if measured[key]]
-    slots: list[Slot] = []
+    slots: list[Figure] = []
     if there:
         names = [titles[key] for key in there]
         apart = {name: [_mean(measured[key], name) for key in there] for name in ORDER}
-        within = {
-            name: [(found.estimate(key, f"{name}_in").mean, math.nan, math.nan) for key in there] for name in ORDER
-        }
+        within = {name: [Estimate(float(result.estimate(key, f"{name}_in"))) for key in there] for name in ORDER}
         axis = "mean error / diameter of the target"
         slots = [
             Dots(
@@ -375,7 +364,7 @@ def figures(found: Result) -> list[Slot]:
                 numbers = [str(k + 1) for k in range(len(v["before"]))]
                 panels = {"columns as they are": v["before"], "components after ICA": v["after"]}
                 slots.append(
-                    HeatMaps(
+                    HeatMap(
                         f"{titles[key]}: correlations of matched columns",
                         "Absolute correlations of the source (rows) with the target (columns), on all examples; those "
                         "that match best, in the order of their matches. ICA saw each side alone.",
@@ -387,11 +376,10 @@ def figures(found: Result) -> list[Slot]:
     return slots
 
 
-def _mean(views: Sequence[dict[str, Any]], name: str) -> tuple[float, float, float]:
+def _mean(views: Sequence[dict[str, Any]], name: str) -> Estimate:
     """Value and ends of an interval, as means over seeds."""
     values = [v["held_out"][name] for v in views]
-    value, low, high = (sum(each) / len(values) for each in zip(*values, strict=True))
-    return value, low, high
+    return Estimate(*(sum(each) / len(values) for each in zip(*values, strict=True)))
 
 
 PRETRAINED_PAIRS = Experiment(
@@ -401,46 +389,10 @@ PRETRAINED_PAIRS = Experiment(
     about="Networks of one architecture, trained independently, agree nearly up to a rigid or linear map, and ICA of "
     "each alone removes a part of what a signed permutation leaves.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset(
-            "seconds",
-            2,
-            {
-                "every": False,
-                "held_out": 320,
-                "columns": 6,
-                "mae_width": 8,
-                "mae_depth": 1,
-                "mae_steps": 3,
-                "mae_batch": 8,
-                "gpt_width": 8,
-                "gpt_depth": 2,
-                "gpt_steps": 3,
-                "gpt_batch": 4,
-                "vocabulary": 100,
-                "context": 8,
-            },
-        ),
-        "cpu": Preset("about 12 minutes on 2 idle cores (estimated from the time of the processor)", 3),
-        "paper": Preset(
-            "hours on a GPU (estimated)",
-            5,
-            {
-                "mae_width": 192,
-                "mae_depth": 12,
-                "mae_steps": 200_000,
-                "mae_batch": 256,
-                "gpt_width": 256,
-                "gpt_depth": 6,
-                "gpt_steps": 20_000,
-                "gpt_batch": 32,
-                "gpt_rate": 1e-3,
-                "vocabulary": 33_000,
-                "context": 256,
-                "device": "auto",
-            },
-        ),
-    },
+    presets=presets(
+        cpu=("about 12 minutes on 2 idle cores (estimated from the time of the processor)", 3),
+        paper=("hours on a GPU (estimated)", 5),
+    ),
     columns=(
         Column("permutation_in", "permutation, in sample", least=0),
         Column("ica_in", "ICA, in sample", least=0),

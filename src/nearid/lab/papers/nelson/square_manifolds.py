@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nearid.lab.framework.claims import Claim, Outcome, all_of, at_most, exceeds
-from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment, Preset, Published, Row
-from nearid.lab.framework.figures import Scatter, Slot
-from nearid.lab.framework.settings import check, parameter
+from nearid.lab.framework.claims import Claim, all_of, at_most, exceeds
+from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment, Published, Row, presets
+from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.processes.images.metric import distortion
 from nearid.lab.processes.images.squares import SquareProcess, isotropic
 from nearid.moments import Floats
+from nearid.show.figures import Figure, Scatter
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
 
 # Columns of (x, y, r) that vary in each manifold.
 MANIFOLDS = {"x": (0,), "xy": (0, 1), "xr": (0, 2), "xyr": (0, 1, 2)}
@@ -40,19 +40,16 @@ ISOMETRY, CONFORMAL, NEAR, NEAR_CONSTANT = 1.001, 1.02, 5.0, 1.0
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the experiment with squares."""
 
-    manifold: str = parameter("xyr", "what varies: x, xy, xr or xyr; rows set it")
+    manifold: str = parameter("xyr", "what varies: x, xy, xr or xyr; rows set it", choices=tuple(MANIFOLDS))
     rescaled: bool = parameter(True, "whether the half-side counts in units of 1 / sqrt(2); rows set it")
-    side: int = parameter(256, "pixels of a side of the finest images; of others in some rows")
-    blur: float = parameter(1.0, "deviation of the blur, in pixels")
+    side: int = parameter(256, "pixels of a side of the finest images; of others in some rows", smoke=64, paper=512)
+    blur: float = parameter(1.0, "deviation of the blur, in pixels", positive=True)
     smallest: float = parameter(0.2, "smallest half-side, in a frame [-1, 1]^2")
     largest: float = parameter(0.4, "largest half-side; where it does not vary, the mean of both")
-    points: int = parameter(200, "random places and sizes of the square")
-
-    def __post_init__(self) -> None:
-        check(self, least={"points": 2}, positive=("blur",), choices={"manifold": tuple(MANIFOLDS)})
+    points: int = parameter(200, "random places and sizes of the square", least=2, smoke=16, paper=500)
 
 
 def process(p: Parameters) -> SquareProcess:
@@ -128,30 +125,12 @@ def rows(p: Parameters) -> list[Row]:
     ]
 
 
-def _isometry(found: Result) -> Outcome:
-    return all_of(*(at_most(found, key, "lipschitz", ISOMETRY) for key in ("x", "xy")))
-
-
-def _conformal(found: Result) -> Outcome:
-    finest = [at_most(found, key, "anisotropy", CONFORMAL) for key in ("xr", "xyr")]
-    return all_of(*finest, exceeds(found, ("xr-plain", "anisotropy"), ("xr", "anisotropy"), by=0.3))
-
-
-def _metric(found: Result) -> Outcome:
-    nearer = [exceeds(found, (a, "error"), (b, "error")) for a, b in (("xr-4", "xr-2"), ("xr-2", "xr"))]
-    return all_of(*(at_most(found, key, "error", NEAR) for key in ("x", "xy", "xr", "xyr")), *nearer)
-
-
-def _constant(found: Result) -> Outcome:
-    return all_of(*(at_most(found, key, "lipschitz_error", NEAR_CONSTANT) for key in ("xr", "xyr")))
-
-
-def figures(found: Result) -> Sequence[Slot]:
+def figures(result: ExperimentResult) -> Sequence[Figure]:
     """Entries of the metric against the half-side, beside the theory's lines."""
-    slots: list[Slot] = []
-    titles = {row.key: row.title for row in found.rows}
+    slots: list[Figure] = []
+    titles = {row.key: row.title for row in result.rows}
     for key in ("xr-plain", "xr"):
-        for finished in found.of_row(key)[:1]:
+        for finished in result.of_row(key)[:1]:
             v = finished.data["views"]
             moving, growing = (list(column) for column in zip(*v["measured"], strict=True))
             ends = [min(v["r"]), max(v["r"])]
@@ -178,11 +157,7 @@ SQUARE_MANIFOLDS = Experiment(
     about="Images of a square are a scaled isometry of its place, and a conformal map of its place and size: the "
     "metric is measured on pixels and compared with the theory of continuous images.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset("seconds", 2, {"side": 64, "points": 16}),
-        "cpu": Preset("about a minute", 5),
-        "paper": Preset("some minutes (estimated)", 10, {"side": 512, "points": 500}),
-    },
+    presets=presets(cpu=("about a minute", 5), paper=("some minutes (estimated)", 10)),
     columns=(
         Column("error", "metric: error against the theory (%)", 2, least=0),
         Column("blurred_error", "against that of blurred images (%)", 4, least=0),
@@ -195,16 +170,28 @@ SQUARE_MANIFOLDS = Experiment(
     rows=rows,
     cell=cell,
     claims=(
-        Claim(f"Moving is a scaled isometry (L of at most {ISOMETRY:g}).", _isometry),
+        Claim(
+            f"Moving is a scaled isometry (L of at most {ISOMETRY:g}).",
+            all_of(*(at_most(key, "lipschitz", ISOMETRY) for key in ("x", "xy"))),
+        ),
         Claim(
             f"Moving and growing is conformal, the half-side in units of 1 / √2 (anisotropy of at most {CONFORMAL:g}), "
             "and is not in units of 1.",
-            _conformal,
+            all_of(
+                *(at_most(key, "anisotropy", CONFORMAL) for key in ("xr", "xyr")),
+                exceeds(("xr-plain", "anisotropy"), ("xr", "anisotropy"), by=0.3),
+            ),
         ),
-        Claim(f"The metric is 4 r, and 8 r for growing (to {NEAR:g}%), the nearer the finer the images.", _metric),
+        Claim(
+            f"The metric is 4 r, and 8 r for growing (to {NEAR:g}%), the nearer the finer the images.",
+            all_of(
+                *(at_most(key, "error", NEAR) for key in ("x", "xy", "xr", "xyr")),
+                *(exceeds((a, "error"), (b, "error")) for a, b in (("xr-4", "xr-2"), ("xr-2", "xr"))),
+            ),
+        ),
         Claim(
             f"L is the fourth root of the largest over the smallest half-side of the points (to {NEAR_CONSTANT:g}%).",
-            _constant,
+            all_of(*(at_most(key, "lipschitz_error", NEAR_CONSTANT) for key in ("xr", "xyr"))),
         ),
     ),
     figures=figures,

@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.base.errors import InputError
 from nearid.geometry.diversity import affine_generator, quadratic_generator
 from nearid.lab.framework.experiment import CellData
-from nearid.lab.framework.settings import check, parameter
+from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.papers.reizinger.cross_entropy_scores import (
     LinearFit,
     largest_within,
@@ -56,48 +55,45 @@ SHOWN, SHOWN_COORDINATES = 300, 5
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the cross-entropy experiments."""
 
-    d: int = parameter(5, "latents, observations and features")
-    classes: int = parameter(100, "classes |C|, their vectors uniform on the sphere")
-    instances: int = parameter(1000, "instances N; instance i has class i mod |C|")
-    kappa: float = parameter(10.0, "concentration of the latents about their class vector")
-    conditional: str = parameter("vmf", "law of the latents: vmf, or laplace or normal of the same spread")
-    noise: float = parameter(0.0, "share of the labels that are drawn anew, uniformly")
+    d: int = parameter(5, "latents, observations and features", least=2, smoke=3)
+    classes: int = parameter(100, "classes |C|, their vectors uniform on the sphere", least=2, smoke=50)
+    instances: int = parameter(
+        1000, "instances N; instance i has class i mod |C|", least=lambda p: p.classes, smoke=100
+    )
+    kappa: float = parameter(10.0, "concentration of the latents about their class vector", positive=True)
+    conditional: str = parameter(
+        "vmf", "law of the latents: vmf, or laplace or normal of the same spread", choices=("vmf", *FAMILIES)
+    )
+    noise: float = parameter(0.0, "share of the labels that are drawn anew, uniformly", least=0, most=1)
     normalise: bool = parameter(True, "whether the rows of W are rescaled to length 1 before each step")
-    beta: float = parameter(1.0, "inverse temperature")
-    layers: int = parameter(4, "layers of the mixing")
-    draws: int = parameter(25_000, "draws that set the largest condition number of the mixing's layers")
-    widths: tuple[int, ...] = parameter((128, 128, 128), "hidden widths; none stands for 10d, 50d four times, 10d")
-    activation: str = parameter("gelu", "of hidden units: gelu or leaky_relu")
-    residual: bool = parameter(True, "whether hidden layers add to their inputs")
-    batch_norm: bool = parameter(False, "whether hidden layers are normalised over the batch")
-    whiten: bool = parameter(True, "whether the covariance of the observations is first brought to the identity")
-    optimiser: str = parameter("muon", "muon or adam")
-    steps: int = parameter(2000, "steps of the optimiser")
-    batch: int = parameter(512, "fresh rows in each step")
-    rate: float = parameter(1e-2, "learning rate")
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
-    held_out: int = parameter(8192, "fresh rows for the scores, half to fit and half to judge")
-    looks: int = parameter(20, "times that scores are taken during training")
-
-    def __post_init__(self) -> None:
-        least = {"d": 2, "classes": 2, "layers": 1, "draws": 1, "steps": 1, "batch": 2, "looks": 1}
-        least |= {"instances": self.classes, "held_out": 4 * (self.d + 1)}
-        check(
-            self,
-            least=least,
-            positive=("kappa", "beta", "rate"),
-            choices={
-                "conditional": ("vmf", *FAMILIES),
-                "schedule": ("cosine", "constant"),
-                "activation": ("gelu", "leaky_relu"),
-                "optimiser": ("muon", "adam"),
-            },
-        )
-        if not 0 <= self.noise <= 1:
-            raise InputError(f"The parameter noise must be from 0 to 1, not {self.noise}.")
+    beta: float = parameter(1.0, "inverse temperature", positive=True)
+    layers: int = parameter(4, "layers of the mixing", least=1)
+    draws: int = parameter(
+        25_000, "draws that set the largest condition number of the mixing's layers", least=1, smoke=50
+    )
+    widths: tuple[int, ...] = parameter(
+        (128, 128, 128), "hidden widths; none stands for 10d, 50d four times, 10d", smoke=(16,), paper=()
+    )
+    activation: str = parameter(
+        "gelu", "of hidden units: gelu or leaky_relu", choices=("gelu", "leaky_relu"), paper="leaky_relu"
+    )
+    residual: bool = parameter(True, "whether hidden layers add to their inputs", paper=False)
+    batch_norm: bool = parameter(False, "whether hidden layers are normalised over the batch", paper=True)
+    whiten: bool = parameter(
+        True, "whether the covariance of the observations is first brought to the identity", paper=False
+    )
+    optimiser: str = parameter("muon", "muon or adam", choices=("muon", "adam"), paper="adam")
+    steps: int = parameter(2000, "steps of the optimiser", least=1, smoke=10, paper=50_000)
+    batch: int = parameter(512, "fresh rows in each step", least=2, smoke=64, paper=1024)
+    rate: float = parameter(1e-2, "learning rate", positive=True, paper=1e-3)
+    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES, paper="constant")
+    held_out: int = parameter(
+        8192, "fresh rows for the scores, half to fit and half to judge", least=lambda p: 4 * (p.d + 1), smoke=400
+    )
+    looks: int = parameter(20, "times that scores are taken during training", least=1, smoke=2)
 
     @property
     def published(self) -> bool:

@@ -15,16 +15,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from nearid.lab.framework.claims import Claim, Outcome, all_of, at_least, at_most, exceeds
-from nearid.lab.framework.experiment import REIZINGER, Axes, CellData, Column, Experiment, Preset, Published, Row
-from nearid.lab.framework.figures import HeatMaps, ScatterMatrix, Slot
+from nearid.lab.framework.claims import Claim, Test, all_of, at_least, at_most, exceeds
+from nearid.lab.framework.experiment import REIZINGER, Axes, CellData, Column, Experiment, Published, Row, presets
 from nearid.lab.framework.settings import changed, parameter
-from nearid.lab.papers.reizinger.cross_entropy import SHOWN, Parameters, run, violations
+from nearid.lab.papers.common.recovery import recovery_figures
+from nearid.lab.papers.reizinger.cross_entropy import Parameters, run, violations
+from nearid.show.figures import Figure
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
 
 
 HEADS = ("unit", "free")
@@ -70,38 +69,7 @@ NOTE_3 = "Published: Table 3, taken to be of free W; the protocol at hand does n
 DRAWN = ("base", "high-kappa", "few-classes-double-d", "noise-100")
 # So many more rows in a step are given to what needs them: of labels that are noise four times in five little is left.
 MORE = 8
-SMOKE = {
-    "d": 3,
-    "classes": 50,
-    "instances": 100,
-    "draws": 50,
-    "widths": (16,),
-    "steps": 10,
-    "batch": 64,
-    "held_out": 400,
-    "looks": 2,
-}
-PROTOCOL = {
-    "widths": (),
-    "activation": "leaky_relu",
-    "residual": False,
-    "batch_norm": True,
-    "whiten": False,
-    "optimiser": "adam",
-    "steps": 50_000,
-    "batch": 1024,
-    "rate": 1e-3,
-    "schedule": "constant",
-}
-
-
-def presets(smoke: Mapping[str, Any], paper: Mapping[str, Any]) -> dict[str, Preset]:
-    """The presets, with what an experiment adds to two of them."""
-    return {
-        "smoke": Preset("seconds", 2, {**SMOKE, **smoke}),
-        "cpu": Preset("about 25 minutes on 2 cores", 3),
-        "paper": Preset("days on a CPU (estimated)", 5, {**PROTOCOL, **paper}),
-    }
+PRESETS = presets(cpu=("about 25 minutes on 2 cores", 3), paper=("days on a CPU (estimated)", 5))
 
 
 def columns(*, instances: bool) -> tuple[Column, ...]:
@@ -188,116 +156,94 @@ def rows_of(settings: Sequence[Setting], p: Parameters, note: str) -> list[Row]:
     return [row(s, normalise=normalise) for s in settings for normalise in (True, False)]
 
 
-def figures(found: Result) -> list[Slot]:
+def figures(result: ExperimentResult) -> list[Figure]:
     """The first seed of some rows: latents against what was recovered, and correlations before and after the map."""
-    slots: list[Slot] = []
-    for row in found.rows:
-        if row.key.rsplit("-", 1)[0] not in DRAWN:
-            continue
-        for finished in found.of_row(row.key)[:1]:
-            v = finished.data["views"]
-            across, down = np.asarray(v["recovered"]), np.asarray(v["true"])
-            slots.append(
-                ScatterMatrix(
-                    f"{row.title}: latents against what was recovered",
-                    f"{SHOWN} held-out rows: features mapped linearly to the latents (across), latents (down). A thin "
-                    "diagonal means that the mixing is inverted up to a linear map.",
-                    {f"recovered z{k + 1}": across[:, k].tolist() for k in range(across.shape[1])},
-                    {f"true z{k + 1}": down[:, k].tolist() for k in range(down.shape[1])},
-                )
-            )
-            size = range(1, len(v["before"]) + 1)
-            slots.append(
-                HeatMaps(
-                    f"{row.title}: correlation of features and latents",
-                    "Absolute correlation of features (rows) with latents (columns), held out.",
-                    {"before the linear map": v["before"], "after": v["after"]},
-                    [f"feature {k}" for k in size],
-                    [f"z{k}" for k in size],
-                )
-            )
-    return slots
+    return recovery_figures(
+        result,
+        [row for row in result.rows if row.key.rsplit("-", 1)[0] in DRAWN],
+        scatter=(
+            "latents against what was recovered",
+            "{n} held-out rows: features mapped linearly to the latents (across), latents (down). A thin diagonal "
+            "means that the mixing is inverted up to a linear map.",
+        ),
+        across=("recovered", "recovered z{}"),
+        down=("true", "true z{}"),
+        heat=(
+            "correlation of features and latents",
+            "Absolute correlation of features (rows) with latents (columns), held out.",
+        ),
+        panels={"before": "before the linear map", "after": "after"},
+        rows="feature {}",
+        columns="z{}",
+    )
 
 
 def near_published(base: tuple[Sequence[float], Sequence[float]]) -> Claim:
     """That the base rows come near their published R2, given as (z~->z, w->v) for either head."""
-
-    def test(found: Result) -> Outcome:
-        return all_of(
-            *(
-                at_least(found, f"base-{head}", column, value - POINTS)
-                for head, values in zip(HEADS, base, strict=True)
-                for column, value in zip(("r2_z", "r2_w"), values, strict=False)
-            )
-        )
-
-    return Claim(f"Base: R2 is high (at least the published value less {POINTS:g} points).", test)
-
-
-def robustness() -> list[Claim]:
-    """What the assumptions are worth: of each, what happens to R2 z~->z when it is stretched or broken."""
-    return [
-        Claim(
-            "R2 decays as d grows.", _both(lambda found, head: _falls(found, head, "base", "double-d", "quadruple-d"))
-        ),
-        Claim(
-            f"R2 breaks down at high kappa (by at least {FAILS:g} points).",
-            _both(lambda found, head: _falls(found, head, "base", "high-kappa", by=FAILS)),
-        ),
-        Claim(
-            "With fewer classes than d + 1, where diversity fails, R2 is lower than with little more than enough, "
-            f"2.5 d (by at least {FAILS:g} points).",
-            _both(
-                lambda found, head: all_of(
-                    _falls(found, head, "enough-double-d", "few-classes-double-d", by=FAILS),
-                    _falls(found, head, "enough-quadruple-d", "few-classes-quadruple-d", by=FAILS),
-                )
-            ),
-        ),
-        Claim(
-            f"A normal conditional of the same spread is tolerated (at most {TOLERATED:g} points of R2).",
-            _both(lambda found, head: _holds(found, head, "normal")),
-        ),
-        Claim(
-            f"Label noise of up to 80% is tolerated (at most {TOLERATED:g} points of R2; 80% with {MORE} times the "
-            "rows).",
-            _both(lambda found, head: all_of(*(_holds(found, head, f"noise-{s}") for s in ("20", "50", "80-more")))),
-        ),
-        Claim(
-            f"Label noise of 100% is not: R2 falls (by at least {FAILS:g} points), and W knows nothing of the classes "
-            "(R2 w->v at most 10).",
-            _both(
-                lambda found, head: all_of(
-                    _falls(found, head, "base", "noise-100", by=FAILS),
-                    at_most(found, f"noise-100-{head}", "r2_w", 10.0),
-                )
-            ),
-        ),
-    ]
-
-
-def _both(test: Callable[[Result, str], Outcome]) -> Callable[[Result], Outcome]:
-    """A test that normalised and free W must both pass."""
-    return lambda found: all_of(*(test(found, head) for head in HEADS))
-
-
-def _falls(found: Result, head: str, *settings: str, by: float = 0.0) -> Outcome:
-    """Whether R2 falls from each setting to the next."""
-    return all_of(
-        *(exceeds(found, (f"{a}-{head}", "r2_z"), (f"{b}-{head}", "r2_z"), by) for a, b in pairwise(settings))
+    tests = (
+        at_least(f"base-{head}", column, value - POINTS)
+        for head, values in zip(HEADS, base, strict=True)
+        for column, value in zip(("r2_z", "r2_w"), values, strict=False)
     )
+    return Claim(f"Base: R2 is high (at least the published value less {POINTS:g} points).", all_of(*tests))
 
 
-def _holds(found: Result, head: str, setting: str) -> Outcome:
+def _both(test: Callable[[str], Test]) -> Test:
+    """A test that normalised and free W must both pass."""
+    return all_of(*map(test, HEADS))
+
+
+def _falls(head: str, *settings: str, by: float = 0.0) -> Test:
+    """Whether R2 falls from each setting to the next."""
+    return all_of(*(exceeds((f"{a}-{head}", "r2_z"), (f"{b}-{head}", "r2_z"), by) for a, b in pairwise(settings)))
+
+
+def _holds(head: str, *settings: str) -> Test:
     """Whether R2 is little below that of the base."""
-    return exceeds(found, (f"{setting}-{head}", "r2_z"), (f"base-{head}", "r2_z"), -TOLERATED)
+    return all_of(*(exceeds((f"{s}-{head}", "r2_z"), (f"base-{head}", "r2_z"), -TOLERATED) for s in settings))
+
+
+# What the assumptions are worth: of each, what happens to R2 z~->z when it is stretched or broken.
+ROBUSTNESS = (
+    Claim("R2 decays as d grows.", _both(lambda head: _falls(head, "base", "double-d", "quadruple-d"))),
+    Claim(
+        f"R2 breaks down at high kappa (by at least {FAILS:g} points).",
+        _both(lambda head: _falls(head, "base", "high-kappa", by=FAILS)),
+    ),
+    Claim(
+        "With fewer classes than d + 1, where diversity fails, R2 is lower than with little more than enough, "
+        f"2.5 d (by at least {FAILS:g} points).",
+        _both(
+            lambda head: all_of(
+                *(_falls(head, f"enough-{d}", f"few-classes-{d}", by=FAILS) for d in ("double-d", "quadruple-d"))
+            )
+        ),
+    ),
+    Claim(
+        f"A normal conditional of the same spread is tolerated (at most {TOLERATED:g} points of R2).",
+        _both(lambda head: _holds(head, "normal")),
+    ),
+    Claim(
+        f"Label noise of up to 80% is tolerated (at most {TOLERATED:g} points of R2; 80% with {MORE} times the rows).",
+        _both(lambda head: _holds(head, "noise-20", "noise-50", "noise-80-more")),
+    ),
+    Claim(
+        f"Label noise of 100% is not: R2 falls (by at least {FAILS:g} points), and W knows nothing of the classes "
+        "(R2 w->v at most 10).",
+        _both(
+            lambda head: all_of(_falls(head, "base", "noise-100", by=FAILS), at_most(f"noise-100-{head}", "r2_w", 10.0))
+        ),
+    ),
+)
 
 
 @dataclass(frozen=True)
 class DietParameters(Parameters):
     """Parameters of the DIET experiment."""
 
-    many_instances: int = parameter(10_000, "instances in the row with many of them")
+    many_instances: int = parameter(
+        10_000, "instances in the row with many of them", smoke=200, paper=PUBLISHED_INSTANCES
+    )
 
 
 def diet_rows(p: DietParameters) -> list[Row]:
@@ -325,7 +271,7 @@ DIET = Experiment(
     about="A classifier of instances, trained by cross-entropy, recovers the latents and the class vectors up to a "
     "rotation (normalised W) or a linear map (free W), unless the classes are too few.",
     defaults=DietParameters(),
-    presets=presets(smoke={"many_instances": 200}, paper={"many_instances": PUBLISHED_INSTANCES}),
+    presets=PRESETS,
     columns=columns(instances=True),
     rows=diet_rows,
     cell=diet_cell,
@@ -334,12 +280,12 @@ DIET = Experiment(
         Claim(
             f"With normalised W the maps are scaled rotations (base; singular values within {100 * NEAR_EQUAL:g}% of "
             "their value in the mean).",
-            lambda found: all_of(
-                at_most(found, "base-unit", "rotation_z", NEAR_EQUAL),
-                at_most(found, "base-unit", "singular_w", NEAR_EQUAL),
+            all_of(
+                at_most("base-unit", "rotation_z", NEAR_EQUAL),
+                at_most("base-unit", "singular_w", NEAR_EQUAL),
             ),
         ),
-        *robustness(),
+        *ROBUSTNESS,
     ),
     curves=CURVES,
     figures=figures,
@@ -368,11 +314,11 @@ SUPERVISED = Experiment(
     about="A classifier of classes, trained by cross-entropy, recovers the latents up to a rotation (normalised W) or "
     "a linear map (free W), unless the classes are too few.",
     defaults=Parameters(),
-    presets=presets(smoke={}, paper={}),
+    presets=PRESETS,
     columns=columns(instances=False),
     rows=supervised_rows,
     cell=supervised_cell,
-    claims=(near_published(((), (TABLE_3["base"],))), *robustness()),
+    claims=(near_published(((), (TABLE_3["base"],))), *ROBUSTNESS),
     curves=CURVES,
     figures=figures,
 )

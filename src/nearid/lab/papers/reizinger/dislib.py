@@ -24,10 +24,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearid.base.errors import InputError
-from nearid.lab.framework.claims import Claim, Outcome, Status, all_of, at_least, exceeds
-from nearid.lab.framework.experiment import REIZINGER, Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
-from nearid.lab.framework.figures import HeatMaps, Slot
-from nearid.lab.framework.settings import check, parameter
+from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_least, exceeds
+from nearid.lab.framework.experiment import (
+    REIZINGER,
+    Axes,
+    CellData,
+    Column,
+    Curve,
+    Experiment,
+    Published,
+    Row,
+    presets,
+)
+from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import (
     RENDERED,
@@ -39,11 +48,12 @@ from nearid.lab.papers.common.images import (
     stored_names,
 )
 from nearid.moments import Floats, PairMoments
+from nearid.show.figures import Figure, HeatMap
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
 
 MODELS = {"pixels": "pixels", "mlp": "MLP", "cnn": "CNN"}
 NETWORKS = ("small", "resnet18")
@@ -86,33 +96,35 @@ FAR = 0.1
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the DisLib experiment; rows of the table set data, model and training."""
 
-    data: str = parameter("sprites,solids", f"images, by comma: {', '.join(LABELS)}")
-    model: str = parameter("cnn", f"features of {', '.join(MODELS)}")
+    data: str = parameter("sprites,solids", f"images, by comma: {', '.join(LABELS)}", paper=",".join(PUBLISHED))
+    model: str = parameter("cnn", f"features of {', '.join(MODELS)}", choices=tuple(MODELS))
     trained: bool = parameter(True, "whether the network is trained")
-    networks: str = parameter("small", "the CNN: small or resnet18")
-    width: int = parameter(256, "features of the MLP's layers and of the small CNN")
-    side: int = parameter(32, "height and width of the images")
-    steps: int = parameter(2000, "steps of Adam")
-    batch: int = parameter(128, "images in each step")
-    rate: float = parameter(1e-3, "learning rate")
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
-    fitted: int = parameter(10_000, "images on which the linear maps are fitted")
-    judged: int = parameter(2000, "other images on which they are judged; both are fewer where a data set has no more")
-    ridge: float = parameter(1e-4, "penalty of the linear maps, over the mean variance of the features")
-    looks: int = parameter(10, "times that the accuracy is taken during training")
-    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
+    networks: str = parameter("small", "the CNN: small or resnet18", choices=NETWORKS, paper="resnet18")
+    width: int = parameter(256, "features of the MLP's layers and of the small CNN", least=1, smoke=16, paper=512)
+    side: int = parameter(32, "height and width of the images", multiple=8, paper=64)
+    steps: int = parameter(2000, "steps of Adam", least=1, smoke=8, paper=20_000)
+    batch: int = parameter(128, "images in each step", least=2, smoke=16, paper=4096)
+    rate: float = parameter(1e-3, "learning rate", positive=True)
+    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES, paper="constant")
+    fitted: int = parameter(10_000, "images on which the linear maps are fitted", least=10, smoke=300, paper=50_000)
+    judged: int = parameter(
+        2000,
+        "other images on which they are judged; both are fewer where a data set has no more",
+        least=10,
+        smoke=100,
+        paper=20_000,
+    )
+    ridge: float = parameter(
+        1e-4, "penalty of the linear maps, over the mean variance of the features", least=0, paper=0.0
+    )
+    looks: int = parameter(10, "times that the accuracy is taken during training", least=1, smoke=2)
+    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one", paper="auto")
 
     def __post_init__(self) -> None:
-        check(
-            self,
-            least={"width": 1, "steps": 1, "batch": 2, "fitted": 10, "judged": 10, "looks": 1, "ridge": 0},
-            positive=("rate",),
-            multiples={"side": 8},
-            choices={"model": tuple(MODELS), "networks": NETWORKS, "schedule": ("cosine", "constant")},
-        )
+        super().__post_init__()
         for name in self.sources:
             if name not in LABELS:
                 raise InputError(f"{name} has no shape to classify: data must be of {', '.join(LABELS)}.")
@@ -254,47 +266,44 @@ def _published(source: str, model: str) -> dict[str, Published]:
     return {name: Published(found[at], note=note) for name, found in values.items()}
 
 
-def _far_better(found: Result) -> Outcome:
-    return all_of(
-        *(_beyond_pixels(found, source, model) for source in found.parameters.sources for model in ("mlp", "cnn"))
-    )
+def _far_better(result: ExperimentResult) -> Outcome:
+    return all_of(*(_beyond_pixels(s, model) for s in result.parameters.sources for model in ("mlp", "cnn")))(result)
 
 
-def _beyond_pixels(found: Result, source: str, model: str) -> Outcome:
+def _beyond_pixels(source: str, model: str) -> Test:
     """Not testable where pixels leave less to gain than is claimed: r is never above 1."""
-    pixels = found.estimate(f"{source}-pixels", "mean").mean
-    if pixels > 1 - FAR:
-        told = (
-            f"{found.label(f'{source}-pixels', 'mean')} is {pixels:.3g} already, so that nothing can be {FAR:g} better."
-        )
-        return Outcome(Status.NOT_TESTABLE, told)
-    return exceeds(found, (f"{source}-{model}", "mean"), (f"{source}-pixels", "mean"), by=FAR)
+
+    def test(result: ExperimentResult) -> Outcome:
+        pixels = float(result.estimate(f"{source}-pixels", "mean"))
+        if pixels > 1 - FAR:
+            label = result.label(f"{source}-pixels", "mean")
+            return Outcome(
+                Status.NOT_TESTABLE, f"{label} is {pixels:.3g} already, so that nothing can be {FAR:g} better."
+            )
+        return exceeds((f"{source}-{model}", "mean"), (f"{source}-pixels", "mean"), by=FAR)(result)
+
+    return test
 
 
-def _owed_to_training(found: Result) -> Outcome:
-    return all_of(
-        *(
-            exceeds(found, (f"{source}-{model}", "mean"), (f"{source}-{model}-untrained", "mean"))
-            for source in found.parameters.sources
-            for model in ("mlp", "cnn")
-        )
-    )
+def _owed_to_training(result: ExperimentResult) -> Outcome:
+    networks = [f"{source}-{model}" for source in result.parameters.sources for model in ("mlp", "cnn")]
+    return all_of(*(exceeds((name, "mean"), (f"{name}-untrained", "mean")) for name in networks))(result)
 
 
-def _high(found: Result) -> Outcome:
-    return all_of(*(at_least(found, f"{source}-cnn", "mean", 0.8) for source in found.parameters.sources))
+def _high(result: ExperimentResult) -> Outcome:
+    return all_of(*(at_least(f"{source}-cnn", "mean", 0.8) for source in result.parameters.sources))(result)
 
 
-def figures(found: Result) -> list[Slot]:
+def figures(result: ExperimentResult) -> list[Figure]:
     """For each source of images, what is decoded from what."""
-    slots: list[Slot] = []
-    for source in found.parameters.sources:
-        ran = [row for row in found.rows if row.changes["data"] == source and found.of_row(row.key)]
-        names = [n for n in DECODED if any(found.scores(row.key, n) for row in ran)]
+    slots: list[Figure] = []
+    for source in result.parameters.sources:
+        ran = [row for row in result.rows if row.changes["data"] == source and result.of_row(row.key)]
+        names = [n for n in DECODED if any(result.scores(row.key, n) for row in ran)]
         if ran and names:
-            values = [[max(0.0, found.estimate(row.key, name).mean) for name in names] for row in ran]
+            values = [[max(0.0, float(result.estimate(row.key, name))) for name in names] for row in ran]
             slots.append(
-                HeatMaps(
+                HeatMap(
                     f"{source}: linear decoding",
                     "Pearson's r of factors (columns) with their linear estimates, held out, mean over seeds; below 0 "
                     "is drawn as 0.",
@@ -313,31 +322,7 @@ DISLIB = Experiment(
     about="Features of a classifier of shapes decode scale, place and angle linearly, though it was never told about "
     "them.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset(
-            "seconds",
-            2,
-            {"steps": 8, "batch": 16, "width": 16, "fitted": 300, "judged": 100, "looks": 2},
-        ),
-        "cpu": Preset("about 5 minutes on 2 idle cores", 3),
-        "paper": Preset(
-            "days on a GPU (estimated)",
-            3,
-            {
-                "data": ",".join(PUBLISHED),
-                "networks": "resnet18",
-                "width": 512,
-                "side": 64,
-                "steps": 20_000,
-                "batch": 4096,
-                "schedule": "constant",
-                "fitted": 50_000,
-                "judged": 20_000,
-                "ridge": 0.0,
-                "device": "auto",
-            },
-        ),
-    },
+    presets=presets(cpu=("about 5 minutes on 2 idle cores", 3), paper=("days on a GPU (estimated)", 3)),
     columns=(
         *(Column(name, name, 2, least=-1, most=1) for name in DECODED),
         Column("mean", "mean of the factors", 2, least=-1, most=1),

@@ -30,15 +30,15 @@ from nearid.arrays.open import split_key
 from nearid.arrays.rows import digest
 from nearid.base.errors import InputError
 from nearid.lab.data.imagenet_x import FACTORS, SELECTIONS, Annotations, image_name, load_annotations
-from nearid.lab.framework.claims import Claim, Outcome, Status, all_of
-from nearid.lab.framework.experiment import REIZINGER, CellData, Column, Experiment, Preset, Row
-from nearid.lab.framework.figures import HeatMaps, Slot
-from nearid.lab.framework.settings import check, parameter
+from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of
+from nearid.lab.framework.experiment import REIZINGER, CellData, Column, Experiment, Row, presets
+from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.reizinger.probing import FEWEST, AboveChance, judged_on, probe, told
 from nearid.moments import Floats
+from nearid.show.figures import Figure, HeatMap
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
 
 TARGETS = (*FACTORS, "class")
 # Classes from this one on are the second half.
@@ -55,19 +55,18 @@ HOW = (
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the experiment on ImageNet-X; rows of the table set the features."""
 
     features: str = parameter("", "files of features, by comma: FILE, FILE:KEY, or NAME=FILE:KEY")
     baselines: str = parameter("", "files of features of untrained networks or of pixels, likewise")
     annotations: str = parameter("", "file of annotations (.jsonl or .csv); those of the package imagenet-x if empty")
-    factors: str = parameter("top", "annotations of the package: top (one factor for each image) or multi")
+    factors: str = parameter(
+        "top", "annotations of the package: top (one factor for each image) or multi", choices=SELECTIONS
+    )
     ids: str = parameter("", "column or entry of the files that names the images, where they do not say so themselves")
     source: str = parameter("", "the features of a cell; rows set it")
     contents: str = parameter("", "digest of features, their ids and annotations; rows set it")
-
-    def __post_init__(self) -> None:
-        check(self, choices={"factors": SELECTIONS})
 
 
 @dataclass(frozen=True)
@@ -196,67 +195,72 @@ def rows(p: Parameters) -> list[Row]:
     return made
 
 
-def tests(found: Result, row: str) -> dict[str, AboveChance]:
+def tests(result: ExperimentResult, row: str) -> dict[str, AboveChance]:
     """Every target of a file of features against chance."""
     # The same for all splits.
-    judged = {name: n for finished in found.of_row(row) for name, n in finished.data["views"]["judged"].items()}
+    judged = {name: n for finished in result.of_row(row) for name, n in finished.data["views"]["judged"].items()}
     tried = {
-        name: AboveChance.over([value / 100 for value in found.scores(row, name).values()], n)
+        name: AboveChance.over([value / 100 for value in result.scores(row, name).values()], n)
         for name, n in judged.items()
     }
     return {name: test for name, test in tried.items() if test is not None}
 
 
-def level(found: Result) -> float:
+def level(result: ExperimentResult) -> float:
     """Level of each test, so that the whole table has one false positive with a probability of at most 0.05."""
-    return LEVEL / max(TESTS, len(TARGETS) * len(found.every_row))
+    return LEVEL / max(TESTS, len(TARGETS) * len(result.every_row))
 
 
-def _decided(found: Result, row: str, wanted: Sequence[str], least: int) -> Outcome:
+def _decodes(row: str, wanted: Sequence[str], least: int) -> Test:
     """Whether at least so many of the wanted targets decode above chance."""
-    if row not in found.ran:
-        return Outcome(Status.NOT_TESTABLE, f"Needs the row {row}, which was not run.", needs=(row,))
-    judged = {name: test for name, test in tests(found, row).items() if name in wanted}
-    if found.failed_seeds(row) or len(judged) < least:
-        return Outcome(Status.NOT_TESTABLE, f"{row}: there are too few results, or too few images of some factors.")
-    at = level(found)
-    yes = [name for name, test in judged.items() if test.decodes(at)]
-    published = sum(test.decodes_as_published(at) for test in judged.values())
-    sentence = (
-        f"{row}: {len(yes)} of {len(judged)} decode above chance (p < {at:.2g}; {published} by the published test, "
-        f"which takes splits for independent). Accuracies in percent, with standard errors over splits: {told(judged)}."
-    )
-    status = Status.REPRODUCED if len(yes) >= least else Status.NOT_REPRODUCED
-    return Outcome(status, sentence, (len(yes) - least) / len(wanted))
+
+    def test(result: ExperimentResult) -> Outcome:
+        if row not in result.ran:
+            return Outcome(Status.NOT_TESTABLE, f"Needs the row {row}, which was not run.", needs=(row,))
+        judged = {name: test for name, test in tests(result, row).items() if name in wanted}
+        if result.failed_seeds(row) or len(judged) < least:
+            return Outcome(Status.NOT_TESTABLE, f"{row}: there are too few results, or too few images of some factors.")
+        at = level(result)
+        yes = [name for name, test in judged.items() if test.decodes(at)]
+        published = sum(test.decodes_as_published(at) for test in judged.values())
+        sentence = (
+            f"{row}: {len(yes)} of {len(judged)} decode above chance (p < {at:.2g}; {published} by the published test, "
+            "which takes splits for independent). Accuracies in percent, with standard errors over splits: "
+            f"{told(judged)}."
+        )
+        status = Status.REPRODUCED if len(yes) >= least else Status.NOT_REPRODUCED
+        return Outcome(status, sentence, (len(yes) - least) / len(wanted))
+
+    return test
 
 
-def _most(found: Result) -> Outcome:
-    trained = named(found.parameters.features)
+def _most(result: ExperimentResult) -> Outcome:
+    trained = named(result.parameters.features)
     if not trained:
         return Outcome(Status.NOT_TESTABLE, "No features of a trained network are given (--set features=FILE).")
-    return all_of(*(_decided(found, source.name, TARGETS, len(TARGETS) // 2 + 1) for source in trained))
+    return all_of(*(_decodes(source.name, TARGETS, len(TARGETS) // 2 + 1) for source in trained))(result)
 
 
-def _easy(found: Result) -> Outcome:
-    untrained = named(found.parameters.baselines)
+def _easy(result: ExperimentResult) -> Outcome:
+    untrained = named(result.parameters.baselines)
     if not untrained:
         told = "No features of untrained networks or pixels are given (--set baselines=FILE)."
         return Outcome(Status.NOT_TESTABLE, told)
-    return all_of(*(_decided(found, source.name, EASY, len(EASY)) for source in untrained))
+    return all_of(*(_decodes(source.name, EASY, len(EASY)) for source in untrained))(result)
 
 
-def figures(found: Result) -> list[Slot]:
+def figures(result: ExperimentResult) -> list[Figure]:
     """Accuracies of all targets from all files of features."""
-    ran = [row for row in found.rows if found.of_row(row.key)]
+    ran = [row for row in result.rows if result.of_row(row.key)]
     if not ran:
         return []
 
     def shown(row: str, name: str) -> float:
-        values = found.scores(row, name)
+        values = result.scores(row, name)
         return float(np.mean(list(values.values()))) / 100 if values else 0.0
 
     return [
-        HeatMaps(
+        HeatMap(
             "What is decoded from which features",
             "Accuracy of a logistic probe on held-out images, as many with the factor as without: 0.5 is chance. A "
             "factor of too few images is drawn as 0.",
@@ -274,11 +278,11 @@ IMAGENET_X = Experiment(
     about="Features of networks that were trained on classes decode pose, background, pattern and other factors of an "
     "image linearly. Needs features of ImageNet's validation images, which the user makes.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset("seconds to minutes, by the features", 2),
-        "cpu": Preset("about 8 minutes of one core for each file of 2048 features (estimated from single probes)", 10),
-        "paper": Preset("the same: the published protocol", 10),
-    },
+    presets=presets(
+        cpu=("about 8 minutes of one core for each file of 2048 features (estimated from single probes)", 10),
+        paper=("the same: the published protocol", 10),
+        smoke=("seconds to minutes, by the features", 2),
+    ),
     columns=(
         *(Column(name, name.replace("_", " "), 1, least=0, most=100) for name in TARGETS),
         Column("images", "images", 0, least=0),

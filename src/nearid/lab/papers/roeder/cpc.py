@@ -35,18 +35,18 @@ import numpy as np
 
 from nearid.base.errors import InputError
 from nearid.lab.data.images import Images
-from nearid.lab.framework.claims import Claim, Outcome, Status, all_of, at_least, exceeds
-from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Experiment, Preset, Row
-from nearid.lab.framework.figures import Coordinates, Scatter, Slot
-from nearid.lab.framework.settings import check, parameter, shown
+from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_least, exceeds
+from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Experiment, Row, presets
+from nearid.lab.framework.settings import SCHEDULES, Checked, parameter, shown
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.roeder.radial import CARRIED, transforms
 from nearid.moments import Floats
+from nearid.show.figures import Coordinates, Figure, Scatter
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.models.objectives import Predictive
 
 
@@ -59,39 +59,47 @@ MEAN, SPREAD = 120.0, 64.0
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the experiment on patches; rows of the table set images and width."""
 
-    images: int = parameter(10_000, "images that are trained on")
+    images: int = parameter(10_000, "images that are trained on", least=2, smoke=400, paper=50_000)
     apart: bool = parameter(False, "whether each of the two runs has images of its own; rows set it")
-    sizes: tuple[int, ...] = parameter((300, 3000), "smaller numbers of images that are tried")
-    width: int = parameter(256, "units of each hidden layer")
-    widths: tuple[int, ...] = parameter((64, 512), "other widths that are tried")
-    hidden: int = parameter(2, "hidden layers; the output is the third layer of the paper's three")
-    outputs: int = parameter(64, "coordinates of f and g")
-    patch: int = parameter(8, "height and width of a patch")
-    steps: int = parameter(800, "steps of Adam")
-    batch: int = parameter(256, "images in each step, at most those there are")
-    rate: float = parameter(1e-3, "learning rate")
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
-    held_out: int = parameter(5000, "test images on whose patches runs are compared, by five folds")
-    looks: int = parameter(10, "times that they are compared during training")
-    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
+    sizes: tuple[int, ...] = parameter(
+        (300, 3000),
+        "smaller numbers of images that are tried",
+        least=2,
+        smoke=(100,),
+        paper=(500, 2500, 10_000, 25_000),
+    )
+    width: int = parameter(256, "units of each hidden layer", least=1, smoke=32)
+    widths: tuple[int, ...] = parameter(
+        (64, 512), "other widths that are tried", least=2, smoke=(16,), paper=(64, 128, 512, 1024, 2048, 4096, 8192)
+    )
+    hidden: int = parameter(2, "hidden layers; the output is the third layer of the paper's three", least=1)
+    outputs: int = parameter(64, "coordinates of f and g", least=2, smoke=8)
+    patch: int = parameter(8, "height and width of a patch", least=1, most=HALF)
+    steps: int = parameter(800, "steps of Adam", least=1, smoke=6, paper=50_000)
+    batch: int = parameter(256, "images in each step, at most those there are", least=2, smoke=32)
+    rate: float = parameter(1e-3, "learning rate", positive=True)
+    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES)
+    held_out: int = parameter(
+        5000,
+        "test images on whose patches runs are compared, by five folds",
+        least=lambda p: 2 * (p.outputs + 1),
+        smoke=300,
+        paper=10_000,
+    )
+    looks: int = parameter(10, "times that they are compared during training", least=1, smoke=2)
+    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one", paper="auto")
 
     def __post_init__(self) -> None:
-        least = {"images": 2, "width": 1, "hidden": 1, "outputs": 2, "patch": 1, "steps": 1, "batch": 2, "looks": 1}
-        least["held_out"] = 2 * (self.outputs + 1)
-        check(self, least=least, positive=("rate",), choices={"schedule": ("cosine", "constant")})
-        if self.patch > HALF:
-            raise InputError(
-                f"The parameter patch must be at most {HALF}, half the height of an image, not {self.patch}."
-            )
-        if not self.sizes or not self.widths or min((*self.sizes, *self.widths)) < 2:
-            raise InputError("The parameters sizes and widths must name some, of at least 2 images and units.")
+        super().__post_init__()
         for name in ("sizes", "widths"):
             values = getattr(self, name)
-            if len(set(values)) < len(values):
-                raise InputError(f"The parameter {name} must name each number once, not {shown(values)}.")
+            if not values or len(set(values)) < len(values):
+                raise InputError(
+                    f"The parameter {name} must name some numbers, each once, not {shown(values) or 'none'}."
+                )
 
 
 def patches(images: np.ndarray, size: int, rng: np.random.Generator, *, bottom: bool) -> Floats:
@@ -222,29 +230,25 @@ def rows(p: Parameters) -> list[Row]:
     return made
 
 
-def _rises(found: Result, more: tuple[str, str], less: tuple[str, str]) -> Outcome:
+def _rises(more: tuple[str, str], less: tuple[str, str]) -> Test:
     """Whether one CCA is above another, for f and g; both are a row and the end of a column's key."""
-    return all_of(*(exceeds(found, (more[0], key + more[1]), (less[0], key + less[1])) for key in ENCODERS.values()))
+    return all_of(*(exceeds((more[0], key + more[1]), (less[0], key + less[1])) for key in ENCODERS.values()))
 
 
-def _with_training(found: Result) -> Outcome:
-    return _rises(found, ("base", ""), ("base", "_start"))
+def _with_images(result: ExperimentResult) -> Outcome:
+    return _rises(("base", ""), (f"images-{min(result.parameters.sizes)}", ""))(result)
 
 
-def _with_images(found: Result) -> Outcome:
-    return _rises(found, ("base", ""), (f"images-{min(found.parameters.sizes)}", ""))
-
-
-def _with_own_images(found: Result) -> Outcome:
-    sizes = found.parameters.sizes
+def _with_own_images(result: ExperimentResult) -> Outcome:
+    sizes = result.parameters.sizes
     if len(sizes) < 2:
         return Outcome(Status.NOT_TESTABLE, "Needs two numbers of images to compare (--set sizes=300,3000).")
-    return _rises(found, (f"own-{max(sizes)}", ""), (f"own-{min(sizes)}", ""))
+    return _rises((f"own-{max(sizes)}", ""), (f"own-{min(sizes)}", ""))(result)
 
 
-def _with_width(found: Result) -> Outcome:
-    by_width = sorted(_widths(found.parameters).items())
-    return _rises(found, (by_width[-1][1], ""), (by_width[0][1], ""))
+def _with_width(result: ExperimentResult) -> Outcome:
+    by_width = sorted(_widths(result.parameters).items())
+    return _rises((by_width[-1][1], ""), (by_width[0][1], ""))(result)
 
 
 def _widths(p: Parameters) -> dict[int, str]:
@@ -252,15 +256,11 @@ def _widths(p: Parameters) -> dict[int, str]:
     return {w: f"width-{w}" for w in p.widths} | {p.width: "base"}
 
 
-def _constructed(found: Result) -> Outcome:
-    return at_least(found, "base", "r2_heads", CARRIED)
-
-
-def figures(found: Result) -> list[Slot]:
+def figures(result: ExperimentResult) -> list[Figure]:
     """Canonical correlations before and after training, and their mean by the number of images and by width."""
-    p = found.parameters
-    slots: list[Slot] = []
-    for finished in found.of_row("base")[:1]:
+    p = result.parameters
+    slots: list[Figure] = []
+    for finished in result.of_row("base")[:1]:
         curves = {
             f"{name}, {when}": (list(range(1, len(values) + 1)), values)
             for name in ENCODERS
@@ -288,23 +288,23 @@ def figures(found: Result) -> list[Slot]:
         for name, key in ENCODERS.items()
         for when, end in (("trained", ""), ("untrained", "_start"))
     }
-    if any(found.of_row(row) for row in same.values()):
+    if any(result.of_row(row) for row in same.values()):
         slots.append(
             _means(
                 "Agreement by the number of images",
                 "Fig. 3c: a point for each pair of runs, and their means.",
                 "images",
-                found,
+                result,
                 by_images,
             )
         )
-    if any(found.of_row(row) for row in _widths(p).values()):
+    if any(result.of_row(row) for row in _widths(p).values()):
         slots.append(
             _means(
                 "Agreement by width",
                 "Fig. 3d: a point for each pair of runs, and their means, beside those of the same networks untrained.",
                 "width",
-                found,
+                result,
                 by_width,
             )
         )
@@ -312,13 +312,13 @@ def figures(found: Result) -> list[Slot]:
 
 
 def _means(
-    title: str, caption: str, x: str, found: Result, groups: Mapping[str, tuple[str, Mapping[int, str]]]
+    title: str, caption: str, x: str, result: ExperimentResult, groups: Mapping[str, tuple[str, Mapping[int, str]]]
 ) -> Scatter:
     """Scores of rows over their number of images or their width, on a scale of powers of two."""
     points: dict[str, Coordinates] = {}
     curves: dict[str, Coordinates] = {}
     for name, (key, rows) in groups.items():
-        values = {n: list(found.scores(row, key).values()) for n, row in sorted(rows.items())}
+        values = {n: list(result.scores(row, key).values()) for n, row in sorted(rows.items())}
         values = {n: known for n, known in values.items() if known}
         if values:
             pairs = [(math.log2(n), value) for n, known in values.items() for value in known]
@@ -328,14 +328,17 @@ def _means(
 
 
 CLAIMS = (
-    Claim("CCA rises with training, for f and g: above that of untrained networks.", _with_training),
+    Claim(
+        "CCA rises with training, for f and g: above that of untrained networks.",
+        _rises(("base", ""), ("base", "_start")),
+    ),
     Claim("CCA rises with the number of images, the same ones for both runs.", _with_images),
     Claim("CCA rises with the number of images where each run has images of its own.", _with_own_images),
     Claim("CCA rises with width.", _with_width),
     Claim(
         "The linear map that the proof builds from the g of two runs alone carries the f of one to the other's "
         f"(held out, R2 at least {CARRIED}).",
-        _constructed,
+        at_least("base", "r2_heads", CARRIED),
     ),
 )
 
@@ -347,36 +350,10 @@ CPC = Experiment(
     about="Two models that tell which bottom patch of an image belongs to a top patch agree up to a linear map, the "
     "better the longer they are trained, the more images they see and the wider they are. Needs the data set cifar10.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset(
-            "seconds",
-            2,
-            {
-                "images": 400,
-                "sizes": (100,),
-                "width": 32,
-                "widths": (16,),
-                "outputs": 8,
-                "steps": 6,
-                "batch": 32,
-                "held_out": 300,
-                "looks": 2,
-            },
-        ),
-        "cpu": Preset("about 5 minutes on 2 idle cores (10 of one core as run here)", 5),
-        "paper": Preset(
-            "a day on a GPU (estimated), with all 50,000 training images",
-            5,
-            {
-                "images": 50_000,
-                "sizes": (500, 2500, 10_000, 25_000),
-                "widths": (64, 128, 512, 1024, 2048, 4096, 8192),
-                "steps": 50_000,
-                "held_out": 10_000,
-                "device": "auto",
-            },
-        ),
-    },
+    presets=presets(
+        cpu=("about 5 minutes on 2 idle cores (10 of one core as run here)", 5),
+        paper=("a day on a GPU (estimated), with all 50,000 training images", 5),
+    ),
     columns=(
         Column("cca_f", "mean CCA of f", least=-1, most=1),
         Column("cca_f_start", "mean CCA of f, untrained", least=-1, most=1),

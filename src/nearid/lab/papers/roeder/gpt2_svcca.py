@@ -40,11 +40,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.base.errors import InputError
-from nearid.lab.framework.claims import Claim, Outcome, Status, all_of, at_least, decide, exceeds
-from nearid.lab.framework.estimate import Estimate
-from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
-from nearid.lab.framework.figures import Coordinates, Scatter, Slot
-from nearid.lab.framework.settings import check, parameter
+from nearid.base.estimate import Estimate
+from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_least, decide, exceeds
+from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Published, Row, presets
+from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.common.wikitext import SPLITS, Text, wikitext
 from nearid.lab.papers.roeder.gpt2_states import (
     agreement,
@@ -58,9 +57,10 @@ from nearid.lab.papers.roeder.gpt2_states import (
     too_narrow,
     treebank,
 )
+from nearid.show.figures import Coordinates, Figure, Scatter
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.models.gpt import GPT
 
 
@@ -93,37 +93,37 @@ GIVEN = "Hidden states that are given are of the same sentences at every seed: s
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the experiment on layers of language models; rows set widths, trained and pretrained."""
 
-    widths: tuple[int, ...] = parameter((32, 48, 64), "widths of the models that are compared, all pairs of them")
+    widths: tuple[int, ...] = parameter(
+        (32, 48, 64), "widths of the models that are compared, all pairs of them", smoke=(32, 48), paper=(128, 192, 256)
+    )
     trained: bool = parameter(True, "whether they are trained; rows set it")
     pretrained: bool = parameter(False, "whether a cell is of pretrained models instead; rows set it")
     models: str = parameter("", f"pretrained models: folders or names on the hub, such as {PRETRAINED}")
-    depth: int = parameter(12, "blocks of a model")
-    vocabulary: int = parameter(4000, "most frequent words that are told apart")
-    context: int = parameter(48, "words that a model reads at a time")
-    text: str = parameter("train", "split of WikiText-2 to learn from: train or valid")
-    sentences: int = parameter(2000, "sentences of the Penn Treebank sample, the first ones, of 3914")
-    held_out: int = parameter(20_000, "words of held-out text for the cross-entropy")
-    components: tuple[int, ...] = parameter((2, 4, 8, 16, 24, 31), "numbers k of leading components; 16 among them")
-    steps: int = parameter(300, "steps of Muon")
-    batch: int = parameter(21, "rows of text in each step, each of the length of the context")
-    rate: float = parameter(2e-3, "learning rate, which falls to 0")
-    looks: int = parameter(3, "times that the cross-entropy is looked at during training")
+    depth: int = parameter(12, "blocks of a model", least=max(BACK))
+    vocabulary: int = parameter(4000, "most frequent words that are told apart", least=100, smoke=200, paper=8000)
+    context: int = parameter(48, "words that a model reads at a time", least=2, smoke=12, paper=64)
+    text: str = parameter("train", "split of WikiText-2 to learn from: train or valid", choices=SPLITS, smoke="valid")
+    sentences: int = parameter(
+        2000, "sentences of the Penn Treebank sample, the first ones, of 3914", least=20, most=SAMPLE, smoke=40
+    )
+    held_out: int = parameter(
+        20_000, "words of held-out text for the cross-entropy", least=lambda p: p.context + 1, smoke=500
+    )
+    components: tuple[int, ...] = parameter(
+        (2, 4, 8, 16, 24, 31), "numbers k of leading components; 16 among them", smoke=(4, 16)
+    )
+    steps: int = parameter(300, "steps of Muon", least=1, smoke=2, paper=20_000)
+    batch: int = parameter(
+        21, "rows of text in each step, each of the length of the context", least=1, smoke=4, paper=32
+    )
+    rate: float = parameter(2e-3, "learning rate, which falls to 0", positive=True)
+    looks: int = parameter(3, "times that the cross-entropy is looked at during training", least=1, smoke=1)
 
     def __post_init__(self) -> None:
-        least = {
-            "depth": max(BACK),
-            "vocabulary": 100,
-            "context": 2,
-            "sentences": 20,
-            "held_out": self.context + 1,
-            "steps": 1,
-            "batch": 1,
-            "looks": 1,
-        }
-        check(self, least=least, positive=("rate",), choices={"text": SPLITS})
+        super().__post_init__()
         if len(self.widths) < 2 or any(width % HEAD or width < 1 for width in self.widths):
             raise InputError(f"At least 2 widths are needed, all multiples of {HEAD}, not {list(self.widths)}.")
         ks = self.components
@@ -133,8 +133,6 @@ class Parameters:
                 f"The components must be different, in order, below the least width {min(self.widths)}, with "
                 f"{MODERATE} among them, not {list(ks)}."
             )
-        if self.sentences > SAMPLE:
-            raise InputError(f"The parameter sentences must be at most {SAMPLE}, as many as there are.")
         if self.models:
             named(self.models)
 
@@ -282,61 +280,52 @@ def layer_scores(table: np.ndarray, ks: Sequence[int]) -> dict[str, float]:
     return found | {"leads": float(max(leads, default=0))}
 
 
-def _last_leads(found: Result, row: str) -> Outcome:
-    return all_of(*(exceeds(found, (row, "back0"), (row, f"back{back}")) for back in BACK[1:]))
+def _last_leads(row: str) -> Test:
+    return all_of(*(exceeds((row, "back0"), (row, f"back{back}")) for back in BACK[1:]))
 
 
-def _later_lead(found: Result, back: int) -> Outcome:
+def _later_lead(back: int) -> Test:
     """The mean of the last and 4 before against an earlier one."""
-    return all_of(*(_signed(found, row, {0: 0.5, 4: 0.5, back: -1.0}) for row in TRAINED))
+    return all_of(*(_signed(row, {0: 0.5, 4: 0.5, back: -1.0}) for row in TRAINED))
 
 
-def _gain_grows(found: Result) -> Outcome:
-    """What training adds to the last against what it adds to earlier ones."""
-    return all_of(*(_signed(found, row, {0: 1.0, back: -1.0}, gain=True) for row in TRAINED for back in BACK[1:]))
-
-
-def _signed(found: Result, row: str, weights: Mapping[int, float], *, gain: bool = False) -> Outcome:
+def _signed(row: str, weights: Mapping[int, float], *, gain: bool = False) -> Test:
     """Whether a weighted sum over layers is above 0, of their agreement or of what training adds to it."""
-    untrained = f"{row}-untrained"
-    rows = [row, untrained] if gain else [row]
-    sums: dict[int, float] = {}
-    for seed in found.scores(row, "back0"):
-        for back, weight in weights.items():
-            held = [found.scores(key, f"back{back}").get(seed, np.nan) for key in rows]
-            sums[seed] = sums.get(seed, 0.0) + weight * (held[0] - held[1] if gain else held[0])
+    rows = [row, f"{row}-untrained"] if gain else [row]
     more, less = (
         " and ".join(f"-{back}" if back else "last" for back, weight in weights.items() if sign * weight > 0)
         for sign in (1, -1)
     )
     label = f"{'gain of ' if gain else ''}{'mean of ' * (' and ' in more)}{more} minus {less}, row {row}"
-    return decide(found, rows, Estimate.over([v for v in sums.values() if np.isfinite(v)]), 0.0, label, above=True)
+
+    def test(result: ExperimentResult) -> Outcome:
+        sums: dict[int, float] = {}
+        for seed in result.scores(row, "back0"):
+            for back, weight in weights.items():
+                held = [result.scores(key, f"back{back}").get(seed, np.nan) for key in rows]
+                sums[seed] = sums.get(seed, 0.0) + weight * (held[0] - held[1] if gain else held[0])
+        known = Estimate.over([v for v in sums.values() if np.isfinite(v)])
+        return decide(result, rows, known, 0.0, label, above=True)
+
+    return test
 
 
-def _training_adds(found: Result) -> Outcome:
-    return all_of(*(exceeds(found, (r, "back0"), (f"{r}-untrained", "back0"), by=CLEARLY) for r in TRAINED))
-
-
-def _linear(found: Result) -> Outcome:
-    return at_least(found, "same", "r2", CARRIED)
-
-
-def _published_models(found: Result) -> Outcome:
-    if not found.parameters.models:
+def _published_models(result: ExperimentResult) -> Outcome:
+    if not result.parameters.models:
         how = (
             f"Needs the pretrained models: --row pretrained --set models={PRETRAINED} gets them from the hub (9 GB; "
             "pip install 'nearid[hf]'), or names folders that hold them."
         )
         return Outcome(Status.NOT_TESTABLE, how)
-    return _last_leads(found, "pretrained")
+    return _last_leads("pretrained")(result)
 
 
-def figures(found: Result) -> Sequence[Slot]:
+def figures(result: ExperimentResult) -> Sequence[Figure]:
     """Agreement over layers, the mean over seeds: of every row at the usual k, then of each row at every k."""
     told = "Mean canonical correlation of the k leading components, averaged over pairs and seeds; 0 is the last."
-    usual, single = dict[str, Coordinates](), list[Slot]()
-    for row in found.rows:
-        held = [f.data["views"] for f in found.of_row(row.key) if "views" in f.data]
+    usual, single = dict[str, Coordinates](), list[Figure]()
+    for row in result.rows:
+        held = [f.data["views"] for f in result.of_row(row.key) if "views" in f.data]
         if held:
             table = np.mean([v["layers"] for v in held], axis=0).round(4)
             back = [-k for k in (BACK if table.shape[1] == len(BACK) else range(table.shape[1]))]
@@ -365,20 +354,26 @@ EARLIER = f"those 4, 8 and 12 layers before (k = {MODERATE})"
 CLAIMS = (
     Claim(
         f"Models of several widths: the last hidden state agrees more than {EARLIER}.",
-        lambda found: _last_leads(found, "widths"),
+        _last_leads("widths"),
     ),
-    Claim("So it does in models of one width.", lambda found: _last_leads(found, "same")),
+    Claim("So it does in models of one width.", _last_leads("same")),
     Claim(
         f"The mean of the last and 4 before agrees more than 8 before (k = {MODERATE}).",
-        lambda found: _later_lead(found, 8),
+        _later_lead(8),
     ),
-    Claim("It agrees more than 12 before, the embedding.", lambda found: _later_lead(found, 12)),
-    Claim(f"Training adds more to the agreement of the last hidden state than to {EARLIER}.", _gain_grows),
-    Claim(f"Training makes the last hidden state agree more than it does untrained (by {CLEARLY}).", _training_adds),
+    Claim("It agrees more than 12 before, the embedding.", _later_lead(12)),
+    Claim(
+        f"Training adds more to the agreement of the last hidden state than to {EARLIER}.",
+        all_of(*(_signed(row, {0: 1.0, back: -1.0}, gain=True) for row in TRAINED for back in BACK[1:])),
+    ),
+    Claim(
+        f"Training makes the last hidden state agree more than it does untrained (by {CLEARLY}).",
+        all_of(*(exceeds((r, "back0"), (f"{r}-untrained", "back0"), by=CLEARLY) for r in TRAINED)),
+    ),
     Claim(
         "A linear map carries the last hidden state of one run to that of another of the same width (held out, R2 at "
         f"least {CARRIED}).",
-        _linear,
+        at_least("same", "r2", CARRIED),
     ),
     Claim(f"The pretrained GPT-2: the last hidden state agrees more than {EARLIER}.", _published_models),
 )
@@ -391,30 +386,10 @@ GPT2_SVCCA = Experiment(
     about="The last hidden states of independently trained language models agree up to a linear map, more than earlier "
     "layers do.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset(
-            "seconds",
-            2,
-            {
-                "widths": (32, 48),
-                "components": (4, 16),
-                "vocabulary": 200,
-                "context": 12,
-                "text": "valid",
-                "sentences": 40,
-                "held_out": 500,
-                "steps": 2,
-                "batch": 4,
-                "looks": 1,
-            },
-        ),
-        "cpu": Preset("about 8 minutes on 2 idle cores", 4),
-        "paper": Preset(
-            "a day on 2 cores (estimated); the paper's own row needs --set models=...",
-            4,
-            {"widths": (128, 192, 256), "vocabulary": 8000, "context": 64, "steps": 20_000, "batch": 32},
-        ),
-    },
+    presets=presets(
+        cpu=("about 8 minutes on 2 idle cores", 4),
+        paper=("a day on 2 cores (estimated); the paper's own row needs --set models=...", 4),
+    ),
     columns=COLUMNS,
     rows=rows,
     cell=cell,

@@ -24,7 +24,6 @@ lies in the direction that the loss drives to infinity, which any fit gets right
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,14 +31,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.lab.framework.claims import Claim, Outcome, at_least, at_most
-from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Preset, Published, Row
-from nearid.lab.framework.figures import HeatMaps, ScatterMatrix, Slot
-from nearid.lab.framework.settings import check, parameter
+from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Published, Row, presets
+from nearid.lab.framework.settings import Checked, parameter
+from nearid.lab.papers.common.recovery import recovery_figures
 from nearid.lab.processes.classes import Labels, RadialClasses
 from nearid.moments import Floats
+from nearid.show.figures import Figure
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.models.objectives import CrossEntropy
     from nearid.lab.models.trainer import Training
 
@@ -56,26 +56,25 @@ CARRIED = 0.9
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the radial experiment."""
 
-    classes: int = parameter(18, "classes K, equal sectors around the origin")
-    features: int = parameter(2, "dimension M of the features")
-    spread: float = parameter(3.0, "standard deviation of x in each of its two dimensions")
-    width: int = parameter(64, "units of each of the three hidden layers")
-    activation: str = parameter("tanh", "hidden units: tanh or leaky_relu")
+    classes: int = parameter(18, "classes K, equal sectors around the origin", least=2)
+    features: int = parameter(2, "dimension M of the features", least=2)
+    spread: float = parameter(3.0, "standard deviation of x in each of its two dimensions", positive=True)
+    width: int = parameter(64, "units of each of the three hidden layers", least=1, smoke=16, paper=128)
+    activation: str = parameter("tanh", "hidden units: tanh or leaky_relu", choices=("tanh", "leaky_relu"))
     head: float = parameter(0.0, "scale of the head's start, times PyTorch's usual; 0 starts at zero")
-    steps: int = parameter(4000, "iterations of Adam")
-    batch: int = parameter(256, "fresh rows in each iteration")
-    rate: float = parameter(1e-3, "learning rate")
-    held_out: int = parameter(4000, "rows on which the two runs are compared, by five folds")
-    looks: int = parameter(40, "times that the two runs are compared during training")
-
-    def __post_init__(self) -> None:
-        least = {"classes": 2, "features": 2, "width": 1, "steps": 1, "batch": 1, "looks": 1}
-        least["held_out"] = max(50, 2 * (self.features + 1))
-        choices = {"activation": ("tanh", "leaky_relu")}
-        check(self, least=least, positive=("spread", "rate"), choices=choices)
+    steps: int = parameter(4000, "iterations of Adam", least=1, smoke=20, paper=10_000)
+    batch: int = parameter(256, "fresh rows in each iteration", least=1, paper=512)
+    rate: float = parameter(1e-3, "learning rate", positive=True)
+    held_out: int = parameter(
+        4000,
+        "rows on which the two runs are compared, by five folds",
+        least=lambda p: max(50, 2 * (p.features + 1)),
+        smoke=500,
+    )
+    looks: int = parameter(40, "times that the two runs are compared during training", least=1, smoke=2)
 
 
 def draw(p: Parameters, size: int, rng: np.random.Generator) -> tuple[Floats, Labels]:
@@ -212,48 +211,33 @@ def rows(p: Parameters) -> list[Row]:
     ]
 
 
-def _rises(found: Result) -> Outcome:
-    decided = at_least(found, "published", "cca", NEAR_ONE)
+def _rises(result: ExperimentResult) -> Outcome:
+    decided = at_least("published", "cca", NEAR_ONE)(result)
     if decided.needs:
         return decided
-    return replace(decided, sentence=f"{decided.sentence} It began at {found.estimate('published', 'start').mean:.3g}.")
+    began = float(result.estimate("published", "start"))
+    return replace(decided, sentence=f"{decided.sentence} It began at {began:.3g}.")
 
 
-def _control(found: Result) -> Outcome:
-    return at_most(found, "control", "cca", NEAR_ONE)
-
-
-def _constructed(found: Result) -> Outcome:
-    return at_least(found, "published", "r2_heads", CARRIED)
-
-
-def figures(found: Result) -> Sequence[Slot]:
+def figures(result: ExperimentResult) -> list[Figure]:
     """The first seed of each row: features against features, and correlations before and after a linear map."""
-    slots: list[Slot] = []
-    for row in found.rows:
-        for finished in found.of_row(row.key)[:1]:
-            v = finished.data["views"]
-            across, down = np.asarray(v["mapped"]), np.asarray(v["second"])
-            names = [f"feature {k + 1}" for k in range(down.shape[1])]
-            slots.append(
-                ScatterMatrix(
-                    f"{row.title}: one run against the other",
-                    f"Features of {SHOWN} held-out rows, the first run (across) mapped linearly to the second (down). "
-                    "A thin diagonal means that the runs differ by a linear map alone.",
-                    {f"first run, mapped: {n}": across[:, k].tolist() for k, n in enumerate(names)},
-                    {f"second run: {n}": down[:, k].tolist() for k, n in enumerate(names)},
-                )
-            )
-            slots.append(
-                HeatMaps(
-                    f"{row.title}: correlation of the features",
-                    "Absolute correlation of the first run's features (rows) with the second's (columns).",
-                    {"before the linear map": v["before"], "after": v["after"]},
-                    names,
-                    names,
-                )
-            )
-    return slots
+    return recovery_figures(
+        result,
+        scatter=(
+            "one run against the other",
+            "Features of {n} held-out rows, the first run (across) mapped linearly to the second (down). A thin "
+            "diagonal means that the runs differ by a linear map alone.",
+        ),
+        across=("mapped", "first run, mapped: feature {}"),
+        down=("second", "second run: feature {}"),
+        heat=(
+            "correlation of the features",
+            "Absolute correlation of the first run's features (rows) with the second's (columns).",
+        ),
+        panels={"before": "before the linear map", "after": "after"},
+        rows="feature {}",
+        columns="feature {}",
+    )
 
 
 RADIAL = Experiment(
@@ -263,11 +247,7 @@ RADIAL = Experiment(
     about="Two classifiers of equal sectors of the plane, from different starts, learn the same features up to a "
     "linear map; with fewer classes than feature dimensions plus one nothing says that they should.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset("seconds", 2, {"steps": 20, "width": 16, "held_out": 500, "looks": 2}),
-        "cpu": Preset("about 6 minutes on 2 idle cores", 8),
-        "paper": Preset("up to an hour on 2 cores (estimated)", 8, {"steps": 10_000, "width": 128, "batch": 512}),
-    },
+    presets=presets(cpu=("about 6 minutes on 2 idle cores", 8), paper=("up to an hour on 2 cores (estimated)", 8)),
     columns=(
         Column("cca", "mean CCA", least=0, most=1),
         Column("least", "least CCA", least=0, most=1),
@@ -284,11 +264,11 @@ RADIAL = Experiment(
     cell=cell,
     claims=(
         Claim(f"During training the mean CCA of two runs rises to near 1 (held out, at least {NEAR_ONE}).", _rises),
-        Claim(f"With K < M + 1 it does not (at most {NEAR_ONE}).", _control),
+        Claim(f"With K < M + 1 it does not (at most {NEAR_ONE}).", at_most("control", "cca", NEAR_ONE)),
         Claim(
             "The linear map that the proof builds from the two heads alone, without a look at features, carries the "
             f"features of one run to those of the other (held out, R2 at least {CARRIED}).",
-            _constructed,
+            at_least("published", "r2_heads", CARRIED),
         ),
     ),
     curves=(

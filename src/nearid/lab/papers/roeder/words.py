@@ -32,15 +32,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearid.lab.framework.claims import Claim, Outcome, all_of, at_least, at_most, exceeds
-from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Preset, Row
-from nearid.lab.framework.figures import Scatter, Slot
-from nearid.lab.framework.settings import check, parameter
+from nearid.lab.framework.claims import Claim, all_of, at_least, at_most, exceeds
+from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Row, presets
+from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.common.wikitext import SPLITS, wikitext
 from nearid.moments import Floats
+from nearid.show.figures import Figure, Scatter
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.models.log_bilinear import LogBilinear
 
 Ids = NDArray[np.int32]
@@ -60,28 +60,32 @@ OVERLAP, SHARED, APART = 0.8, 0.7, 0.5
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the experiment on word vectors; rows set dimensions and trained."""
 
-    dimensions: int = parameter(PLANE, "coordinates of a vector; rows set it")
-    more: int = parameter(8, "coordinates in the rows with more of them")
+    dimensions: int = parameter(PLANE, "coordinates of a vector; rows set it", least=2)
+    more: int = parameter(8, "coordinates in the rows with more of them", least=3, smoke=3, paper=64)
     trained: bool = parameter(True, "whether the models are trained; rows set it")
-    starts: int = parameter(4, "starts of each run, of which the one with the least loss counts")
-    vocabulary: int = parameter(2000, "most frequent words that are told apart")
-    text: str = parameter("train", "split of WikiText-2 to learn from: train or valid")
-    noise: int = parameter(25, "words of noise for each right one")
-    frequent: int = parameter(1000, "most frequent words whose vectors are compared, by five folds")
-    held_out: int = parameter(20_000, "contexts of held-out text on which f is compared, by five folds")
-    steps: int = parameter(300, "steps of stochastic gradient descent with momentum")
-    batch: int = parameter(2048, "gaps in each step")
-    rate: float = parameter(1.0, "learning rate, which falls to 0")
-    looks: int = parameter(10, "times that the runs are compared during training, a multiple of 10")
+    starts: int = parameter(
+        4, "starts of each run, of which the one with the least loss counts", least=1, smoke=2, paper=10
+    )
+    vocabulary: int = parameter(
+        2000, "most frequent words that are told apart", least=lambda p: p.frequent + 2, smoke=300, paper=8000
+    )
+    text: str = parameter("train", "split of WikiText-2 to learn from: train or valid", choices=SPLITS, smoke="valid")
+    noise: int = parameter(25, "words of noise for each right one", least=1, smoke=5)
+    frequent: int = parameter(
+        1000, "most frequent words whose vectors are compared, by five folds", least=50, smoke=100, paper=2000
+    )
+    held_out: int = parameter(
+        20_000, "contexts of held-out text on which f is compared, by five folds", least=50, smoke=300
+    )
+    steps: int = parameter(300, "steps of stochastic gradient descent with momentum", least=10, smoke=10, paper=3000)
+    batch: int = parameter(2048, "gaps in each step", least=1, smoke=64)
+    rate: float = parameter(1.0, "learning rate, which falls to 0", positive=True)
+    looks: int = parameter(10, "times that the runs are compared during training, a multiple of 10", multiple=10)
 
-    def __post_init__(self) -> None:
-        least: dict[str, float] = {"dimensions": 2, "more": 3, "starts": 1, "noise": 1, "frequent": 50, "held_out": 50}
-        least |= {"vocabulary": self.frequent + 2, "steps": 10, "batch": 1}
-        # One of the looks falls at a tenth of the steps.
-        check(self, least=least, positive=("rate",), multiples={"looks": 10}, choices={"text": SPLITS})
+    # One of the looks falls at a tenth of the steps.
 
 
 def gaps(stream: Ids, rows: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
@@ -180,7 +184,7 @@ def _r2(first: Floats, second: Floats, seed: int) -> float:
     from nearid.questions.compare.run import compare
 
     found = compare(first, second, groups=("linear",), permutations=1, random_state=seed)
-    return float(found.groups["linear"].r2)
+    return float(found.groups["linear"].r2.value)
 
 
 def _normalisation(model: LogBilinear, around: Ids, inside: Ids) -> dict[str, float]:
@@ -223,30 +227,10 @@ def rows(p: Parameters) -> list[Row]:
     ]
 
 
-def _overlap(found: Result) -> Outcome:
-    return all_of(*(at_least(found, "plane", column, OVERLAP) for column in ("cca_f", "cca_q")))
-
-
-def _beyond(found: Result) -> Outcome:
-    return at_least(found, "more", "cca_f", SHARED)
-
-
-def _grows(found: Result) -> Outcome:
-    return all_of(
-        *(exceeds(found, (row, f"cca_{v}"), (row, f"early_{v}")) for row in ("plane", "more") for v in ("f", "q"))
-    )
-
-
-def _untrained(found: Result) -> Outcome:
-    return all_of(
-        *(at_most(found, f"{row}-untrained", f"cca_{v}", APART) for row in ("plane", "more") for v in ("f", "q"))
-    )
-
-
-def figures(found: Result) -> Sequence[Slot]:
+def figures(result: ExperimentResult) -> Sequence[Figure]:
     """The first seed of the plane: words and contexts of two runs, before and after the linear map."""
-    slots: list[Slot] = []
-    for finished in found.of_row("plane")[:1]:
+    slots: list[Figure] = []
+    for finished in result.of_row("plane")[:1]:
         for key, what in (("q", "words"), ("f", "contexts")):
             v = finished.data["views"][key]
             for mapped in (False, True):
@@ -274,29 +258,7 @@ WORDS = Experiment(
     shows="Fig. 1",
     about="The word vectors of two runs of a log-bilinear model overlap after a linear map.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset(
-            "seconds",
-            2,
-            {
-                "more": 3,
-                "starts": 2,
-                "vocabulary": 300,
-                "text": "valid",
-                "noise": 5,
-                "frequent": 100,
-                "held_out": 300,
-                "steps": 10,
-                "batch": 64,
-            },
-        ),
-        "cpu": Preset("about 3 minutes on 2 idle cores", 5),
-        "paper": Preset(
-            "an hour on 2 cores (estimated)",
-            8,
-            {"steps": 3000, "starts": 10, "vocabulary": 8000, "frequent": 2000, "more": 64},
-        ),
-    },
+    presets=presets(cpu=("about 3 minutes on 2 idle cores", 5), paper=("an hour on 2 cores (estimated)", 8)),
     columns=(
         Column("cca_f", "mean CCA of contexts f", least=-1, most=1),
         Column("cca_q", "mean CCA of words q", least=-1, most=1),
@@ -313,11 +275,17 @@ WORDS = Experiment(
     claims=(
         Claim(
             f"In the plane two runs overlap after a linear map: contexts and words (mean CCA at least {OVERLAP}).",
-            _overlap,
+            all_of(*(at_least("plane", column, OVERLAP) for column in ("cca_f", "cca_q"))),
         ),
-        Claim(f"So do contexts in more dimensions (mean CCA at least {SHARED}).", _beyond),
-        Claim("Training brings runs nearer: they agree more at its end than after its first tenth.", _grows),
-        Claim(f"Untrained models do not overlap (mean CCA at most {APART}).", _untrained),
+        Claim(f"So do contexts in more dimensions (mean CCA at least {SHARED}).", at_least("more", "cca_f", SHARED)),
+        Claim(
+            "Training brings runs nearer: they agree more at its end than after its first tenth.",
+            all_of(*(exceeds((row, f"cca_{v}"), (row, f"early_{v}")) for row in ("plane", "more") for v in ("f", "q"))),
+        ),
+        Claim(
+            f"Untrained models do not overlap (mean CCA at most {APART}).",
+            all_of(*(at_most(f"{row}-untrained", f"cca_{v}", APART) for row in ("plane", "more") for v in ("f", "q"))),
+        ),
     ),
     curves=(
         Axes("cca_f", "Agreement of contexts during training", "steps", "mean CCA of f, held out"),

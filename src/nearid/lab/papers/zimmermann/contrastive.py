@@ -25,19 +25,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from nearid.lab.framework.experiment import Axes, CellData, Row
-from nearid.lab.framework.figures import HeatMaps, ScatterMatrix, Slot
-from nearid.lab.framework.settings import changed, check, parameter
+from nearid.lab.framework.settings import SCHEDULES, Checked, changed, parameter
 from nearid.lab.framework.training import curves
+from nearid.lab.papers.common.recovery import recovery_figures
 from nearid.lab.processes.mixing import draw_mixing
 from nearid.lab.processes.noise import GeneralisedNormal, Laplace, Noise, Normal, VonMisesFisher
 from nearid.lab.processes.pairs import PairProcess
 from nearid.lab.processes.spaces import Box, Sphere, Unbounded, violated
 from nearid.moments import Floats
+from nearid.show.figures import Figure
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.models.objectives import Contrastive, Regression
     from nearid.lab.models.trainer import Training
 
@@ -57,6 +58,8 @@ NOISES = ("laplace", "normal", "generalised normal")
 BETA = 3.0
 # Slope of the mixing's LeakyReLU.
 SLOPE = 0.2
+# Latents of the paper.
+PUBLISHED_LATENTS = 10
 # Rows of which the covariance is brought to the identity.
 WHITENED = 20_000
 # Steps between records: a run that is killed loses little.
@@ -64,82 +67,57 @@ RECORD = 50
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the contrastive experiments; rows of the tables set those of process and objective."""
 
-    n: int = parameter(4, "latents, as many as observed and recovered coordinates")
-    space: str = parameter("sphere", "where latents live: sphere, box ([0, 1]^n) or unbounded")
-    marginal: str = parameter("uniform", "law of the latents: uniform, laplace, normal or generalised normal")
-    marginal_scale: float = parameter(1.0, "scale of a marginal that is not uniform")
-    conditional: str = parameter("vmf", "law of positives: vmf, laplace, normal or generalised normal")
-    kappa: float = parameter(1.0, "concentration of a vMF conditional")
-    scale: float = parameter(0.05, "scale of any other conditional")
-    objective: str = parameter("contrastive", "contrastive, or supervised: regression onto the latents")
-    output: str = parameter("sphere", "where representations live: sphere, scaled sphere, box or unbounded")
-    exponent: float = parameter(0.0, "p of the distance L_p^p in the loss; 0 for the dot product")
-    unit: float = parameter(0.2, "length that distances are measured in: the temperature is unit^p")
-    layers: int = parameter(3, "layers of the mixing; with 0 the latents themselves are observed")
-    width: int = parameter(64, "units of each hidden layer; 0 for the published widths (10n, four of 50n, 10n)")
-    depth: int = parameter(3, "hidden layers; without meaning for the published widths")
-    activation: str = parameter("gelu", "of hidden units: gelu or leaky_relu")
-    residual: bool = parameter(True, "whether hidden layers add to their inputs")
-    whiten: bool = parameter(True, "whether the covariance of the observations is first brought to the identity")
-    optimiser: str = parameter("muon", "muon or adam")
-    steps: int = parameter(3000, "steps of the optimiser")
-    batch: int = parameter(1024, "fresh pairs in each step")
-    rate: float = parameter(2e-3, "learning rate")
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
-    warmup: int = parameter(100, "steps over which the learning rate rises")
-    held_out: int = parameter(4000, "fresh rows for the scores, by five folds")
-    looks: int = parameter(20, "times that the scores are taken during training")
-    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
-
-    def __post_init__(self) -> None:
-        if self.exponent != 0:
-            check(self, least={"exponent": 1})
-        check(
-            self,
-            least={"n": 2, "layers": 0, "width": 0, "depth": 1, "steps": 1, "batch": 2, "held_out": 50, "looks": 1},
-            positive=("unit", "kappa", "scale", "marginal_scale", "rate"),
-            choices={
-                "space": tuple(SPACES),
-                "marginal": ("uniform", *NOISES),
-                "conditional": ("vmf", *NOISES),
-                "objective": ("contrastive", "supervised"),
-                "output": ("sphere", "scaled sphere", "box", "unbounded"),
-                "activation": ("gelu", "leaky_relu"),
-                "optimiser": ("muon", "adam"),
-                "schedule": ("cosine", "constant"),
-            },
-        )
-
-
-SMOKE: dict[str, Any] = {
-    "n": 2,
-    "width": 16,
-    "depth": 2,
-    "steps": 20,
-    "batch": 64,
-    "rate": 1e-2,
-    "warmup": 5,
-    "held_out": 200,
-    "looks": 2,
-}
-PUBLISHED_PROTOCOL: dict[str, Any] = {
-    "n": 10,
-    "unit": 1.0,
-    "width": 0,
-    "activation": "leaky_relu",
-    "residual": False,
-    "whiten": False,
-    "optimiser": "adam",
-    "steps": 300_000,
-    "batch": 6144,
-    "rate": 1e-4,
-    "schedule": "constant",
-    "warmup": 0,
-    "device": "auto",
-}
+    n: int = parameter(
+        4, "latents, as many as observed and recovered coordinates", least=2, smoke=2, paper=PUBLISHED_LATENTS
+    )
+    space: str = parameter("sphere", "where latents live: sphere, box ([0, 1]^n) or unbounded", choices=tuple(SPACES))
+    marginal: str = parameter(
+        "uniform", "law of the latents: uniform, laplace, normal or generalised normal", choices=("uniform", *NOISES)
+    )
+    marginal_scale: float = parameter(1.0, "scale of a marginal that is not uniform", positive=True)
+    conditional: str = parameter(
+        "vmf", "law of positives: vmf, laplace, normal or generalised normal", choices=("vmf", *NOISES)
+    )
+    kappa: float = parameter(1.0, "concentration of a vMF conditional", positive=True)
+    scale: float = parameter(0.05, "scale of any other conditional", positive=True)
+    objective: str = parameter(
+        "contrastive", "contrastive, or supervised: regression onto the latents", choices=("contrastive", "supervised")
+    )
+    output: str = parameter(
+        "sphere",
+        "where representations live: sphere, scaled sphere, box or unbounded",
+        choices=("sphere", "scaled sphere", "box", "unbounded"),
+    )
+    exponent: float = parameter(
+        0.0, "p of the distance L_p^p in the loss; 0 for the dot product", least=lambda p: 1 if p.exponent else 0
+    )
+    unit: float = parameter(
+        0.2, "length that distances are measured in: the temperature is unit^p", positive=True, paper=1.0
+    )
+    layers: int = parameter(3, "layers of the mixing; with 0 the latents themselves are observed", least=0)
+    width: int = parameter(
+        64, "units of each hidden layer; 0 for the published widths (10n, four of 50n, 10n)", least=0, smoke=16, paper=0
+    )
+    depth: int = parameter(3, "hidden layers; without meaning for the published widths", least=1, smoke=2)
+    activation: str = parameter(
+        "gelu", "of hidden units: gelu or leaky_relu", choices=("gelu", "leaky_relu"), paper="leaky_relu"
+    )
+    residual: bool = parameter(True, "whether hidden layers add to their inputs", paper=False)
+    whiten: bool = parameter(
+        True, "whether the covariance of the observations is first brought to the identity", paper=False
+    )
+    optimiser: str = parameter("muon", "muon or adam", choices=("muon", "adam"), paper="adam")
+    steps: int = parameter(3000, "steps of the optimiser", least=1, smoke=20, paper=300_000)
+    batch: int = parameter(1024, "fresh pairs in each step", least=2, smoke=64, paper=6144)
+    rate: float = parameter(2e-3, "learning rate", positive=True, smoke=1e-2, paper=1e-4)
+    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES, paper="constant")
+    warmup: int = parameter(100, "steps over which the learning rate rises", smoke=5, paper=0)
+    held_out: int = parameter(4000, "fresh rows for the scores, by five folds", least=50, smoke=200)
+    looks: int = parameter(20, "times that the scores are taken during training", least=1, smoke=2)
+    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one", paper="auto")
 
 
 def cell(p: Parameters, seed: int, folder: Path) -> CellData:
@@ -185,7 +163,7 @@ def described(p: Parameters, rows: Sequence[Row], *, apart: Sequence[str] = ()) 
     """
     kept = {name: getattr(p, name) for name in ("kappa", "scale", "marginal_scale", "layers")}
     published = kept == {name: getattr(Parameters, name) for name in kept}
-    note = "" if p.n == PUBLISHED_PROTOCOL["n"] else f"Published for {PUBLISHED_PROTOCOL['n']} latents, not {p.n}."
+    note = "" if p.n == PUBLISHED_LATENTS else f"Published for {PUBLISHED_LATENTS} latents, not {p.n}."
     found = []
     for row in rows:
         q = changed(p, row.changes)
@@ -274,35 +252,28 @@ def views(recovered: Floats, z: Floats, observed: Floats | None = None) -> dict[
     }
 
 
-def figures(found: Result, names: Sequence[str] = ()) -> list[Slot]:
+def figures(result: ExperimentResult, names: Sequence[str] = ()) -> list[Figure]:
     """The first seed of each row: latents against representations, and correlations before and after.
 
     Latents without names are counted.
     """
-    slots: list[Slot] = []
-    for row in found.rows:
-        for finished in found.of_row(row.key)[:1]:
-            v = finished.data["views"]
-            true, recovered = np.asarray(v["true"]), np.asarray(v["recovered"])
-            shown = names[: true.shape[1]] or [str(k + 1) for k in range(true.shape[1])]
-            latents = names or [f"latent {k + 1}" for k in range(len(v["matched"]))]
-            panels = {"observed": "observed", "matched": "recovered", "mapped": "and mapped linearly"}
-            slots += [
-                ScatterMatrix(
-                    f"{row.title}: true against recovered",
-                    f"{len(true)} held-out rows: latents (across) and the representations matched to them (down). Thin "
-                    "lines on the diagonal and nothing but clouds beside it mean recovery latent by latent; where all "
-                    "panels are clouds, what is left may still be a linear map.",
-                    {f"true {name}": column.tolist() for name, column in zip(shown, true.T, strict=True)},
-                    {f"recovered {name}": column.tolist() for name, column in zip(shown, recovered.T, strict=True)},
-                ),
-                HeatMaps(
-                    f"{row.title}: correlation with the latents",
-                    "Absolute correlation of coordinates (rows) with latents (columns): of observations that are "
-                    "vectors, of the representations in the order of their latents, and of these after a linear map.",
-                    {title: v[key] for key, title in panels.items() if key in v},
-                    [f"coordinate {k + 1}" for k in range(len(latents))],
-                    latents,
-                ),
-            ]
-    return slots
+    return recovery_figures(
+        result,
+        scatter=(
+            "true against recovered",
+            "{n} held-out rows: latents (across) and the representations matched to them (down). Thin lines on the "
+            "diagonal and nothing but clouds beside it mean recovery latent by latent; where all panels are clouds, "
+            "what is left may still be a linear map.",
+        ),
+        across=("true", "true {}"),
+        down=("recovered", "recovered {}"),
+        heat=(
+            "correlation with the latents",
+            "Absolute correlation of coordinates (rows) with latents (columns): of observations that are vectors, of "
+            "the representations in the order of their latents, and of these after a linear map.",
+        ),
+        panels={"observed": "observed", "matched": "recovered", "mapped": "and mapped linearly"},
+        rows="coordinate {}",
+        columns="{}" if names else "latent {}",
+        names=names,
+    )

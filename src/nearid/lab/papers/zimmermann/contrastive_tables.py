@@ -16,12 +16,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nearid.lab.framework.claims import Claim, Outcome, all_of, at_least, exceeds
-from nearid.lab.framework.experiment import ZIMMERMANN, Column, Experiment, Preset, Published, Row
+from nearid.lab.framework.claims import Claim, all_of, at_least, exceeds
+from nearid.lab.framework.experiment import ZIMMERMANN, Column, Experiment, Published, Row, presets
 from nearid.lab.papers.zimmermann.contrastive import (
     CURVES,
-    PUBLISHED_PROTOCOL,
-    SMOKE,
     Parameters,
     cell,
     described,
@@ -29,19 +27,8 @@ from nearid.lab.papers.zimmermann.contrastive import (
 )
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import Result
+    pass
 
-
-# What counts as a high MCC and a high R2 (%), and how much of the MCC (points) is lost without the box.
-HIGH_MCC, HIGH_R2, LOST = 95.0, 97.0, 5.0
-# Key, law of the positives, exponent of the loss, title, MCC published with a box and without.
-SETTINGS = (
-    ("laplace", "laplace", 1.0, "Laplace -> Laplace", 98.62, 98.57),
-    ("gn3", "generalised normal", 3.0, "generalised normal(3) -> generalised normal(3)", 99.90, 99.85),
-    ("normal", "normal", 2.0, "normal -> normal", 99.77, 58.26),
-    ("laplace-normal", "laplace", 2.0, "Laplace -> normal", 99.76, 59.67),
-)
-SQUARED = ("normal", "laplace-normal")
 
 # What counts as a high R2 (%), and as one that is still high where the marginal breaks the theorem's conditions.
 HIGH, STILL_HIGH = 97.0, 95.0
@@ -115,21 +102,55 @@ def sphere_rows(p: Parameters) -> list[Row]:
     return described(p, made, apart=["exponent other than 2"])
 
 
-def _matched(found: Result) -> Outcome:
-    return all_of(*(at_least(found, row, "r2", HIGH) for row in MATCHED))
+CONTRASTIVE_SPHERE = Experiment(
+    name="contrastive-sphere",
+    paper=ZIMMERMANN,
+    shows="Table 1",
+    about="An encoder trained with InfoNCE alone inverts the mixing up to a linear map, also where the law of the "
+    "positives is not the one that the loss stands for.",
+    defaults=Parameters(),
+    presets=presets(cpu=("about 16 minutes on 2 cores", 3), paper=("days on a GPU (estimated)", 3)),
+    columns=(
+        Column("r2", "R2 (%)", 2, most=100),
+        Column("r2_in_sample", "R2 in sample (%)", 2, most=100),
+        Column("identity_r2", "R2 of the observations (%)", 2, most=100),
+        Column("mcc", "MCC (%)", 2, least=-100, most=100),
+    ),
+    rows=sphere_rows,
+    cell=cell,
+    claims=(
+        Claim(
+            f"Where the loss matches the process, R2 is high (held out, at least {HIGH:g}%).",
+            all_of(*(at_least(row, "r2", HIGH) for row in MATCHED)),
+        ),
+        Claim(
+            f"R2 stays high under mismatched conditionals (at least {HIGH:g}%).",
+            all_of(*(at_least(row, "r2", HIGH) for row in MISMATCHED)),
+        ),
+        Claim(
+            f"R2 stays high where the marginal is not uniform (at least {STILL_HIGH:g}%).",
+            all_of(*(at_least(row, "r2", STILL_HIGH) for row in MARGINALS)),
+        ),
+        Claim(
+            "The representations are nearer to the latents than the observations are.",
+            all_of(*(exceeds((row, "r2"), (row, "identity_r2")) for row in (*MATCHED, *MISMATCHED, *MARGINALS))),
+        ),
+    ),
+    curves=CURVES,
+    figures=figures,
+)
 
 
-def _mismatched(found: Result) -> Outcome:
-    return all_of(*(at_least(found, row, "r2", HIGH) for row in MISMATCHED))
-
-
-def _marginals(found: Result) -> Outcome:
-    return all_of(*(at_least(found, row, "r2", STILL_HIGH) for row in MARGINALS))
-
-
-def _gains(found: Result) -> Outcome:
-    unsupervised = (*MATCHED, *MISMATCHED, *MARGINALS)
-    return all_of(*(exceeds(found, (row, "r2"), (row, "identity_r2")) for row in unsupervised))
+# What counts as a high MCC and a high R2 (%), and how much of the MCC (points) is lost without the box.
+HIGH_MCC, HIGH_R2, LOST = 95.0, 97.0, 5.0
+# Key, law of the positives, exponent of the loss, title, MCC published with a box and without.
+SETTINGS = (
+    ("laplace", "laplace", 1.0, "Laplace -> Laplace", 98.62, 98.57),
+    ("gn3", "generalised normal", 3.0, "generalised normal(3) -> generalised normal(3)", 99.90, 99.85),
+    ("normal", "normal", 2.0, "normal -> normal", 99.77, 58.26),
+    ("laplace-normal", "laplace", 2.0, "Laplace -> normal", 99.76, 59.67),
+)
+SQUARED = ("normal", "laplace-normal")
 
 
 def box_rows(p: Parameters) -> list[Row]:
@@ -146,25 +167,6 @@ def box_rows(p: Parameters) -> list[Row]:
     return described(p, [*made, Row("supervised", "supervised", told, {"mcc": Published(99.93)})])
 
 
-def _recovers(found: Result) -> Outcome:
-    return all_of(*(at_least(found, f"{key}-box", "mcc", HIGH_MCC) for key in ("laplace", "gn3")))
-
-
-def _keeps_r2(found: Result) -> Outcome:
-    return all_of(*(at_least(found, f"{key}-unbounded", "r2", HIGH_R2) for key in SQUARED))
-
-
-def _loses_mcc(found: Result) -> Outcome:
-    return all_of(
-        *(exceeds(found, ("laplace-box", "mcc"), (f"{key}-unbounded", "mcc"), by=LOST) for key in SQUARED),
-    )
-
-
-def _box_brings_back(found: Result) -> Outcome:
-    back = [exceeds(found, (f"{key}-box", "mcc"), (f"{key}-unbounded", "mcc"), by=LOST) for key in SQUARED]
-    return all_of(*(at_least(found, f"{key}-box", "mcc", HIGH_MCC) for key in SQUARED), *back)
-
-
 CONTRASTIVE_BOX = Experiment(
     name="contrastive-box",
     paper=ZIMMERMANN,
@@ -172,11 +174,7 @@ CONTRASTIVE_BOX = Experiment(
     about="Latents that are uniform in a box are recovered one by one, where the loss has an exponent other than 2 or "
     "the representations live in a box; the squared distance in R^n recovers them up to a linear map alone.",
     defaults=Parameters(space="box", conditional="laplace", output="box", exponent=1.0),
-    presets={
-        "smoke": Preset("seconds", 2, SMOKE),
-        "cpu": Preset("about 8 minutes on 2 cores", 3),
-        "paper": Preset("days on a GPU (estimated)", 3, PUBLISHED_PROTOCOL),
-    },
+    presets=presets(cpu=("about 8 minutes on 2 cores", 3), paper=("days on a GPU (estimated)", 3)),
     columns=(
         Column("mcc", "MCC (%)", 2, least=-100, most=100),
         Column("mcc_in_sample", "MCC in sample (%)", 2, least=-100, most=100),
@@ -186,41 +184,27 @@ CONTRASTIVE_BOX = Experiment(
     rows=box_rows,
     cell=cell,
     claims=(
-        Claim(f"L_p with p other than 2 and a box give a high MCC (held out, at least {HIGH_MCC:g}%).", _recovers),
-        Claim(f"Squared L2 in R^n keeps R2 high (at least {HIGH_R2:g}%).", _keeps_r2),
-        Claim(f"Squared L2 in R^n loses MCC (at least {LOST:g} points less than L1 in a box).", _loses_mcc),
-        Claim(f"The box brings it back (at least {HIGH_MCC:g}%, {LOST:g} points more than in R^n).", _box_brings_back),
-    ),
-    curves=CURVES,
-    figures=figures,
-)
-
-
-CONTRASTIVE_SPHERE = Experiment(
-    name="contrastive-sphere",
-    paper=ZIMMERMANN,
-    shows="Table 1",
-    about="An encoder trained with InfoNCE alone inverts the mixing up to a linear map, also where the law of the "
-    "positives is not the one that the loss stands for.",
-    defaults=Parameters(),
-    presets={
-        "smoke": Preset("seconds", 2, SMOKE),
-        "cpu": Preset("about 16 minutes on 2 cores", 3),
-        "paper": Preset("days on a GPU (estimated)", 3, PUBLISHED_PROTOCOL),
-    },
-    columns=(
-        Column("r2", "R2 (%)", 2, most=100),
-        Column("r2_in_sample", "R2 in sample (%)", 2, most=100),
-        Column("identity_r2", "R2 of the observations (%)", 2, most=100),
-        Column("mcc", "MCC (%)", 2, least=-100, most=100),
-    ),
-    rows=sphere_rows,
-    cell=cell,
-    claims=(
-        Claim(f"Where the loss matches the process, R2 is high (held out, at least {HIGH:g}%).", _matched),
-        Claim(f"R2 stays high under mismatched conditionals (at least {HIGH:g}%).", _mismatched),
-        Claim(f"R2 stays high where the marginal is not uniform (at least {STILL_HIGH:g}%).", _marginals),
-        Claim("The representations are nearer to the latents than the observations are.", _gains),
+        Claim(
+            f"L_p with p other than 2 and a box give a high MCC (held out, at least {HIGH_MCC:g}%).",
+            all_of(*(at_least(f"{key}-box", "mcc", HIGH_MCC) for key in ("laplace", "gn3"))),
+        ),
+        Claim(
+            f"Squared L2 in R^n keeps R2 high (at least {HIGH_R2:g}%).",
+            all_of(*(at_least(f"{key}-unbounded", "r2", HIGH_R2) for key in SQUARED)),
+        ),
+        Claim(
+            f"Squared L2 in R^n loses MCC (at least {LOST:g} points less than L1 in a box).",
+            all_of(
+                *(exceeds(("laplace-box", "mcc"), (f"{key}-unbounded", "mcc"), by=LOST) for key in SQUARED),
+            ),
+        ),
+        Claim(
+            f"The box brings it back (at least {HIGH_MCC:g}%, {LOST:g} points more than in R^n).",
+            all_of(
+                *(at_least(f"{key}-box", "mcc", HIGH_MCC) for key in SQUARED),
+                *(exceeds((f"{key}-box", "mcc"), (f"{key}-unbounded", "mcc"), by=LOST) for key in SQUARED),
+            ),
+        ),
     ),
     curves=CURVES,
     figures=figures,

@@ -25,9 +25,9 @@ import numpy as np
 from nearid.base.errors import InputError
 from nearid.lab.data.base import LabelledImages
 from nearid.lab.data.ident3d import FACTORS
-from nearid.lab.framework.claims import Claim, Outcome, at_least, exceeds
-from nearid.lab.framework.experiment import ZIMMERMANN, CellData, Column, Experiment, Preset, Published, Row
-from nearid.lab.framework.settings import check, parameter
+from nearid.lab.framework.claims import Claim, at_least, exceeds
+from nearid.lab.framework.experiment import ZIMMERMANN, CellData, Column, Experiment, Published, Row, presets
+from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import BLOCK, as_planes, encoded
 from nearid.lab.papers.zimmermann.contrastive import CURVES, figures, scores, views
@@ -39,7 +39,6 @@ from nearid.moments import Floats
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.lab.framework.result import Result
     from nearid.lab.models.objectives import Contrastive, Regression
 
 NAMES = tuple(factor.name for factor in FACTORS)
@@ -54,40 +53,37 @@ HIGH, LOST = 90.0, 10.0
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the experiment on 3DIdent; rows of the table set conditional, objective and output."""
 
-    conditional: str = parameter("normal", "law of positives before they are matched: normal or laplace")
-    scale: float = parameter(0.1, "its scale; latents are from -1 to 1")
-    objective: str = parameter("contrastive", "contrastive, or supervised: regression onto the latents")
-    output: str = parameter("box", "where representations live: box or unbounded")
-    exponent: float = parameter(SQUARED, "p of the distance L_p^p in the loss")
-    unit: float = parameter(0.2, "length that distances are measured in: the temperature is unit^p")
-    network: str = parameter("small", "encoder: small (four convolutions) or resnet18")
-    side: int = parameter(64, "height and width that images are scaled to")
-    unpack: bool = parameter(True, "whether images are first written to the cache as plain numbers, which takes room")
-    steps: int = parameter(3000, "steps of Adam")
-    batch: int = parameter(128, "pairs in each step")
-    rate: float = parameter(1e-3, "learning rate")
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
-    held_out: int = parameter(4096, "test images for the scores, by five folds")
-    looks: int = parameter(10, "times that the scores are taken during training")
-    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
-
-    def __post_init__(self) -> None:
-        check(
-            self,
-            least={"exponent": 1, "steps": 1, "batch": 2, "held_out": 50, "looks": 1},
-            positive=("scale", "unit", "rate"),
-            multiples={"side": 2 ** len(WIDTHS)},
-            choices={
-                "conditional": tuple(NOISES),
-                "objective": ("contrastive", "supervised"),
-                "output": ("box", "unbounded"),
-                "network": ("small", "resnet18"),
-                "schedule": ("cosine", "constant"),
-            },
-        )
+    conditional: str = parameter(
+        "normal", "law of positives before they are matched: normal or laplace", choices=tuple(NOISES)
+    )
+    scale: float = parameter(0.1, "its scale; latents are from -1 to 1", positive=True)
+    objective: str = parameter(
+        "contrastive", "contrastive, or supervised: regression onto the latents", choices=("contrastive", "supervised")
+    )
+    output: str = parameter("box", "where representations live: box or unbounded", choices=("box", "unbounded"))
+    exponent: float = parameter(SQUARED, "p of the distance L_p^p in the loss", least=1)
+    unit: float = parameter(
+        0.2, "length that distances are measured in: the temperature is unit^p", positive=True, paper=1.0
+    )
+    network: str = parameter(
+        "small", "encoder: small (four convolutions) or resnet18", choices=("small", "resnet18"), paper="resnet18"
+    )
+    side: int = parameter(
+        64, "height and width that images are scaled to", multiple=2 ** len(WIDTHS), smoke=16, paper=224
+    )
+    unpack: bool = parameter(
+        True, "whether images are first written to the cache as plain numbers, which takes room", smoke=False
+    )
+    steps: int = parameter(3000, "steps of Adam", least=1, smoke=6, paper=30_000)
+    batch: int = parameter(128, "pairs in each step", least=2, smoke=8, paper=512)
+    rate: float = parameter(1e-3, "learning rate", positive=True, paper=1e-4)
+    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES, paper="constant")
+    held_out: int = parameter(4096, "test images for the scores, by five folds", least=50, smoke=200)
+    looks: int = parameter(10, "times that the scores are taken during training", least=1, smoke=2)
+    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one", paper="auto")
 
 
 @dataclass(frozen=True)
@@ -202,18 +198,6 @@ def _pairs(p: Parameters, key: str, title: str, conditional: str, published: Map
     return Row(key, title, changes, published if p.scale == Parameters.scale else {}, names)
 
 
-def _recovers(found: Result) -> Outcome:
-    return at_least(found, "normal-box", "mcc", HIGH)
-
-
-def _keeps_r2(found: Result) -> Outcome:
-    return at_least(found, "normal-unbounded", "r2", HIGH)
-
-
-def _loses(found: Result) -> Outcome:
-    return exceeds(found, ("normal-box", "mcc"), ("normal-unbounded", "mcc"), by=LOST)
-
-
 IDENT3D = Experiment(
     name="3dident",
     paper=ZIMMERMANN,
@@ -221,28 +205,10 @@ IDENT3D = Experiment(
     about="From pairs of rendered images with similar latents, place, rotation, light and hues are recovered one by "
     "one where the outputs live in a box, and up to a linear map in R^n. Needs the data set 3dident.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset(
-            "seconds",
-            2,
-            {"side": 16, "unpack": False, "steps": 6, "batch": 8, "held_out": 200, "looks": 2},
-        ),
-        "cpu": Preset("hours on 2 idle cores (estimated), after the images are unpacked (3 GB)", 3),
-        "paper": Preset(
-            "days on a GPU (estimated), after the images are unpacked (41 GB)",
-            3,
-            {
-                "unit": 1.0,
-                "network": "resnet18",
-                "side": 224,
-                "steps": 30_000,
-                "batch": 512,
-                "rate": 1e-4,
-                "schedule": "constant",
-                "device": "auto",
-            },
-        ),
-    },
+    presets=presets(
+        cpu=("hours on 2 idle cores (estimated), after the images are unpacked (3 GB)", 3),
+        paper=("days on a GPU (estimated), after the images are unpacked (41 GB)", 3),
+    ),
     columns=(
         Column("mcc", "MCC (%)", 2),
         Column("mcc_in_sample", "MCC in sample (%)", 2),
@@ -251,12 +217,21 @@ IDENT3D = Experiment(
     rows=rows,
     cell=cell,
     claims=(
-        Claim(f"The squared distance in a box recovers the latents one by one (MCC at least {HIGH:g}%).", _recovers),
-        Claim(f"In R^n it recovers them up to a linear map (R2 at least {HIGH:g}%).", _keeps_r2),
-        Claim(f"There it loses MCC (at least {LOST:g} points less than in a box).", _loses),
+        Claim(
+            f"The squared distance in a box recovers the latents one by one (MCC at least {HIGH:g}%).",
+            at_least("normal-box", "mcc", HIGH),
+        ),
+        Claim(
+            f"In R^n it recovers them up to a linear map (R2 at least {HIGH:g}%).",
+            at_least("normal-unbounded", "r2", HIGH),
+        ),
+        Claim(
+            f"There it loses MCC (at least {LOST:g} points less than in a box).",
+            exceeds(("normal-box", "mcc"), ("normal-unbounded", "mcc"), by=LOST),
+        ),
     ),
     curves=CURVES,
-    figures=lambda found: figures(found, NAMES),
+    figures=lambda result: figures(result, NAMES),
     requires={"torch": "lab", "PIL": "lab"},
     datasets=lambda p: ("3dident",),
 )

@@ -20,21 +20,22 @@ import numpy as np
 
 from nearid.base.errors import InputError
 from nearid.lab.data.base import LabelledImages
-from nearid.lab.framework.claims import Claim, Outcome, at_least, exceeds
-from nearid.lab.framework.experiment import ZIMMERMANN, CellData, Column, Experiment, Preset, Published, Row
-from nearid.lab.framework.figures import ScatterMatrix, Slot
-from nearid.lab.framework.settings import check, parameter
+from nearid.lab.framework.claims import Claim, at_least, exceeds
+from nearid.lab.framework.experiment import ZIMMERMANN, CellData, Column, Experiment, Published, Row, presets
+from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import as_planes, encoded
+from nearid.lab.papers.common.recovery import first_views
 from nearid.lab.papers.zimmermann.contrastive import CURVES
 from nearid.lab.processes.images.masks import MaskProcess, draw_mask_process
 from nearid.lab.processes.noise import Laplace
 from nearid.moments import Floats
+from nearid.show.figures import Figure, scatter_matrix
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.lab.framework.result import Result
+    from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.models.objectives import Contrastive
 
 DATA = ("masks", "kitti-masks")
@@ -48,35 +49,31 @@ HIGH, LOST = 80.0, 5.0
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Parameters(Checked):
     """Parameters of the experiment on masks; rows of the table set output, exponent, walkers and latents."""
 
-    data: str = parameter("masks", "masks, drawn; or kitti-masks, where the file is here")
-    walkers: int = parameter(1, "outlines of drawn masks")
-    step: float = parameter(0.05, "scale of a Laplace step of drawn masks, in units of the box of latents")
-    gap: int = parameter(1, "frames of a pair are 1 to so many steps apart")
-    side: int = parameter(48, "height and width of the masks")
-    latents: int = parameter(3, "coordinates of a representation")
-    output: str = parameter("box", "where representations live: box or unbounded")
+    data: str = parameter(
+        "masks", "masks, drawn; or kitti-masks, where the file is here", choices=DATA, paper="kitti-masks"
+    )
+    walkers: int = parameter(1, "outlines of drawn masks", least=1)
+    step: float = parameter(
+        0.05, "scale of a Laplace step of drawn masks, in units of the box of latents", positive=True
+    )
+    gap: int = parameter(1, "frames of a pair are 1 to so many steps apart", least=1, paper=5)
+    side: int = parameter(48, "height and width of the masks", multiple=2 ** len(WIDTHS), paper=64)
+    latents: int = parameter(3, "coordinates of a representation", least=1, paper=10)
+    output: str = parameter("box", "where representations live: box or unbounded", choices=("box", "unbounded"))
     exponent: float = parameter(1.0, "p of the distance L_p^p in the loss")
-    unit: float = parameter(0.2, "length that distances are measured in: the temperature is unit^p")
-    steps: int = parameter(1000, "steps of Adam")
-    batch: int = parameter(64, "pairs in each step")
-    rate: float = parameter(1e-3, "learning rate")
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant")
-    held_out: int = parameter(4000, "fresh frames for the scores, by five folds")
-    looks: int = parameter(10, "times that the scores are taken during training")
-    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
-
-    def __post_init__(self) -> None:
-        least = {"walkers": 1, "gap": 1, "latents": 1, "steps": 1, "batch": 2, "held_out": 50, "looks": 1}
-        check(
-            self,
-            least=least,
-            positive=("step", "unit", "rate"),
-            multiples={"side": 2 ** len(WIDTHS)},
-            choices={"data": DATA, "output": ("box", "unbounded"), "schedule": ("cosine", "constant")},
-        )
+    unit: float = parameter(
+        0.2, "length that distances are measured in: the temperature is unit^p", positive=True, paper=1.0
+    )
+    steps: int = parameter(1000, "steps of Adam", least=1, smoke=4, paper=300_000)
+    batch: int = parameter(64, "pairs in each step", least=2, smoke=8, paper=32)
+    rate: float = parameter(1e-3, "learning rate", positive=True, paper=1e-4)
+    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES, paper="constant")
+    held_out: int = parameter(4000, "fresh frames for the scores, by five folds", least=50, smoke=100, paper=10_000)
+    looks: int = parameter(10, "times that the scores are taken during training", least=1, smoke=2)
+    device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one", paper="auto")
 
 
 class Films(Protocol):
@@ -220,25 +217,16 @@ def rows(p: Parameters) -> list[Row]:
     return made
 
 
-def _recovers(found: Result) -> Outcome:
-    return at_least(found, "l1-box", "mcc", HIGH)
-
-
-def _loses(found: Result) -> Outcome:
-    return exceeds(found, ("l1-box", "mcc"), ("l2-unbounded", "mcc"), by=LOST)
-
-
-def figures(found: Result) -> list[Slot]:
+def figures(result: ExperimentResult) -> list[Figure]:
     """The first seed of each row: factors against the outputs matched to them."""
     return [
-        ScatterMatrix(
+        scatter_matrix(
             f"{row.title}: factors against outputs",
             "True factors (across) and the outputs that are matched to them (down).",
-            finished.data["views"]["true"],
-            {f"output for {name}": v for name, v in finished.data["views"]["recovered"].items()},
+            views["true"],
+            {f"output for {name}": v for name, v in views["recovered"].items()},
         )
-        for row in found.rows
-        for finished in found.of_row(row.key)[:1]
+        for row, views in first_views(result)
     ]
 
 
@@ -249,27 +237,7 @@ MASKS_CONTRASTIVE = Experiment(
     about="From pairs of frames that are close in time, place and size of a moving mask are recovered one by one, "
     "where the loss has an exponent other than 2 or the outputs live in a box.",
     defaults=Parameters(),
-    presets={
-        "smoke": Preset("seconds", 2, {"steps": 4, "batch": 8, "held_out": 100, "looks": 2}),
-        "cpu": Preset("about 10 minutes on 2 idle cores", 3),
-        "paper": Preset(
-            "days on a GPU (estimated)",
-            3,
-            {
-                "data": "kitti-masks",
-                "side": 64,
-                "gap": 5,
-                "latents": 10,
-                "unit": 1.0,
-                "steps": 300_000,
-                "batch": 32,
-                "rate": 1e-4,
-                "schedule": "constant",
-                "held_out": 10_000,
-                "device": "auto",
-            },
-        ),
-    },
+    presets=presets(cpu=("about 10 minutes on 2 idle cores", 3), paper=("days on a GPU (estimated)", 3)),
     columns=(
         Column("mcc", "MCC, Spearman (%)", 1, least=-100, most=100),
         Column("r2", "R2 (%)", 1, most=100),
@@ -278,8 +246,14 @@ MASKS_CONTRASTIVE = Experiment(
     rows=rows,
     cell=cell,
     claims=(
-        Claim(f"L1 and a box recover place and size (Spearman MCC, held out, at least {HIGH:g}%).", _recovers),
-        Claim(f"Squared L2 in R^n recovers them less well (by at least {LOST:g} points).", _loses),
+        Claim(
+            f"L1 and a box recover place and size (Spearman MCC, held out, at least {HIGH:g}%).",
+            at_least("l1-box", "mcc", HIGH),
+        ),
+        Claim(
+            f"Squared L2 in R^n recovers them less well (by at least {LOST:g} points).",
+            exceeds(("l1-box", "mcc"), ("l2-unbounded", "mcc"), by=LOST),
+        ),
     ),
     curves=CURVES,
     figures=figures,

@@ -1,0 +1,202 @@
+"""What a person sees of experiments: the paper's table with the claims, a run before it begins, and the list of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from nearid.lab.framework.cells import rows_of
+from nearid.lab.framework.claims import ORDER, Status
+from nearid.lab.framework.settings import described, shown
+from nearid.show.figures import Curve, Figure, Lines
+from nearid.show.view import BAD, CAREFUL, GOOD, Cell, Column, Row, Table, View, counted, number
+
+if TYPE_CHECKING:
+    from nearid.lab.framework.experiment import Experiment, Published
+    from nearid.lab.framework.result import ExperimentResult
+    from nearid.lab.framework.run import Plan
+
+# Sign and colour of what a run says of a claim.
+MARKS = {Status.REPRODUCED: ("✓", GOOD), Status.NOT_TESTABLE: ("?", CAREFUL), Status.NOT_REPRODUCED: ("✗", BAD)}
+# What stands behind a published value that nobody has verified.
+UNVERIFIED = "*"
+# Characters of a line in the head of a column.
+HEAD = 20
+
+
+def view(result: ExperimentResult) -> View:
+    """The table, the claims, training curves and the figures of the experiment itself."""
+    e = result.experiment
+    statuses = [outcome.status for _, outcome in result.outcomes]
+    return View(
+        question=f"{e.name}: {e.shows}",
+        subject=f"{e.name}: {e.shows}",
+        headline=", ".join(f"{counted(statuses.count(s), 'claim')} {s}" for s in MARKS if s in statuses),
+        reason=f"{e.about}\n{cited(e)}\n{how_run(result)}",
+        colour=MARKS[min(statuses, key=ORDER.index)][1] if statuses else CAREFUL,
+        alerts=result.alerts,
+        tables=[_scores(result), _claims(result), *_comparisons(result), _cells(result)],
+        facts=_facts(result),
+        figures=[*_training(result), *(e.figures(result) if e.figures is not None else ())],
+        provenance=result.provenance,
+    )
+
+
+def cited(e: Experiment[Any]) -> str:
+    """The paper of an experiment."""
+    return f"{e.paper.authors}: {e.paper.title}. {e.paper.venue}. {e.paper.url}"
+
+
+def how_run(result: ExperimentResult) -> str:
+    """Preset and seeds, and in what the run departs from the preset."""
+    parts = [f"preset {result.preset}, {counted(len(result.seeds), 'seed')}"]
+    if result.changes:
+        both = result.changes.items()
+        parts.append("set: " + ", ".join(f"{name} = {shown(a)} (preset: {shown(b)})" for name, (a, b) in both))
+    if result.only:
+        parts.append(f"{'rows' if len(result.only) > 1 else 'row'} {', '.join(result.only)} alone")
+    return "; ".join(parts)
+
+
+def _scores(result: ExperimentResult) -> Table:
+    """Published and measured side by side; intervals are shown within the range of their score."""
+    columns = [Column("setting", left=True)]
+    cells: list[list[Cell]] = [
+        [f"{row.title} (violates: {', '.join(row.violated)})" if row.violated else row.title] for row in result.rows
+    ]
+    for column in result.experiment.columns:
+        title = fill(column.title, HEAD)
+        if any(column.key in row.published for row in result.rows):
+            columns.append(Column(f"{title}\npublished", column.digits))
+            for row, line in zip(result.rows, cells, strict=True):
+                line.append(_published(row.published.get(column.key), column.digits))
+        columns.append(Column(f"{title}\nmeasured", column.digits))
+        for row, line in zip(result.rows, cells, strict=True):
+            line.append(result.estimate(row.key, column.key).within(column.least, column.most))
+    return Table("Published and measured", columns, [Row(line) for line in cells])
+
+
+def _published(value: Published | None, digits: int) -> str:
+    if value is None:
+        return ""
+    return number(value.value, digits) + ("" if value.verified else UNVERIFIED)
+
+
+def _claims(result: ExperimentResult) -> Table:
+    columns = [Column("verdict", left=True), Column("claim", left=True)]
+    rows = [[f"{MARKS[o.status][0]} {o.status}", claim.text] for claim, o in result.outcomes]
+    if result.judged:
+        columns.append(Column("what decided", left=True))
+        rows = [[*row, o.brief] for row, (_, o) in zip(rows, result.outcomes, strict=True)]
+    return Table("Claims", columns, [Row(row) for row in rows])
+
+
+def _comparisons(result: ExperimentResult) -> list[Table]:
+    """All comparisons of the claims that make several."""
+    if not result.judged:
+        return []
+    columns = [Column("verdict", left=True), Column("comparison", left=True)]
+    return [
+        Table(
+            f"All {len(o.parts)} comparisons: {claim.text}",
+            columns,
+            [Row([str(part.status), part.sentence]) for part in o.parts],
+            folded=True,
+        )
+        for claim, o in result.outcomes
+        if o.parts
+    ]
+
+
+def _cells(result: ExperimentResult) -> Table:
+    columns = result.experiment.columns
+    return Table(
+        "Cells",
+        [
+            Column("setting", left=True),
+            Column("seed"),
+            *(Column(c.title, c.digits) for c in columns),
+            Column("seconds", 1),
+        ],
+        [
+            Row([f.cell.row.title, f.cell.seed, *(f.data["scores"].get(c.key) for c in columns), f.seconds])
+            for f in result.cells
+        ],
+        folded=True,
+    )
+
+
+def _facts(result: ExperimentResult) -> dict[str, str]:
+    """What has to be said of the values in the table."""
+    published = [value for row in result.rows for value in row.published.values()]
+    interval = "[95% interval of the mean, Student's t, cut where a score ends]"
+    over = f"mean over {counted(len(result.seeds), 'seed')} {interval}"
+    facts = {"measured": "one seed, so without intervals" if len(result.seeds) == 1 else over}
+    fewer = [row.title for row in result.rows if result.failed_seeds(row.key)]
+    if fewer:
+        facts["of fewer seeds, as cells failed"] = "; ".join(fewer)
+    # What all cells took, whichever run finished them.
+    core = sum(f.core_seconds for f in result.cells) / 60
+    facts["time"] = f"{core:.1f} minutes of one core for {counted(len(result.cells), 'cell')}"
+    if any(not value.verified for value in published):
+        facts[UNVERIFIED] = "not verified in the paper itself"
+    facts |= {row.title: row.note for row in result.rows if row.note}
+    notes = sorted({value.note.removeprefix("Published: ") for value in published if value.note})
+    return facts | ({"published": " ".join(notes)} if notes else {})
+
+
+def _training(result: ExperimentResult) -> list[Figure]:
+    """Training curves: a line for each cell, a colour for each row."""
+    figures: list[Figure] = []
+    for axes in result.experiment.curves:
+        curves: dict[str, list[Curve]] = {}
+        for (row, seed), curve in result.curves(axes.key).items():
+            curves.setdefault(row, []).append(Curve(curve["x"], curve["y"], hover=f"seed {seed}"))
+        if curves:
+            figures.append(Lines(axes.title, "A line for each seed.", axes.x, axes.y, curves, wide=True))
+    return figures
+
+
+def view_of_plan(plan: Plan) -> View:
+    """What can be set in an experiment, its rows and its claims."""
+    e = plan.experiment
+    parameters = [Row([name, shown(value), about]) for name, value, about in described(plan.parameters)]
+    rows = [Row([row.key, row.title]) for row in rows_of(e, plan.parameters, plan.only)]
+    return View(
+        question=e.name,
+        subject=e.name,
+        headline=e.shows,
+        reason=f"{e.about}\n{cited(e)}",
+        tables=[
+            Table(f"Parameters, preset {plan.preset}", _columns("parameter", "value", "meaning"), parameters),
+            Table("Rows", _columns("key", "setting"), rows),
+            Table("Claims", _columns("claim"), [Row([claim.text]) for claim in e.claims]),
+        ],
+    )
+
+
+def view_of_all(experiments: Sequence[Experiment[Any]]) -> View:
+    """All experiments with their presets."""
+    rows = [
+        Row(
+            [
+                e.name,
+                f"{e.paper.authors}: {e.paper.title}",
+                e.shows,
+                "\n".join(f"{name}: {p.time}, {counted(p.seeds, 'seed')}" for name, p in e.presets.items()),
+            ]
+        )
+        for e in experiments
+    ]
+    return View(
+        question="experiments",
+        subject="",
+        headline=counted(len(rows), "experiment"),
+        reason="nearid reproduce NAME runs one, nearid reproduce NAME --show prints its parameters.",
+        tables=[Table("", _columns("name", "paper", "shows", "presets"), rows)],
+    )
+
+
+def _columns(*titles: str) -> list[Column]:
+    return [Column(title, left=True) for title in titles]

@@ -1,0 +1,405 @@
+"""Two passes over paired rows: moments of every fold, then each row's error under the maps that have not seen it.
+
+And what the same fits reach by chance, with the target's rows permuted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays import Pair
+from nearid.base.alerts import Alert
+from nearid.base.errors import InputError
+from nearid.base.progress import Progress, silent
+from nearid.engines.base import Engine
+from nearid.engines.local import blocks, ordered_map
+from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
+from nearid.groups.fits import Map, apply
+from nearid.groups.ladder import Group, Prepared
+from nearid.measures.diameter import SWEEPS, Diameter, search
+from nearid.measures.similarity import canonical_products, debiased_cka, fourth_moments, pooled
+from nearid.moments import Floats, PairMoments
+
+# More repetitions than this take for ever and tell nothing.
+MOST_PERMUTATIONS = 100_000
+# Rows on which chance is measured, and the memory they may take.
+ROWS = 10_000
+BYTES = 128 << 20
+
+Options = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What the first pass finds.
+
+    Attributes
+    ----------
+    pair : Pair
+    fold : ndarray of uint8, shape (n,)
+        Fold of each row.
+    parts : FoldMoments
+    moments : PairMoments
+        Of all rows in use.
+    options : dict
+        Of the fits on all rows.
+    without_fold : list of dict
+        Of the fits on the rows outside each fold.
+    alerts : tuple of Alert
+        Of what was prepared on each side alone.
+    """
+
+    pair: Pair
+    fold: np.ndarray
+    parts: FoldMoments
+    moments: PairMoments
+    options: Options
+    without_fold: list[Options]
+    alerts: tuple[Alert, ...]
+
+    @property
+    def kept(self) -> slice | np.ndarray:
+        """Rows in use, as an index."""
+        return slice(None) if self.parts.kept is None else self.parts.kept
+
+    @property
+    def used(self) -> np.ndarray:
+        """Rows in use, by their number."""
+        return np.arange(self.pair.n)[self.kept]
+
+
+@dataclass(frozen=True)
+class Similarities:
+    """Similarity of the two sides beside the ladder.
+
+    Attributes
+    ----------
+    cca : ndarray
+        Canonical correlations.
+    svcca : float
+    cka : float
+    """
+
+    cca: Floats
+    svcca: float
+    cka: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data: the mean of the canonical correlations as `cca`, and all of them."""
+        mean = float(np.mean(self.cca))
+        return {"cca": mean, "svcca": self.svcca, "cka": self.cka, "correlations": self.cca.tolist()}
+
+
+@dataclass(frozen=True)
+class Fits:
+    """What is fitted on moments alone.
+
+    Attributes
+    ----------
+    maps : list over folds of lists over groups
+    means : list over folds
+        The target's mean over the rows fitted on: the constant guess.
+    cca : ndarray
+        Canonical correlations.
+    svcca : float
+    """
+
+    maps: list[list[Map]]
+    means: list[Floats]
+    cca: Floats
+    svcca: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What the second pass finds.
+
+    Attributes
+    ----------
+    errors : ndarray of shape (groups, n)
+        Euclidean error of each row under each group, in the target's units. NaN for rows left out, here and below.
+    spread : ndarray of shape (n,)
+        Error of the constant guess: the mean of the rows that the maps were fitted on.
+    radii : ndarray of shape (n,)
+        Distance of each target row from `origin`, rounded up.
+    origin : ndarray of shape (q,)
+        The target's mean, rounded to the precision of the inputs.
+    fourth : ndarray of shape (3,)
+        Fourth-order sums for the debiased CKA.
+    source_radii : ndarray of shape (n,)
+        Distance of each source row from the source's mean.
+    same : bool
+        Whether both sides hold the same numbers in every row.
+    """
+
+    errors: Floats
+    spread: Floats
+    radii: Floats
+    origin: Floats
+    fourth: Floats
+    source_radii: Floats
+    same: bool
+
+
+def gather(
+    pair: Pair,
+    folds: int,
+    options: Options,
+    seed: int,
+    *,
+    drop_nonfinite: bool,
+    prepare: Iterable[Callable[..., Prepared]],
+    engine: Engine,
+    progress: Progress,
+) -> Gathered:
+    """First pass: the moments of every fold; and what some groups prepare on each side alone."""
+    fold = assign(pair.n, folds, seed)
+    tick = progress("moments", len(blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])))
+    parts = fold_moments(pair, fold, folds, drop_nonfinite=drop_nonfinite, engine=engine, tick=tick)
+    moments = parts.all
+    if min(parts.counts) < 2:
+        raise InputError(f"Only {moments.n} rows are left without NaN or Inf, too few for {folds} folds.")
+    refuse_constant((pair.x.name, pair.y.name), moments)
+    prepared = [one(pair, fold, parts) for one in prepare]
+    whole = reduce(or_, (own.whole for own in prepared), options)
+    without_fold = [reduce(or_, (own.folds[k] for own in prepared), options) for k in range(folds)]
+    alerts = tuple(alert for own in prepared for alert in own.alerts)
+    return Gathered(pair, fold, parts, moments, whole, without_fold, alerts)
+
+
+def fit_held_out(gathered: Gathered, groups: Sequence[Group], k: int | None) -> Fits:
+    """Fit on all folds but one; correlations are those of the fold left out."""
+    options = gathered.without_fold
+    return _collect(
+        gathered.parts.map_splits(lambda fold, train, test: fit_split(train, test, groups, options[fold], k))
+    )
+
+
+def fit_in_sample(gathered: Gathered, groups: Sequence[Group], k: int | None) -> Fits:
+    """Fit and judge on all rows."""
+    return _collect([fit_split(gathered.moments, gathered.moments, groups, gathered.options, k)])
+
+
+def _collect(splits: list[tuple[list[Map], Floats, Floats, Floats]]) -> Fits:
+    maps, means, plain, leading = zip(*splits, strict=True)
+    return Fits(list(maps), list(means), pooled(plain), float(np.mean(pooled(leading))))
+
+
+def fit_split(
+    train: PairMoments, test: PairMoments, groups: Sequence[Group], options: Options, k: int | None
+) -> tuple[list[Map], Floats, Floats, Floats]:
+    """Maps of every group fitted on `train`, its target's mean, and products in `test` for CCA and SVCCA."""
+    maps = [g.fitted(train, options) for g in groups]
+    plain, leading = canonical_products(train, test), canonical_products(train, test, leading=True, k=k)
+    return maps, train.mean_y, plain, leading
+
+
+def evaluate(gathered: Gathered, fits: Fits, progress: Progress = silent) -> Evaluation:
+    """Second pass: errors of every row under the maps of its fold (under the only ones, when fitted in sample)."""
+    pair, fold, parts, moments = gathered.pair, gathered.fold, gathered.parts, gathered.moments
+    # Products are taken in the precision of the inputs. The point that is subtracted first has that precision too, so
+    # that the subtraction is exact near it; what it misses of the mean is part of each map's offset.
+    dtype = np.result_type(pair.x.dtype, pair.y.dtype)
+    x_frame = Frame(moments.mean_x.astype(dtype), _units(np.sqrt(np.diag(moments.xx) / moments.n)))
+    # The target's own precision too: the search for its diameter starts from the same point.
+    y_frame = Frame(
+        moments.mean_y.astype(pair.y.dtype).astype(dtype), _units(np.sqrt([np.trace(moments.yy) / moments.n]))
+    )
+    unit = float(y_frame.units[0])
+    plans = [[_plan(m, x_frame, y_frame, dtype) for m in row] for row in fits.maps]
+    guesses = [((mean - y_frame.origin) / unit).astype(dtype) for mean in fits.means]
+    # Sums of d rounded products are off by at most d units in the last place: radii are rounded up by that.
+    up = unit * (1 + pair.y.shape[1] * float(np.finfo(dtype).eps))
+
+    errors = np.full((len(plans[0]), pair.n), np.nan)
+    spread, radii, source_radii = (np.full(pair.n, np.nan) for _ in range(3))
+    alike = pair.x.shape[1] == pair.y.shape[1]
+
+    def judge(block: tuple[int, int]) -> tuple[Floats, bool]:
+        start, stop = block
+        x, y = pair.read(start, stop)
+        same = alike and np.array_equal(x, y, equal_nan=True)
+        sums = np.zeros(3)
+        for k, (row, guess) in enumerate(zip(plans, guesses, strict=True)):
+            mine = fold[start:stop] == k if len(plans) > 1 else np.ones(stop - start, dtype=bool)
+            if parts.kept is not None:
+                mine &= parts.kept[start:stop]
+            rows = np.flatnonzero(mine)
+            xk, yk, where = x_frame.enter(x[rows]), y_frame.enter(y[rows]), rows + start
+            near, far = x_frame.squares(xk), np.einsum("ij,ij->i", yk, yk).astype(np.float64)
+            sums += [near @ (far * unit**2), near @ near, far @ far * unit**4]
+            source_radii[where] = np.sqrt(near)
+            radii[where] = np.sqrt(far) * up
+            # |y - guess|^2 from products at hand; the guess is near the origin, so nothing cancels.
+            apart = far - 2 * (yk @ guess) + guess @ guess
+            spread[where] = np.sqrt(np.maximum(apart, 0)) * unit
+            for g, (turn, offset) in enumerate(row):
+                residual = turn(xk)
+                residual -= yk
+                residual += offset
+                errors[g, where] = row_norms(residual) * unit
+        return sums, same
+
+    work, fourth = blocks(pair.n, pair.x.shape[1] + pair.y.shape[1]), np.zeros(3)
+    for sums, same in ordered_map(judge, work, tick=progress("errors", len(work))):
+        fourth += sums
+        alike &= same
+    if not np.isfinite(errors if parts.kept is None else errors[:, parts.kept]).all():
+        raise InputError(f"Errors leave the range of {dtype}: give float64, or columns of more similar size.")
+    return Evaluation(errors, spread, radii, y_frame.origin.astype(np.float64), fourth, source_radii, alike)
+
+
+def target_diameter(pair: Pair, evaluation: Evaluation, progress: Progress = silent) -> Diameter:
+    """The largest distance between two rows of the target."""
+    tick = progress("diameter", SWEEPS * len(blocks(pair.n, 8 * pair.y.shape[1])))
+    return search(pair.read_y, pair.take_y, evaluation.radii, evaluation.origin, tick=tick)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where one side's rows are measured from, and in what units.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (d,)
+        The mean, rounded to the precision of the rows.
+    units : ndarray of shape (d,) or (1,)
+        1, or typical sizes where squares of such numbers would leave the range of float32.
+    """
+
+    origin: Floats
+    units: Floats
+
+    def enter(self, rows: Floats) -> Floats:
+        """Rows of a fresh array, moved and scaled in place."""
+        rows = rows.astype(self.origin.dtype, copy=False)
+        rows -= self.origin
+        if np.any(self.units != 1):
+            rows /= self.units.astype(rows.dtype)
+        return rows
+
+    def squares(self, rows: Floats) -> Floats:
+        """Squared norms, in the original units, of rows that have entered."""
+        if np.any(self.units != 1):
+            rows = rows * self.units
+        squares: Floats = np.einsum("ij,ij->i", rows, rows).astype(np.float64)
+        return squares
+
+
+def _units(sizes: Floats) -> Floats:
+    live = sizes[sizes > 0]
+    usual = not len(live) or (live.min() > 1e-6 and live.max() < 1e6)
+    return np.ones_like(sizes) if usual else np.where(sizes > 0, sizes, 1.0)
+
+
+def _plan(fitted: Map, x_frame: Frame, y_frame: Frame, dtype: np.dtype) -> tuple[Callable[[Floats], Floats], Floats]:
+    """The map between the two frames: a turn and a constant offset."""
+    start = x_frame.origin.astype(np.float64) - fitted.source_centre
+    shift = fitted.turn(start[None])[0] + fitted.target_centre - y_frame.origin
+    unit = float(y_frame.units[0])
+    return fitted.rescaled(x_frame.units, unit, dtype).turn, (shift / unit).astype(dtype)
+
+
+def row_norms(rows: Floats) -> Floats:
+    """Euclidean norm of each row."""
+    norms: Floats = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return norms
+
+
+def unexplained_share(errors: Floats, spread: Floats) -> Floats:
+    """Squared error over that of the constant guess (1 - R2), per group; 1 where there is nothing to explain."""
+    size = float(spread.max())
+    if size == 0:
+        return np.ones(len(errors))
+    return np.asarray(np.sum((errors / size) ** 2, axis=1) / np.sum((spread / size) ** 2))
+
+
+@dataclass(frozen=True)
+class Chance:
+    """What the ladder reaches by chance.
+
+    Attributes
+    ----------
+    error, r2 : ndarray of shape (permutations, groups)
+        Mean error and explained share of variance.
+    similarity : Similarities
+        Mean over permutations.
+    rows : int
+        Rows in use.
+    """
+
+    error: Floats
+    r2: Floats
+    similarity: Similarities
+    rows: int
+
+
+class Part:
+    """Centred rows of one part of a split, and the moments that permuting them leaves alone."""
+
+    def __init__(self, x: Floats, y: Floats) -> None:
+        self.moments = PairMoments.of(x, y)
+        self.x, self.y = x - self.moments.mean_x, y - self.moments.mean_y
+
+    def permuted(self, rng: np.random.Generator) -> tuple[PairMoments, Floats]:
+        """Moments with the rows of y permuted, and those (centred) rows."""
+        mixed = self.y[rng.permutation(len(self.y))]
+        return replace(self.moments, xy=self.x.T @ mixed), mixed
+
+
+def chance_level(
+    gathered: Gathered,
+    groups: Sequence[Group],
+    svcca_k: int | None,
+    permutations: int,
+    seed: int,
+    progress: Progress,
+) -> Chance:
+    """Fit on permuted rows and judge on others, in the folds' proportion; a sample where rows are many."""
+    pair, options, folds = gathered.pair, gathered.options, len(gathered.parts.parts)
+    rng = np.random.default_rng([seed, 1])
+    width = pair.x.shape[1] + pair.y.shape[1]
+    most = max(4 * folds, min(max(ROWS, 10 * width), BYTES // (8 * width)))
+    rows = gathered.used
+    sampled = len(rows) > most
+    if sampled:
+        rows = rng.choice(rows, most, replace=False)
+    # Rows are exchangeable once permuted, so one split is as good as another. The target is permuted within each part:
+    # then only the products of x with y change, and the rest is computed once.
+    rng.shuffle(rows)
+    x, y = pair.take(rows)
+    cut = max(len(rows) // folds, 2)
+    train, test = Part(x[cut:], y[cut:]), Part(x[:cut], y[:cut])
+
+    def permuted_fit(seeds: np.random.SeedSequence) -> tuple[Floats, Floats, Similarities]:
+        own = np.random.default_rng(seeds)
+        fitted_on, _ = train.permuted(own)
+        judged, mixed = test.permuted(own)
+        maps, guess, cca, svcca = fit_split(fitted_on, judged, groups, options, svcca_k)
+        error = np.array([row_norms(apply(m, x[:cut]) - mixed - judged.mean_y) for m in maps])
+        spread = row_norms(mixed + judged.mean_y - guess)
+        cka = debiased_cka(judged, fourth_moments(test.x, mixed))
+        level, r2 = error.mean(axis=1), 1 - unexplained_share(error, spread)
+        if sampled:
+            # With all the rows a fit to noise would be nearer to the constant guess than with these few; but without a
+            # scale it cannot shrink, and misses by more than the guess whatever the rows.
+            shrinks = np.array([options["scale"] or "scale" not in g.options for g in groups])
+            level = np.where(shrinks, np.minimum(level, spread.mean()), level)
+            r2 = np.where(shrinks, np.maximum(r2, 0), r2)
+        return level, r2, Similarities(pooled([cca]), float(np.mean(pooled([svcca]))), cka)
+
+    each = np.random.SeedSequence([seed, 4]).spawn(permutations)
+    tick = progress("chance", permutations)
+    levels, r2, similar = zip(*ordered_map(permuted_fit, each, tick=tick), strict=True)
+    mean = Similarities(
+        np.mean([s.cca for s in similar], axis=0),
+        float(np.mean([s.svcca for s in similar])),
+        float(np.mean([s.cka for s in similar])),
+    )
+    return Chance(np.array(levels), np.array(r2), mean, len(rows))

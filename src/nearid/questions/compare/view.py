@@ -1,0 +1,327 @@
+"""What a person sees of a comparison: summaries of the rows for the eye, and the view of a result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nearid.groups.fits import apply, correlation, fit_permutation
+from nearid.groups.ladder import GROUPS, Group
+from nearid.moments import Floats, PairMoments, eigen
+from nearid.questions.compare.errors import Gathered
+from nearid.show.figures import CHANCE, SOURCE, TARGET, Cloud, Curve, Dots, Figure, HeatMap, Lines, Panels
+from nearid.show.view import BAD, Cell, Column, Row, Table, View, counted
+
+if TYPE_CHECKING:
+    from nearid.questions.compare.result import Comparison, Comparisons
+
+QUESTION = "Are these the same representation?"
+METHOD = (
+    "Verdict: the smallest group that, with 95% confidence, explains at least 90% of the variance that the best group "
+    "explains with at most 10% more root-mean-square error; “none” where no group beats permuted rows. Intervals: "
+    "bootstrap over rows."
+)
+BINS = 80
+MAP_COLUMNS = 64
+OVERLAY_ROWS = 800
+
+
+@dataclass(frozen=True)
+class Views:
+    """What the report draws.
+
+    Attributes
+    ----------
+    epsilon_edges : ndarray of shape (bins + 1,)
+    epsilon_counts : dict of name -> ndarray of shape (bins,)
+    spectrum_x, spectrum_y : ndarray
+        Eigenvalues of the covariances as shares of the total.
+    correlation : ndarray of shape (<= 64, <= 64)
+        |Correlation| of matched columns, target columns in the order of the strength of their match.
+    matched : ndarray of shape (k, 2)
+        Source and target column of each row and column of `correlation`.
+    overlay : dict of title -> ndarray of shape (m, 2)
+        The target and the source (as it is and aligned by each group) in the target's first two principal components.
+    """
+
+    epsilon_edges: Floats
+    epsilon_counts: dict[str, Floats]
+    spectrum_x: Floats
+    spectrum_y: Floats
+    correlation: Floats
+    matched: np.ndarray
+    overlay: dict[str, Floats]
+
+
+def views(gathered: Gathered, groups: Sequence[Group], errors: Floats, diameter: float, seed: int) -> Views:
+    """Histograms, spectra, the map of matched columns and a 2-D overlay.
+
+    Maps here are fitted on all rows: they are for looking at, the figures are held out.
+    """
+    moments, epsilon = gathered.moments, errors / diameter
+    edges = np.linspace(0, float(np.quantile(epsilon, 0.999)) or 1.0, BINS + 1)
+    counts = {g.name: np.histogram(np.minimum(e, edges[-1]), edges)[0] for g, e in zip(groups, epsilon, strict=True)}
+    spectra = _shares(moments.xx, moments.n), _shares(moments.yy, moments.n)
+    return Views(edges, counts, *spectra, *_matched(moments), _overlay(gathered, groups, seed))
+
+
+def _shares(scatter: Floats, n: int) -> Floats:
+    values = np.clip(eigen(scatter, n)[0], 0, None)
+    return np.asarray(values / values.sum())
+
+
+def _matched(moments: PairMoments) -> tuple[Floats, np.ndarray]:
+    """|Correlation| with columns in the order of their matches, strongest first."""
+    rho = np.abs(correlation(moments))
+    fit = fit_permutation(moments)
+    targets = np.flatnonzero(fit.weights)
+    sources = fit.columns[targets]
+    order = np.argsort(-rho[sources, targets], kind="stable")[:MAP_COLUMNS]
+    sources, targets = sources[order], targets[order]
+    return rho[np.ix_(sources, targets)], np.stack([sources, targets], axis=1)
+
+
+def _overlay(gathered: Gathered, groups: Sequence[Group], seed: int) -> dict[str, Floats]:
+    """Both runs in the plane of the target's first two principal components, in units of its size."""
+    moments, rows = gathered.moments, gathered.used
+    if len(rows) > OVERLAY_ROWS:
+        rows = np.sort(np.random.default_rng([seed, 2]).choice(rows, OVERLAY_ROWS, replace=False))
+    x, y = gathered.pair.take(rows)
+    vectors = eigen(moments.yy, moments.n)[1]
+    # In units of the target's size: what is drawn has no units, and may come in any.
+    plane = vectors[:, :2] / np.sqrt(np.trace(moments.yy) / moments.n)
+    pictures = {"target": (y - moments.mean_y) @ plane}
+    # The source as it is, in its own first columns where the widths differ, brought to the target's size.
+    width = min(x.shape[1], y.shape[1])
+    unit = np.sqrt(np.trace(moments.yy) / (np.trace(moments.xx) or 1.0))
+    pictures["as it is"] = ((x - moments.mean_x) * unit)[:, :width] @ plane[:width]
+    for g in groups:
+        pictures[g.name] = (apply(g.fitted(moments, gathered.options), x) - moments.mean_y) @ plane
+    return {k: v if v.shape[1] == 2 else np.hstack([v, np.zeros_like(v)]) for k, v in pictures.items()}
+
+
+def view(c: Comparison) -> View:
+    """The verdict, the ladder, similarities and figures of two runs."""
+    facts = {}
+    if c.reverse is not None:
+        facts["The other direction"] = f"{_sentence(c.reverse)}. {c.reverse.verdict.reason}"
+    if c.efficiency is not None:
+        facts["Efficiency of ICA"] = c.efficiency.reason
+    d = c.diameter
+    size = (
+        f"{d.lower:.6g} (exact)"
+        if d.exact
+        else f"between {d.lower:.6g} and {d.upper:.6g}; epsilon divides by the first"
+    )
+    facts[f"Diameter of {c.names[1]}"] = size
+    options = c.provenance["options"]
+    return View(
+        question=QUESTION,
+        subject=_pair(c),
+        headline=headline(c),
+        reason=c.verdict.reason,
+        colour=_colour(c),
+        alerts=c.alerts,
+        tables=[_ladder(c), *([] if c.reverse is None else [_ladder(c.reverse)]), _similarity(c)],
+        facts=facts,
+        figures=_figures(c),
+        method=f"Each group is fitted on {options['folds'] - 1} of {options['folds']} folds and judged on the other. "
+        f"{METHOD} Chance: the target's rows permuted ({c.provenance['chance_rows']:,} rows).",
+        provenance=c.provenance,
+    )
+
+
+def overview(comparisons: Comparisons) -> View:
+    """Several comparisons: a row each, as in a paper's table, and a section each."""
+    results, names = comparisons.results, comparisons.names
+    groups = results[0].groups
+    order = [*GROUPS, "none"]
+    reached = Counter(sorted((c.verdict.group for c in results), key=order.index))
+    counts = [f"{n} up to {f'a {GROUPS[g].title}' if g in GROUPS else 'no group'}" for g, n in reached.items()]
+    columns = [Column("pair"), Column("verdict", left=True), *(Column(name) for name in groups), Column("best R2")]
+    columns += [*([Column("efficiency\nof ICA")] if "ica" in groups else []), Column("CCA", wide=True)]
+    rows = []
+    for k, c in enumerate(results):
+        back = ", back" if c.decided_by_reverse else ""
+        cells: list[Cell] = [_pair(c), f"{c.verdict.group} ({c.verdict.strength}{back})"]
+        cells += [g.epsilon for g in c.groups.values()]
+        cells.append(max(g.r2.value for g in c.groups.values()))
+        if c.efficiency is not None:
+            cells.append(f"{100 * c.efficiency.value:.0f}%" if np.isfinite(c.efficiency.value) else None)
+        rows.append(Row([*cells, float(np.mean(c.similarity.cca))], part=k))
+    # All pairs of runs make a matrix; one pair at several layers does not.
+    whole = len(names) > 2 and len(set(comparisons.pairs)) == len(names) * (len(names) - 1) // 2
+    return View(
+        question=QUESTION,
+        subject=", ".join(names),
+        headline=f"{counted(len(results), 'pair')} of runs: {', '.join(counts)}",
+        colour=_colour(max(results, key=lambda c: order.index(c.verdict.group))),
+        alerts=comparisons.alerts,
+        tables=[Table("Mean error / diameter, held out [95% interval]", columns, rows)],
+        facts=_directions(results),
+        figures=[
+            HeatMap(
+                f"Mean epsilon, {group}",
+                "",
+                {"": comparisons.matrix(group).values},
+                names,
+                names,
+                "target",
+                "source",
+                high=None,
+                low=None,
+                digits=3,
+            )
+            for group in (groups if whole else ())
+        ],
+        provenance=comparisons.provenance,
+        parts=[view(c) for c in results],
+    )
+
+
+def headline(c: Comparison) -> str:
+    """The verdict in a line, and where the other direction differs or is not known, a second one."""
+    return ". ".join(filter(None, (_sentence(c), c.other_direction.text)))
+
+
+def _sentence(c: Comparison) -> str:
+    """The verdict alone; it names its direction where that is the other one."""
+    if c.decided_by_reverse and c.reverse is not None:
+        line = _sentence(c.reverse)
+        return f"From {c.names[1]} to {c.names[0]}, the worse direction: {line[0].lower()}{line[1:]}"
+    verdict = c.verdict
+    if verdict.group == "none":
+        return "Not the same representation up to any group of the ladder"
+    up_to = f"up to a {GROUPS[verdict.group].title}"
+    if c.dims[0] != c.dims[1]:
+        return f"The target is contained in the source, {verdict.strength}, {up_to}"
+    return {
+        "in part": f"Partly the same representation, {up_to}",
+        "weakly": f"Only weakly alike, {up_to}",
+    }.get(verdict.strength, f"The same representation, {verdict.strength}, {up_to}")
+
+
+def _pair(c: Comparison) -> str:
+    return f"{c.names[0]} -> {c.names[1]}"
+
+
+def _colour(c: Comparison) -> str:
+    return GROUPS[c.verdict.group].colour if c.verdict.group in GROUPS else BAD
+
+
+def _directions(results: Sequence[Comparison]) -> dict[str, str]:
+    """Of several comparisons: those whose other direction differs, and how many have one that is not known."""
+    known = [c.other_direction for c in results]
+    facts = {_pair(c): f"{d.text}." for c, d in zip(results, known, strict=True) if d.status == "differs"}
+    unknown = sum(d.status == "not computed" for d in known)
+    if unknown:
+        facts["The other direction"] = (
+            f"It was not computed for {unknown} of {len(results)} pairs and may differ: use --symmetric "
+            "(symmetric=True)."
+        )
+    return facts
+
+
+def _ladder(c: Comparison) -> Table:
+    columns = [Column("group"), Column("mean [95% interval]"), Column("median", wide=True), Column("95%", wide=True)]
+    columns += [Column("max", wide=c.in_sample is not None), Column("chance"), Column("R2 [95% interval]")]
+    columns += [Column("in sample")] if c.in_sample else []
+    rows = []
+    for name, g in c.groups.items():
+        cells: list[Cell] = [g.title, g.epsilon, g.median, g.q95, g.max, g.epsilon.chance, g.r2]
+        cells += [c.in_sample[name].epsilon.value] if c.in_sample else []
+        rows.append(Row(cells, strong=name == c.verdict.group))
+    title = f"{_pair(c)}: error / diameter, held out (n = {c.n:,}, d = {c.dims[0]} -> {c.dims[1]})"
+    return Table(title, columns, rows)
+
+
+def _similarity(c: Comparison) -> Table:
+    known = [c.similarity, c.chance_similarity, *([c.in_sample_similarity] if c.in_sample_similarity else [])]
+    columns = [Column("measure"), Column("value"), Column("chance"), *([Column("in sample")] if known[2:] else [])]
+    rows = [
+        Row(["CCA (mean)", *(float(np.mean(s.cca)) for s in known)]),
+        Row(["SVCCA", *(s.svcca for s in known)]),
+        Row(["linear CKA", *(s.cka for s in known)]),
+    ]
+    return Table("Similarity, held out (CKA debiased)", columns, rows)
+
+
+def _figures(c: Comparison) -> list[Figure]:
+    v, groups = c.views, list(c.groups.values())
+    ladder = {"held out, 95% interval": [g.epsilon for g in groups]}
+    if c.in_sample:
+        ladder["in sample"] = [c.in_sample[g.name].epsilon for g in groups]
+    target = v.overlay["target"]
+    panels = [
+        Cloud(title, {"target": (target[:, 0], target[:, 1]), "source": (source[:, 0], source[:, 1])})
+        for title, source in v.overlay.items()
+        if title != "target"
+    ]
+    middle = (v.epsilon_edges[1:] + v.epsilon_edges[:-1]) / 2
+    spectra = {"source": (v.spectrum_x, SOURCE), "target": (v.spectrum_y, TARGET)}
+    curves = {"held out": (c.similarity, TARGET, "solid"), "chance": (c.chance_similarity, CHANCE, "dot")}
+    if c.in_sample_similarity:
+        curves["in sample"] = (c.in_sample_similarity, SOURCE, "dash")
+    return [
+        Dots(
+            "How nearly: the ladder",
+            "Mean error of held-out rows over the target's diameter.",
+            "mean error / diameter",
+            [g.title for g in groups],
+            ladder,
+            [GROUPS[g.name].colour for g in groups],
+            from_zero=True,
+        ),
+        Panels(
+            "Both runs before and after alignment",
+            "A sample of rows in the target's first two principal components. Maps fitted on all rows.",
+            panels,
+            len(panels),
+            colours={"target": TARGET, "source": SOURCE},
+        ),
+        Lines(
+            "Error of each row",
+            "Held out. A long right tail means a few rows disagree.",
+            "error / diameter of a row",
+            "share of rows",
+            {
+                name: Curve(middle, counts / c.n, GROUPS[name].colour, steps=True)
+                for name, counts in v.epsilon_counts.items()
+            },
+        ),
+        HeatMap(
+            "Matched columns",
+            "Absolute correlation, columns in the order of their matches (strongest first, at most 64). A bright "
+            "diagonal on a dark field is a permutation.",
+            {"": v.correlation},
+            [f"s{s}" for s in v.matched[:, 0]],
+            [f"t{t}" for t in v.matched[:, 1]],
+            "target column",
+            "source column",
+        ),
+        Lines(
+            "Spectra",
+            "Eigenvalues of each side's covariance.",
+            "principal component",
+            "share of variance",
+            {
+                name: Curve(np.arange(1, len(s) + 1), np.where(s > 1e-16, s, np.nan), colour, markers=True)
+                for name, (s, colour) in spectra.items()
+            },
+            log=True,
+        ),
+        Lines(
+            "Canonical correlations",
+            "Directions fitted on the other folds.",
+            "canonical direction",
+            "correlation",
+            {
+                name: Curve(np.arange(1, len(s.cca) + 1), s.cca, colour, dash)
+                for name, (s, colour, dash) in curves.items()
+            },
+        ),
+    ]

@@ -1,0 +1,247 @@
+"""Batches through the model, rows to the disk beside it, and what made them."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from nearid import __version__
+from nearid.arrays import first_nonfinite, open_rows
+from nearid.arrays.formats.layers import FORMAT
+from nearid.base.alerts import Alert
+from nearid.base.errors import InputError
+from nearid.base.progress import Progress
+from nearid.questions.extract.batches import MASK, Batch, DataHash, Source, peeked
+from nearid.questions.extract.forward import Forward
+from nearid.questions.extract.network import Network
+from nearid.questions.extract.pooling import token_id_type, token_ids
+from nearid.questions.extract.result import Extraction
+from nearid.questions.extract.store import AGAIN, Store
+
+# Batches that may wait for the disk while the next is computed.
+AHEAD = 2
+# Inputs that show what the layers give, before anything is written: at most so many.
+PROBE = 3
+
+Blocks = dict[str, np.ndarray]
+
+
+class Run:
+    """An extraction for which everything is open.
+
+    Parameters
+    ----------
+    forward : Forward
+    source : ArraySource or BatchSource
+    options : dict
+        As they go into the provenance.
+    progress : Progress
+    """
+
+    def __init__(self, forward: Forward, source: Source, options: dict[str, Any], progress: Progress) -> None:
+        self._source, self._options = source, options
+        self._tokens, self._dtype = options["pool"] == "tokens", np.dtype(options["dtype"])
+        size = options["batch_size"]
+        first, self._batches = peeked(source.batches(size))
+        main = forward.main_of(first.arrays)
+        if main is not None:
+            x = first.arrays[main]
+            forward.preprocess.check(main or source.name, tuple(x.shape), str(x.dtype).removeprefix("torch."))
+        self._arrays = {
+            name or "input": {"dtype": str(x.dtype).removeprefix("torch."), "shape": list(x.shape[1:])}
+            for name, x in first.arrays.items()
+        }
+        # Not as many as in the batches: a layer whose first axis is something else cannot fit both.
+        count = PROBE if first.n > PROBE else max(first.n - 1, 1)
+        self._forward, self._probed = forward.with_layout(first.first(count))
+        forward.taps.refuse_silent(self._probed)
+        self._widths = {layer: int(rows.shape[1]) for layer, rows in self._probed.items()}
+        self._tick = progress("batches", -(-source.rows // size) if source.rows else 0)
+        self._hash = DataHash()
+
+    def into_memory(self) -> Extraction:
+        """Rows in memory."""
+        held: list[Blocks] = []
+        ids: list[np.ndarray] = []
+        inputs = 0
+        for batch in self._batches:
+            blocks, names = self._rows(batch)
+            self._check(batch, blocks)
+            held.append(blocks)
+            ids.append(names)
+            self._hash.update(batch)
+            inputs += batch.n
+            self._tick()
+        every = np.concatenate(ids)
+        rows = {
+            layer: open_rows(np.concatenate([blocks[layer] for blocks in held]), ids=every, name=layer)
+            for layer in self._widths
+        }
+        digest = self._hash.hexdigest()
+        for each in rows.values():
+            each.inputs_sha256 = digest
+        layers = {layer: {"shape": list(r.shape), "dtype": self._dtype.name} for layer, r in rows.items()}
+        manifest = self._manifest(self._forward.network.about(), digest, inputs)
+        return Extraction(None, {**manifest, "rows": len(every), "layers": layers}, rows)
+
+    def into_folder(self, out: Path, form: str, *, restart: bool) -> Extraction:
+        """Rows in a folder."""
+        id_type = token_id_type(self._source.id_type) if self._tokens else self._source.id_type
+        model = self._forward.network.about()
+        identity = {
+            **self._options,
+            "format": form,
+            "layers": self._widths,
+            "model": model["sha256"],
+            "data": [self._source.rows, self._arrays],
+            "versions": _versions(self._forward.network),
+        }
+        about = {"nearid": __version__, "model": model["sha256"], "pool": self._options["pool"]}
+        layers = {layer: (width, self._dtype) for layer, width in self._widths.items()}
+        store = Store(out, form, layers, id_type, identity, about)
+        with store.open(restart=restart):
+            store.check_space(None if self._tokens else self._source.rows)
+            before = store.inputs
+            store.refuse_others({layer: rows.numpy(force=True) for layer, rows in self._probed.items()})
+            if store.noted["complete"]:
+                # Only the end is missing; but the data may be others by now.
+                if next(self._remaining(store, store.inputs), None) is not None:
+                    raise _changed(store, "there are more inputs than before")
+            else:
+                self._fill(store)
+                if store.rows < 2:
+                    raise InputError(f"The data gave {store.rows} row, but at least 2 are needed.")
+                store.keep(self._hash.with_ids(), complete=True)
+            digest = self._hash.hexdigest()
+            store.finish(self._manifest(model, digest, store.inputs), {"data": digest})
+        extraction = Extraction.open(out)
+        if before:
+            went_on = f"Went on from an earlier run: the rows of the first {before:,} inputs were there."
+            extraction.alerts = (Alert("resumed", went_on),)
+        return extraction
+
+    def _fill(self, store: Store) -> None:
+        done = store.inputs
+        try:
+            with ThreadPoolExecutor(1, thread_name_prefix="nearid-extract") as writer:
+                pending: deque[Future[None]] = deque()
+                for batch in self._remaining(store, done):
+                    blocks, ids = self._rows(batch)
+                    pending.append(writer.submit(self._write, store, batch, blocks, ids))
+                    if len(pending) > AHEAD:
+                        pending.popleft().result()
+                    self._tick()
+                for each in pending:
+                    each.result()
+        except InputError as error:
+            # Where rows are kept, it says so; unless the refusal is about them.
+            if not store.kept or str(store.folder) in str(error):
+                raise
+            left = f"The rows of {store.kept} inputs are kept in {store.folder}"
+            raise InputError(f"{error} {left}; with that mended, the same call goes on from there.") from error
+        except BaseException:
+            # An interruption: what has been written counts.
+            if store.inputs:
+                store.keep(self._hash.with_ids())
+            raise
+
+    def _remaining(self, store: Store, done: int) -> Iterator[Batch]:
+        """Batches that are not written yet; the others are hashed, to see that they are the same."""
+        seen = 0
+        for batch in self._batches:
+            if seen >= done:
+                yield batch
+                continue
+            self._hash.update(batch)
+            seen += batch.n
+            self._tick()
+            if seen >= done and (seen > done or self._hash.with_ids() != store.noted["digest"]):
+                break
+        else:
+            if seen >= done:
+                return
+        raise _changed(store, f"the first {done} inputs, or their ids, have changed")
+
+    def _write(self, store: Store, batch: Batch, blocks: Blocks, ids: np.ndarray) -> None:
+        if batch.start != store.inputs:
+            return  # the batch before could not be written, which is told; nothing may come after it
+        self._check(batch, blocks)
+        store.append(blocks, ids, batch.n)
+        self._hash.update(batch)
+        if store.due():
+            store.keep(self._hash.with_ids())
+
+    def _rows(self, batch: Batch) -> tuple[Blocks, np.ndarray]:
+        """Rows of every layer in memory, in the precision they are kept in, and their ids."""
+        pooled, mask = self._forward(batch)
+        widths = {layer: int(rows.shape[1]) for layer, rows in pooled.items()}
+        if widths != self._widths:
+            layer = next(k for k in {**self._widths, **widths} if widths.get(k) != self._widths.get(k))
+            raise InputError(
+                f"The layer {layer} gave {widths.get(layer, 'no')} columns for the inputs from {batch.start} on, but "
+                f"{self._widths.get(layer, 'none')} for the first ones. Give inputs of one shape, or pool them to one."
+            )
+        with np.errstate(over="ignore"):
+            blocks = {layer: rows.numpy(force=True).astype(self._dtype, copy=False) for layer, rows in pooled.items()}
+        if not self._tokens:
+            return blocks, batch.ids
+        counts = {layer: len(block) for layer, block in blocks.items()}
+        if mask is None:
+            each = next(iter(counts.values())) // batch.n
+            real = np.ones((batch.n, each), bool)
+        else:
+            real = mask.numpy(force=True)
+        ids = token_ids(batch.ids, real)
+        odd = next((layer for layer, count in counts.items() if count != len(ids)), None)
+        if odd is not None:
+            raise InputError(
+                f"The layer {odd} gives {counts[odd]} tokens, but {len(ids)} are those of the first layer or of the "
+                "mask; choose layers with the same tokens."
+            )
+        return blocks, ids
+
+    def _check(self, batch: Batch, blocks: Blocks) -> None:
+        """Refuse values that are not finite, by layer and input."""
+        if self._options["keep_nonfinite"]:
+            return
+        for layer, block in blocks.items():
+            bad = first_nonfinite(block, 0)
+            if bad is not None:
+                row, column, value = bad
+                at = f"token row {row} of the batch" if self._tokens else f"input {batch.start + row}"
+                name = "" if self._tokens else f" (id {batch.ids[row].item()!r})"
+                raise InputError(
+                    f"The layer {layer} gave {value} for {at}{name}, column {column}, in a batch that begins at input "
+                    f"{batch.start}. Look at that input and at the weights; larger numbers than {self._dtype} holds "
+                    "need another dtype. Such values are written with keep_nonfinite=True (--keep-nonfinite)."
+                )
+
+    def _manifest(self, model: dict[str, Any], digest: str, inputs: int) -> dict[str, Any]:
+        data = {"name": self._source.name, "sha256": digest, "inputs": inputs, "arrays": self._arrays}
+        return {
+            "format": FORMAT,
+            "model": model,
+            "data": {**data, "masked": MASK in self._arrays},
+            "options": self._options,
+            "versions": _versions(self._forward.network),
+        }
+
+
+def _changed(store: Store, how: str) -> InputError:
+    return InputError(f"{store.folder} holds a part of other data: {how}. {AGAIN}")
+
+
+def _versions(network: Network) -> dict[str, str]:
+    versions = {"nearid": __version__, "python": platform.python_version(), "numpy": np.__version__}
+    versions["torch"] = torch.__version__
+    if network.pretrained:
+        versions["transformers"] = sys.modules["transformers"].__version__
+    return versions

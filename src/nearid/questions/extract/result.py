@@ -1,0 +1,70 @@
+"""The result of an extraction: layers as rows by name, and what made them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nearid.arrays.formats.layers import Extraction as Layers
+from nearid.arrays.rows import Rows
+from nearid.base.alerts import Alert
+from nearid.base.jsonable import plain
+from nearid.show.result import Result
+
+if TYPE_CHECKING:
+    from nearid.show.view import View
+
+
+class Extraction(Result, Layers):
+    """Layers of a model as rows of numbers, by name.
+
+    Attributes
+    ----------
+    folder : Path or None
+        Where they are; None in memory.
+    provenance : dict
+        What made them: model and data with their hashes, layers, pooling, options and versions.
+    alerts : tuple of Alert
+
+    Examples
+    --------
+    >>> import nearid, numpy as np
+    >>> from torch import nn
+    >>> extraction = nearid.extract(nn.Sequential(nn.Linear(3, 4), nn.Tanh()), np.zeros((10, 3)))
+    >>> list(extraction), extraction["1"].shape
+    (['0', '1'], (10, 4))
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        provenance: dict[str, Any],
+        rows: Mapping[str, Rows],
+        alerts: tuple[Alert, ...] = (),
+    ) -> None:
+        super().__init__(folder, provenance, rows)
+        self.alerts = alerts
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        made = dict(self.provenance)
+        facts = {"rows": made.pop("rows"), "layers": made.pop("layers"), "alerts": self.alerts, "provenance": made}
+        return {"folder": None if self.folder is None else str(self.folder), **plain(facts)}
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "layer": layer,
+                "rows": facts["shape"][0],
+                "columns": facts["shape"][1],
+                "dtype": facts["dtype"],
+                "file": facts.get("file"),
+            }
+            for layer, facts in self.provenance["layers"].items()
+        ]
+
+    def _view(self) -> View:
+        from nearid.questions.extract.view import view
+
+        return view(self)

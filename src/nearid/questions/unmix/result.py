@@ -1,0 +1,128 @@
+"""The fit that an unmixing is: a scikit-learn transformer, and a result that shows whether to trust it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from nearid.base.alerts import Alert
+from nearid.base.jsonable import plain
+from nearid.ica.estimators import IcaEstimator
+from nearid.ica.fit import with_options
+from nearid.questions.unmix.view import view
+from nearid.show.result import Result
+from nearid.show.view import View
+
+
+@with_options
+class ICA(Result, IcaEstimator):
+    """Independent component analysis of any number of rows.
+
+    Whitening from one pass, then FastICA's fixed point and L-BFGS on the orthogonal group, each where it is the faster;
+    every pass reads the rows in blocks. Components come in the order of their distance from Gaussian, the largest
+    first, each with its largest loading positive. The same data and seed give the same bytes, whatever the number of
+    threads.
+
+    Parameters
+    ----------
+    {options}
+    random_state : int, RandomState or None, default=0
+        Of the first rotation.
+    engine : {"local", "dask"}, address or Engine, optional
+        Where the passes of `fit` run: this process by default, a Dask cluster of this machine's cores, or the cluster
+        of the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features_in_,)
+    components_ : ndarray of shape (n_components_, n_features_in_)
+        Components are components_ (x - mean_).
+    mixing_ : ndarray of shape (n_features_in_, n_components_)
+        Rows are mixing_ s + mean_.
+    n_components_, rank_ : int
+        Components, and directions that exist in the data.
+    n_iter_ : int
+        Passes over the rows.
+    converged_ : bool
+    gradients_ : list of float
+        Relative projected gradient after each pass.
+    variances_ : ndarray of shape (rank_,)
+        Variances along all principal directions that exist.
+    kappa_ : ndarray of shape (n_components_,)
+        E[g'(s)] - E[g(s) s]: with logcosh positive for super-Gaussian components, negative for sub-Gaussian ones, near
+        0 for Gaussian ones, which ICA cannot tell apart.
+    diagnostics_ : Diagnostics
+        Whether the fit can be trusted: convergence, rank, Gaussian components, stability, alerts.
+    seed_ : int
+        Of the first rotation, drawn from random_state.
+    alerts : tuple of Alert
+    provenance : dict
+        Versions, options, the seed; name, shape, dtype, fingerprint and digest (of all numbers) of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid import ICA
+    >>> rng = np.random.default_rng(0)
+    >>> sources = rng.laplace(size=(2000, 3))
+    >>> ica = ICA().fit(sources @ rng.normal(size=(3, 3)))
+    >>> ica.converged_, ica.diagnostics_.kinds
+    (True, ['super-Gaussian', 'super-Gaussian', 'super-Gaussian'])
+    >>> ica.to_frame()[["component", "kind"]].shape
+    (3, 2)
+    """
+
+    @property
+    def alerts(self) -> tuple[Alert, ...]:  # type: ignore[override]
+        """What to be careful about."""
+        check_is_fitted(self)
+        return self.diagnostics_.alerts
+
+    @property
+    def provenance(self) -> dict[str, Any]:  # type: ignore[override]
+        """What made the fit."""
+        check_is_fitted(self)
+        return self.provenance_
+
+    def to_dict(self) -> dict[str, Any]:
+        """The diagnostics, alerts and provenance as plain data, ready for JSON; `save` keeps the numbers of the fit."""
+        check_is_fitted(self)
+        diagnostics = plain(self.diagnostics_)
+        return {"diagnostics": diagnostics, "alerts": diagnostics.pop("alerts"), "provenance": plain(self.provenance_)}
+
+    def _view(self) -> View:
+        check_is_fitted(self)
+        return view(self)
+
+    def _records(self) -> list[dict[str, Any]]:
+        check_is_fitted(self)
+        d = self.diagnostics_
+        columns = getattr(self, "feature_names_in_", range(d.columns))
+        return [
+            {
+                "component": i,
+                "nongaussianity": d.nongaussianity[i],
+                "z": d.z[i],
+                "p_value": d.p_values[i],
+                "kind": d.kinds[i],
+                "stability": np.nan if d.stability is None else d.stability[i],
+                "largest_in_column": columns[largest],
+            }
+            for i, largest in enumerate(np.abs(self.mixing_).argmax(axis=0))
+        ]
+
+    def __repr__(self) -> str:
+        # As scikit-learn shows an estimator, in pipelines too.
+        return str(BaseEstimator.__repr__(self))
+
+    def __str__(self) -> str:
+        return super().__str__() if hasattr(self, "diagnostics_") else repr(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """For notebooks: the result of a fit, the parameters before it. scikit-learn's own would hide `_repr_html_`."""
+        if hasattr(self, "diagnostics_"):
+            return {"text/plain": str(self), "text/html": self._repr_html_()}
+        return {"text/plain": repr(self)}

@@ -1,0 +1,66 @@
+"""What a person sees of layers against layers."""
+
+import numpy as np
+import pytest
+
+from nearid import compare_layers
+from nearid.show.page import page
+from nearid.show.terminal import text
+
+
+@pytest.fixture
+def comparison(rng):
+    z = rng.normal(size=(60, 3))
+    return compare_layers(
+        {"<b>": z, "2": z**2, "dead": z * 0}, {f"layer{k}": z + k for k in range(12)}, measures="cka,r2"
+    )
+
+
+def test_a_heat_map_has_every_value(comparison):
+    heat = comparison.view.figures[0].draw()["data"][0]
+    np.testing.assert_allclose(np.array(heat["z"], float), comparison["cka"], atol=1e-4)
+    assert heat["y"] == ["&lt;b&gt;", "2", "dead"] and len(heat["x"]) == 12
+    # Names that look like numbers are names all the same.
+    assert comparison.view.figures[0].draw()["layout"]["yaxis"]["type"] == "category"
+
+
+def test_the_page_shows_every_measure_and_escapes_names(comparison):
+    whole = page(comparison.view)
+    assert "linear CKA, debiased" in whole and "R2 of a linear map" in whole and "constant" in whole
+    assert "<b>" not in comparison._repr_html_() and "&lt;b&gt;" in comparison._repr_html_()
+
+
+def test_tables_for_wide_and_narrow_terminals(comparison):
+    wide, narrow = text(comparison.view, 120), text(comparison.view, 60)
+    assert "11 layer11" in wide and wide.count("1.000") >= 24 and str(comparison) == wide
+    assert "nearest" in narrow and max(map(len, narrow.splitlines())) <= 60
+    assert "3 x 12 layers" in repr(comparison)
+    z = np.random.default_rng(1).normal(size=(60, 2))
+    many = compare_layers({"a": z}, {f"layer{k}": z + k for k in range(13)})
+    # So many columns are on the page alone; the terminal names the nearest.
+    assert "12 layer12" not in str(many) and "12 layer12" in page(many.view) and "nearest" in str(many)
+
+
+def test_errors_are_drawn_the_other_way_round(rng):
+    z = rng.normal(size=(60, 3))
+    comparison = compare_layers({"a": z}, {"b": z + 0.1 * rng.normal(size=(60, 3)), "c": z}, measures="epsilon,r2")
+    error, share = (figure.draw()["data"][0] for figure in comparison.view.figures)
+    assert error["reversescale"] and error["zmax"] == pytest.approx(comparison["epsilon"].max(), abs=1e-4)
+    assert not share["reversescale"] and share["zmax"] == 1
+    assert "0 is full agreement" in page(comparison.view)
+    assert "a of x and c of y: error of a linear map" in comparison.view.headline
+
+
+def test_the_nearest_layers_are_named(rng):
+    z = rng.normal(size=(60, 3))
+    comparison = compare_layers({"a": z, "b": z**2}, {"c": z**2, "d": z}, measures="cka")
+    cells = [[row.cells[1], round(row.cells[2], 3)] for row in comparison.view.tables[0].rows]
+    assert cells == [["d", 1.0], ["c", 1.0]]
+    # A layer beside itself says nothing.
+    within = compare_layers({"a": z, "b": z**2, "c": 2 * z}, names=["m", "m"])
+    assert within.view.headline == "The most similar layers are a of m and c of m: linear CKA, debiased, 1.000"
+
+
+def test_layers_without_variance_have_no_headline_of_numbers(rng):
+    z = np.ones((30, 2))
+    assert compare_layers({"a": z}, {"b": z}).view.headline == "No two layers could be compared"

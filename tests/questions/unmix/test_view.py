@@ -1,0 +1,62 @@
+"""What a person sees of an unmixing."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from nearid import ICA
+from nearid.arrays import open_rows
+from nearid.ica.estimators import IdentifiabilityWarning
+from nearid.show.terminal import text
+from nearid.show.view import BAD, CAREFUL, GOOD
+
+
+@pytest.fixture(scope="module")
+def ica():
+    rng = np.random.default_rng(0)
+    s = np.hstack([rng.laplace(size=(5000, 8)), rng.uniform(-1, 1, size=(5000, 3)), rng.normal(size=(5000, 1))])
+    return ICA().fit(open_rows(s @ rng.normal(size=(12, 12)), name="[bold]name"))
+
+
+def test_the_headline(ica):
+    assert ica.view.headline.startswith("12 components, found in")
+    assert ica.view.headline.endswith("1 of them cannot be told from Gaussian")
+    with pytest.warns(ConvergenceWarning), pytest.warns(IdentifiabilityWarning, match="this is no optimum"):
+        short = ICA(max_passes=1).fit(np.random.default_rng(0).laplace(size=(4000, 3)))
+    assert "not settled after 1 pass;" in short.view.headline and short.view.colour == BAD
+
+
+def test_noise_is_not_called_good(ica):
+    assert ica.view.colour == GOOD
+    with pytest.warns(IdentifiabilityWarning, match="4 of 4 components"):
+        noise = ICA().fit(np.random.default_rng(0).normal(size=(500, 4)))
+    assert noise.view.colour == CAREFUL and "! 4 of 4 components" in str(noise)
+
+
+def test_the_least_gaussian_components_are_listed_with_their_columns(ica, rng):
+    [table] = ica.view.tables
+    assert table.title == "the 10 least Gaussian of 12 components" and len(table.rows) == 10
+    assert "stability" not in [column.title for column in table.columns] and "[bold]name" in text(ica.view, 80)
+    import pandas as pd
+
+    named = ICA(stability=1).fit(pd.DataFrame(rng.laplace(size=(500, 2)), columns=["left", "right"]))
+    [table] = named.view.tables
+    assert table.title == "components" and "stability" in [column.title for column in table.columns]
+    assert sorted(row.cells[-1] for row in table.rows) == ["left", "right"]
+    assert sorted(named.to_frame()["largest_in_column"]) == ["left", "right"]
+    assert "least stability" in named.view.facts and "least stability" not in ica.view.facts
+
+
+def test_points_are_the_diagnostics_with_gaussian_ones_apart(ica):
+    points = ica.view.figures[0].points
+    assert {kind: len(x) for kind, (x, _) in points.items()} == {"super-Gaussian": 8, "sub-Gaussian": 3, "Gaussian": 1}
+    drawn = {int(k): v for x, y in points.values() for k, v in zip(x, y, strict=True)}
+    assert [drawn[k] for k in range(12)] == ica.diagnostics_.nongaussianity.tolist()
+
+
+def test_convergence_and_spectrum(ica):
+    curve, stop = ica.view.figures[1].curves.values()
+    assert list(curve.y) == ica.gradients_ and stop.y == [ica.tol, ica.tol]
+    narrowed = ICA(n_components=2).fit(np.random.default_rng(0).laplace(size=(500, 5)))
+    kept, rest = narrowed.view.figures[2].curves.values()
+    assert len(kept.y) == 2 and [*kept.y, *rest.y] == narrowed.variances_.tolist()

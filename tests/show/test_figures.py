@@ -1,0 +1,45 @@
+"""Figures: values that can be read on any colour, names that are broken into lines."""
+
+import html
+
+import numpy as np
+import pytest
+
+from nearid.show.figures import Cloud, HeatMap, Panels, wrapped
+
+
+def _contrast(one, other):
+    """The ratio of luminances of two colours, as WCAG 2 defines it."""
+    shares = [np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255 for colour in (one, other)]
+    linear = [np.where(s <= 0.04045, s / 12.92, ((s + 0.055) / 1.055) ** 2.4) for s in shares]
+    dark, bright = sorted(float(v @ [0.2126, 0.7152, 0.0722]) for v in linear)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_values_in_a_heat_map_are_legible(is_reversed):
+    from plotly.colors import sample_colorscale, unlabel_rgb
+
+    z = np.append(np.linspace(0, 2, 45), np.nan).reshape(2, 23)
+    names = [f"x{k}" for k in range(23)]
+    drawing = HeatMap("", "", {"": z}, ["a", "b"], names, low=None, high=None, digits=3, reverse=is_reversed).draw()
+    text = drawing["data"][1]
+    assert text["text"][:2] == ["0.000", "0.045"] and len(text["text"]) == 45  # what is not defined is not written
+    shares = z.ravel()[:45] / 2
+    cells = sample_colorscale("Viridis", list(1 - shares if is_reversed else shares))
+    colours = {"#000": "#000000", "#fff": "#ffffff"}
+    for cell, colour in zip(cells, text["textfont"]["color"], strict=True):
+        assert _contrast("#" + "".join(f"{round(v):02x}" for v in unlabel_rgb(cell)), colours[colour]) >= 4.5
+
+
+def test_long_names_are_broken_and_nothing_of_them_is_lost():
+    name = "runs/a-long-name & more/" + 40 * "x" + "<b>.npy"
+    lines = wrapped(name).split("<br>")
+    assert all(len(html.unescape(line)) <= 24 for line in lines) and html.unescape("".join(lines)) == name
+    assert wrapped("short <b>") == "short &lt;b&gt;"
+
+
+def test_signs_in_a_legend_do_not_shrink_with_the_points():
+    points = ([0.0, 1.0], [1.0, 0.0])
+    drawing = Panels("", "", [Cloud("", {"target": points, "source": points})], 1).draw()
+    assert drawing["layout"]["legend"]["itemsizing"] == "constant"
