@@ -97,8 +97,6 @@ def learn(
 
     Parameters
     ----------
-    name : {"boost", "logistic"}
-    components : ComponentRows
     places : ndarray of int, shape (n,)
         Rows to learn from.
     positive : ndarray of bool, shape (n,)
@@ -212,7 +210,6 @@ def fit_streamed(
 
     Parameters
     ----------
-    components : ComponentRows
     places : ndarray of int, shape (n,)
         Rows to learn from.
     positive : ndarray of bool, shape (n,)
