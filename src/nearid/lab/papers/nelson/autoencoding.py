@@ -106,7 +106,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     def batches(rng: np.random.Generator) -> tuple[Floats]:
         return (source.sample(p.batch, rng).images,)
 
-    options = {"optimiser": "adamw", "weight_decay": p.decay}
+    options: dict[str, Any] = {"optimiser": "adamw", "weight_decay": p.decay}
     curves = trained(model, batches, p, order, folder, score=look, **options)
     scores, views = judged_model(p, model, Judge(source, sample, p.dci_rows))
     return {"scores": scores, "curves": curves, "views": views}

@@ -208,7 +208,7 @@ def _trained(
 
     with seeded(seed):
         model: nn.Module = make()
-    options = {"optimiser": "adamw", "weight_decay": DECAY, "warmup": budget.steps // 20}
+    options: dict[str, Any] = {"optimiser": "adamw", "weight_decay": DECAY, "warmup": budget.steps // 20}
     curves = trained(model, batches, budget, seed, folder, looks=LOOKS, **options)
     return model.eval(), curves
 

@@ -171,7 +171,7 @@ def _model(p: Parameters, width: int, seed: int, text: Text, folder: Path) -> tu
     def look(_: object) -> dict[str, float]:
         return {"held_out": _loss(model, p, text)}
 
-    options = {"optimiser": "muon", "warmup": min(p.steps // 4, 50)}
+    options: dict[str, Any] = {"optimiser": "muon", "warmup": min(p.steps // 4, 50)}
     return model, trained(model, batches, p, seed, folder, score=look, **options)
 
 

@@ -126,7 +126,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
     curves = {}
     if p.trained:
-        options = {"optimiser": "sgd", "warmup": min(p.steps // 4, 20)}
+        options: dict[str, Any] = {"optimiser": "sgd", "warmup": min(p.steps // 4, 20)}
         curves = trained(Together(*models), batches, p, order, folder, score=compared, **options)
     chosen = best()
     found = _vectors(chosen, around, p.frequent)
