@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from nearid import ICA, bilipschitz, compare, compare_layers, deconfound, score
+from nearid import ICA, compare, compare_layers, deconfound, lipschitz, score
 from nearid.lab.framework.experiment import Column
-from nearid.questions.lipschitz import page as lipschitz
 from nearid.questions.score import page as scoring
 from nearid.show.page import page
 
@@ -123,7 +122,7 @@ def _results():
         "deconfounding": lambda: page(
             deconfound(y, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1).view
         ),
-        "lipschitz": lambda: lipschitz.page(bilipschitz(torch.sinh, x[:50], name=names[0])),
+        "lipschitz": lambda: page(lipschitz(torch.sinh, x[:50], name=names[0]).view),
     }
 
 
@@ -133,7 +132,7 @@ def looks(tmp_path_factory, browser, result):
     folder = tmp_path_factory.mktemp("pages")
     columns = [Column("score", f"score {k}") for k in range(12)]
     wide = replace(result, experiment=replace(result.experiment, columns=columns, claims=()))
-    texts = {name: make() for name, make in _results().items()} | {"experiment": view_page(wide.view)}
+    texts = {name: make() for name, make in _results().items()} | {"experiment": page(wide.view)}
     assert tuple(texts) == PAGES
     for name, text in texts.items():
         # Of several pairs the first is enough.
