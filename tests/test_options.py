@@ -2,15 +2,14 @@
 
 import inspect
 import sys
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import nearid
-import nearid.engines.local as engines
 from nearid.base import progress
+from nearid.engines.base import ENGINES
 from nearid.engines.local import LOCAL
 
 RNG = np.random.default_rng(0)
@@ -101,11 +100,11 @@ def test_progress_draws_bars_on_stderr(name, tmp_path, capsys, monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", _taking("engine"))
 def test_engine_is_a_name_an_address_or_an_engine(name, tmp_path, dask_client, monkeypatch):
-    from nearid.engines.cluster import Cluster
+    from nearid.engines.cluster import Cluster, open_cluster
 
     address = dask_client.scheduler_info()["address"]
     # Starting a cluster of one's own has tests of its own, and takes seconds.
-    monkeypatch.setattr(engines, "_own_cluster", contextmanager(lambda: (yield address)))
+    monkeypatch.setitem(ENGINES, "dask", lambda name: open_cluster(address if name == "dask" else name))
     for value in ("local", LOCAL, "dask", address, Cluster(dask_client)):
         CALLS[name](tmp_path, engine=value)
     with pytest.raises(nearid.InputError, match="The engine must be"):

@@ -159,13 +159,13 @@ def _moments(
     indices = tuple(index for _, index in source.sides)
     sample = _sample(source)
     plan = Plan(indices, fold, folds, drop_nonfinite, _shift(sample), trait_weights(sample) if folds > 1 else None)
-    parts, kept, found = _gather(source, plan, engine, tick)
+    parts, kept, row_traits = _gather(source, plan, engine, tick)
     whole = total(parts)
     # Far from the mean, a shift lets digits cancel: then the mean just found is a better one.
     spread = np.sqrt(np.diag(whole.scatter) / max(whole.n, 1))
     if np.any(np.abs(whole.mean - plan.shift) > 1e3 * spread):
-        parts, kept, found = _gather(source, replace(plan, shift=whole.mean), engine, None)
-    return parts, source.sides[0][0].shape[1], None if kept.all() else kept, found
+        parts, kept, row_traits = _gather(source, replace(plan, shift=whole.mean), engine, None)
+    return parts, source.sides[0][0].shape[1], None if kept.all() else kept, row_traits
 
 
 @dataclass(frozen=True)
@@ -250,18 +250,18 @@ def _gather(
     # The tree's nodes, and what a few threads have ready for it. Beyond the bound one fold's products at a time are
     # held, and BLAS has all threads to itself.
     large = (held_nodes(len(cut)) + 3) * 8 * plan.folds * width**2 > PARTIAL_BYTES
-    found = engine.reduce(_sums, cut, plan, *(rows for rows, _ in source.sides), merge=_add, large=large, tick=tick)
+    gathered = engine.reduce(_sums, cut, plan, *(rows for rows, _ in source.sides), merge=_add, large=large, tick=tick)
     kept = np.ones(source.n, dtype=bool)
-    for sums in found:
+    for sums in gathered:
         kept[sums.dropped] = False
     start = 0
     for rows, _ in source.sides:
         columns = slice(start, start + rows.shape[1])
         start = columns.stop
-        largest = float(np.max([sums.second.diagonal()[columns] for sums in found]))
-        refuse_range(rows.name, largest, any(sums.first[columns].any() for sums in found))
-    parts = [Moments.from_sums(s.n, s.first, s.second, plan.shift) for s in found]
-    return parts, kept, np.concatenate([sums.traits for sums in found])
+        largest = float(np.max([sums.second.diagonal()[columns] for sums in gathered]))
+        refuse_range(rows.name, largest, any(sums.first[columns].any() for sums in gathered))
+    parts = [Moments.from_sums(s.n, s.first, s.second, plan.shift) for s in gathered]
+    return parts, kept, np.concatenate([sums.traits for sums in gathered])
 
 
 def refuse_range(name: str, largest: float, nonzero: bool) -> None:
@@ -339,13 +339,13 @@ def pair_traits(x: Floats, y: Floats) -> Floats:
     return traits(rows, trait_weights(rows))
 
 
-def repeated_rows(found: Floats) -> tuple[Alert, ...]:
+def repeated_rows(row_traits: Floats) -> tuple[Alert, ...]:
     """The caution about rows whose traits repeat."""
-    copies = len(found) - len(np.unique(found))
-    if copies <= max(0.005 * len(found), 1):
+    copies = len(row_traits) - len(np.unique(row_traits))
+    if copies <= max(0.005 * len(row_traits), 1):
         return ()
     text = (
-        f"About {copies} of {len(found)} rows repeat others: copies of a held-out row are fitted on, so errors are "
-        "too small and scores too high. Drop repeated rows."
+        f"About {copies} of {len(row_traits)} rows repeat others: copies of a held-out row are fitted on, so errors "
+        "are too small and scores too high. Drop repeated rows."
     )
     return (Alert("repeated_rows", text),)

@@ -131,7 +131,8 @@ def test_a_folder_that_is_no_zarr_is_not_replaced(fitted, x, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("target", "words"), [("y.csv", r"\.npy or \.zarr"), ("no/y.npy", "There is no folder"), ("no/y.zarr", "no folder")]
+    ("target", "words"),
+    [("y.csv", r"Rows are written as \.npy"), ("no/y.npy", "There is no folder"), ("no/y.zarr", "no folder")],
 )
 def test_bad_targets_are_told(fitted, x, tmp_path, target, words):
     with pytest.raises(InputError, match=words):

@@ -1,35 +1,28 @@
 """Named columns of numbers or text, for tables such as true factors; rows of numbers are opened by `open_rows`."""
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from nearid.arrays.formats.csv import plain_ids, read_text
 from nearid.arrays.formats.h5ad import open_cells
 from nearid.arrays.formats.hdf5 import opened
-from nearid.arrays.formats.npy import read_header, read_npy
-from nearid.arrays.formats.npz import read_columns
-from nearid.arrays.memory import index_ids, is_a, labels, names_index
-from nearid.arrays.open import file_suffix, open_rows
+from nearid.arrays.formats.registry import format_of
+from nearid.arrays.memory import as_numpy, index_ids, is_a, labels, names_index
+from nearid.arrays.open import open_rows
 from nearid.arrays.reading import damage_told, reached, unchanged
 from nearid.arrays.rows import Rows, row_ids
-from nearid.arrays.tables import Column, features, id_position, id_values, index_names
+from nearid.arrays.tables import (
+    Columns,
+    arrow_columns,
+    columns_by_place,
+    columns_of,
+    one_column,
+    refuse_repeats,
+)
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
-from nearid.base.limits import check_memory
-
-
-class Columns(NamedTuple):
-    """Columns of one table: their values by name, the ids of the rows, notes for the user, and the pandas index."""
-
-    name: str
-    values: dict[str, np.ndarray]
-    ids: np.ndarray | None
-    notes: tuple[str, ...]
-    index: Any = None
 
 
 def open_columns(source: Any, *, key: str | None = None, ids: Any = None, name: str | None = None) -> Columns:
@@ -50,7 +43,7 @@ def open_columns(source: Any, *, key: str | None = None, ids: Any = None, name: 
     rows = open_rows(source, key=key, ids=ids, name=name)
     block = rows.read(0, rows.shape[0])
     names = rows.columns or tuple(map(str, range(rows.shape[1])))
-    _refuse_repeats(rows.name, list(names))
+    refuse_repeats(rows.name, list(names))
     values = {label: block[:, at] for at, label in enumerate(names)}
     return Columns(rows.name, values, rows.ids, rows.notes, rows.index)
 
@@ -77,20 +70,6 @@ def named_columns(source: Any, *, key: str | None = None, ids: Any = None, name:
     return table._replace(name=name or table.name, ids=checked, index=table.index if ids is None else None)
 
 
-def one_column(values: Any) -> np.ndarray:
-    """Values as an array; numbers and NaN beside text stay what they are, where numpy would make text of them.
-
-    A pandas Categorical becomes the text of its categories, None where it is missing: its numbers are names of classes.
-    """
-    if type(getattr(values, "dtype", None)).__name__ == "CategoricalDtype":
-        return _categories(np.asarray(values, dtype=object).tolist())
-    array = np.asarray(values)
-    mixed = array.dtype.kind in "US" and isinstance(values, list | tuple)
-    if mixed and not all(isinstance(value, str | bytes) for value in values):
-        return np.asarray(values, dtype=object)
-    return array
-
-
 def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
     if isinstance(source, str | os.PathLike):
         path = local_path(source)
@@ -104,112 +83,57 @@ def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
     if is_a(source, "pandas", "Series"):
         return _frame(source.to_frame(str(source.name or 0)), name or "series", ids)
     if is_a(source, "polars", "DataFrame"):
-        return _arrow(source.to_arrow(), name or "table", ids)
+        return arrow_columns(name or "table", source.to_arrow(), ids)
     if is_a(source, "polars", "Series"):
-        return _arrow(source.alias(source.name or "0").to_frame().to_arrow(), name or "series", ids)
+        return arrow_columns(name or "series", source.alias(source.name or "0").to_frame().to_arrow(), ids)
     if isinstance(source, dict) and source:
-        _refuse_repeats(name or "table", [str(label) for label in source])
-        table = _without_ids(name or "table", {str(k): one_column(values) for k, values in source.items()}, ids)
+        refuse_repeats(name or "table", [str(label) for label in source])
+        table = columns_of(name or "table", {str(k): one_column(values) for k, values in source.items()}, ids)
         index = _common_index(table.name, source) if ids is None else None
         return table if index is None else table._replace(ids=index_ids(index), index=labels(index))
     if isinstance(source, np.ndarray) and source.dtype.names:
-        return _without_ids(name or "array", {field: source[field] for field in source.dtype.names}, ids)
+        return columns_of(name or "array", {field: source[field] for field in source.dtype.names}, ids)
     if getattr(source, "ndim", None) == 1 and not isinstance(source, np.ndarray):
         # A tensor of one dimension, or an array of pandas.
         tensor = is_a(source, "torch", "Tensor")
         source = open_rows(source[:, None]).read(0, len(source))[:, 0] if tensor else one_column(source)
-    return _by_place(source, name or "array", ids)
-
-
-def _by_place(source: Any, name: str, ids: str | None) -> Columns | None:
-    """Columns of an array that is no table of numbers: it has one dimension, or holds text."""
-    if not isinstance(source, np.ndarray | list | tuple):
-        return None
-    try:
-        array = np.asarray(source)
-    except ValueError:
-        # Lists of different lengths, of which `open_rows` tells.
-        return None
-    if array.ndim == 1 and array.size:
-        array = array[:, None]
-    elif array.ndim != 2 or array.dtype.kind not in "OSUT":
-        return None
-    columns = {str(at): column for at, column in enumerate(array.T)}
-    if array.dtype.kind == "O":
-        # Numbers in a table that also holds text.
-        columns = {
-            label: np.asarray(values.tolist()) if _numbers(values) else values for label, values in columns.items()
-        }
-    return _without_ids(name, columns, ids)
-
-
-def _numbers(values: np.ndarray) -> bool:
-    return all(isinstance(value, int | float | np.number | np.bool_) for value in values)
+    return columns_by_place(source, name or "array", ids)
 
 
 def _file(path: Path, ids: str | None) -> Columns | None:
-    suffix, whole = file_suffix(path), os.path.abspath(path)
-    if suffix in (".csv", ".tsv", ".csv.gz", ".tsv.gz"):
-        table, _, notes = read_text(whole, path.name, ids)
-        return _table(path.name, table, ids, plain_ids, set(), notes)
-    if suffix == ".parquet":
-        import pyarrow.parquet
-
-        with damage_told(path.name, "parquet file"):
-            declared = pyarrow.parquet.ParquetFile(whole, page_checksum_verification=True)
-            if any(pyarrow.types.is_nested(field.type) for field in declared.schema_arrow):
-                return None
-            size = declared.metadata.num_rows * declared.metadata.num_columns * 8
-            check_memory(path.name, 2 * size, "Write the columns that are needed to a smaller file.")
-            table = declared.read()
-        return _table(path.name, table, ids, id_values, index_names(table.schema), ())
-    if suffix == ".npz":
-        held = read_columns(whole, path.name)
-        return None if held is None else _without_ids(path.name, held, ids)
-    if suffix == ".npy":
-        with damage_told(path.name, ".npy file"), open(whole, "rb") as file:
-            header = read_header(file)
-            if not header.dtype.names and len(header.shape) != 1 and header.dtype.kind not in "OSUT":
-                return None
-            array = read_npy(whole)
-        if array.dtype.names:
-            return _without_ids(path.name, {field: array[field] for field in array.dtype.names}, ids)
-        return _by_place(array, path.name, ids)
-    return None
-
-
-def _table(
-    name: str, table: Any, ids: str | None, read_ids: Any, index: Iterable[str], notes: tuple[str, ...]
-) -> Columns:
-    names = table.column_names
-    _refuse_repeats(name, names)
-    id_at = id_position(name, names, ids)
-    columns = [
-        Column(label, _is_plain(column.type), is_index=label in index)
-        for label, column in zip(names, table.columns, strict=True)
-    ]
-    chosen = features(name, columns, id_at, lambda: np.asarray(table.column(0)))
-    values = {names[at]: _values(table.column(at)) for at in chosen.positions}
-    return Columns(name, values, None if id_at is None else read_ids(table.column(id_at)), notes + chosen.notes)
+    """Columns of a file: of a table, of arrays that all have one dimension, of one array that has fields or text."""
+    known, whole = format_of(path), os.path.abspath(path)
+    if known is None or (known.columns is None and known.contents is None):
+        return None
+    if known.columns is not None:
+        return known.columns(whole, path.name, ids)
+    contents = known.contents_of(whole, path.name)
+    if list(contents.entries) != [""]:
+        if not contents.entries or any(len(entry.shape) != 1 for entry in contents.entries.values()):
+            return None
+        return columns_of(path.name, {entry: as_numpy(contents.array(entry)) for entry in contents.entries}, ids)
+    shape, dtype = contents.entries[""]
+    if isinstance(dtype, str) or (not dtype.names and len(shape) != 1 and dtype.kind not in "OSUT"):
+        return None
+    array = as_numpy(contents.array(""))
+    if array.dtype.names:
+        return columns_of(path.name, {field: array[field] for field in array.dtype.names}, ids)
+    return columns_by_place(array, path.name, ids)
 
 
 def _frame(frame: Any, name: str, ids: str | None) -> Columns:
     import pyarrow as pa
 
     indexed = names_index(frame, ids)
-    _refuse_repeats(name, [str(label) for label in frame.columns])
+    refuse_repeats(name, [str(label) for label in frame.columns])
     try:
         table = pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError) as error:
         raise InputError(f"{name} has a column of mixed values: {error.args[-1]}. Make each numbers or text.") from None
-    columns = _arrow(table, name, None if indexed else ids)
+    columns = arrow_columns(name, table, None if indexed else ids)
     if indexed:
         return columns._replace(ids=np.asarray(frame.index))
     return columns if ids is not None else columns._replace(ids=index_ids(frame.index), index=labels(frame.index))
-
-
-def _arrow(table: Any, name: str, ids: str | None) -> Columns:
-    return _table(name, table, ids, id_values, (), ())
 
 
 def _common_index(name: str, columns: dict[Any, Any]) -> Any:
@@ -225,79 +149,10 @@ def _common_index(name: str, columns: dict[Any, Any]) -> Any:
     return None if first is None else series[first].index
 
 
-def _without_ids(name: str, values: dict[str, np.ndarray], ids: str | None) -> Columns:
-    id_at = id_position(name, list(values), ids)
-    kept = {label: column for at, (label, column) in enumerate(values.items()) if at != id_at}
-    return Columns(name, kept, None if ids is None else values[ids], ())
-
-
-def _refuse_repeats(name: str, names: list[str]) -> None:
-    twice = next((label for label in names if names.count(label) > 1), None)
-    if twice is not None:
-        raise InputError(f"{name} has several columns named {twice!r}. Give every column its own name.")
-
-
-def _values(column: Any) -> np.ndarray:
-    """A column of numbers (missing ones NaN), booleans or objects (text, with None where it is missing)."""
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        return _categories(column.to_pylist())
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
-        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
-    return np.asarray(column) if pa.types.is_boolean(kind) and not column.null_count else _objects(column.to_pylist())
-
-
-def _categories(values: list[Any]) -> np.ndarray:
-    """Values of a column of categories as text, None where they are missing."""
-    texts = {value: as_text(value) for value in set(values)}
-    refuse_mixed("A column of categories", texts)
-    return _objects([texts[value] for value in values])
-
-
-def as_text(value: Any) -> str | None:
-    """A class as text; whole numbers without the point that a table's missing values bring."""
-    # What is missing in a table is not equal to itself, or cannot say so.
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value == "" or value != value:
-        return None
-    if isinstance(value, float | np.floating) and value.is_integer():
-        return str(int(value))
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def refuse_mixed(name: str, texts: dict[Any, str | None]) -> None:
-    """Refuse values that differ by their type alone, as 1 and "1" do; `texts` holds the text of each value."""
-    seen: dict[str, Any] = {}
-    for value, text in texts.items():
-        if text is not None and text in seen:
-            raise InputError(
-                f"{name} holds both {seen[text]!r} and {value!r}, which differ by their type alone. Make all of them "
-                "text, as in [str(value) for value in values], or all numbers."
-            )
-        if text is not None:
-            seen[text] = value
-
-
-def _objects(values: list[Any]) -> np.ndarray:
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
-
-
-def _is_plain(kind: Any) -> bool:
-    import pyarrow as pa
-
-    types = pa.types
-    text = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
-    number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
-    return bool(text or number or types.is_null(kind))
-
-
 def is_annotated(source: Any) -> bool:
     """Whether a source is AnnData, or a file of it."""
     if isinstance(source, str | os.PathLike):
-        return file_suffix(Path(source)) == ".h5ad" and os.path.isfile(local_path(source))
+        return Path(source).suffix.lower() == ".h5ad" and os.path.isfile(local_path(source))
     return is_a(source, "anndata", "AnnData")
 
 
@@ -311,14 +166,9 @@ def open_annotated(source: Any, key: str | None = None) -> tuple[Rows, Columns]:
     key : str, optional
         Entry of `obsm`; by default the only one, or the matrix X where there is none.
     """
-    return _open_file(local_path(source), key) if not hasattr(source, "obsm") else _open_object(source, key)
-
-
-def _open_object(cells: Any, key: str | None) -> tuple[Rows, Columns]:
-    return open_cells(cells, "AnnData", key, None), _obs("obs of AnnData", cells.obs)
-
-
-def _open_file(path: Path, key: str | None) -> tuple[Rows, Columns]:
+    if hasattr(source, "obsm"):
+        return open_cells(source, "AnnData", key, None), _obs("obs of AnnData", source.obs)
+    path = local_path(source)
     try:
         from anndata.io import read_elem
     except ImportError:

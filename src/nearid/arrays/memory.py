@@ -1,12 +1,23 @@
 """Rows that are already in memory: arrays, tensors on any device, DataFrames."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from nearid.arrays.names import refuse_names
 from nearid.arrays.rows import Rows, check_rows
-from nearid.arrays.tables import Column, declared, features, floats, id_position, id_values, refuse_key, stored
+from nearid.arrays.tables import (
+    Column,
+    declared,
+    features,
+    floats,
+    id_position,
+    id_values,
+    loses_digits,
+    refuse_key,
+    stored,
+)
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
 
@@ -46,19 +57,22 @@ class TensorRows(Rows):
         self._tensor = tensor.detach()
 
     def _read(self, start: int, stop: int) -> np.ndarray:
-        return self._to_numpy(self._tensor[start:stop])
+        return as_numpy(self._tensor[start:stop])
 
     def _take(self, indices: np.ndarray) -> np.ndarray:
         import torch
 
-        return self._to_numpy(self._tensor[torch.from_numpy(indices).to(self._tensor.device)])
+        return as_numpy(self._tensor[torch.from_numpy(indices).to(self._tensor.device)])
 
-    def _to_numpy(self, rows: Any) -> np.ndarray:
-        if str(rows.dtype) == "torch.bfloat16":
-            rows = rows.float()
-        array: np.ndarray = rows.numpy(force=True)
-        array.flags.writeable = False
-        return array
+
+def as_numpy(values: Any) -> np.ndarray:
+    """Values as an array; those of a tensor from any device, read-only as they may share its memory."""
+    if not is_a(values, "torch", "Tensor"):
+        return np.asarray(values)
+    values = values.float() if str(values.dtype) == "torch.bfloat16" else values
+    array: np.ndarray = values.numpy(force=True)
+    array.flags.writeable = False
+    return array
 
 
 def tensor_dtype(tensor: Any) -> np.dtype[Any] | str:
@@ -74,7 +88,7 @@ def tensor_dtype(tensor: Any) -> np.dtype[Any] | str:
 
 def refuse_unreadable(name: str, source: Any) -> None:
     """Refuse arrays and tensors that do not hold one number for each place."""
-    if isinstance(source, np.ma.MaskedArray):
+    if is_a(source, "numpy", "MaskedArray"):
         raise InputError(f"{name} is a masked array. Say what masked entries mean first, as with x.filled(np.nan).")
     if type(source).__module__.startswith("scipy.sparse"):
         raise InputError(f"{name} is a sparse matrix. Make it dense first with x.toarray().")
@@ -173,14 +187,33 @@ def open_polars(frame: Any, name: str, key: str | None, ids: str | None) -> Memo
     """Open the numeric columns of a polars DataFrame."""
     refuse_key(name, key)
     table = frame.to_arrow()
+    return arrow_rows(name, table, declared(table.schema), ids)
+
+
+def arrow_rows(
+    name: str,
+    table: Any,
+    columns: Sequence[Column],
+    ids: str | None,
+    read_ids: Callable[[Any], np.ndarray] | None = None,
+    notes: tuple[str, ...] = (),
+) -> MemoryRows:
+    """The numeric columns of a pyarrow table; `read_ids` reads those that hold ids in its own way, as of text."""
     names = table.column_names
     id_at = id_position(name, names, ids)
-    chosen = features(name, declared(table.schema), id_at, lambda: np.asarray(table.column(0)))
+    chosen = features(name, columns, id_at, lambda: np.asarray(table.column(0)))
     dtype = np.result_type(*(stored(table.schema.field(at).type) for at in chosen.positions))
+    check_memory(name, table.num_rows * len(chosen.positions) * dtype.itemsize, "Save it as .parquet or .npy.")
     array = np.empty((table.num_rows, len(chosen.positions)), dtype)
     for at, position in enumerate(chosen.positions):
         array[:, at] = floats(table.column(position), dtype)
-    rows = MemoryRows(name, array, None if id_at is None else id_values(table.column(id_at)), chosen.notes)
+        if loses_digits(table.column(position)):
+            notes += (
+                f"The column {names[position]!r} of {name} holds integers beyond 2^53, which lose digits as features. "
+                f"If they name the rows, pair by them: ids={names[position]!r} (--ids {names[position]}).",
+            )
+    row_ids = None if id_at is None else (read_ids or id_values)(table.column(id_at))
+    rows = MemoryRows(name, array, row_ids, notes + chosen.notes)
     rows.columns, rows.unused, rows.is_table = tuple(names[at] for at in chosen.positions), chosen.unused, True
     return rows
 

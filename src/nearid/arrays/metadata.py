@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from nearid.arrays.derived import SelectedColumns
-from nearid.arrays.names import listed, nearest
+from nearid.arrays.names import few, nearest
 from nearid.arrays.pair import Pair
 from nearid.arrays.rows import Rows
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
+from nearid.base.options import listed
 
 IDENTIFIERS = frozenset(("id", "ids", "idx", "index", "uid", "uuid", "barcode"))
 # Words that name what a row is or where it comes from, not what was measured in it.
@@ -75,12 +76,8 @@ def _patterns(option: str, given: Iterable[str] | str | None, names: Iterable[st
     """What was typed, and the patterns that it stands for."""
     if given is None:
         return None
-    parts = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
-    found = [part.strip() for part in parts if isinstance(part, str) and part.strip()]
-    if not found or len(found) < len(parts):
-        raise InputError(f"{option} takes names or patterns of columns, as 'plate,well_*', not {given!r}.")
     known = set(names)
-    return {part: _literal(part) if part in known else part for part in found}
+    return {part: _literal(part) if part in known else part for part in listed(given, f"column of {option}")}
 
 
 def _literal(name: str) -> str:
@@ -102,7 +99,7 @@ def _chosen(rows: Rows, wanted: dict[str, str] | None, unwanted: dict[str, str] 
         asked = " and ".join(
             f"{option}={list(given)!r}" for option, given in (("features", wanted), ("exclude", unwanted)) if given
         )
-        raise InputError(f"No column of {rows.name} is chosen by {asked}. Its columns: {listed(map(repr, names))}.")
+        raise InputError(f"No column of {rows.name} is chosen by {asked}. Its columns: {few(map(repr, names))}.")
     return rows if len(kept) == len(names) else SelectedColumns(rows, np.array(kept))
 
 
@@ -131,7 +128,7 @@ def _shared(pair: Pair) -> list[Alert]:
         Alert(
             "shared_columns",
             f"Columns of {pair.x.name} and {pair.y.name} hold the same numbers in both, as metadata do: "
-            f"{listed(map(repr, same))}. Unrelated runs look alike with them. "
+            f"{few(map(repr, same))}. Unrelated runs look alike with them. "
             f"To leave them out: {typed_exclude(same)}.",
         )
     ]
@@ -139,16 +136,16 @@ def _shared(pair: Pair) -> list[Alert]:
 
 def metadata_alerts(rows: Rows) -> list[Alert]:
     """An alert that names the columns of a table that look like metadata, and what to type to leave them out."""
-    found = suspects(rows) if rows.is_table else []
-    if not found:
+    marked = suspects(rows) if rows.is_table else []
+    if not marked:
         return []
-    described = listed(f"{suspect.name!r} ({suspect.reason})" for suspect in found)
+    described = few(f"{suspect.name!r} ({suspect.reason})" for suspect in marked)
     told = f"Columns of {rows.name} that look like metadata are used as features: {described}. "
-    if len(found) > MOST_TYPED:
+    if len(marked) > MOST_TYPED:
         told += "Name the features with a pattern: features='emb_*' (--features 'emb_*')."
     else:
-        told += f"To leave them out: {typed_exclude(suspect.name for suspect in found)}."
-    names = next((s.name for s in found if s.identifies), None)
+        told += f"To leave them out: {typed_exclude(suspect.name for suspect in marked)}."
+    names = next((s.name for s in marked if s.identifies), None)
     if names is not None and rows.ids is None and rows.columns is not None:
         told += f" If {names!r} names the rows: ids={names!r} (--ids {shlex.quote(names)})."
     return [Alert("metadata_columns", told)]
@@ -174,13 +171,13 @@ def suspects(rows: Rows) -> list[Suspect]:
     ids &= 2 * ids.sum() <= d
     few &= 2 * whole.sum() <= d
     named = _named(names, whole)
-    found = []
+    marked = []
     for at, name in enumerate(names):
         reasons = ["its name"] * (at in named) + ["a different whole number in each row"] * bool(ids[at])
         reasons += [f"{different[at]} different whole numbers"] * bool(few[at])
         if reasons:
-            found.append(Suspect(name, ", ".join(reasons), bool(ids[at]) or named.get(at) in IDENTIFIERS))
-    return found
+            marked.append(Suspect(name, ", ".join(reasons), bool(ids[at]) or named.get(at) in IDENTIFIERS))
+    return marked
 
 
 def _whole(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -202,11 +199,11 @@ def _named(names: Sequence[str], whole: np.ndarray) -> dict[int, str]:
     Among several words, as of refractive_index, it counts only where the values are whole numbers.
     """
     families = Counter(re.sub(r"\d+", "#", name) for name in names)
-    found: dict[int, str] = {}
+    words_at: dict[int, str] = {}
     for at, name in enumerate(names):
         words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
         telling = [word for word in words if word in WORDS]
         alone = families[re.sub(r"\d+", "#", name)] < NUMBERED
         if telling and alone and (whole[at] or len(words) == 1):
-            found[at] = next((word for word in telling if word in IDENTIFIERS), telling[0])
-    return found
+            words_at[at] = next((word for word in telling if word in IDENTIFIERS), telling[0])
+    return words_at

@@ -10,6 +10,7 @@ import numpy as np
 
 from nearid.arrays.rows import is_numeric
 from nearid.base.errors import InputError
+from nearid.base.options import listed
 
 _SHOWN = 20
 
@@ -26,12 +27,8 @@ class Entry(NamedTuple):
         return len(self.shape) == 2 and isinstance(self.dtype, np.dtype) and is_numeric(self.dtype)
 
 
-def choose(name: str, entries: Mapping[str, Entry], key: str | None) -> str:
-    """Return `key` if there is such an entry, or without a key the only 2-D numeric one."""
-    if key is not None:
-        if key not in entries:
-            raise not_found(name, "key", key, entries)
-        return key
+def choose(name: str, entries: Mapping[str, Entry]) -> str:
+    """The only entry that is rows of numbers, or the only entry at all."""
     candidates = [entry for entry, declared in entries.items() if declared.is_rows]
     if len(candidates) == 1:
         return candidates[0]
@@ -64,10 +61,10 @@ def nearest(wanted: str, available: Iterable[str]) -> str:
     near = [n for n in names if n.endswith(f".{wanted}")][:3] or difflib.get_close_matches(wanted, names, n=3)
     if near:
         return f"Did you mean {' or '.join(map(repr, near))}?"
-    return f"Available: {listed(map(repr, names))}." if names else "It has no names to choose from."
+    return f"Available: {few(map(repr, names))}." if names else "It has no names to choose from."
 
 
-def listed(names: Iterable[str]) -> str:
+def few(names: Iterable[str]) -> str:
     """Names separated by commas, the first few of many."""
     names = list(names)
     rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
@@ -91,7 +88,7 @@ def _typed(key: str) -> str:
 
 
 def _described(entries: Mapping[str, Entry], names: Iterable[str]) -> str:
-    return listed(f"{name!r} {entries[name].shape} {entries[name].dtype}" for name in names)
+    return few(f"{name!r} {entries[name].shape} {entries[name].dtype}" for name in names)
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -114,21 +111,16 @@ def is_exact(pattern: str) -> bool:
 
 def patterns_of(layers: Iterable[str] | str | None) -> list[str] | None:
     """Patterns as a list: given one by one, or in a text with commas; None for the default layers."""
-    if layers is None:
-        return None
-    found = [p.strip() for p in (layers.split(",") if isinstance(layers, str) else layers)]
-    if not found or not all(found):
-        raise InputError("No layer is named; give names or patterns such as 'layer*.*', or leave layers out.")
-    return found
+    return None if layers is None else list(listed(layers, "layer"))
 
 
 def chosen(name: str, pattern: str, names: Iterable[str]) -> list[str]:
     """Names that fit a pattern; an error of the thing called `name`, with near names, where there is none."""
     known = list(names)
-    found = [known_name for known_name in known if matches(pattern, known_name)]
-    if not found:
+    fitting = [known_name for known_name in known if matches(pattern, known_name)]
+    if not fitting:
         raise not_found(name, "layers", pattern, _like(pattern, known) or known)
-    return found
+    return fitting
 
 
 def _like(pattern: str, names: list[str]) -> list[str]:

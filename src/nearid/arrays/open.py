@@ -1,47 +1,24 @@
 """Opening any source as rows of numbers, or as one vector."""
 
 import os
-import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nearid.arrays.formats.csv import open_csv
-from nearid.arrays.formats.h5ad import open_cells, open_h5ad
-from nearid.arrays.formats.hdf5 import open_hdf5
-from nearid.arrays.formats.layers import is_extraction, name_rows, open_layer
-from nearid.arrays.formats.npy import open_npy, read_npy
-from nearid.arrays.formats.npz import load_member, members_of, open_npz
-from nearid.arrays.formats.parquet import open_parquet
-from nearid.arrays.formats.safetensors import find_vector, open_safetensors
-from nearid.arrays.formats.torch import CHECKPOINTS, entries_of, load_saved, open_checkpoint
-from nearid.arrays.formats.zarr import open_zarr
-from nearid.arrays.memory import MemoryRows, TensorRows, is_a, open_array, open_frame, open_polars
+from nearid.arrays.formats.h5ad import open_cells
+from nearid.arrays.formats.layers import name_rows
+from nearid.arrays.formats.registry import FORMATS, Contents, Format, format_of, suffixes
+from nearid.arrays.memory import MemoryRows, TensorRows, as_numpy, is_a, open_array, open_frame, open_polars
 from nearid.arrays.metadata import choose_columns
 from nearid.arrays.names import refuse_names, whole_name
-from nearid.arrays.reading import FileState, damage_told, missing, reached
+from nearid.arrays.reading import FileState, missing, reached
 from nearid.arrays.rows import Rows, row_ids
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 from nearid.base.options import checked
 
-_OPENERS: dict[str, Callable[[str, str, str | None, str | None], Rows]] = {
-    ".npy": open_npy,
-    ".npz": open_npz,
-    ".safetensors": open_safetensors,
-    ".csv": open_csv,
-    ".tsv": open_csv,
-    ".csv.gz": open_csv,
-    ".tsv.gz": open_csv,
-    ".parquet": open_parquet,
-    ".h5": open_hdf5,
-    ".hdf5": open_hdf5,
-    ".h5ad": open_h5ad,
-    ".zarr": open_zarr,
-    **dict.fromkeys(CHECKPOINTS, open_checkpoint),
-}
 _PICKLES = (".pkl", ".pickle", ".joblib")
 
 
@@ -115,42 +92,56 @@ def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Ro
 def _open_path(path: Path, key: str | None, ids: str | None) -> Rows:
     if key is None:
         path, key = split_key(path)
-    if not os.path.exists(path):
-        raise missing(path)
     with reached(path):
         return _open_existing(path, key, ids)
 
 
 def _open_existing(path: Path, key: str | None, ids: str | None) -> Rows:
-    suffix = file_suffix(path)
-    if suffix in _PICKLES:
+    known = known_format(path)
+    # Whole, because the rows may be read by a worker process that was started elsewhere.
+    whole = os.path.abspath(path)
+    state = None if known.is_folder else FileState(whole)
+    rows = known.open(whole, path.name, key, ids)
+    if state is not None:
+        state.check(rows.name)
+        if not isinstance(rows, MemoryRows):
+            rows.file_state = state
+    # Only what `extract` writes may lie in a folder of layers, whose ids are beside it.
+    if known.write is not None:
+        name_rows(rows, path)
+    return rows
+
+
+def known_format(path: Path) -> Format:
+    """The format of what is at a path; refuses what is not there, and what cannot be opened."""
+    if not os.path.exists(path):
+        raise missing(path)
+    if path.suffix.lower() in _PICKLES:
         raise InputError(
             f"{path.name} is a pickle, which could run code when loaded; nearid never unpickles. "
             "Save the numbers instead, for example with np.save('rows.npy', x) or DataFrame.to_parquet(path)."
         )
-    if is_extraction(path):
-        return open_layer(os.path.abspath(path), path.name, key, ids)
-    if path.is_dir() and suffix != ".zarr":
-        raise InputError(f"{path} is a directory, but a file (or a directory named *.zarr) is expected.")
-    if suffix not in _OPENERS:
-        raise InputError(f"{path.name} has no suffix that can be opened. Supported: {', '.join(_OPENERS)}.")
-    if not path.is_dir() and (suffix == ".zarr" or not path.is_file()):
-        raise InputError(f"{path} is not a {'zarr directory' if suffix == '.zarr' else 'regular file'}.")
-    # Whole, because the rows may be read by a worker process that was started elsewhere.
-    whole = os.path.abspath(path)
-    if path.is_dir():
-        rows = _OPENERS[suffix](whole, path.name, key, ids)
-        name_rows(rows, path)
-        return rows
-    # Where it may not be read, some libraries would call it damaged.
-    path.open("rb").close()
-    state = FileState(whole)
-    rows = _OPENERS[suffix](whole, path.name, key, ids)
-    name_rows(rows, path)
-    state.check(rows.name)
-    if not isinstance(rows, MemoryRows):
-        rows.file_state = state
-    return rows
+    known = format_of(path)
+    if path.is_dir() and not (known is not None and known.is_folder):
+        folders = " or ".join(f"*{suffix}" for each in FORMATS if each.is_folder for suffix in each.suffixes)
+        raise InputError(f"{path} is a directory, but a file (or a directory named {folders}) is expected.")
+    if known is None:
+        raise InputError(f"{path.name} has no suffix that can be opened. Supported: {', '.join(suffixes())}.")
+    if known.is_folder and not path.is_dir():
+        raise InputError(f"{path} is not a {known.suffixes[0][1:]} directory.")
+    if not known.is_folder:
+        if not path.is_file():
+            raise InputError(f"{path} is not a regular file.")
+        # Where it may not be read, some libraries would call it damaged.
+        path.open("rb").close()
+    return known
+
+
+def open_contents(source: str | os.PathLike[str]) -> Contents:
+    """The arrays of a file of any format by name, of any shape."""
+    path = local_path(source)
+    with reached(path):
+        return known_format(path).contents_of(os.path.abspath(path), path.name)
 
 
 def split_key(source: str | os.PathLike[str]) -> tuple[Path, str | None]:
@@ -163,53 +154,24 @@ def split_key(source: str | os.PathLike[str]) -> tuple[Path, str | None]:
     return path, None
 
 
-def file_suffix(path: Path) -> str:
-    """The suffix that says what a file is, in lower case; .csv.gz counts as one."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
-
-
 def read_vector(source: Any, name: str) -> np.ndarray:
     """Finite numbers in one dimension, from an array, a tensor, or a file as path or path:entry."""
-    found = source
+    values = source
     if isinstance(source, str | os.PathLike):
-        path, key = split_key(source)
-        found = vector_in(path, key)
-        if found is None:
+        values = vector_in(*split_key(source))
+        if values is None:
             raise InputError(f"{name}: there is no vector {source}. Give it as .npy, or as FILE:ENTRY of a checkpoint.")
-    array = _plain(found)
+    array = as_numpy(values)
     if array.ndim != 1 or array.dtype.kind not in "fiu" or not np.isfinite(array).all():
         raise InputError(f"{name} has shape {array.shape} and dtype {array.dtype}; a vector of numbers is expected.")
     return array.astype(np.float64)
 
 
 def vector_in(path: Path, key: str | None) -> np.ndarray | None:
-    """A vector of a file by name; None where the file holds no such entry, or is of a kind without names."""
+    """An array of a file by name, or the only one; None where the file holds no such entry."""
     if not os.path.isfile(path):
         return None
+    contents = open_contents(path)
+    entry = "" if key is None else whole_name(key, contents.names)
     with reached(path):
-        return _vector_in(path, key)
-
-
-def _vector_in(path: Path, key: str | None) -> np.ndarray | None:
-    suffix = file_suffix(path)
-    if suffix == ".npy" and key is None:
-        with damage_told(path.name, ".npy file"):
-            return read_npy(path)
-    if key is None:
-        return None
-    if suffix == ".safetensors":
-        return find_vector(str(path), path.name, key)
-    if suffix in CHECKPOINTS:
-        entries = entries_of(load_saved(str(path), path.name), path.name)
-        held = entries.get(whole_name(key, entries))
-        return None if held is None else _plain(held)
-    if suffix == ".npz":
-        with damage_told(path.name, ".npz archive"), zipfile.ZipFile(path) as archive:
-            members = members_of(archive, path.name)
-            return load_member(archive, members[key], f"{path.name}:{key}") if key in members else None
-    return None
-
-
-def _plain(held: Any) -> np.ndarray:
-    return np.asarray(held.detach().double().numpy(force=True) if is_a(held, "torch", "Tensor") else held)
+        return as_numpy(contents.array(entry)) if entry in contents.names else None

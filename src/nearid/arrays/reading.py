@@ -87,5 +87,5 @@ def unchanged(path: str, name: str) -> Iterator[None]:
 
 
 def _state(path: str) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_size, found.st_mtime_ns
+    state = os.stat(path)
+    return state.st_size, state.st_mtime_ns

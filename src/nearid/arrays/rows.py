@@ -283,12 +283,12 @@ def digest(rows: Rows, index: np.ndarray | None = None, *, with_ids: bool = True
     ids = None
     if with_ids and rows.ids is not None:
         ids = (rows.ids if index is None else rows.ids[index]).tolist()
-    found = hashlib.sha256(f"{(n, width)} {rows.dtype.name} {ids!r}".encode())
+    hashed = hashlib.sha256(f"{(n, width)} {rows.dtype.name} {ids!r}".encode())
     # One byte order, so that all machines agree.
     stored = rows.dtype.newbyteorder("<")
     step = max(1, BLOCK // (width * rows.dtype.itemsize))
     for start in range(0, n, step):
         stop = min(start + step, n)
         block = rows.read(start, stop) if index is None else rows.take(index[start:stop])
-        found.update(block.astype(stored, order="C", copy=False).tobytes())
-    return found.hexdigest()[:16]
+        hashed.update(block.astype(stored, order="C", copy=False).tobytes())
+    return hashed.hexdigest()[:16]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearid.arrays.names import listed, not_found
+from nearid.arrays.names import few, not_found
 from nearid.arrays.rows import delivered
 from nearid.base.errors import InputError
 
@@ -25,6 +25,16 @@ class Features(NamedTuple):
     positions: list[int]
     unused: tuple[str, ...]
     notes: tuple[str, ...]
+
+
+class Columns(NamedTuple):
+    """Columns of one table: their values by name, the ids of the rows, notes for the user, and the pandas index."""
+
+    name: str
+    values: dict[str, np.ndarray]
+    ids: np.ndarray | None
+    notes: tuple[str, ...]
+    index: Any = None
 
 
 def id_position(name: str, columns: Sequence[str], ids: str | None) -> int | None:
@@ -64,15 +74,15 @@ def features(
     other = [column for at, column in enumerate(columns) if not column.numeric and at != id_at and at not in index]
     notes = []
     if index:
-        names = listed(repr(columns[at].name) for at in index)
+        names = few(repr(columns[at].name) for at in index)
         label = columns[index[0]].name
         hint = f" To pair rows by it: ids={label!r} (--ids)." if label and id_at is None else ""
         notes.append(f"The column {names} of {name} is an index written by pandas; it is not used as a feature.{hint}")
     if other:
         hint = "" if id_at is not None else " If one of them names the rows, pair by it: ids (--ids)."
-        notes.append(f"Columns of {name} that are not numeric are ignored: {listed(map(_described, other))}.{hint}")
+        notes.append(f"Columns of {name} that are not numeric are ignored: {few(map(_described, other))}.{hint}")
     if not positions:
-        held = f"Its columns: {listed(repr(column.name) for column in columns)}."
+        held = f"Its columns: {few(repr(column.name) for column in columns)}."
         hint = " Are its cells separated by something else than this suffix says?" if len(columns) == 1 else ""
         raise InputError(f"{name} has no numeric columns to use as features. {held}{hint}")
     used = set(positions)
@@ -136,12 +146,155 @@ def floats(column: Any, dtype: np.dtype[Any]) -> np.ndarray:
     return array
 
 
+def loses_digits(column: Any) -> bool:
+    """Whether a column holds integers that float64 does not hold."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    if not pa.types.is_integer(column.type) or column.type.bit_width < 64 or column.null_count == len(column):
+        return False
+    ends = pyarrow.compute.min_max(column).as_py()
+    return bool(max(-ends["min"], ends["max"]) > 2**53)
+
+
 def id_values(column: Any) -> np.ndarray:
     """Ids of a column: integers as they are, everything else as objects."""
     import pyarrow as pa
 
     if pa.types.is_integer(column.type) and not column.null_count:
         return np.asarray(column)
-    values = np.empty(len(column), object)
-    values[:] = column.to_pylist()
-    return values
+    return _objects(column.to_pylist())
+
+
+def columns_by_place(source: Any, name: str, ids: str | None) -> Columns | None:
+    """Columns of an array that is no table of numbers: it has one dimension, or holds text."""
+    if not isinstance(source, np.ndarray | list | tuple):
+        return None
+    try:
+        array = np.asarray(source)
+    except ValueError:
+        # Lists of different lengths, of which `open_rows` tells.
+        return None
+    if array.ndim == 1 and array.size:
+        array = array[:, None]
+    elif array.ndim != 2 or array.dtype.kind not in "OSUT":
+        return None
+    columns = {str(at): column for at, column in enumerate(array.T)}
+    if array.dtype.kind == "O":
+        # Numbers in a table that also holds text.
+        columns = {
+            label: np.asarray(values.tolist()) if _numbers(values) else values for label, values in columns.items()
+        }
+    return columns_of(name, columns, ids)
+
+
+def _numbers(values: np.ndarray) -> bool:
+    return all(isinstance(value, int | float | np.number | np.bool_) for value in values)
+
+
+def arrow_columns(
+    name: str,
+    table: Any,
+    ids: str | None,
+    read_ids: Callable[[Any], np.ndarray] | None = None,
+    notes: tuple[str, ...] = (),
+) -> Columns:
+    """The columns of a pyarrow table; `read_ids` reads those that hold ids in its own way, as of text."""
+    index = index_names(table.schema)
+    names = table.column_names
+    refuse_repeats(name, names)
+    id_at = id_position(name, names, ids)
+    columns = [
+        Column(label, _is_plain(column.type), is_index=label in index)
+        for label, column in zip(names, table.columns, strict=True)
+    ]
+    chosen = features(name, columns, id_at, lambda: np.asarray(table.column(0)))
+    values = {names[at]: _values(table.column(at)) for at in chosen.positions}
+    row_ids = None if id_at is None else (read_ids or id_values)(table.column(id_at))
+    return Columns(name, values, row_ids, notes + chosen.notes)
+
+
+def one_column(values: Any) -> np.ndarray:
+    """Values as an array; numbers and NaN beside text stay what they are, where numpy would make text of them.
+
+    A pandas Categorical becomes the text of its categories, None where it is missing: its numbers are names of classes.
+    """
+    if type(getattr(values, "dtype", None)).__name__ == "CategoricalDtype":
+        return _categories(np.asarray(values, dtype=object).tolist())
+    array = np.asarray(values)
+    mixed = array.dtype.kind in "US" and isinstance(values, list | tuple)
+    if mixed and not all(isinstance(value, str | bytes) for value in values):
+        return np.asarray(values, dtype=object)
+    return array
+
+
+def columns_of(name: str, values: dict[str, np.ndarray], ids: str | None) -> Columns:
+    """Columns that are in memory, without the one that holds the ids."""
+    id_at = id_position(name, list(values), ids)
+    kept = {label: column for at, (label, column) in enumerate(values.items()) if at != id_at}
+    return Columns(name, kept, None if ids is None else values[ids], ())
+
+
+def refuse_repeats(name: str, names: list[str]) -> None:
+    """Refuse two columns of one name."""
+    twice = next((label for label in names if names.count(label) > 1), None)
+    if twice is not None:
+        raise InputError(f"{name} has several columns named {twice!r}. Give every column its own name.")
+
+
+def _values(column: Any) -> np.ndarray:
+    """A column of numbers (missing ones NaN), booleans or objects (text, with None where it is missing)."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _categories(column.to_pylist())
+    if pa.types.is_boolean(kind) and not column.null_count:
+        return np.asarray(column)
+    if not pa.types.is_boolean(kind) and (is_number(kind) or pa.types.is_null(kind)):
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
+    return _objects(column.to_pylist())
+
+
+def _categories(values: list[Any]) -> np.ndarray:
+    """Values of a column of categories as text, None where they are missing."""
+    texts = {value: as_text(value) for value in set(values)}
+    refuse_mixed("A column of categories", texts)
+    return _objects([texts[value] for value in values])
+
+
+def as_text(value: Any) -> str | None:
+    """A class as text; whole numbers without the point that a table's missing values bring."""
+    # What is missing in a table is not equal to itself, or cannot say so.
+    if value is None or type(value).__name__ in ("NAType", "NaTType") or value == "" or value != value:
+        return None
+    if isinstance(value, float | np.floating) and value.is_integer():
+        return str(int(value))
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def refuse_mixed(name: str, texts: dict[Any, str | None]) -> None:
+    """Refuse values that differ by their type alone, as 1 and "1" do; `texts` holds the text of each value."""
+    seen: dict[str, Any] = {}
+    for value, text in texts.items():
+        if text is not None and text in seen:
+            raise InputError(
+                f"{name} holds both {seen[text]!r} and {value!r}, which differ by their type alone. Make all of them "
+                "text, as in [str(value) for value in values], or all numbers."
+            )
+        if text is not None:
+            seen[text] = value
+
+
+def _objects(values: list[Any]) -> np.ndarray:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def _is_plain(kind: Any) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
+    return bool(text or is_number(kind) or types.is_null(kind))

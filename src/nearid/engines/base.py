@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -95,6 +96,23 @@ class Engine(ABC):
         begun : callable, optional
             Told the place of each item that is begun, where the engine knows.
         """
+
+
+# Engines by the name that `engine=` and `--engine` take.
+ENGINES: dict[str, Callable[[str], AbstractContextManager[Engine]]] = {}
+
+
+def register_engine(name: str, opener: Callable[[str], AbstractContextManager[Engine]]) -> None:
+    """Make an engine known wherever an engine is taken; `del ENGINES[name]` takes it back.
+
+    Parameters
+    ----------
+    name : str
+        What `engine` is to be, or how it begins: "name" and "name:anything" are opened.
+    opener : callable
+        Given what the user typed, returns a context that gives the engine and closes it at the end.
+    """
+    ENGINES[name] = opener
 
 
 def merge_tree(

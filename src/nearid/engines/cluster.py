@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from pkgutil import resolve_name
 from queue import Empty, SimpleQueue
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from nearid import __version__
 from nearid.base.errors import EngineError, ReadError
 from nearid.engines.base import FAN_IN, Engine, Failure, merge_parts, merge_tree
-from nearid.engines.local import one_blas_thread
-from nearid.engines.processes import attempt
+from nearid.engines.local import cores, one_blas_thread
+from nearid.engines.processes import attempt, no_working_folder
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -70,13 +71,16 @@ class Cluster(Engine):
         """Refuse another nearid on the cluster: its tasks could not be read there, or would compute something else."""
         name = "nearid:__version__"
         try:
-            found = {self._client.run_on_scheduler(resolve_name, name), *self._client.run(resolve_name, name).values()}
+            versions = {
+                self._client.run_on_scheduler(resolve_name, name),
+                *self._client.run(resolve_name, name).values(),
+            }
         except ImportError:
-            found = {"missing"}
-        if found != {__version__}:
+            versions = {"missing"}
+        if versions != {__version__}:
             self.__exit__()
             raise EngineError(
-                f"The Dask cluster at {self._address} has nearid {', '.join(sorted(found))} and this process "
+                f"The Dask cluster at {self._address} has nearid {', '.join(sorted(versions))} and this process "
                 f"{__version__}. Install nearid {__version__} where the scheduler and the workers run."
             )
 
@@ -141,7 +145,7 @@ class Cluster(Engine):
             # Merged as soon as can be, so that few partial results are held.
             return self._client.submit(merge_on_worker, merge, *children, pure=False, priority=1)
 
-        with losses_told():
+        with as_pass_lost():
             sent = [self._send(value) for value in shared]
             leaves = [self._client.submit(run_on_worker, task, item, *sent, pure=False) for item in items]
             waiting = [*leaves, merge_tree(leaves, lambda child: [child], add, node, None if large else FAN_IN)]
@@ -152,7 +156,7 @@ class Cluster(Engine):
                 self._await(waiting.pop(0))
                 finished(count + 1)
             self._await(waiting[0])
-            with losses_told():
+            with as_pass_lost():
                 result: list[T] = waiting[0].result()
             return result
         finally:
@@ -178,7 +182,7 @@ class Cluster(Engine):
     def _as_done(self, task: Callable[[Any], T], items: Sequence[Any]) -> Iterator[tuple[int, T | Failure]]:
         self._await_worker()
         done: SimpleQueue[Future[Any]] = SimpleQueue()
-        with losses_told():
+        with as_pass_lost():
             waiting = {self._client.submit(attempt, task, item, pure=False): k for k, item in enumerate(items)}
         for future in waiting:
             future.add_done_callback(done.put)
@@ -196,7 +200,7 @@ class Cluster(Engine):
     def _outcome(self, future: Future[Any]) -> Any:
         try:
             self._await(future)
-            with losses_told():
+            with as_pass_lost():
                 return future.result()
         except PassLost as lost:
             if not future.cancelled():
@@ -224,14 +228,14 @@ class Cluster(Engine):
         from distributed import KilledWorker
 
         while not future.done():
-            with losses_told():
+            with as_pass_lost():
                 try:
                     future.exception(timeout=LOOK)
                 except TimeoutError:
                     self._await_worker()
         if future.cancelled():
             raise PassLost("shared data or the connection was lost")
-        with losses_told():
+        with as_pass_lost():
             error = future.exception()
         if isinstance(error, KilledWorker):
             raise PassLost(str(error))
@@ -270,7 +274,33 @@ class Cluster(Engine):
 
 
 @contextmanager
-def losses_told() -> Iterator[None]:
+def open_cluster(address: str) -> Iterator[Cluster]:
+    """The cluster of the scheduler at an address; for "dask" a new one of this machine's cores."""
+    try:
+        from distributed import LocalCluster
+    except ImportError:
+        raise EngineError(
+            "A Dask engine needs the package distributed, which is not installed: pip install 'nearid[distributed]'."
+        ) from None
+    with ExitStack() as stack:
+        if address == "dask":
+            stack.enter_context(no_working_folder())
+            # Processes that die are started again meanwhile.
+            own = LocalCluster(
+                n_workers=cores(),
+                threads_per_worker=1,
+                dashboard_address=None,
+                # Even without a dashboard there is a server for it, which by default would complain of a port in use.
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+                # What goes wrong is raised here, once and in words.
+                silence_logs=logging.CRITICAL,
+            )
+            address = stack.enter_context(own).scheduler_address
+        yield stack.enter_context(Cluster(address))
+
+
+@contextmanager
+def as_pass_lost() -> Iterator[None]:
     """Turn what Dask raises when a connection or data is gone into PassLost."""
     from distributed import CancelledError
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,16 +12,15 @@ from pathlib import Path
 import numpy as np
 
 from nearid.arrays import Rows, first_nonfinite, nonfinite
+from nearid.arrays.formats.registry import format_of, suffixes
 from nearid.base.errors import InputError
-from nearid.base.files import changing_with, check_parent, check_target, refuse_source, replacing, replacing_folder
+from nearid.base.files import changing_with, check_parent, check_target, refuse_source
 from nearid.base.limits import readable
 from nearid.engines.local import blocks, ordered_map
 from nearid.moments import Floats
 
 # float64 temporaries of a block are made a piece at a time.
 PIECE_BYTES = 1 << 21
-
-FORMATS = ("npy", "zarr")
 
 
 @dataclass(frozen=True)
@@ -96,10 +94,7 @@ def write_mapped(
     ids = rows.ids if isinstance(rows, Rows) else None
     write_ids = None if ids is None else partial(np.lib.format.write_array, array=ids, allow_pickle=False)
     with changing_with(ids_path(target), write_ids) as change:
-        if _format(target) == "npy":
-            _write_npy(target, shape, rows.dtype, mapped, change)
-        else:
-            _write_zarr(target, shape, rows.dtype, mapped, affine.cut(shape[0]), change)
+        _writer(target)(target, shape, rows.dtype, mapped, change)
 
 
 def ids_path(target: Path) -> Path:
@@ -107,47 +102,15 @@ def ids_path(target: Path) -> Path:
     return target.with_name(f"{target.name.removesuffix('.npy')}.ids.npy")
 
 
-def _write_npy(
-    target: Path,
-    shape: tuple[int, int],
-    dtype: np.dtype,
-    mapped: Iterator[Floats],
-    change: AbstractContextManager[None],
-) -> None:
-    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    with replacing(target, change) as file:
-        np.lib.format.write_array_header_1_0(file, described)
-        for block in mapped:
-            file.write(block.data)
-
-
-def _write_zarr(
-    target: Path,
-    shape: tuple[int, int],
-    dtype: np.dtype,
-    mapped: Iterator[Floats],
-    cut: list[tuple[int, int]],
-    change: AbstractContextManager[None],
-) -> None:
-    import zarr
-
-    with replacing_folder(target, change) as folder:
-        # Chunks are the blocks, so that each is written once; empty ones too, since a missing chunk means damage.
-        chunks = (cut[0][1], shape[1])
-        array = zarr.create_array(
-            store=str(folder), shape=shape, dtype=dtype, chunks=chunks, config={"write_empty_chunks": True}
-        )
-        for (start, stop), block in zip(cut, mapped, strict=True):
-            array[start:stop] = block
-
-
 def check_output(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Refuse a place where mapped rows cannot or should not be written; asked before long work."""
     target = Path(path)
-    if _format(target) == "npy":
+    _writer(target)
+    known = format_of(target)
+    if known is None or not known.is_folder:
         check_target(target)
-    elif target.exists() and not (target.is_dir() and _is_zarr(target)):
-        raise InputError(f"{target} is no zarr directory, and would be replaced; give another name.")
+    elif target.exists() and not (target.is_dir() and known.is_at and known.is_at(target)):
+        raise InputError(f"{target} is no {target.suffix[1:]} directory, and would be replaced; give another name.")
     else:
         check_parent(target)
     check_target(ids_path(target))
@@ -163,14 +126,12 @@ def refuse_input(target: Path, source: str | os.PathLike[str]) -> None:
         refuse_source(path, source)
 
 
-def _format(target: Path) -> str:
-    if target.suffix not in (".npy", ".zarr"):
-        raise InputError(f"Rows are written as .npy or .zarr: name the output something.npy, not {target.name}.")
-    return target.suffix[1:]
-
-
-def _is_zarr(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup"))
+def _writer(target: Path) -> Callable[..., None]:
+    known = format_of(target)
+    if known is None or known.write is None:
+        accepted = ", ".join(suffixes("write"))
+        raise InputError(f"Rows are written as {accepted}: name the output something.npy, not {target.name}.")
+    return known.write
 
 
 def check_space(target: Path, size: int) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from nearid.arrays import open_rows, pair_rows
 from nearid.base.errors import InputError
+from nearid.base.extensions import lapack
 from nearid.base.options import Seed, checked
 from nearid.engines.local import blocks, ordered_map
 from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
@@ -141,11 +142,9 @@ def products_along(a: Floats, b: Floats, moments: PairMoments) -> Floats:
 
 
 def _whitener(scatter: Floats, n: int) -> Floats:
-    from scipy.linalg import solve_triangular
-
     factor = cholesky(scatter, n)
     if factor is not None:
-        whitener: Floats = solve_triangular(factor.lower, np.diag(1 / factor.sizes), lower=True).T
+        whitener: Floats = lapack().dtrtrs(factor.lower, np.diag(1 / factor.sizes), lower=True)[0].T
         return whitener
     s = spectrum(scatter, n)
     return s.vectors / np.sqrt(s.values) / s.sizes[:, None]

@@ -47,7 +47,7 @@ def test_several_tensors_need_a_key(tmp_path: Path) -> None:
         open_rows(tmp_path / "x.safetensors", key="layer_2")
     with pytest.raises(InputError, match=r"'zebra' .given as ids.. Available: 'layer1', 'layer2'"):
         open_rows(tmp_path / "x.safetensors", key="layer2", ids="zebra")
-    with pytest.raises(InputError, match=r"ids must be integers"):
+    with pytest.raises(InputError, match=r"ids of x\.safetensors:layer\d have"):
         open_rows(tmp_path / "x.safetensors", key="layer2", ids="layer1")
 
 

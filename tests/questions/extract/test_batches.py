@@ -77,7 +77,7 @@ def test_masks_and_ids(tmp_path):
     ("data", "options", "message"),
     [
         (3, {}, "The data is a int"),
-        ("nowhere.npy", {}, "There is no file nowhere.npy"),
+        ("nowhere.npy", {}, "There is no file named .nowhere.npy"),
         (np.zeros((1, 2)), {}, "at least 2"),
         ({"a": np.zeros(3), "b": np.zeros(4)}, {}, "differ in length"),
         ({"a": np.zeros(3), "b": np.float32(4)}, {}, "dict:b is a single number"),

@@ -110,7 +110,7 @@ def test_a_factory_alone():
         ({"model": "good.pt"}, "no known decoder"),
         ({"model": "tensor.pt"}, "holds no state dict"),
         ({"model": "code.pt"}, "never unpickles"),
-        ({"model": "cut.safetensors"}, "truncated or no safetensors"),
+        ({"model": "cut.safetensors"}, "damaged safetensors header"),
     ],
 )
 def test_what_cannot_be_loaded_is_told(module, arguments, message):

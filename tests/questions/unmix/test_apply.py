@@ -47,7 +47,7 @@ def test_zarr_and_ids(nearid, fitted, tmp_path):
         (["empty", "new.npy", "-o", "s.npy"], "no finished model"),
         (["damaged", "new.npy", "-o", "s.npy"], "not a whole JSON file"),
         (["model", "missing.npy", "-o", "s.npy"], "There is no file named 'missing.npy'"),
-        (["model", "new.npy", "-o", "s.csv"], ".npy or .zarr"),
+        (["model", "new.npy", "-o", "s.csv"], "Rows are written as .npy"),
         (["model", "new.npy", "-o", "no/s.npy"], "There is no folder"),
         (["model", "new.npy", "-o", "x.npy"], "exists already"),
         (["model", "new.npy", "-o", "new.npy", "--overwrite"], "would damage the input"),

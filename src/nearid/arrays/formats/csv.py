@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.memory import MemoryRows
-from nearid.arrays.tables import Column, features, id_position, refuse_key
+from nearid.arrays.formats.registry import Format
+from nearid.arrays.memory import MemoryRows, arrow_rows
+from nearid.arrays.tables import Column, Columns, arrow_columns, is_number, refuse_key
 from nearid.base.errors import InputError
 from nearid.base.limits import available_memory, check_memory
 
@@ -23,34 +24,19 @@ _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
 
 def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRows:
     """Load the numeric columns of a .csv or .tsv file, which may be compressed (.gz)."""
-    import pyarrow as pa
-
     refuse_key(name, key)
     table, has_header, notes = read_text(path, name, ids)
-    names = table.column_names
-    columns = [_column(label, column) for label, column in zip(names, table.columns, strict=True)]
-    id_at = id_position(name, names, ids)
-    chosen = features(name, columns, id_at, lambda: np.asarray(table.column(0)))
-    check_memory(name, table.num_rows * len(chosen.positions) * 8, "Save it as .parquet or .npy.")
-    array = np.empty((table.num_rows, len(chosen.positions)))
-    for at, position in enumerate(chosen.positions):
-        column = table.column(position)
-        try:
-            numbers = column.cast(pa.float64())
-        except pa.ArrowInvalid:
-            # Rounded, as in every other format.
-            numbers = column.cast(pa.float64(), safe=False)
-            notes += (
-                f"The column {names[position]!r} of {name} holds integers beyond 2^53, which lose digits as features. "
-                f"If they name the rows, pair by them: ids={names[position]!r} (--ids {names[position]}).",
-            )
-        array[:, at] = numbers.to_numpy()
-    id_values = None if id_at is None else plain_ids(table.column(id_at))
-    rows = MemoryRows(name, array, id_values, notes + chosen.notes)
-    rows.is_table = True
-    if has_header:
-        rows.columns, rows.unused = tuple(names[at] for at in chosen.positions), chosen.unused
+    columns = [_column(label, column) for label, column in zip(table.column_names, table.columns, strict=True)]
+    rows = arrow_rows(name, table, columns, ids, plain_ids, notes)
+    if not has_header:
+        rows.columns, rows.unused = None, ()
     return rows
+
+
+def csv_columns(path: str, name: str, ids: str | None) -> Columns:
+    """Load all columns of a file of text."""
+    table, _, notes = read_text(path, name, ids)
+    return arrow_columns(name, table, ids, plain_ids, notes)
 
 
 def read_text(path: str, name: str, ids: str | None) -> tuple[Any, bool, tuple[str, ...]]:
@@ -178,11 +164,10 @@ def _without_last_gaps(table: Any) -> Any:
 def _column(name: str, values: Any) -> Column:
     import pyarrow as pa
 
-    kind = values.type
-    if pa.types.is_null(kind):
+    if pa.types.is_null(values.type):
         # A name promises values, so missing ones must be seen; a nameless one comes from a final delimiter.
         return Column(name, numeric=name != "")
-    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    numeric = is_number(values.type)
     return Column(name, numeric, example=None if numeric else _first_text(values))
 
 
@@ -194,8 +179,8 @@ def _first_text(column: Any) -> str | None:
     if not pa.types.is_string(column.type):
         return None
     is_text = pyarrow.compute.invert(pyarrow.compute.match_substring_regex(column, _NUMBER))
-    found = column.filter(is_text)
-    return found[0].as_py() if len(found) else None
+    texts = column.filter(is_text)
+    return texts[0].as_py() if len(texts) else None
 
 
 def plain_ids(column: Any) -> np.ndarray:
@@ -207,3 +192,6 @@ def plain_ids(column: Any) -> np.ndarray:
         return ids
     plain = all(str(number) == value for number, value in zip(integers, ids, strict=True))
     return np.asarray(integers, object) if plain else ids
+
+
+CSV = Format((".csv", ".tsv", ".csv.gz", ".tsv.gz"), rows=open_csv, columns=csv_columns)

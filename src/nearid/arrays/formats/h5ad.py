@@ -5,32 +5,46 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.formats.hdf5 import Hdf5Rows, find_dataset, open_hdf5, opened, read_values
+from nearid.arrays.formats.hdf5 import Hdf5Contents, Hdf5Rows, find_dataset, opened, read_values
+from nearid.arrays.formats.registry import Format
 from nearid.arrays.memory import MemoryRows
 from nearid.arrays.names import not_found
-from nearid.arrays.rows import row_ids
+from nearid.arrays.rows import Rows, row_ids
 from nearid.base.errors import InputError
 
 # Parts that have a row for each observation, which obs_names name.
 OBSERVED = ("X", "obsm", "layers", "raw")
 
 
-def open_h5ad(path: str, name: str, key: str | None, ids: str | None) -> Hdf5Rows:
-    """Open an entry of obsm, X or any other dataset of an .h5ad file, which is read block by block."""
-    with opened(path, name) as file:
-        place = _place(file, name, key)
-        names = _obs_names(file, name) if ids is None else None
-    rows = open_hdf5(path, name, place, ids)
-    if names is not None and rows.key.partition("/")[0] in OBSERVED:
-        rows.ids = row_ids(rows.name, names, rows.shape[0])
-    return rows
+class H5adContents(Hdf5Contents):
+    """The datasets of an .h5ad file; entries of obsm need no path, and obs_names name what has a row for each."""
+
+    def find(self, wanted: str, option: str) -> str:
+        place = wanted.strip("/")
+        if option == "key":
+            with opened(self.path, self.name) as file:
+                held = list(_group(file, "obsm") or ())
+                if "/" not in place and place not in (*held, *file):
+                    raise not_found(self.name, "key", place, [*held, "X"])
+            place = f"obsm/{place}" if place in held else place
+        return super().find(place, option)
+
+    def open(self, key: str | None, ids: str | None) -> Rows:
+        with opened(self.path, self.name) as file:
+            if key is None:
+                key = _only_embedding(self.name, list(_group(file, "obsm") or ())) or ("X" if "X" in file else None)
+            names = _obs_names(file, self.name) if ids is None else None
+        rows = super().open(key, ids)
+        if names is not None and isinstance(rows, Hdf5Rows) and rows.key.partition("/")[0] in OBSERVED:
+            rows.ids = row_ids(rows.name, names, rows.shape[0])
+        return rows
 
 
 def open_cells(cells: Any, name: str, key: str | None, ids: str | None) -> MemoryRows:
     """Open an entry of obsm, X or an entry of layers of an AnnData object."""
     parts = {"X": cells.X, **{f"layers/{entry}": values for entry, values in cells.layers.items()}}
     parts |= {f"obsm/{entry}": values for entry, values in cells.obsm.items()}
-    place = only_embedding(name, list(cells.obsm)) or "X" if key is None else key.strip("/")
+    place = _only_embedding(name, list(cells.obsm)) or "X" if key is None else key.strip("/")
     place = f"obsm/{place}" if place in cells.obsm else place
     if parts.get(place) is None:
         held = [entry.removeprefix("obsm/") for entry, values in parts.items() if values is not None]
@@ -46,24 +60,13 @@ def open_cells(cells: Any, name: str, key: str | None, ids: str | None) -> Memor
     return MemoryRows(f"{name}:{place}", np.asarray(parts[place]), np.asarray(index, dtype=np.str_), index=index)
 
 
-def only_embedding(name: str, held: Sequence[str]) -> str | None:
+def _only_embedding(name: str, held: Sequence[str]) -> str | None:
     """The entry of obsm to read where no key names one: the only one, or None where there is none."""
     if len(held) > 1:
         raise InputError(
             f"{name} has several embeddings in obsm: {', '.join(held)}. Name one: key={held[0]!r} (--key)."
         )
     return f"obsm/{held[0]}" if held else None
-
-
-def _place(file: Any, name: str, key: str | None) -> str | None:
-    """Where a key leads: to an entry of obsm, or a path in the file. None leaves the choice to `open_hdf5`."""
-    held = list(_group(file, "obsm") or ())
-    if key is None:
-        return only_embedding(name, held) or ("X" if "X" in file else None)
-    place = key.strip("/")
-    if "/" not in place and place not in (*held, *file):
-        raise not_found(name, "key", place, [*held, "X"])
-    return f"obsm/{place}" if place in held else place
 
 
 def _group(file: Any, part: str) -> Any:
@@ -84,3 +87,6 @@ def _obs_names(file: Any, name: str) -> np.ndarray | None:
     # Text that may be missing is stored as values and a mask.
     place += "/values" if _group(obs, column) is not None else ""
     return read_values(find_dataset(file, name, place, "ids"), f"{name}:{place}", slice(None))
+
+
+H5AD = Format((".h5ad",), H5adContents)

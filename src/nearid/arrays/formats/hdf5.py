@@ -1,42 +1,60 @@
 """HDF5 files, and what is stored in them such as .mat 7.3."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from nearid.arrays.names import Entry, choose, not_found
+from nearid.arrays.formats.registry import Contents, Format
+from nearid.arrays.names import Entry, not_found
 from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import Rows
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
 
 
+class Hdf5Contents(Contents):
+    """The datasets of an HDF5 file by their paths."""
+
+    @cached_property
+    def entries(self) -> Mapping[str, Entry]:
+        with opened(self.path, self.name) as file:
+            return _declared(file)
+
+    def find(self, wanted: str, option: str) -> str:
+        with opened(self.path, self.name) as file:
+            find_dataset(file, self.name, wanted, option)
+        return wanted.strip("/")
+
+    def array(self, entry: str) -> np.ndarray:
+        with opened(self.path, self.name) as file:
+            dataset, label = find_dataset(file, self.name, entry, "key"), self.label(entry)
+            check_complete(dataset, label)
+            check_memory(label, dataset.size * dataset.dtype.itemsize, "Save a part of it.")
+            return read_values(dataset, label, slice(None) if dataset.shape else ())
+
+    def rows(self, entry: str, ids: Any) -> "Hdf5Rows":
+        return Hdf5Rows(self.path, self.name, entry, ids)
+
+
 class Hdf5Rows(Rows):
     """Rows of the dataset at `key`; the file is opened for each block, so that other processes can read the rows."""
 
-    def __init__(self, path: str, name: str, key: str | None, ids: str | None) -> None:
-        self._path = path
+    def __init__(self, path: str, name: str, key: str, ids: Any) -> None:
+        self._path, self.key = path, key
         with opened(path, name) as file:
-            self.key = _chosen(file, name, key)
-            label = f"{name}:{self.key}"
-            dataset = find_dataset(file, name, self.key, "key")
-            id_values = None if ids is None else _read_ids(file, name, ids)
-            super().__init__(label, dataset.shape, dataset.dtype, id_values)
-            check_complete(dataset, label)
+            dataset = find_dataset(file, name, key, "key")
+            super().__init__(f"{name}:{key}", dataset.shape, dataset.dtype, ids)
+            check_complete(dataset, self.name)
             if dataset.chunks is not None:
                 self.window = dataset.chunks[0]
 
     def _read(self, start: int, stop: int) -> np.ndarray:
         with opened(self._path, self.name) as file:
             return read_values(find_dataset(file, self.name, self.key, "key"), self.name, slice(start, stop))
-
-
-def open_hdf5(path: str, name: str, key: str | None, ids: str | None) -> Hdf5Rows:
-    """Open a dataset of an HDF5 file, which is read block by block."""
-    return Hdf5Rows(path, name, key, ids)
 
 
 @contextmanager
@@ -47,12 +65,6 @@ def opened(path: str, name: str) -> Iterator[Any]:
     advice = "Close the program that writes it, or write or copy it again."
     with damage_told(name, "HDF5 file", advice), h5py.File(path, "r") as file:
         yield file
-
-
-def _chosen(file: Any, name: str, key: str | None) -> str:
-    if key is not None:
-        return key.strip("/")
-    return choose(name, _declared(file), None)
 
 
 def _declared(file: Any) -> dict[str, Entry]:
@@ -119,7 +131,7 @@ def check_complete(dataset: Any, label: str) -> None:
         )
 
 
-def read_values(dataset: Any, label: str, rows: slice) -> np.ndarray:
+def read_values(dataset: Any, label: str, rows: slice | tuple[()]) -> np.ndarray:
     """Rows of a dataset."""
     try:
         return np.asarray(dataset[rows])
@@ -130,7 +142,4 @@ def read_values(dataset: Any, label: str, rows: slice) -> np.ndarray:
         ) from None
 
 
-def _read_ids(file: Any, name: str, ids: str) -> np.ndarray:
-    dataset = find_dataset(file, name, ids, "ids")
-    check_complete(dataset, f"{name}:{ids}")
-    return read_values(dataset, f"{name}:{ids}", slice(None))
+HDF5 = Format((".h5", ".hdf5"), Hdf5Contents)

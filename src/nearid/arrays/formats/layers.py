@@ -3,15 +3,15 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from nearid.arrays.formats.npy import open_npy, read_npy
-from nearid.arrays.formats.safetensors import open_safetensors
-from nearid.arrays.formats.zarr import open_zarr
-from nearid.arrays.names import Entry, choose, not_found
+from nearid.arrays.formats.npy import read_npy
+from nearid.arrays.formats.registry import Contents, Format, format_of
+from nearid.arrays.names import Entry, few, not_found
 from nearid.arrays.reading import FileState, damage_told, reached
 from nearid.arrays.rows import Rows, row_ids
 from nearid.base.errors import InputError
@@ -19,7 +19,6 @@ from nearid.base.files import local_path
 
 MANIFEST, IDS = "extraction.json", "ids.npy"
 FORMAT = 1
-_OPENERS = {".npy": open_npy, ".zarr": open_zarr, ".safetensors": open_safetensors}
 
 
 class Extraction(Mapping[str, Rows]):
@@ -47,10 +46,9 @@ class Extraction(Mapping[str, Rows]):
         place = local_path(folder)
         if not is_extraction(place):
             raise InputError(f"{place} is no folder of extracted layers: it has no {MANIFEST}. Make one with extract.")
-        told = read_manifest(place)
-        whole, ids = Path(os.path.abspath(place)), _read_ids(place, told["rows"])
         with reached(place):
-            return cls(place, told, {layer: _open(whole, told, layer, ids) for layer in told["layers"]})
+            contents = LayersContents(os.path.abspath(place), place.name)
+            return cls(place, contents.manifest, {layer: contents.rows(layer, None) for layer in contents.entries})
 
     def __getitem__(self, layer: str) -> Rows:
         if layer not in self._rows:
@@ -77,13 +75,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """What a folder says of its layers and of what made them, checked as far as it is used."""
     path = folder / MANIFEST
     with damage_told(str(path), "extraction.json"):
-        found = json.loads(path.read_text(encoding="utf-8"))
-    match found:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    match manifest:
         case {"format": int(version)} if version > FORMAT:
             raise InputError(f"{path} has format {version}, but this nearid knows {FORMAT} at most. Update nearid.")
         case {"format": 1, "rows": int(n), "layers": dict(layers), "model": {"name": str()}} if layers:
-            if isinstance(found.get("data", {}), dict) and all(_sound(layer, n) for layer in layers.values()):
-                return dict(found)
+            if isinstance(manifest.get("data", {}), dict) and all(_sound(layer, n) for layer in layers.values()):
+                return dict(manifest)
     raise InputError(f"{path} does not describe extracted layers: it is damaged or of something else. Extract again.")
 
 
@@ -91,49 +89,73 @@ def _sound(layer: Any, n: int) -> bool:
     match layer:
         case {"file": str(file), "shape": [int(rows), int()], "dtype": "float16" | "float32" | "float64"}:
             # A plain name, so that no file outside the folder is opened.
-            return rows == n and file == os.path.basename(file) and Path(file).suffix in _OPENERS
+            known = format_of(Path(file))
+            return rows == n and file == os.path.basename(file) and known is not None and known.write is not None
     return False
 
 
-def open_layer(path: str, name: str, key: str | None, ids: str | None) -> Rows:
-    """Open one layer of a folder, with the ids of its rows."""
-    folder = Path(path)
-    told = read_manifest(folder)
-    layers = told["layers"]
-    if ids not in (None, "ids"):
-        raise InputError(f"{name} has ids of its own in {IDS}, and nothing named {ids!r} to take others from.")
-    if key is None and len(layers) > 1:
-        raise InputError(
-            f"{name} holds {len(layers)} layers: {', '.join(list(layers)[:20])}{', ...' if len(layers) > 20 else ''}. "
-            f"Name one as {name}:{list(layers)[-1]}, or compare all with compare_layers (nearid layers)."
-        )
-    chosen = choose(name, {k: Entry(tuple(v["shape"]), np.dtype(v["dtype"])) for k, v in layers.items()}, key)
-    return _open(folder, told, chosen, _read_ids(folder, told["rows"]))
+class LayersContents(Contents):
+    """The layers of a folder, with the ids of their rows."""
 
+    def __init__(self, path: str, name: str) -> None:
+        super().__init__(path, name)
+        self.manifest = read_manifest(Path(path))
 
-def _open(folder: Path, told: dict[str, Any], layer: str, ids: np.ndarray) -> Rows:
-    file, shape = told["layers"][layer]["file"], told["layers"][layer]["shape"]
-    if not (folder / file).exists():
-        raise InputError(f"{folder.name} lacks {file}, the rows of its layer {layer}. Copy it again, or extract again.")
-    state = None if Path(file).suffix == ".zarr" else FileState(str(folder / file))
-    rows = _OPENERS[Path(file).suffix](str(folder / file), file, None, None)
-    if list(rows.shape) != shape:
-        raise InputError(f"{folder / file} has shape {rows.shape}, not {shape}. Extract again.")
-    rows.name = f"{folder.name}:{layer}"
-    rows.ids, rows.file_state = ids, state
-    rows.inputs_sha256 = told.get("data", {}).get("sha256")
-    return rows
+    @cached_property
+    def entries(self) -> Mapping[str, Entry]:
+        layers = self.manifest["layers"].items()
+        return {layer: Entry(tuple(told["shape"]), np.dtype(told["dtype"])) for layer, told in layers}
+
+    def open(self, key: str | None, ids: str | None) -> Rows:
+        layers = list(self.entries)
+        if ids not in (None, "ids"):
+            raise InputError(f"{self.name} has ids of its own in {IDS}, and nothing named {ids!r} to take others from.")
+        if key is None and len(layers) > 1:
+            raise InputError(
+                f"{self.name} holds {len(layers)} layers: {few(layers)}. Name one as {self.name}:{layers[-1]}, or "
+                "compare all with compare_layers (nearid layers)."
+            )
+        return super().open(key, None)
+
+    def array(self, entry: str) -> np.ndarray:
+        rows = self.rows(entry, None)
+        return rows.read(0, rows.shape[0])
+
+    def rows(self, entry: str, ids: Any) -> Rows:
+        told = self.manifest["layers"][entry]
+        path = Path(self.path, told["file"])
+        if not path.exists():
+            raise InputError(
+                f"{self.name} lacks {path.name}, the rows of its layer {entry}. Copy it again, or extract again."
+            )
+        known = format_of(path)
+        assert known is not None  # the manifest was checked
+        state = None if known.is_folder else FileState(str(path))
+        rows = known.open(str(path), path.name, None, None)
+        if list(rows.shape) != told["shape"]:
+            raise InputError(f"{path} has shape {rows.shape}, not {told['shape']}. Extract again.")
+        rows.name, rows.file_state = self.label(entry), state
+        rows.ids, rows.inputs_sha256 = self._ids, self.manifest.get("data", {}).get("sha256")
+        return rows
+
+    @cached_property
+    def _ids(self) -> np.ndarray:
+        return _read_ids(Path(self.path), self.manifest["rows"])
 
 
 def name_rows(rows: Rows, path: Path) -> None:
     """Give rows that were opened from one file of an extraction the ids that lie beside it."""
     if rows.ids is None and is_extraction(path.parent):
-        told = read_manifest(path.parent)
-        if any((layer["file"], layer["shape"]) == (path.name, [*rows.shape]) for layer in told["layers"].values()):
-            rows.ids = _read_ids(path.parent, told["rows"])
-            rows.inputs_sha256 = told.get("data", {}).get("sha256")
+        manifest = read_manifest(path.parent)
+        layers = manifest["layers"].values()
+        if any((layer["file"], layer["shape"]) == (path.name, [*rows.shape]) for layer in layers):
+            rows.ids = _read_ids(path.parent, manifest["rows"])
+            rows.inputs_sha256 = manifest.get("data", {}).get("sha256")
 
 
 def _read_ids(folder: Path, n: int) -> np.ndarray:
     with damage_told(str(folder / IDS), ".npy file"):
         return row_ids(folder.name, read_npy(folder / IDS), n)
+
+
+LAYERS = Format((), LayersContents, is_folder=True, is_at=is_extraction)

@@ -1,40 +1,42 @@
-"""The .npy format, and rows that lie as plain numbers at an offset of any file."""
+"""The .npy format, and arrays that lie as plain numbers at an offset of any file."""
+
+from __future__ import annotations
 
 import io
 import math
 import os
 import warnings
-from collections.abc import Iterable
-from typing import IO, Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from nearid.arrays.names import refuse_names
+from nearid.arrays.formats.registry import Contents, Format
+from nearid.arrays.names import Entry
 from nearid.arrays.reading import damage_told
-from nearid.arrays.rows import Rows, check_rows
+from nearid.arrays.rows import Rows
 from nearid.base.errors import InputError
+from nearid.base.files import replacing
 from nearid.base.limits import check_memory, readable
 
 
-class RawRows(Rows):
-    """Rows stored as plain numbers, read block by block.
+class RawArray:
+    """An array stored as plain numbers, read as slices of it are taken.
 
     Parameters
     ----------
     path : str
-        The file.
     offset : int
         Byte at which the numbers begin.
     stored : numpy.dtype
         How a number is stored, byte order included; uint16 for bfloat16.
     shape : tuple of int
-        (n, d).
     name : str
-        What people are shown.
-    ids : array-like of shape (n,), optional
-        Strings or integers that name the rows.
-    order : {"C", "F"}
-        Whether rows or columns are contiguous.
+        What messages call it.
+    fortran : bool
+        Whether the first axis is contiguous rather than the last.
     bfloat16 : bool
         Whether the uint16 are the upper halves of float32.
     """
@@ -47,62 +49,80 @@ class RawRows(Rows):
         shape: tuple[int, ...],
         *,
         name: str,
-        ids: Any = None,
-        order: Literal["C", "F"] = "C",
+        fortran: bool = False,
         bfloat16: bool = False,
     ) -> None:
-        check_rows(name, shape, stored)
-        super().__init__(name, shape, np.dtype(np.float32) if bfloat16 else stored, ids)
-        self._path = path
-        self._offset = offset
-        self._stored = stored
-        self._order: Literal["C", "F"] = order
-        self._bfloat16 = bfloat16
-        self._check_size()
+        self.name, self.shape = name, shape
+        self.dtype = np.dtype(np.float32) if bfloat16 else stored
+        self._path, self._offset, self._stored = path, offset, stored
+        self._fortran, self._bfloat16 = fortran, bfloat16
 
-    def _check_size(self) -> None:
-        n, d = self.shape
-        promised = n * d * self._stored.itemsize
+    def checked(self) -> RawArray:
+        """The array, if its file holds what is promised."""
+        promised = math.prod(self.shape) * self._stored.itemsize
         held = max(os.path.getsize(self._path) - self._offset, 0)
-        if promised > held:
+        if promised > held or min(self.shape, default=0) < 0:
             raise InputError(
-                f"{self.name} promises {n} x {d} numbers ({readable(promised)}) but holds {readable(held)} of them: "
+                f"{self.name} promises the shape {self.shape} ({readable(promised)}) but holds {readable(held)}: "
                 "it is truncated or its header is damaged. Write or copy it again."
             )
+        return self
 
-    def _read(self, start: int, stop: int) -> np.ndarray:
-        n, d = self.shape
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        return self.read(*part.indices(len(self))[:2])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        check_memory(self.name, math.prod(self.shape) * self.dtype.itemsize, "Save a part of it.")
+        array = self.read(0, len(self)) if self.shape else self._pieces([0], 1).reshape(())
+        return array.astype(dtype or self.dtype, copy=False)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Entries `start` to `stop` along the first axis."""
+        n, rest, count = len(self), self.shape[1:], stop - start
+        each = math.prod(rest)
         # Plain reads, never a map: touching a page beyond the end of a file that shrank would kill the process.
-        if self._order == "C":
-            return self._pieces([start * d], (stop - start) * d).reshape(stop - start, d)
-        return self._pieces(range(start, start + n * d, n), stop - start).T
+        if not self._fortran:
+            return self._pieces([start * each], count * each).reshape(count, *rest)
+        return self._pieces(range(start, start + n * each, n), count).T.reshape(count, *rest, order="F")
 
-    def _take(self, indices: np.ndarray) -> np.ndarray:
-        d = self.shape[1]
-        if self._order == "C":
-            return self._pieces((indices * d).tolist(), d)
-        return super()._take(indices)
+    def take(self, indices: np.ndarray) -> np.ndarray | None:
+        """Entries at `indices`; None where each is scattered over the file."""
+        each = math.prod(self.shape[1:])
+        return None if self._fortran else self._pieces((indices * each).tolist(), each).reshape(-1, *self.shape[1:])
 
     def _pieces(self, places: Iterable[int], count: int) -> np.ndarray:
         """`count` numbers from each of the places (in numbers from the first), of shape (places, count)."""
         places = list(places)
         block = np.empty((len(places), count), self._stored)
-        with open(self._path, "rb", buffering=0) as file:
-            for piece, place in zip(block, places, strict=True):
-                file.seek(self._offset + place * self._stored.itemsize)
-                if _fill(file, memoryview(piece.view(np.uint8))) < piece.nbytes:
-                    raise self._cut_short()
-        return self._decoded(block)
-
-    def _cut_short(self) -> InputError:
-        return InputError(f"{self.name} became shorter while it was read. Write or copy it again.")
-
-    def _decoded(self, block: np.ndarray) -> np.ndarray:
+        if block.nbytes:
+            with open(self._path, "rb", buffering=0) as file:
+                for piece, place in zip(block, places, strict=True):
+                    file.seek(self._offset + place * self._stored.itemsize)
+                    if _fill(file, memoryview(piece.view(np.uint8))) < piece.nbytes:
+                        raise InputError(f"{self.name} became shorter while it was read. Write or copy it again.")
         if not self._bfloat16:
             return block
         bits: np.ndarray = block.astype(np.uint32)
         bits <<= 16
         return bits.view(np.float32)
+
+
+class RawRows(Rows):
+    """Rows of an array of plain numbers, read block by block."""
+
+    def __init__(self, array: RawArray, ids: Any = None) -> None:
+        super().__init__(array.name, array.shape, array.dtype, ids)
+        self._array = array.checked()
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        return self._array.read(start, stop)
+
+    def _take(self, indices: np.ndarray) -> np.ndarray:
+        taken = self._array.take(indices)
+        return super()._take(indices) if taken is None else taken
 
 
 def _fill(file: io.RawIOBase, target: memoryview) -> int:
@@ -147,48 +167,57 @@ def refuse_objects(header: NpyHeader, name: str) -> None:
         )
 
 
-def map_npy(path: str | os.PathLike[str]) -> np.ndarray:
-    """An array of any shape as a read-only map of its file, which must hold what the header promises."""
-    with open(path, "rb") as file:
-        header = read_header(file)
-        refuse_objects(header, os.path.basename(path))
-        order: Literal["C", "F"] = "F" if header.fortran else "C"
-        # numpy.load would take a file of this name for the archive or the pickle that it may be.
-        return np.memmap(file, header.dtype, "r", file.tell(), header.shape, order)
+class NpyContents(Contents):
+    """The one array of an .npy file."""
+
+    def __init__(self, path: str, name: str) -> None:
+        super().__init__(path, name)
+        advice = "Write it again with np.save, or copy it again."
+        with damage_told(name, ".npy file", advice), open(path, "rb") as file:
+            self.header = read_header(file)
+            self._offset = file.tell()
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        return {"": Entry(self.header.shape, self.header.dtype)}
+
+    def array(self, entry: str) -> RawArray:
+        return self._raw().checked()
+
+    def rows(self, entry: str, ids: Any) -> RawRows:
+        rows, header = RawRows(self._raw(), ids), self.header
+        held = os.path.getsize(self.path) - self._offset
+        if held > header.size:
+            raise InputError(
+                f"{self.name} promises the shape {header.shape} ({readable(header.size)}) but holds {readable(held)}: "
+                "several arrays were saved into it, or its header is damaged. Save each array to a file of its own."
+            )
+        return rows
+
+    def _raw(self) -> RawArray:
+        refuse_objects(self.header, self.name)
+        shape, fortran, dtype = self.header
+        return RawArray(self.path, self._offset, dtype, shape, name=self.name, fortran=fortran)
 
 
 def read_npy(path: str | os.PathLike[str]) -> np.ndarray:
     """An array of any shape in memory; its file must hold what the header promises."""
-    name = os.path.basename(path)
-    with open(path, "rb") as file:
-        header = read_header(file)
-        refuse_objects(header, name)
-        promised, held = header.size, os.path.getsize(path) - file.tell()
-        if promised > held or min(header.shape, default=0) < 0:
-            raise InputError(
-                f"{name} promises the shape {header.shape} ({readable(promised)}) but holds {readable(held)}: "
-                "it is truncated or its header is damaged. Write or copy it again."
-            )
-        check_memory(name, promised, "Save a part of it.")
-        file.seek(0)
-        array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
-    return array
+    return np.asarray(NpyContents(os.fspath(path), os.path.basename(path)).array(""))
 
 
-def open_npy(path: str, name: str, key: str | None, ids: str | None) -> RawRows:
-    """Open an .npy file, which is read block by block."""
-    refuse_names(name, "an .npy file", key, ids)
-    advice = "Write it again with np.save, or copy it again."
-    with damage_told(name, ".npy file", advice), open(path, "rb") as file:
-        header = read_header(file)
-        offset = file.tell()
-    refuse_objects(header, name)
-    rows = RawRows(path, offset, header.dtype, header.shape, name=name, order="F" if header.fortran else "C")
-    held = os.path.getsize(path) - offset
-    if held > header.size:
-        raise InputError(
-            f"{name} promises {header.shape[0]} x {header.shape[1]} numbers ({readable(header.size)}) but holds "
-            f"{readable(held)}: several arrays were saved into it, or its header is damaged. "
-            "Save each array to a file of its own."
-        )
-    return rows
+def write_npy(
+    target: Path,
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+    blocks: Iterable[np.ndarray],
+    change: AbstractContextManager[None] | None = None,
+) -> None:
+    """Write blocks of rows as they come."""
+    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    with replacing(target, change) as file:
+        np.lib.format.write_array_header_1_0(file, described)
+        for block in blocks:
+            file.write(block.data)
+
+
+NPY = Format((".npy",), NpyContents, write=write_npy)

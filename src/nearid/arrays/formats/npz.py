@@ -1,47 +1,33 @@
 """The .npz format: a zip archive of .npy files."""
 
-import os
 import zipfile
+from collections.abc import Mapping
+from functools import cached_property
 from typing import IO
 
 import numpy as np
 
 from nearid.arrays.formats.npy import NpyHeader, read_header, refuse_objects
-from nearid.arrays.memory import MemoryRows
-from nearid.arrays.names import Entry, choose, not_found
+from nearid.arrays.formats.registry import Contents, Format
+from nearid.arrays.names import Entry
 from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory, readable
 
-ADVICE = "Write it again with np.savez, or copy it again."
+_ADVICE = "Write it again with np.savez, or copy it again."
 
 
-def open_npz(path: str, name: str, key: str | None, ids: str | None) -> MemoryRows:
-    """Load one array of an .npz archive."""
-    with damage_told(name, ".npz archive", ADVICE), zipfile.ZipFile(path) as archive:
-        members = members_of(archive, name)
-        entry = choose(name, {member: _declared(archive, info) for member, info in members.items()}, key)
-        if ids is not None and ids not in members:
-            raise not_found(name, "ids", ids, members)
-        array = load_member(archive, members[entry], f"{name}:{entry}")
-        row_ids = None if ids is None else load_member(archive, members[ids], f"{name}:{ids}")
-    return MemoryRows(f"{name}:{entry}", array, row_ids)
+class NpzContents(Contents):
+    """The arrays of an .npz archive, each loaded when it is asked for."""
 
+    @cached_property
+    def entries(self) -> Mapping[str, Entry]:
+        with damage_told(self.name, ".npz archive", _ADVICE), zipfile.ZipFile(self.path) as archive:
+            return {entry: _declared(archive, info) for entry, info in members_of(archive, self.name).items()}
 
-def read_columns(path: str, name: str) -> dict[str, np.ndarray] | None:
-    """The arrays of an archive that holds one-dimensional arrays alone, by name; None for other archives."""
-    with damage_told(name, ".npz archive", ADVICE), zipfile.ZipFile(path) as archive:
-        members = members_of(archive, name)
-        if not members or any(len(_declared(archive, info).shape) != 1 for info in members.values()):
-            return None
-        return {member: load_member(archive, info, f"{name}:{member}") for member, info in members.items()}
-
-
-def load_all(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Every array of an archive by name."""
-    with zipfile.ZipFile(path) as archive:
-        members = members_of(archive, os.path.basename(path))
-        return {member: load_member(archive, info, member) for member, info in members.items()}
+    def array(self, entry: str) -> np.ndarray:
+        with damage_told(self.name, ".npz archive", _ADVICE), zipfile.ZipFile(self.path) as archive:
+            return load_member(archive, members_of(archive, self.name)[entry], self.label(entry))
 
 
 def members_of(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
@@ -85,3 +71,6 @@ def check_member(member: IO[bytes], info: zipfile.ZipInfo, name: str) -> tuple[N
             "it is truncated or its header is damaged. Write or copy the archive again."
         )
     return header, promised
+
+
+NPZ = Format((".npz",), NpzContents)

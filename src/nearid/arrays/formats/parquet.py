@@ -5,10 +5,22 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.names import listed, not_found
+from nearid.arrays.formats.registry import Format
+from nearid.arrays.names import few, not_found
 from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import Rows
-from nearid.arrays.tables import declared, features, floats, id_position, id_values, index_names, is_number, stored
+from nearid.arrays.tables import (
+    Columns,
+    arrow_columns,
+    declared,
+    features,
+    floats,
+    id_position,
+    id_values,
+    index_names,
+    is_number,
+    stored,
+)
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
 
@@ -105,9 +117,9 @@ class ParquetRows(Rows):
         lengths = np.asarray(pyarrow.compute.fill_null(pyarrow.compute.list_value_length(column), -1))
         if (lengths != width).any():
             row = int(np.argmax(lengths != width))
-            found = "nothing" if lengths[row] < 0 else f"{lengths[row]} numbers"
+            held = "nothing" if lengths[row] < 0 else f"{lengths[row]} numbers"
             raise InputError(
-                f"Row {int(self._edges[group]) + row} of {self.name} holds {found}, but the first row holds "
+                f"Row {int(self._edges[group]) + row} of {self.name} holds {held}, but the first row holds "
                 f"{width} numbers. Give all rows the same length or drop those that differ."
             )
         return floats(pyarrow.compute.list_flatten(column), self.dtype).reshape(-1, width)
@@ -142,6 +154,19 @@ def open_parquet(path: str, name: str, key: str | None, ids: str | None) -> Parq
         return ParquetRows(path, name, key, ids)
 
 
+def parquet_columns(path: str, name: str, ids: str | None) -> Columns | None:
+    """Load all columns of a .parquet file; None where some are nested."""
+    import pyarrow.parquet
+
+    with damage_told(name, "parquet file"):
+        file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
+        if any(pyarrow.types.is_nested(field.type) for field in file.schema_arrow):
+            return None
+        size = file.metadata.num_rows * file.metadata.num_columns * 8
+        check_memory(name, 2 * size, "Write the columns that are needed to a smaller file.")
+        return arrow_columns(name, file.read(), ids)
+
+
 def _list_column(name: str, schema: Any, key: str | None, id_at: int | None) -> str | None:
     """The column of lists to read rows from: the one named by `key`, or the only one when nothing else is numeric."""
     lists = [field.name for field in schema if _is_list(field.type)]
@@ -149,7 +174,7 @@ def _list_column(name: str, schema: Any, key: str | None, id_at: int | None) -> 
         if key not in schema.names:
             raise not_found(name, "key", key, schema.names)
         if key not in lists:
-            held = f"It has {listed(map(repr, lists))}." if lists else "It has none; leave the key out."
+            held = f"It has {few(map(repr, lists))}." if lists else "It has none; leave the key out."
             raise InputError(f"{name} has no column of number lists named {key!r}. {held}")
         return key
     index = index_names(schema)
@@ -163,7 +188,7 @@ def _list_column(name: str, schema: Any, key: str | None, id_at: int | None) -> 
     if lists:
         beside = f" beside {len(plain)} numeric columns" if plain else ""
         raise InputError(
-            f"{name} has {len(lists)} columns of number lists ({listed(map(repr, lists))}){beside}. "
+            f"{name} has {len(lists)} columns of number lists ({few(map(repr, lists))}){beside}. "
             f"Name the one to use: key={lists[0]!r} (on the command line --key {lists[0]})."
         )
     return None
@@ -175,3 +200,6 @@ def _is_list(kind: Any) -> bool:
     types = pa.types
     nested = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     return bool(nested and is_number(kind.value_type))
+
+
+PARQUET = Format((".parquet",), rows=open_parquet, columns=parquet_columns)

@@ -3,13 +3,19 @@
 import json
 import math
 import os
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nearid.arrays.formats.npy import RawRows
-from nearid.arrays.names import Entry, choose, not_found, whole_name
+from nearid.arrays.formats.npy import RawArray, RawRows
+from nearid.arrays.formats.registry import Contents, Format
+from nearid.arrays.names import Entry
 from nearid.base.errors import InputError
+from nearid.base.files import replacing
 from nearid.base.limits import readable
 
 _LONGEST_HEADER = 100_000_000  # the limit of the safetensors library
@@ -31,36 +37,24 @@ _STORED = {
 }
 
 
-def open_safetensors(path: str, name: str, key: str | None, ids: str | None) -> RawRows:
-    """Open one tensor of a .safetensors file, which is read block by block."""
-    header, base = _read_header(path, name)
-    entries = {tensor: _declared(name, tensor, fields) for tensor, fields in header.items()}
-    tensor = choose(name, entries, None if key is None else whole_name(key, entries))
-    stored, offset = _located(path, name, base, tensor, header)
-    row_ids = None if ids is None else _read_ids(path, name, base, ids, header)
-    return RawRows(
-        path,
-        offset,
-        stored,
-        entries[tensor].shape,
-        name=f"{name}:{tensor}",
-        ids=row_ids,
-        bfloat16=header[tensor]["dtype"] == "BF16",
-    )
+class SafetensorsContents(Contents):
+    """The tensors of a .safetensors file, each read as slices of it are taken."""
 
+    def __init__(self, path: str, name: str) -> None:
+        super().__init__(path, name)
+        self._header, self._base = _read_header(path, name)
 
-def find_vector(path: str, name: str, tensor: str) -> np.ndarray | None:
-    """A one-dimensional tensor of a .safetensors file; None where there is none of that name."""
-    header, base = _read_header(path, name)
-    tensor = whole_name(tensor, header)
-    if tensor not in header:
-        return None
-    shape = _declared(name, tensor, header[tensor]).shape
-    if len(shape) != 1:
-        raise InputError(f"{name}:{tensor} has shape {shape}, but one dimension is expected.")
-    stored, offset = _located(path, name, base, tensor, header)
-    label, brief = f"{name}:{tensor}", header[tensor]["dtype"] == "BF16"
-    return RawRows(path, offset, stored, (*shape, 1), name=label, bfloat16=brief).read(0, shape[0])[:, 0]
+    @cached_property
+    def entries(self) -> Mapping[str, Entry]:
+        return {tensor: _declared(self.name, tensor, fields) for tensor, fields in self._header.items()}
+
+    def array(self, entry: str) -> RawArray:
+        stored, offset = _located(self.path, self.name, self._base, entry, self._header)
+        label, brief = self.label(entry), self._header[entry]["dtype"] == "BF16"
+        return RawArray(self.path, offset, stored, self.entries[entry].shape, name=label, bfloat16=brief)
+
+    def rows(self, entry: str, ids: Any) -> RawRows:
+        return RawRows(self.array(entry), ids)
 
 
 def _read_header(path: str, name: str) -> tuple[dict[str, Any], int]:
@@ -84,10 +78,10 @@ def _read_header(path: str, name: str) -> tuple[dict[str, Any], int]:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    distinct = dict(pairs)
+    if len(distinct) < len(pairs):
         raise ValueError("a name stands in it twice")
-    return found
+    return distinct
 
 
 def _declared(name: str, tensor: str, fields: Any) -> Entry:
@@ -142,11 +136,23 @@ def _check_offsets(name: str, header: dict[str, Any], size: int) -> None:
         )
 
 
-def _read_ids(path: str, name: str, base: int, ids: str, header: dict[str, Any]) -> np.ndarray:
-    if ids not in header:
-        raise not_found(name, "ids", ids, header)
-    stored, offset = _located(path, name, base, ids, header)
-    if stored.kind not in "iu" or header[ids]["dtype"] == "BF16":
-        raise InputError(f"{name}:{ids} has dtype {header[ids]['dtype']}, but ids must be integers here.")
-    shape = header[ids]["shape"]
-    return np.fromfile(path, stored, math.prod(shape), offset=offset).reshape(shape)
+def write_safetensors(
+    target: Path,
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+    blocks: Iterable[np.ndarray],
+    change: AbstractContextManager[None] | None = None,
+) -> None:
+    """Write blocks of rows as they come, as one tensor named rows."""
+    code = next(code for code, stored in _STORED.items() if np.dtype(stored) == dtype.newbyteorder("<"))
+    size = math.prod(shape) * dtype.itemsize
+    text = json.dumps({"rows": {"dtype": code, "shape": shape, "data_offsets": [0, size]}}).encode()
+    with replacing(target, change) as file:
+        # Padded, so that the numbers are aligned.
+        length = -(-(8 + len(text)) // 64) * 64 - 8
+        file.write(length.to_bytes(8, "little") + text.ljust(length))
+        for block in blocks:
+            file.write(np.ascontiguousarray(block, dtype.newbyteorder("<")).data)
+
+
+SAFETENSORS = Format((".safetensors",), SafetensorsContents, write=write_safetensors, weights=True)

@@ -6,51 +6,60 @@ import re
 import warnings
 import zipfile
 from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from nearid.arrays.memory import TensorRows, tensor_dtype
-from nearid.arrays.names import Entry, choose, not_found, whole_name
+from nearid.arrays.formats.registry import Contents, Format
+from nearid.arrays.memory import TensorRows, is_a, tensor_dtype
+from nearid.arrays.names import Entry
 from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
 
-# Suffixes of what torch.save wrote; the last is Lightning's.
-CHECKPOINTS = (".pt", ".pth", ".th", ".ckpt")
 # How deep entries may be nested, and how many there may be; those of a hostile file may hold themselves.
 _DEEPEST, _MOST = 64, 10_000_000
 
 
-def open_checkpoint(path: str, name: str, key: str | None, ids: str | None) -> TensorRows:
-    """Open one tensor of a file written by torch.save."""
+class TorchContents(Contents):
+    """What torch.save wrote, as entries with dotted names."""
+
+    def __init__(self, path: str, name: str) -> None:
+        super().__init__(path, name)
+        self._saved = load_saved(path, name)
+
+    @property
+    def saved(self) -> Any:
+        return self._saved
+
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        return _entries_of(self._saved, self.name)
+
+    @cached_property
+    def entries(self) -> Mapping[str, Entry]:
+        tensors = {entry: value for entry, value in self._values.items() if is_a(value, "torch", "Tensor")}
+        return {entry: Entry(tuple(value.shape), tensor_dtype(value)) for entry, value in tensors.items()}
+
+    @property
+    def names(self) -> Iterable[str]:
+        return self._values
+
+    def array(self, entry: str) -> Any:
+        return self._values[entry]
+
+    def rows(self, entry: str, ids: Any) -> TensorRows:
+        return TensorRows(self.label(entry), self._values[entry], ids)
+
+
+def load_saved(path: str, name: str) -> Any:
+    """What torch.save wrote, as long as it is data alone."""
     try:
         import torch
     except ImportError:
         raise InputError(
             f"{name} can only be read with torch. Install it: pip install torch, or pip install 'nearid[lab]'"
         ) from None
-    saved = load_saved(path, name)
-    if isinstance(saved, torch.Tensor) and key is None and ids is None:
-        return TensorRows(name, saved)
-    values = entries_of(saved, name)
-    entries = {
-        entry: Entry(tuple(value.shape), tensor_dtype(value))
-        for entry, value in values.items()
-        if isinstance(value, torch.Tensor)
-    }
-    # What training scripts put around weights need not be named.
-    chosen = choose(name, entries, None if key is None else whole_name(key, entries))
-    if ids is not None and ids not in values:
-        raise not_found(name, "ids", ids, values)
-    row_ids = None if ids is None else np.asarray(values[ids])
-    return TensorRows(f"{name}:{chosen}", values[chosen], row_ids)
-
-
-def load_saved(path: str, name: str) -> Any:
-    """What torch.save wrote, as long as it is data alone."""
-    import torch
-
     with damage_told(name, "file of torch.save"):
         zipped = zipfile.is_zipfile(path)
     if zipped:
@@ -116,7 +125,7 @@ def _damaged(name: str) -> InputError:
     return InputError(f"{name} is not a whole file of torch.save: it is truncated or damaged. Write or copy it again.")
 
 
-def entries_of(saved: Any, name: str) -> dict[str, Any]:
+def _entries_of(saved: Any, name: str) -> dict[str, Any]:
     """Values of what was saved under dotted names; two values under one name are refused."""
     leaves = flattened(saved, "")
     values = dict(leaves)
@@ -138,3 +147,7 @@ def flattened(value: Any, prefix: str) -> list[tuple[str, Any]]:
     else:
         return [(prefix, value)]
     return [leaf for name, part in parts for leaf in flattened(part, f"{prefix}.{name}" if prefix else name)]
+
+
+# The last suffix is Lightning's.
+TORCH = Format((".pt", ".pth", ".th", ".ckpt"), TorchContents, weights=True)

@@ -2,19 +2,57 @@
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nearid.arrays.names import Entry, choose, not_found
+from nearid.arrays.formats.registry import Contents, Format
+from nearid.arrays.names import Entry
 from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import Rows
 from nearid.base.errors import InputError
+from nearid.base.files import replacing_folder
 from nearid.base.limits import check_memory
 
 _METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 _MANY = 1000  # missing chunks after which no more are counted: of those that a file promises there is no end
+
+
+class ZarrContents(Contents):
+    """The array that a zarr directory is, or the arrays of a group by their paths."""
+
+    def __init__(self, path: str, name: str) -> None:
+        super().__init__(path, name)
+        import zarr
+
+        for file in _METADATA:
+            place = os.path.join(path, file)
+            if os.path.exists(place) and not os.path.isfile(place):
+                raise InputError(f"{name} has at {file} something that is not a regular file; zarr did not write it.")
+        with damage_told(name, "zarr directory", "Give the directory that zarr wrote."):
+            root = zarr.open(path, mode="r")
+            held = dict(root.members(max_depth=None)) if isinstance(root, zarr.Group) else {"": root}
+        self._arrays = {entry: array for entry, array in held.items() if isinstance(array, zarr.Array)}
+
+    @cached_property
+    def entries(self) -> Mapping[str, Entry]:
+        return {entry: Entry(array.shape, array.dtype) for entry, array in self._arrays.items()}
+
+    def find(self, wanted: str, option: str) -> str:
+        return super().find(wanted.strip("/"), option)
+
+    def array(self, entry: str) -> np.ndarray:
+        array, label = self._arrays[entry], self.label(entry)
+        _check_stored(array, label)
+        check_memory(label, math.prod(array.shape) * array.dtype.itemsize, "Save a part of it.")
+        return _values(array, label, slice(None) if array.shape else ())
+
+    def rows(self, entry: str, ids: Any) -> "ZarrRows":
+        return ZarrRows(self.label(entry), self._arrays[entry], ids)
 
 
 class ZarrRows(Rows):
@@ -33,25 +71,6 @@ class ZarrRows(Rows):
             if os.stat(path).st_mtime_ns > self._newest:
                 raise InputError(f"{self.name} changed while it was read. Run again once nothing writes to it.")
         return block
-
-
-def open_zarr(path: str, name: str, key: str | None, ids: str | None) -> ZarrRows:
-    """Open a zarr directory: an array, or an array of a group."""
-    import zarr
-
-    for file in _METADATA:
-        if os.path.exists(os.path.join(path, file)) and not os.path.isfile(os.path.join(path, file)):
-            raise InputError(f"{name} has at {file} something that is not a regular file, so zarr did not write it.")
-    with damage_told(name, "zarr directory", "Give the directory that zarr wrote."):
-        root = zarr.open(path, mode="r")
-        arrays = dict(root.members(max_depth=None)) if isinstance(root, zarr.Group) else {"": root}
-    arrays = {entry: array for entry, array in arrays.items() if isinstance(array, zarr.Array)}
-    entries = {entry: Entry(array.shape, array.dtype) for entry, array in arrays.items()}
-    chosen = choose(name, entries, None if key is None else key.strip("/"))
-    if ids is not None and ids.strip("/") not in arrays:
-        raise not_found(name, "ids", ids, arrays)
-    id_values = None if ids is None else _read_ids(arrays[ids.strip("/")], f"{name}:{ids}")
-    return ZarrRows(f"{name}:{chosen}" if chosen else name, arrays[chosen], id_values)
 
 
 def _check_stored(array: Any, name: str) -> int:
@@ -146,12 +165,36 @@ def _count(array: Any) -> int:
     return math.prod(-(-n // chunk) for n, chunk in zip(array.shape, array.chunks, strict=True))
 
 
-def _values(array: Any, name: str, rows: slice) -> np.ndarray:
+def _values(array: Any, name: str, rows: slice | tuple[()]) -> np.ndarray:
     with damage_told(name, "zarr array"):
         return np.asarray(array[rows])
 
 
-def _read_ids(array: Any, name: str) -> np.ndarray:
-    _check_stored(array, name)
-    check_memory(name, math.prod(array.shape) * array.dtype.itemsize, "Give fewer rows.")
-    return _values(array, name, slice(None))
+def is_zarr(folder: Path) -> bool:
+    """Whether zarr wrote a folder."""
+    return folder.suffix.lower() == ".zarr" and any((folder / file).is_file() for file in _METADATA[:3])
+
+
+def write_zarr(
+    target: Path,
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+    blocks: Iterable[np.ndarray],
+    change: AbstractContextManager[None] | None = None,
+) -> None:
+    """Write blocks of rows, each of which becomes a chunk; all but the last are of the same length."""
+    import zarr
+
+    array, start = None, 0
+    with replacing_folder(target, change) as folder:
+        for block in blocks:
+            # Empty chunks are written too: one that is missing means damage.
+            if array is None:
+                array = zarr.create_array(
+                    str(folder), shape=shape, dtype=dtype, chunks=block.shape, config={"write_empty_chunks": True}
+                )
+            array[start : start + len(block)] = block
+            start += len(block)
+
+
+ZARR = Format((".zarr",), ZarrContents, write=write_zarr, is_folder=True, is_at=is_zarr)

@@ -96,8 +96,6 @@ def learn(
 
     Parameters
     ----------
-    name : {"boost", "logistic"}
-    components : ComponentRows
     places : ndarray of int, shape (n,)
         Rows to learn from.
     positive : ndarray of bool, shape (n,)
@@ -225,7 +223,6 @@ def fit_streamed(
 
     Parameters
     ----------
-    components : ComponentRows
     places : ndarray of int, shape (n,)
         Rows to learn from.
     positive : ndarray of bool, shape (n,)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -79,7 +79,13 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
     plan = replace(plan, top=_top(plan.top, fitted), boosting={"trees": TREES, **PUBLISHED, **plan.boosting})
     results, scores, drawings = _measure(plan, design, against, fitted, timer, progress)
     means, tests = summarise(plan, against, scores)
-    alerts = [*design.alerts, *rare, *unsplit, *_alerts(scores, results), *_ica_alerts(fitted)]
+    alerts = [*design.alerts, *rare, *unsplit, *_alerts(scores, results)]
+    ica = None
+    if fitted.diagnostics is not None:
+        d = fitted.diagnostics
+        alerts += [Alert(f"ica_{alert.code}", alert.message) for alert in d.alerts]
+        ica = {"converged": d.converged, "passes": d.passes, "rows_per_parameter": d.rows_per_parameter}
+        ica["gaussian_components"] = int(d.gaussian.sum())
     return Deconfounding(
         name=design.rows.name,
         n=design.n,
@@ -100,7 +106,7 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
             fitted_rows=fitted.rows,
             seconds={stage: round(spent, 3) for stage, spent in timer.seconds.items()},
             core_seconds={stage: round(spent, 3) for stage, spent in timer.core_seconds.items()},
-            ica=_diagnosed(fitted),
+            ica=ica,
         ),
     )
 
@@ -310,21 +316,3 @@ def _alerts(scores: dict[str, dict[Key, list[Scores]]], results: dict[str, Condi
             )
     if any(np.isnan(r.components.batch).all() for r in results.values()):
         yield Alert("confounded", "Batch and label cannot be separated, so no component is named technical.")
-
-
-def _ica_alerts(fitted: Fitted) -> list[Alert]:
-    doubts = () if fitted.diagnostics is None else fitted.diagnostics.alerts
-    return [Alert(f"ica_{alert.code}", alert.message) for alert in doubts]
-
-
-def _diagnosed(fitted: Fitted) -> dict[str, Any] | None:
-    d = fitted.diagnostics
-    if d is None:
-        return None
-    return {
-        "converged": d.converged,
-        "passes": d.passes,
-        "rows_per_parameter": d.rows_per_parameter,
-        "gaussian_components": int(d.gaussian.sum()),
-        "alerts": [asdict(alert) for alert in d.alerts],
-    }

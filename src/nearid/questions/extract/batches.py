@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,22 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nearid.arrays.formats.npy import map_npy, read_header
-from nearid.arrays.formats.npz import load_all
-from nearid.arrays.formats.torch import CHECKPOINTS, load_saved
 from nearid.arrays.memory import is_a, refuse_unreadable
-from nearid.arrays.open import file_suffix
-from nearid.arrays.reading import damage_told
+from nearid.arrays.open import open_contents
+from nearid.arrays.reading import reached
 from nearid.arrays.rows import row_ids
 from nearid.base.errors import InputError
-from nearid.base.files import local_path
-from nearid.base.limits import check_memory
 
 # Entries of a mapping that are no inputs of their own.
 IDS, MASK = "ids", "attention_mask"
 # A single array, which has no name.
 SINGLE = ""
-_INPUTS = ", ".join((".npy", ".npz", ".safetensors", *CHECKPOINTS))
 
 
 @dataclass(frozen=True)
@@ -60,44 +53,11 @@ class Batch:
         return Batch(self.start, {name: x[:count] for name, x in self.arrays.items()}, self.ids[:count])
 
 
-class NpyFile:
-    """The inputs of an .npy file, read piece by piece.
-
-    A map of the file would end the process where the file becomes shorter meanwhile.
-    """
-
-    def __init__(self, path: Path) -> None:
-        map_npy(path)  # refuses what the file cannot hold
-        with open(path, "rb") as file:
-            self.shape, self._fortran, self.dtype = read_header(file)
-            self._offset = file.tell()
-        self._path = path.resolve()
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, part: slice) -> np.ndarray:
-        start, stop, _ = part.indices(len(self))
-        each = math.prod(self.shape[1:])
-        size = each * self.dtype.itemsize
-        if os.path.getsize(self._path) < self._offset + (len(self) if self._fortran else stop) * size:
-            raise InputError(f"{self._path.name} became shorter while it was read. Write or copy it again.")
-        if self._fortran:
-            return np.array(map_npy(self._path)[start:stop])
-        found = np.fromfile(self._path, self.dtype, (stop - start) * each, offset=self._offset + start * size)
-        return found.reshape(stop - start, *self.shape[1:])
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return self[:].astype(dtype or self.dtype, copy=False)
-
-
 class ArraySource:
     """Inputs that are arrays: any part of them can be had.
 
     Parameters
     ----------
-    name : str
-    arrays : dict of array or Tensor
     ids : ndarray of shape (n,) or None
         The numbers of the inputs by default.
     """
@@ -135,8 +95,6 @@ class BatchSource:
 
     Parameters
     ----------
-    name : str
-    batches : iterable
     ordered : bool
         Whether they come in the order of the data; otherwise each must bring ids.
     """
@@ -188,7 +146,7 @@ def open_source(data: Any, *, mask: Any = None, ids: Any = None, key: str | None
     """
     name = Path(data).name if isinstance(data, str | os.PathLike) else type(data).__name__
     if isinstance(data, str | os.PathLike):
-        data = _file(local_path(data))
+        data = _file(data)
     elif isinstance(data, list) and data and not hasattr(data[0], "shape") and not isinstance(data[0], Mapping):
         data = _array_of(name, data)
     if is_a(data, "torch", "Dataset"):
@@ -233,22 +191,10 @@ def _in_order(data: Any) -> bool:
     return any(is_a(sampler, "torch", kind) for kind in ("SequentialSampler", "_InfiniteConstantSampler"))
 
 
-def _file(path: Path) -> Any:
-    if not path.is_file():
-        raise InputError(f"There is no file {path}; inputs are {_INPUTS}.")
-    suffix = file_suffix(path)
-    if suffix in (".npy", ".npz"):
-        with damage_told(path.name, f"{suffix} file"):
-            return NpyFile(path) if suffix == ".npy" else load_all(path)
-    if suffix == ".safetensors":
-        from safetensors.torch import load_file
-
-        check_memory(path.name, path.stat().st_size, "Save the inputs as .npy, which is read piece by piece.")
-        with damage_told(path.name, "safetensors file"):
-            return load_file(path)
-    if suffix in CHECKPOINTS:
-        return load_saved(str(path), path.name)
-    raise InputError(f"{path.name} has no suffix of inputs: {_INPUTS} are expected.")
+def _file(path: str | os.PathLike[str]) -> Any:
+    """The array of a file, or its arrays by name; those of some formats are read as slices of them are taken."""
+    with reached(path):
+        return open_contents(path).saved
 
 
 def _loaded(given: Any, what: str) -> Any:
@@ -256,10 +202,10 @@ def _loaded(given: Any, what: str) -> Any:
         return given
     if not Path(given).exists():
         raise InputError(f"There is no file and no entry {given} to take the {what} from.")
-    found = _file(Path(given))
-    if isinstance(found, Mapping):
+    values = _file(given)
+    if isinstance(values, Mapping):
         raise InputError(f"{given} holds several arrays, but one is expected as {what}; save it as .npy.")
-    return found
+    return values
 
 
 def _named(name: str, given: Any) -> dict[str, Any]:

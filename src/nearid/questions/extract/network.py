@@ -17,13 +17,12 @@ import torch
 from torch import Tensor, nn
 
 from nearid.arrays.memory import is_a
-from nearid.arrays.names import listed
-from nearid.arrays.open import file_suffix
+from nearid.arrays.names import few
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 from nearid.questions.extract.batches import byte_view
-from nearid.questions.extract.weights import SAVED, is_factory, load_module
+from nearid.questions.extract.weights import holds_weights, is_factory, load_module, weights_suffixes
 
 Inputs = Tensor | dict[str, Tensor]
 # A head on top of the hidden states, which checkpoints of other tasks lack.
@@ -40,10 +39,8 @@ class Network:
 
     Attributes
     ----------
-    module : Module
     name : str
         What people are shown.
-    alerts : tuple of Alert
     loaded : bool
         Whether it was loaded, so that nobody has chosen a device for it.
     hashed : bool
@@ -156,15 +153,15 @@ def open_network(
             f"a {type(model).__name__} was given."
         )
     text, place = os.fspath(model), local_path(model)
-    if is_factory(text) or file_suffix(place) in SAVED:
+    if is_factory(text) or holds_weights(place):
         if revision:
             raise InputError("A revision belongs to a transformers model, not to a file of weights.")
         module = load_module(text if is_factory(text) else str(place), factory=factory, prefix=prefix)
         return Network(module, text if is_factory(text) else place.name, loaded=True)
     if factory or prefix:
-        raise InputError(f"A factory or a prefix belongs to a file of weights ({', '.join(SAVED)}), not to {text}.")
+        raise InputError(f"A factory or a prefix belongs to a file of weights ({weights_suffixes()}), not to {text}.")
     if place.is_file():
-        raise InputError(f"{place.name} is no file of weights: {', '.join(SAVED)} are expected.")
+        raise InputError(f"{place.name} is no file of weights: {weights_suffixes()} are expected.")
     module, alerts = load_pretrained(text, place, revision)
     # Of a folder the name alone, wherever it lies.
     return Network(module, place.resolve().name if place.is_dir() else text, alerts, loaded=True)
@@ -214,7 +211,7 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
     missing = sorted(map(str, info.get("missing_keys") or ()))
     if any(not key.startswith(SPARE) for key in missing):
         raise InputError(
-            f"The weights of {name} lack {listed(missing)}, which would be drawn at random: the checkpoint is of "
+            f"The weights of {name} lack {few(missing)}, which would be drawn at random: the checkpoint is of "
             "another architecture, or not whole."
         )
     if not missing:
@@ -298,7 +295,6 @@ def unpadded_left(inputs: dict[str, Tensor], mask: Tensor) -> tuple[dict[str, Te
 
     Parameters
     ----------
-    inputs : dict of Tensor
     mask : Tensor of bool, shape (n, t)
     """
     first = mask.int().argmax(1)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nearid.arrays.names import chosen, is_exact, listed
+from nearid.arrays.names import chosen, few, is_exact
 from nearid.base.errors import InputError
 from nearid.questions.extract.pooling import CHANNELS_FIRST, TOKENS_FIRST, Pooler, pooled
 
@@ -33,7 +33,6 @@ class Tap:
     ----------
     name : str
         What the layer is called.
-    module : Module
     part : str or None
         Part of the output that is taken.
     wanted : bool
@@ -51,10 +50,8 @@ class Taps:
 
     Parameters
     ----------
-    model : Module
     patterns : list of str or None
         Layers by name or pattern; by default the hidden states of a transformers model, the blocks of another.
-    pool : str or callable
     hidden : bool
         Whether the model returns hidden states on request.
     """
@@ -198,7 +195,6 @@ def tensor_of(layer: str, output: Any, part: str | None = None) -> Tensor:
     ----------
     layer : str
         For the messages.
-    output : Tensor, or tuple, list, mapping (such as a ModelOutput) or object of such
     part : str, optional
         Keys and places that lead to the tensor, separated by dots.
     """
@@ -217,7 +213,7 @@ def tensor_of(layer: str, output: Any, part: str | None = None) -> Tensor:
 def _step(layer: str, value: Any, step: str, part: str) -> Any:
     entries = _entries(value)
     if step not in entries:
-        held = f"It holds {listed(entries)}." if entries else f"It gave a {type(value).__name__}."
+        held = f"It holds {few(entries)}." if entries else f"It gave a {type(value).__name__}."
         raise InputError(f"The output of the layer {layer} has no part {part!r}. {held}")
     return entries[step]
 

@@ -2,49 +2,40 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nearid.arrays.formats.torch import CHECKPOINTS, flattened, load_saved
-from nearid.arrays.names import listed, not_found
-from nearid.arrays.open import file_suffix
+from nearid.arrays.formats.registry import format_of, suffixes
+from nearid.arrays.formats.torch import flattened
+from nearid.arrays.names import few, not_found
+from nearid.arrays.open import open_contents
+from nearid.arrays.reading import reached
 from nearid.base.errors import InputError, brief
+from nearid.questions.extract.batches import as_tensor
 
-SAVED = (".safetensors", *CHECKPOINTS)
 # Prefixes that a decoder has among the weights.
 PREFIXES = ("", "decoder.", "module.", "module.decoder.")
 # What data parallel and compiled modules put before the names of all their weights.
 WRAPPED = ("module.", "_orig_mod.")
+# Characters of a name that a message shows.
+_LONGEST = 80
+# Sizes of Burgess' decoder; the first image, whose side every transposed convolution doubles, has the side FIRST.
+HIDDEN, CHANNELS, KERNEL, FIRST = 256, 32, 4, 4
+
+Weights = dict[str, Tensor]
 
 
 def load_decoder(model: str, *, factory: str | None = None, prefix: str | None = None) -> Callable[[Tensor], Any]:
-    """A decoder from a file of weights, or from a factory alone.
-
-    Parameters
-    ----------
-    model : str
-        A file of weights (.safetensors, .pt, .ckpt), or package.module:function, a factory whose result needs none.
-    factory : str, optional
-        package.module:function that makes the module for the weights; by default the architecture is told from their
-        names and shapes, where it is a known one.
-    prefix : str, optional
-        Part of the weights to use, such as "decoder."; the prefix is taken off their names. Of a file with several
-        state dicts it begins with the entry of one, as in "ema.decoder.".
-    """
+    """A decoder, as `load_module`; but a factory alone may give any function, and known weights need no factory."""
     if is_factory(model):
-        if factory is not None or prefix is not None:
-            raise InputError(f"{model} is a factory itself; a factory or a prefix belongs to a file of weights.")
-        made = _made(model)
-        if not callable(made):
-            raise InputError(f"{model} returned a {type(made).__name__}, but a decoder that can be called is expected.")
-        return made  # type: ignore[no-any-return]
+        return _made(model, factory, prefix, Callable, "a decoder that can be called")  # type: ignore[no-any-return]
     if factory is not None:
         return load_module(model, factory=factory, prefix=prefix)
     weights, module = _known(model, load_weights(model, prefix))
@@ -66,9 +57,7 @@ def load_module(model: str, *, factory: str | None = None, prefix: str | None = 
         ("module.", "_orig_mod.") is taken off in any case.
     """
     if is_factory(model):
-        if factory is not None or prefix is not None:
-            raise InputError(f"{model} is a factory itself; a factory or a prefix belongs to a file of weights.")
-        return _module(model)
+        return _module(model, factory, prefix)
     weights = load_weights(model, prefix)
     if factory is None:
         raise InputError(
@@ -79,17 +68,14 @@ def load_module(model: str, *, factory: str | None = None, prefix: str | None = 
 
 def is_factory(model: str) -> bool:
     """Whether a text names a function to import, as package.module:function, rather than a file."""
-    return ":" in model and not os.path.exists(model) and file_suffix(Path(model)) not in SAVED
+    return ":" in model and not os.path.exists(model) and not holds_weights(Path(model))
 
 
-def _module(factory: str) -> nn.Module:
-    module = _made(factory)
-    if not isinstance(module, nn.Module):
-        raise InputError(f"{factory} returned a {type(module).__name__}, but a torch module is expected.")
-    return module
+def _module(factory: str, other: str | None = None, prefix: str | None = None) -> nn.Module:
+    return _made(factory, other, prefix, nn.Module, "a torch module")  # type: ignore[no-any-return]
 
 
-def fill(model: str, module: nn.Module, weights: dict[str, Tensor], prefix: str | None = None) -> nn.Module:
+def fill(model: str, module: nn.Module, weights: Weights, prefix: str | None = None) -> nn.Module:
     """Put weights, all of them and no others, into a module; what wrappers for training put before names comes off.
 
     The prefix is what was taken off before, for messages.
@@ -107,7 +93,7 @@ def fill(model: str, module: nn.Module, weights: dict[str, Tensor], prefix: str 
     return module
 
 
-def _misfits(weights: dict[str, Tensor], own: dict[str, Tensor]) -> str:
+def _misfits(weights: Weights, own: Weights) -> str:
     extra, missing = [k for k in weights if k not in own], [k for k in own if k not in weights]
     sizes = [
         f"{k} {tuple(w.shape)}, not {tuple(own[k].shape)}"
@@ -119,7 +105,7 @@ def _misfits(weights: dict[str, Tensor], own: dict[str, Tensor]) -> str:
     return f"{'; '.join(told)}." if told else ""
 
 
-def _prefix_advice(weights: dict[str, Tensor], own: dict[str, Tensor], prefix: str) -> str:
+def _prefix_advice(weights: Weights, own: Weights, prefix: str) -> str:
     """Under which prefix a file has all the weights of a module, where it has them."""
     first = next(iter(own))
     prefixes = [name.removesuffix(first) for name in weights if name.endswith(f".{first}")]
@@ -129,38 +115,34 @@ def _prefix_advice(weights: dict[str, Tensor], own: dict[str, Tensor], prefix: s
     return f" Give prefix={prefix + fitting!r} (on the command line --prefix {prefix + fitting})."
 
 
-def load_weights(path: str | os.PathLike[str], prefix: str | None = None) -> dict[str, Tensor]:
+def load_weights(path: str | os.PathLike[str], prefix: str | None = None) -> Weights:
     """Named tensors of a file, loaded without running any code it holds.
 
     The state dict is found by its shape, a mapping of names to tensors, whatever training scripts put around it.
 
     Parameters
     ----------
-    path : str or os.PathLike
     prefix : str, optional
         Part of the weights to use; the prefix is taken off their names. Of several state dicts it names one first.
     """
     place = Path(path)
     if not place.is_file():
-        raise InputError(f"There is no file {place}; give weights ({', '.join(SAVED)}) or package.module:function.")
-    suffix = file_suffix(place)
-    if suffix not in SAVED:
-        raise InputError(f"{place.name} is no file of weights: {', '.join(SAVED)} are expected.")
-    held = {"": _safe_tensors(place)} if suffix == ".safetensors" else state_dicts(str(place), place.name)
-    return part_of(place.name, held, prefix or "")
+        raise InputError(f"There is no file {place}; give weights ({weights_suffixes()}) or package.module:function.")
+    if not holds_weights(place):
+        raise InputError(f"{place.name} is no file of weights: {weights_suffixes()} are expected.")
+    with reached(place):
+        return part_of(place.name, state_dicts(open_contents(place).saved, place.name), prefix or "")
 
 
-def _safe_tensors(place: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
+def holds_weights(path: Path) -> bool:
+    """Whether files of this suffix may hold the weights of a module."""
+    known = format_of(path)
+    return known is not None and known.weights
 
-    try:
-        weights = dict(load_file(place))
-    except SafetensorError as error:
-        raise InputError(f"{place.name} is truncated or no safetensors file: {error}. Copy it again.") from None
-    if not weights:
-        raise InputError(f"{place.name} holds no tensors. Save some with safetensors.torch.save_file(weights, path).")
-    return weights
+
+def weights_suffixes() -> str:
+    """Suffixes of files of weights, for messages."""
+    return ", ".join(suffixes("weights"))
 
 
 def latent_width(decoder: object) -> int | None:
@@ -169,7 +151,7 @@ def latent_width(decoder: object) -> int | None:
     return next((m.in_features for m in modules if isinstance(m, nn.Linear)), None)
 
 
-def _known(model: str, weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], nn.Module]:
+def _known(model: str, weights: Weights) -> tuple[Weights, nn.Module]:
     """The architecture that the weights, or a part of them under a usual prefix, are of."""
     for prefix in PREFIXES:
         part = under(weights, prefix)
@@ -177,12 +159,15 @@ def _known(model: str, weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], n
         if module is not None:
             return part, module
     raise InputError(
-        f"The weights of {model} ({listed(list(weights)[:5])}, ...) are of no known decoder. Name what makes its "
+        f"The weights of {model} ({few(list(weights)[:5])}, ...) are of no known decoder. Name what makes its "
         "module: --factory package.module:function (and --prefix decoder. where only a part is the decoder)."
     )
 
 
-def _made(factory: str) -> Any:
+def _made(factory: str, other: str | None, prefix: str | None, kind: Any, expected: str) -> Any:
+    """What a factory gives; another factory, or a prefix, beside it is refused."""
+    if other is not None or prefix is not None:
+        raise InputError(f"{factory} is a factory itself; a factory or a prefix belongs to a file of weights.")
     name, _, attribute = factory.partition(":")
     if not name or not attribute:
         raise InputError(f"A factory is named as package.module:function, not {factory!r}.")
@@ -190,51 +175,47 @@ def _made(factory: str) -> Any:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
-        made: Any = importlib.import_module(name)
-        for part in attribute.split("."):
-            made = getattr(made, part)
+        function = resolve_name(factory)
     except (Exception, SystemExit) as error:  # a module may raise anything while it is imported, or end the process
-        raise InputError(f"The factory {factory} cannot be imported: {_told(error)}.") from error
-    if not callable(made):
-        raise InputError(f"{factory} is a {type(made).__name__}, but a function that makes a module is expected.")
+        raise InputError(f"The factory {factory} cannot be imported: {_described(error)}.") from error
+    if not callable(function):
+        raise InputError(f"{factory} is a {type(function).__name__}, but a function that makes a module is expected.")
     try:
-        return made()
+        made = function()
     except (Exception, SystemExit) as error:  # so may its functions
-        raise InputError(f"The factory {factory} failed: {_told(error)}. It is called without arguments.") from error
+        raise InputError(
+            f"The factory {factory} failed: {_described(error)}. It is called without arguments."
+        ) from error
+    if not isinstance(made, kind):
+        raise InputError(f"{factory} returned a {type(made).__name__}, but {expected} is expected.")
+    return made
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     return f"{type(error).__name__}: {brief(error)}"
 
 
-Weights = dict[str, Tensor]
-# Characters of a name that a message shows.
-_LONGEST = 80
-
-
-def state_dicts(path: str, name: str) -> dict[str, Weights]:
-    """State dicts of a file of torch.save, by the dotted name of their entry; at least one.
+def state_dicts(saved: Any, name: str) -> dict[str, Weights]:
+    """State dicts of what was saved to a file, by the dotted name of their entry; at least one.
 
     A state dict is told by its shape, a mapping of names to tensors, so it does not matter what is around it.
     """
-    saved = load_saved(path, name)
-    held = dict(_found(saved, ""))
+    held = dict(_nested(saved, ""))
     if not held:
         raise InputError(
             f"{name} holds no state dict, a mapping of names to tensors. {_contents(saved)} "
             "Save one with torch.save(module.state_dict(), path)."
         )
     # Figures that callbacks keep, and single layers, do not compete with a whole module.
-    for of_module in (_has_arrays, _has_dots):
-        held = {entry: weights for entry, weights in held.items() if of_module(weights)} or held
-    return held
+    held = {entry: weights for entry, weights in held.items() if any(w.ndim for w in weights.values())} or held
+    return {entry: weights for entry, weights in held.items() if any("." in name for name in weights)} or held
 
 
 def part_of(name: str, held: dict[str, Weights], prefix: str) -> Weights:
     """Weights under a prefix, which is taken off their names; of several state dicts it names the entry of one."""
     entries = [entry for entry in held if prefix.startswith(f"{entry}.")]
     if len(held) > 1 and not entries:
-        known = listed(f"{_short(entry)!r} ({_sample(weights)})" for entry, weights in held.items())
+        known = few(f"{_short(entry)!r} ({_sample(weights)})" for entry, weights in held.items())
         first = f"{next(iter(held))}."
         raise InputError(
             f"{name} holds {len(held)} state dicts: {known}. Choose one with prefix={_short(first)!r} (on the command "
@@ -253,13 +234,13 @@ def under(weights: Weights, prefix: str) -> Weights:
     return {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
 
 
-def _found(value: Any, entry: str) -> Iterator[tuple[str, Weights]]:
+def _nested(value: Any, entry: str) -> Iterator[tuple[str, Weights]]:
     if isinstance(value, dict):
         # Optimisers number what they keep, modules do not.
         if not all(isinstance(name, str) for name in value):
             return
-        if value and all(isinstance(w, Tensor) for w in value.values()):
-            yield entry, dict(value)
+        if value and all(hasattr(w, "shape") for w in value.values()):
+            yield entry, {name: as_tensor(name, w) for name, w in value.items()}
             return
         parts = list(value.items())
     elif isinstance(value, list | tuple):
@@ -267,15 +248,7 @@ def _found(value: Any, entry: str) -> Iterator[tuple[str, Weights]]:
     else:
         return
     for name, part in parts:
-        yield from _found(part, f"{entry}.{name}" if entry else name)
-
-
-def _has_arrays(weights: Weights) -> bool:
-    return any(w.ndim for w in weights.values())
-
-
-def _has_dots(weights: Weights) -> bool:
-    return any("." in name for name in weights)
+        yield from _nested(part, f"{entry}.{name}" if entry else name)
 
 
 def _sample(weights: Weights) -> str:
@@ -288,29 +261,22 @@ def _contents(saved: Any) -> str:
         return f"It is one tensor of shape {tuple(saved.shape)}."
     if not isinstance(saved, dict | list | tuple):
         return f"It is of type {type(saved).__name__}."
-    held = [f"{_short(entry)!r} {_kind(value)}" for entry, value in flattened(saved, "")]
-    return f"It holds {listed(held)}." if held else "It is empty."
-
-
-def _kind(value: Any) -> str:
-    return str(tuple(value.shape)) if isinstance(value, Tensor) else type(value).__name__
+    held = [
+        f"{_short(entry)!r} {tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__}"
+        for entry, value in flattened(saved, "")
+    ]
+    return f"It holds {few(held)}." if held else "It is empty."
 
 
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
 
 
-HIDDEN, CHANNELS, KERNEL = 256, 32, 4
-# Side of the first image, which every transposed convolution doubles.
-SEED = 4
-
-
 class BurgessDecoder(nn.Module):
-    """Latents to images in (0, 1): three linear layers, then transposed convolutions that double the sides.
+    """The decoder of Burgess et al. (2018): latents to images in (0, 1).
 
     Parameters
     ----------
-    latents : int
     channels : int
         Of the images.
     size : {32, 64}
@@ -321,14 +287,14 @@ class BurgessDecoder(nn.Module):
         super().__init__()
         self.lin1 = nn.Linear(latents, HIDDEN)
         self.lin2 = nn.Linear(HIDDEN, HIDDEN)
-        self.lin3 = nn.Linear(HIDDEN, CHANNELS * SEED * SEED)
+        self.lin3 = nn.Linear(HIDDEN, CHANNELS * FIRST * FIRST)
         self.convT_64 = _doubling(CHANNELS) if size == 64 else None
         self.convT1, self.convT2, self.convT3 = _doubling(CHANNELS), _doubling(CHANNELS), _doubling(channels)
 
     def forward(self, z: Tensor) -> Tensor:
         for linear in (self.lin1, self.lin2, self.lin3):
             z = torch.relu(linear(z))
-        x = z.unflatten(1, (CHANNELS, SEED, SEED))
+        x = z.unflatten(1, (CHANNELS, FIRST, FIRST))
         for layer in (self.convT_64, self.convT1, self.convT2):
             if layer is not None:
                 x = torch.relu(layer(x))
@@ -340,9 +306,9 @@ class BurgessDecoder(nn.Module):
         first, last = (weights[name].shape if name in weights else () for name in ("lin1.weight", "convT3.weight"))
         if len(first) != 2 or len(last) != 4:
             return None
-        found = cls(first[1], last[1], 64 if "convT_64.weight" in weights else 32)
-        expected = {name: own.shape for name, own in found.state_dict().items()}
-        return found if expected == {n: w.shape for n, w in weights.items()} else None
+        decoder = cls(first[1], last[1], 64 if "convT_64.weight" in weights else 32)
+        expected = {name: own.shape for name, own in decoder.state_dict().items()}
+        return decoder if expected == {n: w.shape for n, w in weights.items()} else None
 
 
 def _doubling(channels: int) -> nn.ConvTranspose2d:

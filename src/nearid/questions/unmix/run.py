@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 
 from nearid.arrays import Rows, open_rows
+from nearid.arrays.formats.registry import suffixes
 from nearid.base.errors import InputError
 from nearid.base.files import alone_in, refuse_source
 from nearid.base.options import Bound, Count, Seed, checked
@@ -36,7 +37,7 @@ from nearid.ica.model import (
     write_bytes,
 )
 from nearid.ica.solver import Checkpoint
-from nearid.ica.stream import FORMATS, check_output, check_space, ids_path
+from nearid.ica.stream import check_output, check_space, ids_path
 from nearid.show.view import counted
 
 if TYPE_CHECKING:
@@ -349,7 +350,7 @@ def _components(folder: Path) -> list[Path]:
 
 
 def _places(folder: Path) -> list[Path]:
-    return [folder / f"components.{form}" for form in FORMATS]
+    return [folder / f"components{suffix}" for suffix in suffixes("write")]
 
 
 def _ids(folder: Path) -> list[Path]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from nearid.base.errors import InputError, unknown
 from nearid.lab.data.base import LabelledImages
-from nearid.lab.data.registry import HOMES
+from nearid.lab.data.registry import datasets
 from nearid.lab.processes.images.base import FactorImages
 from nearid.lab.processes.images.factors import Codes
 from nearid.lab.processes.images.scenes import SolidProcess, SpriteProcess
@@ -163,8 +163,8 @@ def image_source(name: str, side: int) -> ImageSource:
 
 def check_source(name: str) -> None:
     """Refuse a name that stands for no images."""
-    if name not in RENDERED and name not in HOMES:
-        raise InputError(unknown("source of images", name, (*RENDERED, *HOMES)))
+    if name not in RENDERED and name not in datasets():
+        raise InputError(unknown("source of images", name, (*RENDERED, *datasets())))
 
 
 def source_names(data: str) -> tuple[str, ...]:

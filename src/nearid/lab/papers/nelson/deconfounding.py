@@ -102,7 +102,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
             raise InputError("The row file needs a path: --set embedding=X.npy --set meta=META.parquet.")
         found = deconfound(p.embedding, "label", "batch", meta=p.meta or None, control=p.control or None, **options)
     else:
-        from nearid.lab.data.profiles import load_profiles
+        from nearid.lab.data.load import load_profiles
 
         profiles = load_profiles(p.source)
         if p.batch not in profiles.batches:

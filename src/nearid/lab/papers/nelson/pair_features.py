@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.arrays import open_rows
-from nearid.arrays.formats.npy import map_npy
+from nearid.arrays.formats.npy import read_npy
 from nearid.arrays.rows import digest
 from nearid.base.errors import InputError
 from nearid.base.files import replacing
@@ -69,7 +69,7 @@ def resnet_features(network: str, pixels: np.ndarray) -> Floats:
     these; what cannot be read is computed anew.
     """
     from nearid.lab.data.cifar10_resnets import CIFAR10_RESNETS, weights_file
-    from nearid.lab.data.places import cache_folder
+    from nearid.lab.data.registry import cache_folder
     from nearid.lab.models.cifar_resnet import FEATURES, MEAN, STD, load_cifar_resnet
 
     path = weights_file(network)
@@ -78,9 +78,9 @@ def resnet_features(network: str, pixels: np.ndarray) -> Floats:
     mark.update(f"{FEATURES} {MEAN} {STD}".encode())
     kept = cache_folder() / CIFAR10_RESNETS.name / f"features-{network}-{len(pixels)}-{mark.hexdigest()[:16]}.npy"
     with suppress(OSError, ValueError, InputError):
-        held = map_npy(kept)
+        held = read_npy(kept)
         if held.shape[0] == len(pixels) and held.ndim == 2:
-            return np.array(held)
+            return held
     from nearid.questions.extract.run import extract
 
     found = extract(load_cifar_resnet(path), pixels, layers=FEATURES, mean=MEAN, std=STD, batch_size=250)

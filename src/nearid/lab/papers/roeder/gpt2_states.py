@@ -28,7 +28,7 @@ from nearid.arrays.formats.layers import MANIFEST, Extraction, is_extraction, re
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 from nearid.lab.data.base import Sentences
-from nearid.lab.data.texts import load_sentences
+from nearid.lab.data.load import load_sentences
 from nearid.measures.similarity import canonical_correlations
 from nearid.moments import PairMoments
 

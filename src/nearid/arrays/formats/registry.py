@@ -1,0 +1,183 @@
+"""The one registry of file formats: what a suffix means, wherever a path is taken."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nearid.arrays.memory import MemoryRows, as_numpy
+from nearid.arrays.names import Entry, choose, not_found, refuse_names, whole_name
+from nearid.arrays.rows import Rows
+from nearid.arrays.tables import Columns
+
+
+class Contents(ABC):
+    """The arrays of one file by name; where a file is a single array, its name is empty.
+
+    A format says what is declared and how an array is read. Choosing an entry and looking up ids is written here, once.
+
+    Parameters
+    ----------
+    path : str
+        The file, as an absolute path.
+    name : str
+        What messages call it.
+    """
+
+    def __init__(self, path: str, name: str) -> None:
+        self.path, self.name = path, name
+
+    @property
+    @abstractmethod
+    def entries(self) -> Mapping[str, Entry]:
+        """What the file declares about each of its arrays."""
+
+    @abstractmethod
+    def array(self, entry: str) -> Any:
+        """An array or tensor of any shape, in memory or read as slices of it are taken."""
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Names of everything that `array` can give, such as lists of ids beside the arrays."""
+        return self.entries
+
+    @property
+    def saved(self) -> Any:
+        """All arrays, nested as they were saved: by name, or one alone."""
+        return self.array("") if list(self.names) == [""] else {entry: self.array(entry) for entry in self.names}
+
+    def rows(self, entry: str, ids: Any) -> Rows:
+        """An array as rows of numbers."""
+        return MemoryRows(self.label(entry), as_numpy(self.array(entry)), ids)
+
+    def find(self, wanted: str, option: str) -> str:
+        """The entry that a key, or ids given by name, stand for."""
+        names = list(self.entries if option == "key" else self.names)
+        if names == [""]:
+            refuse_names(self.name, "a single array", **{"key": None, "ids": None, option: wanted})
+        # What training scripts put around weights need not be named.
+        entry = whole_name(wanted, names)
+        if entry not in names:
+            raise not_found(self.name, option, wanted, names)
+        return entry
+
+    def open(self, key: str | None, ids: str | None) -> Rows:
+        """The rows of the entry that a key names, or of the only one that has rows; ids are taken from another."""
+        entry = choose(self.name, self.entries) if key is None else self.find(key, "key")
+        return self.rows(entry, None if ids is None else as_numpy(self.array(self.find(ids, "ids"))))
+
+    def label(self, entry: str) -> str:
+        """What messages call an entry."""
+        return f"{self.name}:{entry}" if entry else self.name
+
+
+class Loaded(Contents):
+    """Contents that are in memory already.
+
+    Parameters
+    ----------
+    path, name : str
+    arrays : mapping of str to array
+    """
+
+    def __init__(self, path: str, name: str, arrays: Mapping[str, Any]) -> None:
+        super().__init__(path, name)
+        self._arrays = arrays
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        return {entry: Entry(tuple(x.shape), x.dtype) for entry, x in self._arrays.items()}
+
+    def array(self, entry: str) -> Any:
+        return self._arrays[entry]
+
+
+@dataclass(frozen=True)
+class Format:
+    """How files of some suffixes are read, and written where that is possible.
+
+    A new format is one call of `register`. It then works wherever nearid takes a path.
+
+    Attributes
+    ----------
+    suffixes : tuple of str
+        In lower case, with the point. A format of folders that are told by what they hold may have none.
+    contents : callable, optional
+        (path, name) -> Contents: the arrays of a file. Rows, columns, vectors, weights and inputs of models follow.
+    rows : callable, optional
+        (path, name, key, ids) -> Rows, for tables, which have columns rather than arrays.
+    columns : callable, optional
+        (path, name, ids) -> Columns, or None for a table that only `rows` reads.
+    write : callable, optional
+        (target, shape, dtype, blocks, change) -> None: writes blocks of equally many rows (the last may have fewer).
+        `change` is what `nearid.base.files.replacing` takes.
+    weights : bool
+        Whether such a file may hold the weights of a module.
+    is_folder : bool
+        Whether such a "file" is a folder.
+    is_at : callable, optional
+        Path -> bool: tells a folder of this format by what it holds.
+    """
+
+    suffixes: tuple[str, ...]
+    contents: Callable[[str, str], Contents] | None = None
+    rows: Callable[[str, str, str | None, str | None], Rows] | None = None
+    columns: Callable[[str, str, str | None], Columns | None] | None = None
+    write: Callable[..., None] | None = None
+    weights: bool = False
+    is_folder: bool = False
+    is_at: Callable[[Path], bool] | None = None
+
+    def open(self, path: str, name: str, key: str | None, ids: str | None) -> Rows:
+        """Rows of a file of this format."""
+        if self.rows is not None:
+            return self.rows(path, name, key, ids)
+        return self.contents_of(path, name).open(key, ids)
+
+    def contents_of(self, path: str, name: str) -> Contents:
+        """The arrays of a file of this format; a table is a single one, with ids where its rows have them."""
+        if self.contents is not None:
+            return self.contents(path, name)
+        rows = self.open(path, name, None, None)
+        ids = {} if rows.ids is None else {"ids": rows.ids}
+        return Loaded(path, name, {"": rows.read(0, rows.shape[0]), **ids})
+
+
+# In the order in which messages list them; of two formats with a suffix in common the later one counts.
+FORMATS: list[Format] = []
+
+
+def register(new: Format) -> Format:
+    """Make a format known wherever a path is taken; `FORMATS.remove` takes it back.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid.arrays.formats.registry import FORMATS, Format, Loaded, register
+    >>> numbers = register(Format((".dat",), lambda path, name: Loaded(path, name, {"": np.loadtxt(path)})))
+    >>> ".dat" in suffixes()
+    True
+    >>> FORMATS.remove(numbers)
+    """
+    FORMATS.append(new)
+    return new
+
+
+def format_of(path: Path) -> Format | None:
+    """The format of a path: that of a folder by what it holds, all others by their suffix; None where there is none."""
+    for known in FORMATS:
+        if known.is_at is not None and known.is_at(path):
+            return known
+    name = path.name.lower()
+    fitting = [
+        (len(s), at) for at, known in enumerate(FORMATS) for s in known.suffixes if name.endswith(s) and s != name
+    ]
+    return FORMATS[max(fitting)[1]] if fitting else None
+
+
+def suffixes(able_to: str = "open") -> list[str]:
+    """Suffixes of all formats, or of those that have `contents`, `columns`, `weights` or `write`."""
+    return [suffix for known in FORMATS for suffix in known.suffixes if getattr(known, able_to)]
