@@ -284,9 +284,10 @@ class Judge:
         """InfoM, InfoE and InfoC, and the normalised information of factors (columns) and latents (rows)."""
         from nearid.measures.infomec import infomec
 
-        found = infomec(z, self._levels, discrete_latents=discrete)
-        scores = {"infom": found.infom, "infoe": found.infoe, "infoc": found.infoc, "active": float(found.active.sum())}
-        return scores, found.matrix
+        information = infomec(z, self._levels, discrete_latents=discrete)
+        # What is not defined has no value in a cell.
+        scores = {name: None if np.isnan(value) else value for name, value in information.parts.items()}
+        return {**scores, "active": float(information.active.sum())}, information.matrix
 
     def recovery(self, z: Floats) -> dict[str, float]:
         """MCC and DCI; what they fit (matching, trees) is judged on other rows."""
