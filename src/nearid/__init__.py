@@ -6,126 +6,97 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from nearid.base.errors import InputError, NearidError
-    from nearid.groups.estimators import Linear, Rigid, ScaledPermutation, SignedPermutation
-    from nearid.ica.estimators import Whitening
-    from nearid.lab.data.load import load
-    from nearid.lab.framework.result import ExperimentResult
-    from nearid.lab.framework.run import reproduce
-    from nearid.measures.dci import dci
-    from nearid.measures.diameter import diameter
-    from nearid.measures.factors import open_factors
-    from nearid.measures.infomec import infomec
-    from nearid.measures.mcc import mcc
-    from nearid.measures.mig import mig
-    from nearid.measures.modularity import explicitness, modularity
-    from nearid.measures.r2 import r2
-    from nearid.measures.sap import sap
-    from nearid.measures.similarity import cca, linear_cka, svcca
-    from nearid.questions.compare.result import Comparison, Comparisons
-    from nearid.questions.compare.run import compare
-    from nearid.questions.deconfound.result import Deconfounding
-    from nearid.questions.deconfound.run import deconfound
-    from nearid.questions.extract.result import Extraction
-    from nearid.questions.extract.run import extract
-    from nearid.questions.heads.result import HeadComparison
-    from nearid.questions.heads.run import compare_heads
-    from nearid.questions.layers.result import LayerComparison
-    from nearid.questions.layers.run import compare_layers
-    from nearid.questions.lipschitz.result import BiLipschitz
-    from nearid.questions.lipschitz.run import lipschitz
-    from nearid.questions.score.result import Score
-    from nearid.questions.score.run import score
-    from nearid.questions.unmix.result import ICA
-    from nearid.questions.unmix.run import unmix
+    from nearid.arrays.open import open_rows as open_rows
+    from nearid.arrays.rows import Rows as Rows
+    from nearid.base.alerts import Alert as Alert
+    from nearid.base.errors import EngineError as EngineError, InputError as InputError, NearidError as NearidError
+    from nearid.base.estimate import Estimate as Estimate
+    from nearid.groups.estimators import (
+        Linear as Linear,
+        Rigid as Rigid,
+        ScaledPermutation as ScaledPermutation,
+        SignedPermutation as SignedPermutation,
+    )
+    from nearid.ica.estimators import (
+        IdentifiabilityWarning as IdentifiabilityWarning,
+        MetadataWarning as MetadataWarning,
+        RankWarning as RankWarning,
+        Whitening as Whitening,
+    )
+    from nearid.lab.data.load import load as load
+    from nearid.lab.framework.result import ExperimentResult as ExperimentResult
+    from nearid.lab.framework.run import reproduce as reproduce
+    from nearid.measures.dci import dci as dci
+    from nearid.measures.diameter import diameter as diameter
+    from nearid.measures.factors import open_factors as open_factors
+    from nearid.measures.infomec import infomec as infomec
+    from nearid.measures.mcc import mcc as mcc
+    from nearid.measures.mig import mig as mig
+    from nearid.measures.modularity import explicitness as explicitness, modularity as modularity
+    from nearid.measures.r2 import r2 as r2
+    from nearid.measures.registry import Measured as Measured
+    from nearid.measures.sap import sap as sap
+    from nearid.measures.similarity import cca as cca, linear_cka as linear_cka, svcca as svcca
+    from nearid.questions.compare.result import Comparison as Comparison, Comparisons as Comparisons
+    from nearid.questions.compare.run import compare as compare
+    from nearid.questions.deconfound.result import Deconfounding as Deconfounding
+    from nearid.questions.deconfound.run import deconfound as deconfound
+    from nearid.questions.extract.result import Extraction as Extraction
+    from nearid.questions.extract.run import extract as extract
+    from nearid.questions.heads.result import HeadComparison as HeadComparison
+    from nearid.questions.heads.run import compare_heads as compare_heads
+    from nearid.questions.layers.result import LayerComparison as LayerComparison
+    from nearid.questions.layers.run import compare_layers as compare_layers
+    from nearid.questions.lipschitz.result import BiLipschitz as BiLipschitz
+    from nearid.questions.lipschitz.run import lipschitz as lipschitz
+    from nearid.questions.score.result import Score as Score
+    from nearid.questions.score.run import score as score
+    from nearid.questions.unmix.result import ICA as ICA
+    from nearid.questions.unmix.run import unmix as unmix
 
-# Loaded on first use, so that importing nearid and asking for help cost nothing.
-_HOMES = {
-    "BiLipschitz": "nearid.questions.lipschitz.result",
-    "Comparison": "nearid.questions.compare.result",
-    "Comparisons": "nearid.questions.compare.result",
-    "Deconfounding": "nearid.questions.deconfound.result",
-    "ExperimentResult": "nearid.lab.framework.result",
-    "Extraction": "nearid.questions.extract.result",
-    "HeadComparison": "nearid.questions.heads.result",
-    "ICA": "nearid.questions.unmix.result",
-    "InputError": "nearid.base.errors",
-    "LayerComparison": "nearid.questions.layers.result",
-    "Linear": "nearid.groups.estimators",
-    "NearidError": "nearid.base.errors",
-    "Rigid": "nearid.groups.estimators",
-    "ScaledPermutation": "nearid.groups.estimators",
-    "Score": "nearid.questions.score.result",
-    "SignedPermutation": "nearid.groups.estimators",
-    "Whitening": "nearid.ica.estimators",
-    "cca": "nearid.measures.similarity",
-    "compare": "nearid.questions.compare.run",
-    "compare_heads": "nearid.questions.heads.run",
-    "compare_layers": "nearid.questions.layers.run",
-    "dci": "nearid.measures.dci",
-    "deconfound": "nearid.questions.deconfound.run",
-    "diameter": "nearid.measures.diameter",
-    "explicitness": "nearid.measures.modularity",
-    "extract": "nearid.questions.extract.run",
-    "infomec": "nearid.measures.infomec",
-    "linear_cka": "nearid.measures.similarity",
-    "lipschitz": "nearid.questions.lipschitz.run",
-    "load": "nearid.lab.data.load",
-    "mcc": "nearid.measures.mcc",
-    "mig": "nearid.measures.mig",
-    "modularity": "nearid.measures.modularity",
-    "open_factors": "nearid.measures.factors",
-    "r2": "nearid.measures.r2",
-    "reproduce": "nearid.lab.framework.run",
-    "sap": "nearid.measures.sap",
-    "score": "nearid.questions.score.run",
-    "svcca": "nearid.measures.similarity",
-    "unmix": "nearid.questions.unmix.run",
+# Where the public names live. They are loaded on first use, so that importing nearid and asking for help cost nothing.
+_NAMES = {
+    "arrays.open": "open_rows",
+    "arrays.rows": "Rows",
+    "base.alerts": "Alert",
+    "base.errors": "EngineError InputError NearidError",
+    "base.estimate": "Estimate",
+    "groups.estimators": "Linear Rigid ScaledPermutation SignedPermutation",
+    "ica.estimators": "IdentifiabilityWarning MetadataWarning RankWarning Whitening",
+    "lab.data.load": "load",
+    "lab.framework.result": "ExperimentResult",
+    "lab.framework.run": "reproduce",
+    "measures.dci": "dci",
+    "measures.diameter": "diameter",
+    "measures.factors": "open_factors",
+    "measures.infomec": "infomec",
+    "measures.mcc": "mcc",
+    "measures.mig": "mig",
+    "measures.modularity": "explicitness modularity",
+    "measures.r2": "r2",
+    "measures.registry": "Measured",
+    "measures.sap": "sap",
+    "measures.similarity": "cca linear_cka svcca",
+    "questions.compare.result": "Comparison Comparisons",
+    "questions.compare.run": "compare",
+    "questions.deconfound.result": "Deconfounding",
+    "questions.deconfound.run": "deconfound",
+    "questions.extract.result": "Extraction",
+    "questions.extract.run": "extract",
+    "questions.heads.result": "HeadComparison",
+    "questions.heads.run": "compare_heads",
+    "questions.layers.result": "LayerComparison",
+    "questions.layers.run": "compare_layers",
+    "questions.lipschitz.result": "BiLipschitz",
+    "questions.lipschitz.run": "lipschitz",
+    "questions.score.result": "Score",
+    "questions.score.run": "score",
+    "questions.unmix.result": "ICA",
+    "questions.unmix.run": "unmix",
 }
+_HOMES = {name: f"nearid.{home}" for home, names in _NAMES.items() for name in names.split()}
 
-__all__ = [
-    "ICA",
-    "BiLipschitz",
-    "Comparison",
-    "Comparisons",
-    "Deconfounding",
-    "ExperimentResult",
-    "Extraction",
-    "HeadComparison",
-    "InputError",
-    "LayerComparison",
-    "Linear",
-    "NearidError",
-    "Rigid",
-    "ScaledPermutation",
-    "Score",
-    "SignedPermutation",
-    "Whitening",
-    "__version__",
-    "cca",
-    "compare",
-    "compare_heads",
-    "compare_layers",
-    "dci",
-    "deconfound",
-    "diameter",
-    "explicitness",
-    "extract",
-    "infomec",
-    "linear_cka",
-    "lipschitz",
-    "load",
-    "mcc",
-    "mig",
-    "modularity",
-    "open_factors",
-    "r2",
-    "reproduce",
-    "sap",
-    "score",
-    "svcca",
-    "unmix",
-]
+__all__ = sorted(["__version__", *_HOMES])
 
 
 def __getattr__(name: str) -> Any:

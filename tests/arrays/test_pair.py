@@ -2,8 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.base.errors import InputError

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from nearid.arrays import first_nonfinite, open_rows
-from nearid.arrays import rows as module
+from nearid.arrays import first_nonfinite, open_rows, rows as module
 from nearid.arrays.rows import digest
 from nearid.base.errors import InputError
 

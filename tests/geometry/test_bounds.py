@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.optimize import curve_fit
 from torch import nn
 from torch.nn.utils.parametrizations import orthogonal

@@ -4,8 +4,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from nearid.base.errors import InputError
 from nearid.lab.data.load import load, load_sentences

@@ -56,8 +56,7 @@ def fetch(
 ) -> None:
     """Download a data set into the cache, check it and unpack it. After Ctrl-C the same command goes on."""
     from nearid.base.progress import reporting
-    from nearid.lab.data.fetch import fetch as run
-    from nearid.lab.data.fetch import left_behind
+    from nearid.lab.data.fetch import fetch as run, left_behind
     from nearid.lab.data.registry import dataset
 
     wanted = dataset(name)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nearid.show.figures import CHANCE, SOURCE, TARGET, figure, plain, wrapped
-from nearid.show.figures import Drawing as Figure
+from nearid.show.figures import CHANCE, SOURCE, TARGET, Drawing as Figure, figure, plain, wrapped
 
 if TYPE_CHECKING:
     from nearid.questions.compare.result import Comparison

@@ -19,8 +19,7 @@ from nearid.arrays.formats.layers import IDS, MANIFEST, is_extraction, read_mani
 from nearid.base.errors import InputError
 from nearid.base.files import check_parent, local_path, replacing_folder, write_text
 from nearid.base.limits import readable
-from nearid.base.resume import NAME as NOTE
-from nearid.base.resume import Resumable
+from nearid.base.resume import NAME as NOTE, Resumable
 
 # Names that a folder needs for itself.
 RESERVED = ("ids", "extraction", "progress")

@@ -24,8 +24,7 @@ from nearid.base.provenance import provenance
 from nearid.folds import few_rows_per_fold
 from nearid.moments import Floats
 from nearid.questions.compare.alerts import few_rows
-from nearid.questions.layers.result import LayerComparison, is_error
-from nearid.questions.layers.result import measures as known_measures
+from nearid.questions.layers.result import LayerComparison, is_error, measures as known_measures
 from nearid.questions.layers.tiles import Layers, fill_errors, fill_from_moments
 
 Measure = str | Callable[[np.ndarray, np.ndarray], float]

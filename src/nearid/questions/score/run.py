@@ -21,8 +21,7 @@ from nearid.engines.local import open_engine
 from nearid.groups.ladder import ladder
 from nearid.measures.factors import Factors, load_paired, open_factors, unnamed
 from nearid.measures.infomec import active_latents
-from nearid.measures.registry import Measure, Measured
-from nearid.measures.registry import measures as declared_measures
+from nearid.measures.registry import Measure, Measured, measures as declared_measures
 from nearid.moments import Floats
 from nearid.questions.compare.errors import MOST_PERMUTATIONS
 from nearid.questions.compare.result import Comparison

@@ -6,8 +6,16 @@ import pytest
 from nearid.lab.framework.cells import Finished, cells_of
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import changed, parameters_for
-from nearid.lab.papers.nelson.bilipschitz_recovery import BILIPSCHITZ_RECOVERY as E
-from nearid.lab.papers.nelson.bilipschitz_recovery import Parameters, cell, constants, draw, process, rows, unmix
+from nearid.lab.papers.nelson.bilipschitz_recovery import (
+    BILIPSCHITZ_RECOVERY as E,
+    Parameters,
+    cell,
+    constants,
+    draw,
+    process,
+    rows,
+    unmix,
+)
 
 torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 SMOKE = parameters_for(E, "smoke")

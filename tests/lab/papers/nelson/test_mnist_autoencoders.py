@@ -10,6 +10,7 @@ from nearid.lab.framework.settings import changed, parameters_for
 from nearid.lab.papers.nelson.mnist_autoencoders import (
     ALL,
     MNIST_AUTOENCODERS,
+    MNIST_AUTOENCODERS as E,
     ONE,
     Parameters,
     cell,
@@ -20,7 +21,6 @@ from nearid.lab.papers.nelson.mnist_autoencoders import (
     rows,
     scaled,
 )
-from nearid.lab.papers.nelson.mnist_autoencoders import MNIST_AUTOENCODERS as E
 
 YES, NO = "reproduced", "not reproduced"
 

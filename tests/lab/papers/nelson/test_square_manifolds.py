@@ -5,8 +5,7 @@ import pytest
 from nearid.lab.framework.cells import Finished, cells_of
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import changed, parameters_for
-from nearid.lab.papers.nelson.square_manifolds import SQUARE_MANIFOLDS as E
-from nearid.lab.papers.nelson.square_manifolds import Parameters, cell, rows
+from nearid.lab.papers.nelson.square_manifolds import SQUARE_MANIFOLDS as E, Parameters, cell, rows
 
 SMOKE = parameters_for(E, "smoke")
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from scipy.stats import t as student
-from scipy.stats import ttest_1samp
+from scipy.stats import t as student, ttest_1samp
 
 from nearid.lab.papers.reizinger.probing import FEWEST, AboveChance, judged_on, probe, split, told
 

@@ -21,8 +21,7 @@ from nearid.lab.papers.roeder.gpt2_states import (
     pretrained_states,
     states_of,
 )
-from nearid.lab.papers.roeder.gpt2_svcca import GPT2_SVCCA as E
-from nearid.lab.papers.roeder.gpt2_svcca import rows
+from nearid.lab.papers.roeder.gpt2_svcca import GPT2_SVCCA as E, rows
 
 torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 
