@@ -159,10 +159,10 @@ def deconfound(
         X, labels, batches, blocks, meta=meta, control=control, key=key, ids=ids, features=features, exclude=exclude
     )
     if classifiers is None and not boost:
-        told = (
+        missing = (
             "LightGBM is not installed, so logistic regression alone was used. To add the paper's classifier: "
             "pip install 'nearid[boost]'"
         )
-        design = replace(design, alerts=(*design.alerts, Alert("no_lightgbm", told)))
+        design = replace(design, alerts=(*design.alerts, Alert("no_lightgbm", missing)))
     with reporting(progress) as tracked, open_engine(engine) as opened:
         return evaluate(plan, design, X, opened, tracked)

@@ -376,9 +376,9 @@ class Part:
             described = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(buffer, described)
             return buffer.getvalue()
-        told = {"dtype": _CODES[self.dtype.name], "shape": shape, "data_offsets": [0, rows * self.row_bytes]}
+        tensor = {"dtype": _CODES[self.dtype.name], "shape": shape, "data_offsets": [0, rows * self.row_bytes]}
         # Written once with the longest of numbers to know how long it may become; spaces fill it up.
-        text = json.dumps({"__metadata__": self._about, self._name: told}).encode()
+        text = json.dumps({"__metadata__": self._about, self._name: tensor}).encode()
         size = getattr(self, "_offset", 0) - 8 if rows != _MOST else -(-(len(text) + 256) // 64) * 64 - 8
         return size.to_bytes(8, "little") + text.ljust(size)
 
