@@ -1,7 +1,5 @@
 """Classifiers of a perturbation, on which components they rest, and what they make of other batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple

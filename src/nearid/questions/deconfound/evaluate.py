@@ -1,7 +1,5 @@
 """Classifiers that learn on some batches and are judged on others, under every condition; means and tests of them."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence

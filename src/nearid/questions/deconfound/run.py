@@ -1,7 +1,5 @@
 """Biology or batch: an embedding, whitened, unmixed and turned at random, judged in batches that were held out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec

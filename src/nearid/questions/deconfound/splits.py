@@ -1,7 +1,5 @@
 """Which rows are told apart, and which batches are held out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

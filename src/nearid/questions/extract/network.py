@@ -1,7 +1,5 @@
 """The model to run: a module, weights with a factory, or a transformers model; how it is called and what it is."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import json

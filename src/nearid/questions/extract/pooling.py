@@ -1,7 +1,5 @@
 """One row of numbers for each input (or each token) out of what a layer gives: maps, sequences or vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
