@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearid.base.errors import InputError
+from nearid.base.extensions import lapack
 from nearid.engines.local import blocks
 
 # A column that spreads by less than this share of its mean is constant as far as float64 can tell.
@@ -285,16 +286,12 @@ class Factor:
 
 def cholesky(scatter: Floats, n: int) -> Factor | None:
     """Factor a scatter of n rows, or None where its rank is not safely full; far cheaper than a spectrum."""
-    from scipy.linalg import cholesky as factorise
-    from scipy.linalg import lapack
-
     sizes = np.sqrt(np.clip(np.diag(scatter), 0, None))
     if n <= len(scatter) or not sizes.all():
         return None
     scaled = scatter / sizes[:, None] / sizes
-    try:
-        lower = factorise(scaled, lower=True)
-    except np.linalg.LinAlgError:
+    lower, failed = lapack().dpotrf(scaled, lower=True, clean=True)
+    if failed:
         return None
-    rcond, _ = lapack.dpocon(lower, np.abs(scaled).sum(axis=0).max(), uplo="L")
+    rcond, _ = lapack().dpocon(lower, np.abs(scaled).sum(axis=0).max(), uplo="L")
     return Factor(sizes, lower) if rcond > resolution(len(scatter)) else None

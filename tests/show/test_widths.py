@@ -11,7 +11,6 @@ import torch
 from nearid import ICA, bilipschitz, compare, compare_layers, deconfound, score
 from nearid.lab.framework.experiment import Column
 from nearid.questions.lipschitz import page as lipschitz
-from nearid.questions.score import page as scoring
 from nearid.show.page import page
 
 PAGES = ("comparison", "comparisons", "layers", "score", "unmixing", "deconfounding", "lipschitz", "experiment")
@@ -118,7 +117,7 @@ def _results():
         "comparison": lambda: page(compare(x, y, names=names[:2], **both).view),
         "comparisons": lambda: page(compare(x, y, z, names=names).view),
         "layers": lambda: page(compare_layers(states, states, names=names[:2], measures="cka,r2").view),
-        "score": lambda: scoring.page(score(y, factors, measures="mcc,r2,infomec", resolve="ica", permutations=2)),
+        "score": lambda: page(score(y, factors, measures="mcc,r2,infomec", resolve="ica", permutations=2).view),
         "unmixing": lambda: page(ICA(n_components=4).fit(y).view),
         "deconfounding": lambda: page(
             deconfound(y, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1).view
@@ -133,7 +132,7 @@ def looks(tmp_path_factory, browser, result):
     folder = tmp_path_factory.mktemp("pages")
     columns = [Column("score", f"score {k}") for k in range(12)]
     wide = replace(result, experiment=replace(result.experiment, columns=columns, claims=()))
-    texts = {name: make() for name, make in _results().items()} | {"experiment": view_page(wide.view)}
+    texts = {name: make() for name, make in _results().items()} | {"experiment": page(wide.view)}
     assert tuple(texts) == PAGES
     for name, text in texts.items():
         # Of several pairs the first is enough.

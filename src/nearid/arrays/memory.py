@@ -88,7 +88,7 @@ def tensor_dtype(tensor: Any) -> np.dtype[Any] | str:
 
 def refuse_unreadable(name: str, source: Any) -> None:
     """Refuse arrays and tensors that do not hold one number for each place."""
-    if isinstance(source, np.ma.MaskedArray):
+    if is_a(source, "numpy", "MaskedArray"):
         raise InputError(f"{name} is a masked array. Say what masked entries mean first, as with x.filled(np.nan).")
     if type(source).__module__.startswith("scipy.sparse"):
         raise InputError(f"{name} is a sparse matrix. Make it dense first with x.toarray().")

@@ -6,16 +6,12 @@ the assignment maximises |correlation| (the field's convention), and the scale t
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cache
-from importlib.machinery import PathFinder
-from importlib.util import module_from_spec
-from typing import Any
 
 import numpy as np
 
+from nearid.base.extensions import extension, lapack
 from nearid.moments import Floats, PairMoments, cholesky, resolution, span_of, spectrum
 
 
@@ -114,24 +110,9 @@ def apply(fitted: Map, x: Floats) -> Floats:
     return fitted.turn(np.asarray(x, dtype=np.float64) - fitted.source_centre) + fitted.target_centre
 
 
-@cache
-def _lsap() -> Any:
-    """scipy's assignment from its extension module alone: importing scipy.optimize takes longer than a comparison."""
-    import scipy
-
-    spec = PathFinder.find_spec("_lsap", [os.path.join(scipy.__path__[0], "optimize")])
-    if spec is None or spec.loader is None:
-        from scipy.optimize import linear_sum_assignment
-
-        return linear_sum_assignment
-    extension: Any = module_from_spec(spec)
-    spec.loader.exec_module(extension)
-    return extension.linear_sum_assignment
-
-
 def assignment(gains: Floats) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns, matched one to one, with the largest sum of gains."""
-    rows, columns = _lsap()(gains, maximize=True)
+    rows, columns = extension("optimize", "_lsap").linear_sum_assignment(gains, maximize=True)
     return rows, columns
 
 
@@ -294,8 +275,6 @@ def fit_linear(moments: PairMoments, *, translation: bool = True, ridge: float =
 
     `ridge` weighs the squared norm of the coefficients against the summed squared error (scikit-learn's alpha).
     """
-    from scipy.linalg import cho_solve
-
     if not translation:
         moments = moments.about_origin()
     xx, n = moments.xx, moments.n
@@ -305,7 +284,7 @@ def fit_linear(moments: PairMoments, *, translation: bool = True, ridge: float =
     factor = cholesky(xx, n)
     if factor is not None:
         units = factor.sizes[:, None]
-        matrix = cho_solve((factor.lower, True), moments.xy / units) / units
+        matrix = lapack().dpotrs(factor.lower, moments.xy / units, lower=True)[0] / units
     else:
         matrix = _solve_least_norm(xx, moments.xy, n, translation)
     return DenseMap(moments.mean_x, moments.mean_y, matrix)

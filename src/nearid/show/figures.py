@@ -471,7 +471,9 @@ class Panels(Figure):
             if panel.title:
                 layout["annotations"].append(_above(panel.title, axis))
         lines = max((note["text"].count("<br>") + 1 for note in layout["annotations"]), default=0)
-        layout["margin"] = {"l": 60, "r": 20, "t": 40 + 16 * lines, "b": 50}
+        layout["margin"] = {"l": 60, "r": 20, "t": 10 + 16 * lines, "b": 70}
+        # Below, where no title stands.
+        layout["legend"] = {"orientation": "h", "y": -0.08, "yanchor": "top", "itemsizing": "constant"}
         each = max(120, 680 // max(high, 3)) if high > 1 else 250
         return figure(data, height=90 + (each + 16 * lines) * high, **layout)
 

@@ -8,6 +8,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import pdist
 from sklearn.decomposition import FastICA
 
+import nearid.ica.fit as ica
 import nearid.questions.compare.ica_rung as room
 from nearid import compare
 from nearid.engines.local import LOCAL
@@ -213,8 +214,8 @@ def test_each_run_is_unmixed_once_per_fold(rng, monkeypatch):
         calls.append(options["start"] is not None)
         return fit(rows, parameters, **options)
 
-    fit = room.fit_ica
-    monkeypatch.setattr(room, "fit_ica", counted)
+    fit = ica.fit_ica
+    monkeypatch.setattr(ica, "fit_ica", counted)
     runs = [noisy(s @ mixture(rng, "rotation", 3), rng) for _ in range(3)]
     found = compare(*runs, groups="all", symmetric=True, folds=4, permutations=1)
     assert calls.count(False) == 3 and calls.count(True) == 3 * 4

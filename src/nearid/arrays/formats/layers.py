@@ -21,8 +21,8 @@ MANIFEST, IDS = "extraction.json", "ids.npy"
 FORMAT = 1
 
 
-class ExtractedLayers(Mapping[str, Rows]):
-    """ExtractedLayers of a model as rows of numbers, by name.
+class LayerRows(Mapping[str, Rows]):
+    """Layers of a model as rows of numbers, by name.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class ExtractedLayers(Mapping[str, Rows]):
 
     def __repr__(self) -> str:
         widths = ", ".join(f"{layer} ({rows.shape[1]})" for layer, rows in self._rows.items())
-        return f"<Extraction of {self.provenance['rows']} rows from {self.provenance['model']['name']}: {widths}>"
+        return f"<LayerRows, {self.provenance['rows']} rows, of {self.provenance['model']['name']}: {widths}>"
 
 
 def is_extraction(folder: Path) -> bool:

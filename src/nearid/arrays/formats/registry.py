@@ -189,7 +189,7 @@ def register(new: Format) -> Format:
     Examples
     --------
     >>> import numpy as np
-    >>> from nearid.arrays.formats.registry import FORMATS, Format, Loaded, register
+    >>> from nearid.arrays.formats.registry import FORMATS, Format, Loaded, register, suffixes
     >>> numbers = register(Format((".dat",), lambda path, name: Loaded(path, name, {"": np.loadtxt(path)})))
     >>> ".dat" in suffixes()
     True

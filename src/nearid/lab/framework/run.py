@@ -24,8 +24,7 @@ from nearid.base.jsonable import finite
 from nearid.base.progress import Progress, Reporting, reporting, silent
 from nearid.engines.base import Failure
 from nearid.engines.local import open_engine
-from nearid.lab.data.places import find, how_to_get
-from nearid.lab.data.registry import dataset
+from nearid.lab.data.registry import dataset, find, how_to_get
 from nearid.lab.framework.cells import Cell, Finished, Store, Task, cells_of, every_row, rows_of, run_cell
 from nearid.lab.framework.experiment import Experiment, experiment, summary
 from nearid.lab.framework.result import ExperimentResult, Failed

@@ -15,7 +15,6 @@ from nearid.engines.base import Engine
 from nearid.folds import FoldMoments
 from nearid.groups.fits import fit_unmixed
 from nearid.groups.ladder import Group, Prepared, register
-from nearid.ica.fit import IcaOptions, fit_ica
 from nearid.moments import Floats, Moments, PairMoments
 
 # Passes over the rows; a fold starts from the fit on all rows and needs few.
@@ -113,6 +112,8 @@ class ComponentCache:
         start: Components | None,
         tick: Tick,
     ) -> Components:
+        from nearid.ica.fit import IcaOptions, fit_ica
+
         width = rows.shape[1]
         if not np.any(np.diag(moments.scatter) > 0):
             # All variation of this run is in the fold left out: one component that is always 0, and no match with it.

@@ -93,10 +93,8 @@ class Store:
     ----------
     out : Path
         The folder that there will be; until then it has the suffix .partial.
-    form : str
     layers : dict of str to (int, numpy.dtype)
         Width and dtype of each layer.
-    id_type : numpy.dtype
     identity : dict
         What the extraction is of: a part of another one is not taken up.
     about : dict of str to str
@@ -293,14 +291,12 @@ class Part:
 
     Parameters
     ----------
-    folder : Path
     stem : str
         Name without suffix.
     form : str
         Suffix, without its point, of a format that rows are written to.
     width : int or None
         Columns; None for rows that are single values.
-    dtype : numpy.dtype
     name, about : str, dict of str
         Of the tensor in a .safetensors file, and its metadata.
     """

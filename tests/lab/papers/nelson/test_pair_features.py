@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="the extra `lab` is not installed")
 from canonical_files import write_cifar10_sheets  # noqa: E402
 from nearid.base.errors import InputError  # noqa: E402
 from nearid.lab.data.cifar10_resnets import CIFAR10_RESNETS  # noqa: E402
-from nearid.lab.data.places import cache_folder  # noqa: E402
+from nearid.lab.data.registry import cache_folder  # noqa: E402
 from nearid.lab.models.cifar_resnet import MEAN, STD, CifarResNet  # noqa: E402
 from nearid.lab.papers.common.wikitext import wikitext  # noqa: E402
 from nearid.lab.papers.nelson.pair_features import (  # noqa: E402

@@ -12,7 +12,7 @@ import numpy as np
 
 from nearid.base.errors import InputError, unknown
 from nearid.lab.data.base import LabelledImages
-from nearid.lab.data.registry import HOMES
+from nearid.lab.data.registry import datasets
 from nearid.lab.processes.images.base import FactorImages
 from nearid.lab.processes.images.factors import Codes
 from nearid.lab.processes.images.scenes import SolidProcess, SpriteProcess
@@ -163,8 +163,8 @@ def image_source(name: str, side: int) -> ImageSource:
 
 def check_source(name: str) -> None:
     """Refuse a name that stands for no images."""
-    if name not in RENDERED and name not in HOMES:
-        raise InputError(unknown("source of images", name, (*RENDERED, *HOMES)))
+    if name not in RENDERED and name not in datasets():
+        raise InputError(unknown("source of images", name, (*RENDERED, *datasets())))
 
 
 def source_names(data: str) -> tuple[str, ...]:
@@ -284,9 +284,10 @@ class Judge:
         """InfoM, InfoE and InfoC, and the normalised information of factors (columns) and latents (rows)."""
         from nearid.measures.infomec import infomec
 
-        found = infomec(z, self._levels, discrete_latents=discrete)
-        scores = {"infom": found.infom, "infoe": found.infoe, "infoc": found.infoc, "active": float(found.active.sum())}
-        return scores, found.matrix
+        information = infomec(z, self._levels, discrete_latents=discrete)
+        # What is not defined has no value in a cell.
+        scores = {name: None if np.isnan(value) else value for name, value in information.parts.items()}
+        return {**scores, "active": float(information.active.sum())}, information.matrix
 
     def recovery(self, z: Floats) -> dict[str, float]:
         """MCC and DCI; what they fit (matching, trees) is judged on other rows."""

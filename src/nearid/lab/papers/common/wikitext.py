@@ -8,7 +8,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from nearid.lab.data.texts import Vocabulary, load_sentences
+from nearid.lab.data.load import load_sentences
+from nearid.lab.data.texts import Vocabulary
 
 # Splits that may be learnt from; the test split is held out.
 SPLITS = ("train", "valid")

@@ -102,7 +102,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
             raise InputError("The row file needs a path: --set embedding=X.npy --set meta=META.parquet.")
         found = deconfound(p.embedding, "label", "batch", meta=p.meta or None, control=p.control or None, **options)
     else:
-        from nearid.lab.data.profiles import load_profiles
+        from nearid.lab.data.load import load_profiles
 
         profiles = load_profiles(p.source)
         if p.batch not in profiles.batches:
@@ -132,7 +132,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 def _screen(p: Parameters, seed: int, options: dict[str, Any]) -> tuple[Deconfounding, dict[str, float]]:
     """The drawn screen, and how well technical components are told: by the batch's share in each, against the truth."""
     from nearid.lab.processes.microscopy import draw_microscopy
-    from nearid.questions.deconfound.classifiers import auroc
+    from nearid.measures.auroc import auroc
     from nearid.questions.deconfound.run import deconfound
 
     rng = np.random.default_rng([seed, 11])

@@ -69,7 +69,7 @@ def resnet_features(network: str, pixels: np.ndarray) -> Floats:
     these; what cannot be read is computed anew.
     """
     from nearid.lab.data.cifar10_resnets import CIFAR10_RESNETS, weights_file
-    from nearid.lab.data.places import cache_folder
+    from nearid.lab.data.registry import cache_folder
     from nearid.lab.models.cifar_resnet import FEATURES, MEAN, STD, load_cifar_resnet
 
     path = weights_file(network)

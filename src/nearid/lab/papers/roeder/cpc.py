@@ -189,7 +189,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         }
 
     def correlations() -> dict[str, Floats]:
-        return {name: cca(*both) for name, both in encoded().items()}
+        return {name: cca(*both).correlations for name, both in encoded().items()}
 
     @torch.no_grad()
     def look(_: nn.Module | None = None) -> dict[str, float]:

@@ -129,9 +129,9 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
     @torch.no_grad()
     def look(_: object = None) -> dict[str, float]:
-        correlations = cca(*features())
+        similarity = cca(*features())
         loss = float(first(x, y) + second(x, y)) / 2
-        return {"cca": float(np.mean(correlations)), "least": float(np.min(correlations)), "held_out": loss}
+        return {"cca": similarity.value, "least": float(similarity.correlations.min()), "held_out": loss}
 
     start = {"step": 0, **look()}
     done = train(Together(first, second), batches, options(p, order), folder=folder, score=look)

@@ -176,7 +176,7 @@ def _vectors(models: Sequence[LogBilinear], around: Ids, frequent: int) -> dict[
 def _cca(first: Floats, second: Floats) -> float:
     from nearid.measures.similarity import cca
 
-    return float(np.mean(cca(first, second)))
+    return cca(first, second).value
 
 
 def _r2(first: Floats, second: Floats, seed: int) -> float:

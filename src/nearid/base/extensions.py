@@ -1,0 +1,31 @@
+"""Compiled modules of scipy by themselves: importing their packages takes longer than a small comparison."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from typing import Any
+
+
+@cache
+def extension(package: str, name: str) -> Any:
+    """A compiled module of scipy, as ``extension("linalg", "_flapack")``, without the package around it.
+
+    Where scipy keeps it elsewhere, the package is imported after all.
+    """
+    import scipy
+
+    spec = PathFinder.find_spec(name, [os.path.join(scipy.__path__[0], package)])
+    if spec is None or spec.loader is None:
+        return import_module(f"scipy.{package}.{name}")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def lapack() -> Any:
+    """LAPACK as scipy wraps it."""
+    return extension("linalg", "_flapack")
