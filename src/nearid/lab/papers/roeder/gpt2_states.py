@@ -108,7 +108,6 @@ def pretrained_states(
     models : sequence of str
         Folders of transformers models or names on the hub, all with one way of cutting text into tokens; or folders
         that `nearid extract --pool tokens` wrote for the same tokens.
-    sentences : sequence of sequences of str
     before_last : sequence of int
         LayerRows, 0 for the last.
     folder : Path
@@ -215,7 +214,6 @@ def check_models(models: str, before_last: tuple[int, ...], least: int) -> None:
 
     Parameters
     ----------
-    models : str
     before_last : tuple of int
         LayerRows that are compared, counted back from the last.
     least : int
