@@ -9,8 +9,7 @@ from scipy.spatial.distance import pdist
 from nearid import compare, diameter, extract
 from nearid.lab.data.cifar10_resnets import weights_file
 from nearid.lab.data.load import load
-from nearid.lab.data.places import find
-from nearid.lab.data.registry import dataset
+from nearid.lab.data.registry import dataset, find
 
 TRAINED = ("akamaster-20", "dansun18-20")
 CONTROL = "chelcacs-20"

@@ -88,7 +88,7 @@ class Server:
 @pytest.fixture
 def server(monkeypatch):
     """A server on this machine, and no patience between attempts."""
-    monkeypatch.setattr("nearid.lab.data.download.PAUSE", 0.0)
+    monkeypatch.setattr("nearid.lab.data.fetch.PAUSE", 0.0)
     # Not through a proxy.
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     made = Server()

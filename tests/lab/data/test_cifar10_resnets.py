@@ -4,9 +4,8 @@ import pytest
 
 from nearid.base.errors import InputError
 from nearid.lab.data.cifar10_resnets import CIFAR10_RESNETS, weights_file
-from nearid.lab.data.load import load
-from nearid.lab.data.places import find
-from nearid.lab.data.texts import load_sentences
+from nearid.lab.data.load import load, load_sentences
+from nearid.lab.data.registry import find
 
 
 def test_each_network_has_a_file_of_its_own(home):
@@ -32,9 +31,9 @@ def test_one_that_is_missing_among_others_is_told(home):
 
 
 def test_weights_are_neither_images_nor_text():
-    with pytest.raises(InputError, match="has no images: weights of ResNets"):
+    with pytest.raises(InputError, match=r"holds weights, not images: nearid\.lab\.models\.cifar_resnet"):
         load("cifar10-resnets")
-    with pytest.raises(InputError, match="has no text: weights of ResNets"):
+    with pytest.raises(InputError, match="holds weights, not text"):
         load_sentences("cifar10-resnets")
 
 

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from nearid.lab.data.registry import HOMES
+from nearid.lab.data.registry import datasets
 
 
 @pytest.fixture
@@ -19,10 +19,13 @@ def empty(monkeypatch, tmp_path):
 def test_list_tells_all(nearid, empty):
     done = nearid("data", "list")
     assert done.returncode == 0 and done.stderr == ""
-    assert all(name in done.stdout for name in HOMES)
+    assert all(name in done.stdout for name in datasets())
     told = json.loads(nearid("data", "list", "--json").stdout)
-    assert [entry["name"] for entry in told] == list(HOMES)
-    shapes = told[list(HOMES).index("shapes3d")]
+    assert [entry["name"] for entry in told] == list(datasets())
+    shapes = told[list(datasets()).index("shapes3d")]
+    mnist = told[list(datasets()).index("mnist")]
+    assert shapes["address"] == "own page" and shapes["address_note"] is None
+    assert mnist["address"] == "mirror" and "yann.lecun.com" in mnist["address_note"]
     assert shapes["path"] is None and shapes["files"][0]["size"] == 267_573_662
     assert shapes["factors"][5]["levels"][-1] == 30
 

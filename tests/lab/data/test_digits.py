@@ -3,8 +3,7 @@ import pytest
 
 from nearid.base.errors import InputError
 from nearid.lab.data.load import load
-from nearid.lab.data.places import locate
-from nearid.lab.data.registry import dataset
+from nearid.lab.data.registry import dataset, locate
 
 
 def test_digits_need_no_files(home):

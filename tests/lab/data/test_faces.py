@@ -29,6 +29,28 @@ def test_the_original(home, rng, packed):
     assert [f.name for f in found.factors] == ["light", "pan", "tilt"]
 
 
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\x1f\x8b\x90", "no .Z file"),
+        (b"\x1f\x9d\x90\xff\xff\xff", "is damaged"),
+        (compress(bytes(100_000)), "holds more than 99999 bytes"),
+    ],
+)
+def test_damage_and_bombs_are_told(home, monkeypatch, data, message):
+    monkeypatch.setattr("nearid.lab.data.faces.MOST", 99_999)
+    (home("faces") / "face_data.mat.Z").write_bytes(data)
+    with pytest.raises(InputError, match=message):
+        load("faces")
+
+
+def test_without_gzip_there_is_a_sentence(home, monkeypatch, tmp_path):
+    (home("faces") / "face_data.mat.Z").write_bytes(b"\x1f\x9d\x90")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InputError, match="with the program gzip, which is not here"):
+        load("faces")
+
+
 def test_odd_files_are_refused(home, rng):
     folder = home("faces")
     ones = {"poses": np.zeros((2, 3)), "lights": np.zeros((1, 3))}

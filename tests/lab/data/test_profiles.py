@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nearid import InputError
-from nearid.lab.data.profiles import load_profiles
+from nearid.lab.data.load import load_profiles
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearid.base.errors import InputError
-from nearid.lab.data.load import load
-from nearid.lab.data.texts import END, UNKNOWN, Vocabulary, load_sentences, members
+from nearid.lab.data.load import load, load_sentences
+from nearid.lab.data.texts import END, UNKNOWN, Vocabulary, members
 
 SENTENCES = [["b", "a", "b"], ["c", UNKNOWN, "b", "a"], ["d"]]
 
@@ -39,9 +39,9 @@ def test_a_vocabulary_without_room_is_refused():
 
 
 def test_texts_and_images_are_not_mistaken_for_each_other():
-    with pytest.raises(InputError, match="MNIST has images and no text"):
+    with pytest.raises(InputError, match=r"MNIST holds images, not text: nearid\.load reads it"):
         load_sentences("mnist")
-    with pytest.raises(InputError, match="WikiText-2 is text"):
+    with pytest.raises(InputError, match="WikiText-2 holds text, not images"):
         load("wikitext2")
 
 

@@ -5,9 +5,8 @@ import zipfile
 import pytest
 
 from nearid.base.errors import InputError
-from nearid.lab.data.places import find
-from nearid.lab.data.registry import dataset
-from nearid.lab.data.texts import load_sentences
+from nearid.lab.data.load import load_sentences
+from nearid.lab.data.registry import dataset, find
 
 TEXTS = {part: f" \n = The {part} = \n \n It is @-@ one <unk> . \n" for part in ("train", "valid", "test")}
 

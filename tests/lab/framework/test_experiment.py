@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nearid.base.errors import InputError
-from nearid.lab.data.registry import HOMES as DATASETS
+from nearid.lab.data.registry import datasets
 from nearid.lab.framework.experiment import HOMES, experiment, experiments, summary
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import changed, described, parameters_for
@@ -37,7 +37,7 @@ def test_an_experiment_is_whole(name):
         empty = ExperimentResult(e, preset, parameters, (0,), (), (), {})
         assert {str(o.status) for _, o in empty.outcomes} == {"not testable here"}
         assert str(empty) and (e.figures is None or list(e.figures(empty)) == [])
-        assert reads(e, preset) <= set(DATASETS)
+        assert reads(e, preset) <= set(datasets())
 
 
 def reads(e, preset):

@@ -6,8 +6,7 @@ import torch
 from nearid.base.errors import InputError
 from nearid.lab.data.cifar10_resnets import CIFAR10_RESNETS, weights_file
 from nearid.lab.data.load import load
-from nearid.lab.data.places import find
-from nearid.lab.data.registry import dataset
+from nearid.lab.data.registry import dataset, find
 from nearid.lab.models.cifar_resnet import MEAN, STD, Block, CifarResNet, load_cifar_resnet
 
 

@@ -171,7 +171,7 @@ def test_missing_values_of_any_kind_of_table():
         ({"labels": "drug"}, "no table beside"),
         ({"labels": "drgu", "meta": {"drug": LABELS}}, "Did you mean 'drug'"),
         ({"labels": LABELS[:4]}, r"shape \(4,\)"),
-        ({"labels": ["a"] * 6}, "nothing to tell apart"),
+        ({"labels": ["a"] * 6}, "nothing to classify"),
         ({"batches": [7] * 6}, "nothing can be held out"),
         ({"batches": list("pqpqpq")}, "Every batch has one label"),
         ({"control": "c"}, "nothing named 'c'"),

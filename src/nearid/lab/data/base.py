@@ -6,11 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from nearid.base.errors import InputError
-from nearid.lab.data.images import Images
+from nearid.moments import Floats
+
+if TYPE_CHECKING:
+    from nearid.lab.data.images import Images
 
 # Words of each sentence, or of each line where a source has lines.
 Sentences = list[list[str]]
@@ -65,10 +69,6 @@ class RemoteFile:
         What is there, in the folder of the data set, once the archive is unpacked.
     by_hand : bool
         Whether a person must download it, because its host has no plain address for it.
-    confirmed : bool
-        Whether the source's own page or program was seen to name the address; otherwise it is a mirror or from others'
-        programs, as `note` says. That it answers is not said: none could be tried where this was written.
-    note : str
     """
 
     name: str
@@ -79,8 +79,6 @@ class RemoteFile:
     members: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
     by_hand: bool = False
-    confirmed: bool = False
-    note: str = ""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -118,6 +116,15 @@ class FileSet:
     splits: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     layouts: tuple[tuple[str, ...], ...] = ()
+
+    # What sets of this kind hold, and the function that reads them.
+    kind: ClassVar[str]
+    loader: ClassVar[str]
+
+    @property
+    def amount(self) -> str:
+        """How much there is of it, for people."""
+        raise NotImplementedError
 
     def held(self, folder: Path) -> tuple[str, ...] | None:
         """What a folder holds of the data set, if that is all that is needed."""
@@ -157,6 +164,14 @@ class Dataset(FileSet):
     factors: tuple[FactorInfo, ...]
     read: Callable[[Path, tuple[str, ...]], LabelledImages]
 
+    kind: ClassVar[str] = "images"
+    loader: ClassVar[str] = "nearid.load"
+
+    @property
+    def amount(self) -> str:
+        count = "" if self.images is None else f"{self.images:,}\n"
+        return f"{count}{' x '.join(map(str, self.shape))}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus(FileSet):
@@ -173,6 +188,44 @@ class Corpus(FileSet):
     words: int
     read: Callable[[Path, tuple[str, ...]], Sentences]
 
+    kind: ClassVar[str] = "text"
+    loader: ClassVar[str] = "nearid.lab.data.load.load_sentences"
+
+    @property
+    def amount(self) -> str:
+        return f"{self.words:,}\nwords"
+
+
+class Profiles(NamedTuple):
+    """Rows of shape (n, d), the label and the batches of each (by kind of batch), and the label of the controls."""
+
+    values: Floats
+    labels: np.ndarray
+    batches: dict[str, np.ndarray]
+    control: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileSet(FileSet):
+    """A data set of profiles of wells with their perturbations and batches.
+
+    Attributes
+    ----------
+    rows : int
+    read : callable
+        read(folder, parts) gives the `Profiles`, from a folder that holds the files.
+    """
+
+    rows: int
+    read: Callable[[Path, tuple[str, ...]], Profiles]
+
+    kind: ClassVar[str] = "profiles"
+    loader: ClassVar[str] = "nearid.lab.data.load.load_profiles"
+
+    @property
+    def amount(self) -> str:
+        return f"{self.rows:,}\nprofiles"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Weights(FileSet):
@@ -185,6 +238,13 @@ class Weights(FileSet):
     """
 
     networks: Mapping[str, str]
+
+    kind: ClassVar[str] = "weights"
+    loader: ClassVar[str] = "nearid.lab.models.cifar_resnet.load_cifar_resnet"
+
+    @property
+    def amount(self) -> str:
+        return f"{len(self.networks)}\nnetworks"
 
     def held(self, folder: Path) -> tuple[str, ...] | None:
         """The files that a folder holds, if there is one: a network needs no weights but its own."""

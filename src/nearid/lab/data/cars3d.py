@@ -96,7 +96,6 @@ CARS3D = Dataset(
             checked_by="the package disent; the source publishes none",
             members=("data/cars/",),
             holds=(HOME,),
-            note="Programs that fetch it name this address, which bears the author's name; no page of his was seen to.",
         ),
     ),
     licence="none stated",

@@ -12,8 +12,7 @@ from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
 from nearid.lab.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile
-from nearid.lab.data.images import ArrayImages
-from nearid.lab.data.pictures import decode
+from nearid.lab.data.images import ArrayImages, decode
 
 HOME = "cifar-10-batches-bin"
 BATCHES = {"train": tuple(f"data_batch_{k}" for k in range(1, 6)), "test": ("test_batch",)}
@@ -83,6 +82,7 @@ CIFAR10 = Dataset(
     shape=(SIDE, SIDE, CHANNELS),
     factors=FACTORS,
     files=(
+        # The binary version: the one for Python is a pickle, which could run anything.
         RemoteFile(
             "cifar-10-binary.tar.gz",
             "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
@@ -91,8 +91,6 @@ CIFAR10 = Dataset(
             checked_by="the source's own page",
             members=(f"{HOME}/",),
             holds=tuple(f"{HOME}/{batch}.bin" for part in BATCHES.values() for batch in part),
-            confirmed=True,
-            note="The binary version: the one for Python is a pickle, which could run anything.",
         ),
     ),
     licence="none stated",

@@ -13,8 +13,7 @@ import numpy as np
 from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.lab.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile, grid
-from nearid.lab.data.images import ArrayImages
-from nearid.lab.data.pictures import decode
+from nearid.lab.data.images import ArrayImages, decode
 
 FILE = "coil-20-proc.zip"
 # Another archive of the same pictures.
@@ -81,8 +80,6 @@ COIL20 = Dataset(
         RemoteFile(
             FILE,
             "https://www.cs.columbia.edu/CAVE/databases/SLAM_coil-20_coil-100/coil-20/coil-20-proc.zip",
-            note="Programs that fetch it name this address; the laboratory has moved pages since, and "
-            "https://cave.cs.columbia.edu lists its databases.",
         ),
     ),
     licence="for research that is not commercial",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from nearid.lab.data.base import FileSet
 
 data = plain("data", "Data sets: what there is, where it is, and getting it.")
+NOTE = (
+    "A number after a factor counts its levels. nearid data fetch NAME gets a data set.\n"
+    "address: who names it. No address could be tried where this was written; --json says what is known of each."
+)
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A data set, as `nearid data list` tells.")]
 
 
@@ -27,16 +32,15 @@ def list_all(as_json: Annotated[bool, typer.Option("--json", help="Print JSON on
     from nearid.show.deliver import show
 
     if as_json:
-        typer.echo(json.dumps([_told(dataset) for dataset in datasets()], indent=2, allow_nan=False))
+        typer.echo(json.dumps([_record(dataset) for dataset in datasets().values()], indent=2, allow_nan=False))
     else:
-        show(lambda width: _table(datasets()))
+        show(lambda width: _table(datasets().values()))
 
 
 @data.command(cls=Command)
 def path(name: NameArgument) -> None:
     """Print the folder of a data set; if it is not here, say how to get it."""
-    from nearid.lab.data.places import locate
-    from nearid.lab.data.registry import dataset
+    from nearid.lab.data.registry import dataset, locate
 
     typer.echo(locate(dataset(name)))
 
@@ -69,47 +73,37 @@ def fetch(
     typer.echo(folder)
 
 
-def _told(dataset: FileSet) -> dict[str, Any]:
+def _record(dataset: FileSet) -> dict[str, Any]:
     from dataclasses import asdict
 
     from nearid.lab.data.base import Dataset
-    from nearid.lab.data.places import find
+    from nearid.lab.data.registry import DOUBTFUL, address_of, find
 
-    told = {key: value for key, value in vars(dataset).items() if key not in ("read", "layouts", "folders")}
-    here = find(dataset)
+    record = {key: value for key, value in vars(dataset).items() if key not in ("read", "layouts", "folders")}
+    here, doubt = find(dataset), DOUBTFUL.get(dataset.name)
     if isinstance(dataset, Dataset):
-        told["factors"] = [asdict(factor) for factor in dataset.factors]
-    told["files"] = [asdict(file) for file in dataset.files]
-    return told | {"path": None if here is None else str(here)}
+        record["factors"] = [asdict(factor) for factor in dataset.factors]
+    record |= {"files": [asdict(file) for file in dataset.files], "address": address_of(dataset)}
+    return record | {"address_note": doubt and doubt.why, "path": None if here is None else str(here)}
 
 
-def _table(datasets: list[FileSet]) -> RenderableType:
+def _table(datasets: Iterable[FileSet]) -> RenderableType:
     from rich.box import SIMPLE_HEAD
     from rich.console import Group
     from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
-    from nearid.lab.data.places import find
+    from nearid.lab.data.base import Dataset
+    from nearid.lab.data.registry import address_of, find
 
     table = Table(box=SIMPLE_HEAD)
-    for head in ("name", "holds", "factors", "licence", "here"):
+    for head in ("name", "holds", "factors", "licence", "address", "here"):
         table.add_column(head, overflow="fold", no_wrap=head == "name", justify="right" if head == "holds" else "left")
     for dataset in datasets:
-        here = "with scikit-learn" if not dataset.files else str(find(dataset) or "no")
-        table.add_row(dataset.name, *map(escape, (*_holds(dataset), dataset.licence, here)))
-    return Group(table, Text("A number after a factor counts its levels. nearid data fetch NAME gets a data set."))
-
-
-def _holds(dataset: FileSet) -> tuple[str, str]:
-    """How many images of what size, words or networks, and the factors."""
-    from nearid.lab.data.base import Corpus, Dataset, Weights
-
-    if isinstance(dataset, Corpus):
-        return f"{dataset.words:,}\nwords", ""
-    if isinstance(dataset, Weights):
-        return f"{len(dataset.networks)}\nnetworks", ""
-    assert isinstance(dataset, Dataset)
-    count = "" if dataset.images is None else f"{dataset.images:,}\n"
-    factors = ", ".join(f"{f.name} {f.size}" if f.size else f.name for f in dataset.factors)
-    return f"{count}{' x '.join(map(str, dataset.shape))}", factors
+        factors = dataset.factors if isinstance(dataset, Dataset) else ()
+        listed = ", ".join(f"{f.name} {f.size}" if f.size else f.name for f in factors)
+        here = str(find(dataset) or "no") if dataset.files else "with scikit-learn"
+        cells = (dataset.amount, listed, dataset.licence, address_of(dataset), here)
+        table.add_row(dataset.name, *map(escape, cells))
+    return Group(table, Text(NOTE))

@@ -8,7 +8,7 @@ import numpy as np
 
 from nearid.base.errors import InputError
 from nearid.lab.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile
-from nearid.lab.data.npz import NpzImages, npz_array
+from nearid.lab.data.images import NpzImages, npz_array
 
 FILE = "dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
 FACTORS = (
@@ -54,7 +54,6 @@ DSPRITES = Dataset(
             f"https://github.com/google-deepmind/dsprites-dataset/raw/master/{FILE}",
             checksum="md5:7da33b31b13a06f4b04a70402ce90c2e",
             checked_by="the loader of the package latte-metrics; the source publishes none",
-            confirmed=True,
         ),
     ),
     licence="Apache-2.0 (of its repository, not confirmed)",

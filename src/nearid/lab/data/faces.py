@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from nearid.base.errors import InputError
-from nearid.lab.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile
+from nearid.lab.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile
 from nearid.lab.data.images import ArrayImages
-from nearid.lab.data.lzw import decompress
 from nearid.lab.data.matlab import load_mat, mat_shapes
 
 FILE = "face_data.mat.Z"
@@ -29,12 +29,34 @@ def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
     elif (folder / FILE).is_file():
         with tempfile.TemporaryDirectory() as temporary:
             path = Path(temporary, UNPACKED)
-            path.write_bytes(decompress((folder / FILE).read_bytes(), FILE, MOST))
+            _decompress(folder / FILE, path)
             pixels, table = _original(path)
     else:
         held = load_mat(folder / SMALL, {"dataY": (-1, -1), "dataT": (3, -1)})
         pixels, table = held["dataY"], held["dataT"].T
     return LabelledImages("faces", ArrayImages("faces", _upright(pixels)), FACTORS, table.astype(np.float64))
+
+
+def _decompress(source: Path, target: Path) -> None:
+    """Write what a .Z file of Unix compress holds, for which Python has no reader, by the program gzip."""
+    with open(source, "rb") as packed, open(target, "wb") as out:
+        try:
+            gzip = subprocess.Popen(["gzip", "-dc"], stdin=packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        except FileNotFoundError:
+            raise InputError(
+                f"{FILE} is decompressed with the program gzip, which is not here. Install it, or put {UNPACKED} "
+                f"beside {FILE}."
+            ) from None
+        with gzip:
+            assert gzip.stdout is not None
+            # One byte more than there may be tells of a bomb, which is not unpacked further.
+            data = gzip.stdout.read(MOST + 1)
+            gzip.kill() if len(data) > MOST else gzip.wait()
+        if len(data) > MOST:
+            raise InputError(f"{FILE} holds more than {MOST} bytes, which is not what is expected of it.")
+        if gzip.returncode:
+            raise InputError(f"{FILE} is damaged, or no .Z file of Unix compress. {AGAIN}")
+        out.write(data)
 
 
 def _original(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -66,8 +88,6 @@ FACES = Dataset(
             "https://web.archive.org/web/20150922051706id_/http://isomap.stanford.edu/face_data.mat.Z",
             checksum="sha256:9c5bc75f204071bbd340aa3ff584757ec784b0630206e526d4cd3809f2650a8a",
             checked_by="a program that used the original address",
-            note="The original address, http://isomap.stanford.edu/face_data.mat.Z, is gone; this is the Internet "
-            "Archive's copy.",
         ),
     ),
     licence="none stated",

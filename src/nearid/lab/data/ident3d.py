@@ -10,7 +10,7 @@ import numpy as np
 from nearid.arrays import open_rows
 from nearid.base.errors import InputError
 from nearid.lab.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile
-from nearid.lab.data.pictures import PictureImages
+from nearid.lab.data.images import PictureImages
 
 SPLITS = ("train", "test")
 POSITION = ("x", "y", "z")
@@ -64,7 +64,6 @@ def _archive(split: str, md5: str) -> RemoteFile:
         checked_by="the package disent",
         members=(f"3dident/{split}/",),
         holds=(f"3dident/{split}",),
-        note="The authors name the record; the names of the files in it are from the package disent.",
     )
 
 

@@ -1,15 +1,27 @@
-"""Images that are read block by block, from memory, a map of a file, or whatever a data set keeps them in."""
+"""Images that are read block by block: from memory, a map of a file, an .npz archive, or a folder of pictures."""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import threading
+import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from nearid.arrays.formats.npz import check_member, load_member, members_of
+from nearid.arrays.names import not_found
+from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
+from nearid.base.files import replacing
 from nearid.base.limits import check_memory
+from nearid.base.progress import Progress, silent
+from nearid.lab.data.base import AGAIN
+from nearid.lab.data.unarchive import check_room
 
 # Bytes that a block of `blocks` takes, about.
 BLOCK = 1 << 25
@@ -147,3 +159,131 @@ def area_weights(old: int, new: int) -> np.ndarray:
     cells = np.arange(old)
     covered = np.clip(np.minimum(last, cells + 1) - np.maximum(first, cells), 0, None)
     return np.asarray(covered / covered.sum(axis=1, keepdims=True), dtype=np.float32)
+
+
+class NpzImages(Images):
+    """Images of a member of an archive; other members are never touched.
+
+    A compressed member can only be read from its beginning: going on is cheap, going back begins anew. For batches in
+    random order unpack the images first (`unpacked`).
+    """
+
+    def __init__(self, path: Path, key: str) -> None:
+        name = f"{path.name}:{key}"
+        with damage_told(path.name, ".npz archive", AGAIN):
+            self._archive = zipfile.ZipFile(path)
+            info = _find(self._archive, path, key)
+            self._member = self._archive.open(info)
+            header, _ = check_member(self._member, info, name)
+            self._offset = self._member.tell()
+        if header.fortran:
+            raise InputError(f"{name} is stored by columns, but the canonical file is stored by rows.")
+        # A picture without colours has one channel.
+        shape = (*header.shape, 1) if len(header.shape) == 3 else header.shape
+        super().__init__(name, shape, header.dtype)
+        self._lock = threading.Lock()
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        size = self.nbytes // len(self)
+        with self._lock, damage_told(self.name, ".npz archive", AGAIN):
+            self._member.seek(self._offset + start * size)
+            data = self._member.read((stop - start) * size)
+        if len(data) < (stop - start) * size:
+            raise InputError(f"{self.name} ends before its last image. {AGAIN}")
+        return np.frombuffer(data, self.dtype).reshape(stop - start, *self.shape[1:])
+
+
+def npz_array(path: Path, key: str) -> np.ndarray:
+    """One array of an archive, loaded; other members are never touched."""
+    with damage_told(path.name, ".npz archive", AGAIN), zipfile.ZipFile(path) as archive:
+        return load_member(archive, _find(archive, path, key), f"{path.name}:{key}")
+
+
+def _find(archive: zipfile.ZipFile, path: Path, key: str) -> zipfile.ZipInfo:
+    members = members_of(archive, path.name)
+    if key not in members:
+        raise not_found(path.name, "key", key, members)
+    return members[key]
+
+
+class PictureImages(Images):
+    """Images in files of their own, all of one size, decoded when they are read."""
+
+    # Pictures between two that are wanted would be decoded in vain.
+    window = 1
+
+    def __init__(self, name: str, n: int, where: Callable[[int], Path], channels: int) -> None:
+        first = decode(_bytes(where(0)), where(0).name, channels)
+        super().__init__(name, (n, *first.shape), first.dtype)
+        # Asked for when it is needed: a list of some hundred thousand paths takes as much memory as their pictures.
+        self._where = where
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        out = np.empty((stop - start, *self.shape[1:]), self.dtype)
+        for at in range(start, stop):
+            path = self._where(at)
+            out[at - start] = decode(_bytes(path), path.name, self.shape[3], self.shape[1:3])
+        return out
+
+
+def decode(data: bytes, name: str, channels: int, size: tuple[int | None, int] | None = None) -> np.ndarray:
+    """A picture as an array of shape (height, width, channels) in uint8; alpha is dropped.
+
+    `size` is the height (None for any) and width that it must have: it is compared with what the header declares,
+    before the pixels are decoded.
+    """
+    image_module = _pillow()
+    # No format but the one that is expected: some are programs for others to run.
+    with damage_told(name, "picture", AGAIN), image_module.open(io.BytesIO(data), formats=("PNG",)) as picture:
+        declared = (picture.height, picture.width)
+        if size is not None and declared != (expected := (size[0] or picture.height, size[1])):
+            raise InputError(f"{name} is a picture of {declared} pixels, but {expected} are expected.")
+        if picture.mode.startswith("I"):
+            # Its conversion would cut off whatever is above 255.
+            raise InputError(f"{name} is a picture of 16 bits, but 8 bits are expected. Is it the canonical file?")
+        return np.array(picture.convert("L" if channels == 1 else "RGB")).reshape(*declared, channels)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} could not be read: {error.strerror or error}. {AGAIN}") from None
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise InputError(
+            "Pictures (.png) are read with Pillow, which is not installed: pip install 'nearid[lab]'."
+        ) from None
+    return Image
+
+
+def unpacked(images: Images, folder: Path, origin: str, progress: Progress = silent) -> ArrayImages:
+    """The same images as a map of an .npy file in `folder`, which is written unless it is there.
+
+    `origin` says what the images were read from; images of another origin, shape or dtype get a file of their own.
+    """
+    mark = hashlib.sha256(f"{origin} {images.shape} {images.dtype}".encode()).hexdigest()[:12]
+    path = folder / f"unpacked-{'x'.join(map(str, images.shape))}-{mark}.npy"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        advice = "Make room, or load it without unpacking or at a smaller size."
+        check_room(f"{images.name} unpacked", images.nbytes, folder, advice)
+        _write(images, path, progress)
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if array.shape != images.shape or array.dtype != images.dtype:
+        raise InputError(f"{path} does not hold what its name says. Remove it.")
+    return ArrayImages(images.name, array)
+
+
+def _write(images: Images, path: Path, progress: Progress) -> None:
+    header = {"descr": np.lib.format.dtype_to_descr(images.dtype), "fortran_order": False, "shape": images.shape}
+    tick = progress(f"unpacking {images.name}", len(images.block_ranges()))
+    with replacing(path) as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in images.blocks():
+            file.write(np.ascontiguousarray(block).data)
+            tick()

@@ -58,7 +58,7 @@ KITTI_MASKS = Dataset(
     images=None,
     shape=(64, 64, 1),
     factors=FACTORS,
-    files=(RemoteFile(FILE, f"https://zenodo.org/record/3931823/files/{FILE}?download=1", confirmed=True),),
+    files=(RemoteFile(FILE, f"https://zenodo.org/record/3931823/files/{FILE}?download=1"),),
     licence="to be seen on the home page (derived from KITTI MOTS, CC BY-NC-SA 3.0)",
     citation="Klindt et al.: Towards Nonlinear Disentanglement in Natural Data with Temporal Sparse Coding, ICLR 2021",
     homepage="https://zenodo.org/record/3931823",

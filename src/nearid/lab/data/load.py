@@ -1,16 +1,17 @@
-"""Loading a data set by name."""
+"""Loading a data set by name: images with their factors, text, or profiles."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 from nearid.base.errors import InputError
 from nearid.base.progress import Reporting, reporting
-from nearid.lab.data.base import Corpus, Dataset, LabelledImages
-from nearid.lab.data.images import ResizedImages
-from nearid.lab.data.places import cache_folder, locate
-from nearid.lab.data.registry import dataset
-from nearid.lab.data.unpack import unpacked
+from nearid.lab.data.base import Corpus, Dataset, FileSet, LabelledImages, Profiles, ProfileSet, Sentences
+from nearid.lab.data.images import ResizedImages, unpacked
+from nearid.lab.data.registry import cache_folder, dataset, locate
+
+F = TypeVar("F", bound=FileSet)
 
 
 def load(
@@ -55,19 +56,35 @@ def load(
     >>> digits.columns["digit"][:3]
     array([0, 1, 2], dtype=int32)
     """
-    described = dataset(name)
-    if isinstance(described, Corpus):
-        raise InputError(f"{described.title} is text and has no images: nearid.lab.data.texts.load_sentences reads it.")
-    if not isinstance(described, Dataset):
-        raise InputError(f"{described.title} has no images: {described.about}.")
+    described = _described(name, Dataset)
     parts = described.parts(split)
     folder = locate(described) if described.files else Path()
-    found = described.read(folder, parts)
-    if size is not None and found.images.shape[1:3] != (size, size):
-        found = found.with_images(ResizedImages(found.images, size))
+    labelled = described.read(folder, parts)
+    if size is not None and labelled.images.shape[1:3] != (size, size):
+        labelled = labelled.with_images(ResizedImages(labelled.images, size))
     if unpack:
         stats = [(folder / path).stat() for path in described.held(folder) or ()]
         origin = f"{parts} {[(stat.st_size, stat.st_mtime_ns) for stat in stats]}"
         with reporting(progress) as report:
-            found = found.with_images(unpacked(found.images, cache_folder() / described.name, origin, report))
-    return found
+            labelled = labelled.with_images(unpacked(labelled.images, cache_folder() / described.name, origin, report))
+    return labelled
+
+
+def load_sentences(name: str, *, split: str | None = None) -> Sentences:
+    """Words of each sentence of a corpus, punctuation marks included; "wikitext2" has paragraphs and headings."""
+    described = _described(name, Corpus)
+    parts = described.parts(split)
+    return described.read(locate(described), parts)
+
+
+def load_profiles(name: str) -> Profiles:
+    """Profiles of wells with their labels and batches, by name: "bbbc021", "cell-health" or "lincs"."""
+    described = _described(name, ProfileSet)
+    return described.read(locate(described), ())
+
+
+def _described(name: str, kind: type[F]) -> F:
+    described = dataset(name)
+    if not isinstance(described, kind):
+        raise InputError(f"{described.title} holds {described.kind}, not {kind.kind}: {described.loader} reads it.")
+    return described

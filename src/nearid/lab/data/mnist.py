@@ -51,7 +51,6 @@ def _file(name: str, size: int, checksum: str) -> RemoteFile:
         size=size,
         checksum=f"sha256:{checksum}",
         checked_by="TensorFlow Datasets",
-        note="This is PyTorch's mirror: the source itself is at http://yann.lecun.com/exdb/mnist/.",
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nearid.base.errors import InputError
 from nearid.lab.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile, grid
-from nearid.lab.data.npz import NpzImages
+from nearid.lab.data.images import NpzImages
 
 HUB = "https://huggingface.co/datasets/waleedgondal/mpi3d/resolve/main"
 
@@ -69,7 +69,6 @@ def _simple(kind: str, about: str, md5: str) -> Dataset:
         f"{HUB}/mpi3d_{kind}.npz",
         checksum=f"md5:{md5}",
         checked_by="the package disent, for the same file at its former address",
-        confirmed=True,
     )
     return _dataset(kind, about, file, SIMPLE)
 
@@ -83,8 +82,6 @@ COMPLEX = _dataset(
     RemoteFile(
         "real3d_complicated_shapes_ordered.npz",
         "https://huggingface.co/datasets/randall-lab/mpi3d-complex/resolve/main/real3d_complicated_shapes_ordered.npz",
-        note="This is a mirror: the source itself is at "
-        "https://drive.google.com/file/d/1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm (for a browser).",
     ),
     EVERYDAY,
 )

@@ -1,59 +1,17 @@
-"""Profiles of wells by Cell Painting with their perturbations and batches; found on disk, never downloaded."""
+"""Profiles of wells by Cell Painting with their perturbations and batches; downloaded by hand."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from nearid.arrays import Columns, open_columns
-from nearid.base.errors import InputError, unknown
-from nearid.base.files import local_path
-from nearid.lab.data.places import VARIABLE, cache_folder
+from nearid.lab.data.base import Profiles, ProfileSet, RemoteFile
 from nearid.moments import Floats
 
 
-class Profiles(NamedTuple):
-    """Rows of shape (n, d), the label and the batches of each (by kind of batch), and the label of the controls."""
-
-    values: Floats
-    labels: np.ndarray
-    batches: dict[str, np.ndarray]
-    control: str | None
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a set comes from: its folder, its files, its home, and how it is read."""
-
-    folder: str
-    files: tuple[str, ...]
-    home: str
-    read: Callable[[Path], Profiles]
-
-
-def load_profiles(name: str) -> Profiles:
-    """Profiles by name: "bbbc021", "cell-health" or "lincs"."""
-    if name not in SOURCES:
-        raise InputError(unknown("set of profiles", name, SOURCES))
-    source = SOURCES[name]
-    roots = [local_path(os.environ[VARIABLE])] if os.environ.get(VARIABLE) else []
-    places = [root / source.folder for root in (*roots, cache_folder())]
-    for place in places:
-        if all((place / file).is_file() for file in source.files):
-            return source.read(place)
-    raise InputError(
-        f"The profiles {name} are not here: {', '.join(source.files)} were looked for in "
-        f"{', '.join(map(str, places))}. Get them from {source.home}, put them into {source.folder}/ below a folder, "
-        f"and set {VARIABLE} to that folder."
-    )
-
-
-def _bbbc021(folder: Path) -> Profiles:
+def _bbbc021(folder: Path, parts: tuple[str, ...]) -> Profiles:
     """Means over the cells of a well; mechanisms of action against DMSO, wells of other compounds left out."""
     wells = open_columns(folder / "ljosa_jbiomolscreen_2013_per_well_mean.csv.gz")
     images = open_columns(folder / "BBBC021_v1_image.csv.gz").values
@@ -75,7 +33,7 @@ def _bbbc021(folder: Path) -> Profiles:
     return Profiles(x[kept], labels[kept], {"plate": plates[kept], "week": weeks[kept]}, "DMSO")
 
 
-def _cell_health(folder: Path) -> Profiles:
+def _cell_health(folder: Path, parts: tuple[str, ...]) -> Profiles:
     """Guides in three cell lines; genes against guides that cut nothing (in human cells)."""
     table = open_columns(folder / "median_agg_cell_painting_median.tsv.gz")
     genes = [guide.rpartition("-")[0] or guide for guide in table.values["Metadata_pert_name"]]
@@ -84,7 +42,7 @@ def _cell_health(folder: Path) -> Profiles:
     return Profiles(_numbers(table), labels, {"line": table.values["Metadata_cell_line"]}, "control")
 
 
-def _lincs(folder: Path) -> Profiles:
+def _lincs(folder: Path, parts: tuple[str, ...]) -> Profiles:
     """Five principal components of each well; compounds, each against all others, as the controls are not given.
 
     Some wells are listed more than once with the same numbers: they count once, as the first line has it.
@@ -103,23 +61,47 @@ def _numbers(table: Columns, about: str = "Metadata_") -> Floats:
     return np.column_stack([v for v in measured if np.isfinite(v).all()])
 
 
-SOURCES = {
-    "bbbc021": Source(
-        "bbbc021",
-        ("ljosa_jbiomolscreen_2013_per_well_mean.csv.gz", "BBBC021_v1_image.csv.gz", "BBBC021_v1_moa.csv"),
-        "https://bbbc.broadinstitute.org/BBBC021 (and the well means from github.com/cytomining/cytominergallery)",
-        _bbbc021,
+def _by_hand(page: str, *names: str) -> tuple[RemoteFile, ...]:
+    return tuple(RemoteFile(name, page, by_hand=True) for name in names)
+
+
+BBBC021 = ProfileSet(
+    name="bbbc021",
+    title="BBBC021",
+    about="wells of a compound screen: mechanisms of action, plates, weeks",
+    rows=632,
+    files=(
+        *_by_hand("https://github.com/cytomining/cytominergallery", "ljosa_jbiomolscreen_2013_per_well_mean.csv.gz"),
+        *_by_hand("https://bbbc.broadinstitute.org/BBBC021", "BBBC021_v1_image.csv.gz", "BBBC021_v1_moa.csv"),
     ),
-    "cell-health": Source(
-        "cell_health",
-        ("median_agg_cell_painting_median.tsv.gz",),
-        "https://github.com/broadinstitute/cell-health",
-        _cell_health,
-    ),
-    "lincs": Source(
-        "lincs_wells",
-        ("cell_painting_pca.tsv.gz",),
-        "https://github.com/broadinstitute/lincs-profiling-complementarity",
-        _lincs,
-    ),
-}
+    licence="CC BY-NC-SA 3.0 (not confirmed)",
+    citation="Ljosa et al.: Comparison of Methods for Image-Based Profiling of Cellular Morphological Responses to "
+    "Small-Molecule Treatment, 2013",
+    homepage="https://bbbc.broadinstitute.org/BBBC021",
+    read=_bbbc021,
+)
+CELL_HEALTH = ProfileSet(
+    name="cell-health",
+    title="Cell Health",
+    about="CRISPR guides in three cell lines",
+    rows=357,
+    files=_by_hand("https://github.com/broadinstitute/cell-health", "median_agg_cell_painting_median.tsv.gz"),
+    licence="BSD-3-Clause (of its repository)",
+    citation="Way et al.: Predicting cell health phenotypes using image-based morphology profiling, 2021",
+    homepage="https://github.com/broadinstitute/cell-health",
+    read=_cell_health,
+    folders=("cell_health",),
+)
+LINCS = ProfileSet(
+    name="lincs",
+    title="LINCS wells",
+    about="wells of a compound screen, five principal components: compounds, plates",
+    rows=36_641,
+    files=_by_hand("https://github.com/broadinstitute/lincs-profiling-complementarity", "cell_painting_pca.tsv.gz"),
+    licence="BSD-3-Clause (of its repository)",
+    citation="Way et al.: Morphology and gene expression profiling provide complementary information for mapping cell "
+    "state, 2022",
+    homepage="https://github.com/broadinstitute/lincs-profiling-complementarity",
+    read=_lincs,
+    folders=("lincs_wells",),
+)

@@ -1,44 +1,141 @@
-"""The data sets there are, each in a file of its own that is loaded when it is asked for."""
+"""The data sets there are, each declared in the module that reads it, and the folders in which they lie."""
 
 from __future__ import annotations
 
-from pkgutil import resolve_name
+import os
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
 
 from nearid.base.errors import InputError, unknown
+from nearid.base.files import local_path
 from nearid.lab.data.base import FileSet
 
-HOMES = {
-    "dsprites": "nearid.lab.data.dsprites:DSPRITES",
-    "shapes3d": "nearid.lab.data.shapes3d:SHAPES3D",
-    "mpi3d-toy": "nearid.lab.data.mpi3d:TOY",
-    "mpi3d-realistic": "nearid.lab.data.mpi3d:REALISTIC",
-    "mpi3d-real": "nearid.lab.data.mpi3d:REAL",
-    "mpi3d-complex": "nearid.lab.data.mpi3d:COMPLEX",
-    "falcor3d": "nearid.lab.data.rooms3d:FALCOR3D",
-    "isaac3d": "nearid.lab.data.rooms3d:ISAAC3D",
-    "cars3d": "nearid.lab.data.cars3d:CARS3D",
-    "smallnorb": "nearid.lab.data.smallnorb:SMALLNORB",
-    "kitti-masks": "nearid.lab.data.kitti_masks:KITTI_MASKS",
-    "3dident": "nearid.lab.data.ident3d:IDENT3D",
-    "mnist": "nearid.lab.data.mnist:MNIST",
-    "cifar10": "nearid.lab.data.cifar10:CIFAR10",
-    "digits": "nearid.lab.data.digits:DIGITS",
-    "faces": "nearid.lab.data.faces:FACES",
-    "coil20": "nearid.lab.data.coil20:COIL20",
-    "wikitext2": "nearid.lab.data.wikitext:WIKITEXT2",
-    "treebank": "nearid.lab.data.treebank:TREEBANK",
-    "cifar10-resnets": "nearid.lab.data.cifar10_resnets:CIFAR10_RESNETS",
+VARIABLE = "NEARID_DATA"
+
+MODULES = (
+    *("dsprites", "shapes3d", "mpi3d", "rooms3d", "cars3d", "smallnorb", "kitti_masks", "ident3d", "mnist", "cifar10"),
+    *("digits", "faces", "coil20", "wikitext", "treebank", "cifar10_resnets", "profiles"),
+)
+
+
+class Doubt(NamedTuple):
+    """Where an address comes from instead of its source's own page, and what to know about it."""
+
+    origin: str
+    why: str
+
+
+# No address could be tried where this was written. The sources' own pages or programs name all of them but these.
+DOUBTFUL = {
+    "mpi3d-complex": Doubt(
+        "mirror",
+        "The address is a mirror. The source is https://drive.google.com/file/d/1Tp8eTdHxgUMtsZv5uAoYAbJR1BOa_OQm, for "
+        "a browser.",
+    ),
+    "cars3d": Doubt("other programs", "Programs that fetch it name the address; no page of its author was seen to."),
+    "3dident": Doubt(
+        "other programs", "The authors name the record; the names of the files in it are from the package disent."
+    ),
+    "mnist": Doubt("mirror", "The address is PyTorch's mirror. The source is http://yann.lecun.com/exdb/mnist/."),
+    "faces": Doubt(
+        "archive",
+        "The original address, http://isomap.stanford.edu/face_data.mat.Z, is gone; this is the Internet Archive's "
+        "copy.",
+    ),
+    "coil20": Doubt(
+        "other programs",
+        "Programs that fetch it name the address. The laboratory has moved pages since; https://cave.cs.columbia.edu "
+        "lists its databases.",
+    ),
+    "wikitext2": Doubt(
+        "other programs",
+        "It is the authors' former address, which many programs name. Where it does not answer, "
+        "https://huggingface.co/datasets/Salesforce/wikitext holds the same text in another format.",
+    ),
+    "cifar10-resnets": Doubt(
+        "guess",
+        "The addresses are those of files of this kind in the histories of their repositories; that of DanSun18 may be "
+        "of another run. The checksums are of copies at hand, and tell.",
+    ),
 }
+
+
+@cache
+def datasets() -> dict[str, FileSet]:
+    """All data sets by name, in the order of their modules."""
+    modules = [import_module(f"nearid.lab.data.{name}") for name in MODULES]
+    declared = [value for module in modules for value in vars(module).values() if isinstance(value, FileSet)]
+    return {described.name: described for described in declared}
 
 
 def dataset(name: str) -> FileSet:
     """A data set by name."""
-    if name not in HOMES:
-        raise InputError(unknown("data set", name, HOMES))
-    found: FileSet = resolve_name(HOMES[name])
-    return found
+    if name not in datasets():
+        raise InputError(unknown("data set", name, datasets()))
+    return datasets()[name]
 
 
-def datasets() -> list[FileSet]:
-    """All data sets."""
-    return [dataset(name) for name in HOMES]
+def address_of(dataset: FileSet) -> str:
+    """Where its addresses come from, in a word or two; empty for what comes with a library."""
+    if not dataset.files:
+        return ""
+    if dataset.name in DOUBTFUL:
+        return DOUBTFUL[dataset.name].origin
+    return "by hand" if any(file.by_hand for file in dataset.files) else "own page"
+
+
+def cache_folder() -> Path:
+    """The folder that data sets are downloaded into, each into one of its own."""
+    try:
+        import pooch
+    except ImportError:
+        raise InputError("Data sets are found with pooch. Install it: pip install 'nearid[lab]'") from None
+    return Path(pooch.os_cache("nearid")) / "data"
+
+
+def candidates(dataset: FileSet) -> list[Path]:
+    """Folders in which a data set is looked for, in order: below NEARID_DATA, then in the user's cache."""
+    roots = [local_path(os.environ[VARIABLE])] if os.environ.get(VARIABLE) else []
+    names = (dataset.name, *dataset.folders)
+    return [root / name for root in roots for name in names] + [cache_folder() / dataset.name]
+
+
+def find(dataset: FileSet) -> Path | None:
+    """The first folder that holds all of a data set, or None."""
+    if not dataset.files:
+        return None
+    return next((folder for folder in candidates(dataset) if dataset.held(folder) is not None), None)
+
+
+def locate(dataset: FileSet) -> Path:
+    """The folder of a data set; if there is none, the error says how to get it."""
+    if not dataset.files:
+        raise InputError(f"{dataset.title} comes with scikit-learn and has no folder of its own: just load it.")
+    folder = find(dataset)
+    if folder is None:
+        raise missing(dataset)
+    return folder
+
+
+def missing(dataset: FileSet) -> InputError:
+    """The error for a data set that is not here, with the command and addresses that get it."""
+    how = how_to_get(dataset)
+    paths = ", ".join(path for file in dataset.files for path in file.paths)
+    return InputError(
+        f"{dataset.title} is not here. It was looked for in {', '.join(map(str, candidates(dataset)))}.\n"
+        f"{how[0].upper()}{how[1:]}\n"
+        f"Or put {paths} into {dataset.name}/ below a folder, and set {VARIABLE} to that folder."
+    )
+
+
+def how_to_get(dataset: FileSet) -> str:
+    """The command and addresses that get a data set, as part of a sentence."""
+    addresses = ", ".join(dict.fromkeys(file.url for file in dataset.files))
+    if any(file.by_hand for file in dataset.files):
+        return (
+            f"download {addresses} with a browser, as no plain address for programs is known, then run: nearid data "
+            f"fetch {dataset.name} --from FILE"
+        )
+    return f"get it from {addresses} with: nearid data fetch {dataset.name}"

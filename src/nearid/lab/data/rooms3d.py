@@ -11,7 +11,7 @@ import numpy as np
 from nearid.arrays.formats.npy import NpyContents
 from nearid.base.errors import InputError
 from nearid.lab.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile, grid
-from nearid.lab.data.pictures import PictureImages
+from nearid.lab.data.images import PictureImages
 
 CITATION = "Nie et al.: Semi-Supervised StyleGAN for Disentanglement Learning, ICML 2020"
 HOMEPAGE = "https://github.com/NVlabs/High-res-disentanglement-datasets"
@@ -107,9 +107,8 @@ def _archive(home: str, labels: str, drive: str) -> RemoteFile:
         f"https://drive.google.com/uc?export=download&id={drive}",
         members=(f"{home}/images/", f"{home}/{labels}"),
         holds=(f"{home}/images", f"{home}/{labels}"),
+        # Google Drive asks a person before it gives a file of this size.
         by_hand=True,
-        confirmed=True,
-        note="Google Drive asks a person before it gives a file of this size.",
     )
 
 

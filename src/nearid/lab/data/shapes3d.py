@@ -68,7 +68,6 @@ SHAPES3D = Dataset(
             size=267_573_662,
             checksum="sha256:0a0f6ed98baff276a50f3a081a7434d788da63cb135a98189b2a5b5769be1785",
             checked_by="TensorFlow Datasets",
-            confirmed=True,
         ),
     ),
     licence="Apache-2.0 (of its repository, not confirmed)",

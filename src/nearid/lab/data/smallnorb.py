@@ -116,7 +116,6 @@ def _file(stem: str, kind: str) -> RemoteFile:
         size=size,
         checksum=f"sha256:{checksum}",
         checked_by="TensorFlow Datasets",
-        confirmed=True,
     )
 
 

@@ -1,4 +1,4 @@
-"""Texts: sentences of a corpus by its name, words as numbers, and the reading of files in archives."""
+"""Texts: words as numbers, and the reading of files in archives."""
 
 from __future__ import annotations
 
@@ -15,39 +15,12 @@ from numpy.typing import NDArray
 from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 from nearid.base.limits import readable
-from nearid.lab.data.base import AGAIN, Corpus, Dataset, Sentences
-from nearid.lab.data.places import locate
-from nearid.lab.data.registry import dataset
+from nearid.lab.data.base import AGAIN
 
 # The first words of every vocabulary: what stands for all others, and for the end of a sentence.
 UNKNOWN, END = "<unk>", "<eos>"
 # Far above any file of these corpora, the largest of which has 11 MB.
 MOST = 100_000_000
-
-
-def load_sentences(name: str, *, split: str | None = None) -> Sentences:
-    """The words of each sentence of a corpus, punctuation marks included.
-
-    Parameters
-    ----------
-    name : str
-        "wikitext2", whose lines are paragraphs and headings, or "treebank". Looked for below the folder NEARID_DATA,
-        then in the user's cache.
-    split : str, optional
-        A part that the source keeps apart, such as "train"; all of it by default.
-
-    Raises
-    ------
-    InputError
-        If the corpus is not here (the message says how to get it), or its files are not what they should be.
-    """
-    described = dataset(name)
-    if isinstance(described, Dataset):
-        raise InputError(f"{described.title} has images and no text: nearid.lab.data.load.load reads it.")
-    if not isinstance(described, Corpus):
-        raise InputError(f"{described.title} has no text: {described.about}.")
-    parts = described.parts(split)
-    return described.read(locate(described), parts)
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,6 @@ TREEBANK = Corpus(
             "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/treebank.zip",
             checksum="sha256:9da92d76c3666cfb6cddeaed0f7e86b344cce0f0928a286d439e555f19c37399",
             checked_by="a program that uses NLTK's copy",
-            confirmed=True,
         ),
     ),
     licence="for use that is not commercial (a tenth of the Penn Treebank, LDC 1995)",

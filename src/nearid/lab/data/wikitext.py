@@ -46,8 +46,6 @@ WIKITEXT2 = Corpus(
             "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
             checksum="md5:542ccefacc6c27f945fb54453812b3cd",
             checked_by="torchtext",
-            note="The authors' former address, which many programs name; where it does not answer, "
-            "https://huggingface.co/datasets/Salesforce/wikitext holds the same text in another format.",
         ),
     ),
     licence="CC BY-SA 3.0",

@@ -94,7 +94,6 @@ def attribution(
 
     Parameters
     ----------
-    components : ComponentRows
     labels, batches : ndarray of int, shape (n,)
         Of the rows at `places`.
     places : ndarray of int, shape (n,), optional

@@ -31,7 +31,6 @@ class Condition:
 
     Attributes
     ----------
-    name : str
     mean : ndarray of shape (d,)
     matrix : ndarray of shape (k, d), or None
         Components are matrix (x - mean). Without one, columns are divided by their deviations.

@@ -17,8 +17,7 @@ from nearid.arrays.names import few, not_found
 from nearid.arrays.tables import as_text, one_column, refuse_mixed
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.measures.factors import unnamed
-from nearid.measures.kinds import missing_as_text
+from nearid.measures.factors import missing_as_text, unnamed
 
 # How profiling pipelines mark columns that are about a well, not measured in it.
 ABOUT = ("Metadata_", "Image_Metadata_")
@@ -64,13 +63,10 @@ class Design:
 
     Attributes
     ----------
-    rows : Rows
-    labels, batches : Categories
     blocks : ndarray of int, shape (n,), or None
         Rows of one image or well of a batch share a number; maps are then fitted on one row of each.
     control : int or None
         Code of the label that the others are compared with.
-    alerts : tuple of Alert
     """
 
     rows: Rows
@@ -117,12 +113,8 @@ def open_design(
     known = np.all([column.codes >= 0 for column in found.values()], axis=0)
     alerts = [Alert("input", note) for note in (*rows.notes, *notes)]
     if not known.all():
-        alerts.append(
-            Alert(
-                "missing_metadata",
-                f"{int(np.sum(~known))} of {len(known)} rows have no label, batch or block and are left out.",
-            )
-        )
+        lost = f"{int(np.sum(~known))} of {len(known)} rows have no label, batch or block and are left out."
+        alerts.append(Alert("missing_metadata", lost))
     kept = np.arange(rows.shape[0]) if places is None else places
     if not known.all() or places is not None:
         if known.sum() < 2:
@@ -133,8 +125,8 @@ def open_design(
         alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
     same = [] if rows.columns is None else _copies(rows, list(coded.values()))
     if same:
-        told = f"{rows.name} holds labels, batches or blocks among its columns: {few(map(repr, same))} left out."
-        alerts.append(Alert("input", told))
+        copies = f"{rows.name} holds labels, batches or blocks among its columns: {few(map(repr, same))} left out."
+        alerts.append(Alert("input", copies))
         rows = _features(rows, same)
     alerts += metadata_alerts(rows)
     return _checked(rows, coded, control, alerts)
@@ -148,7 +140,7 @@ def _checked(rows: Rows, coded: dict[str, Categories], control: Any, alerts: lis
             "batches (plates, donors, sites, weeks)."
         )
     if len(labels.names) < 2:
-        raise InputError(f"All rows have the label {labels.names[0]!r}: there is nothing to tell apart.")
+        raise InputError(f"All rows have the label {labels.names[0]!r}: there is nothing to classify.")
     code = None
     if control is not None:
         named = as_text(control)
@@ -160,17 +152,12 @@ def _checked(rows: Rows, coded: dict[str, Categories], control: Any, alerts: lis
     single = [name for name, count in zip(batches.names, cells.sum(axis=1), strict=True) if count == 1]
     if len(single) == len(batches.names):
         raise InputError(
-            "Every batch has one label alone: what tells labels apart cannot be told from what tells batches apart. "
-            "Name a batch column within which labels (or controls) vary."
+            "Every batch has one label only, so differences between labels cannot be separated from differences "
+            "between batches. Name a batch column within which labels (or controls) vary."
         )
     if single:
-        alerts.append(
-            Alert(
-                "single_label_batch",
-                f"{len(single)} of {len(batches.names)} batches have one label only ({few(map(repr, single[:5]))}"
-                f"{' ...' if len(single) > 5 else ''}): within them nothing tells biology from batch.",
-            )
-        )
+        told = f"{len(single)} of {len(batches.names)} batches have one label only ({few(map(repr, single))})"
+        alerts.append(Alert("single_label_batch", f"{told}: within them biology and batch cannot be separated."))
     blocks = None
     if "blocks" in coded:
         # Names of wells repeat on every plate.
@@ -183,7 +170,7 @@ def without(design: Design, kept: np.ndarray) -> Design:
     if design.control is not None and not np.any(design.labels.codes[kept] == design.control):
         raise InputError(
             f"Every row of the control {design.labels.names[design.control]!r} has a NaN or an infinity: without these "
-            "rows nothing is left to tell the others from."
+            "rows nothing is left to classify the others against."
         )
     dropped = design.n - int(kept.sum())
     told = Alert("dropped_rows", f"{dropped} of {design.n} rows have a NaN or an infinity and are left out.")
@@ -206,8 +193,7 @@ def open_again(X: Any, key: str | None, columns: tuple[str, ...] | None) -> Rows
     lost = [name for name in columns if name not in places]
     if lost:
         raise InputError(
-            f"{rows.name} lacks {len(lost)} of the {len(columns)} columns that were evaluated: "
-            f"{few(map(repr, lost[:5]))}{' ...' if len(lost) > 5 else ''}."
+            f"{rows.name} lacks {len(lost)} of the {len(columns)} columns that were evaluated: {few(map(repr, lost))}."
         )
     return SelectedColumns(rows, np.array([places[name] for name in columns]))
 

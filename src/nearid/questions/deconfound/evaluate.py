@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from nearid.base.provenance import provenance
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks, cores, ordered_map
 from nearid.folds import row_moments
+from nearid.measures.auroc import auroc
 from nearid.measures.neighbourhoods import Mixing, Replicates, mixing, replicates
 from nearid.moments import Floats
 from nearid.questions.deconfound.attribution import attribution
-from nearid.questions.deconfound.classifiers import PUBLISHED, TREES, Learned, auroc, auroc_within, hoyer, learn
+from nearid.questions.deconfound.classifiers import PUBLISHED, TREES, Learned, auroc_within, hoyer, learn
 from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Fitted, fit_conditions
 from nearid.questions.deconfound.design import Design, without
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared
@@ -79,7 +80,13 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
     plan = replace(plan, top=_top(plan.top, fitted), boosting={"trees": TREES, **PUBLISHED, **plan.boosting})
     results, scores, drawings = _measure(plan, design, against, fitted, timer, progress)
     means, tests = summarise(plan, against, scores)
-    alerts = [*design.alerts, *rare, *unsplit, *_alerts(scores, results), *_ica_alerts(fitted)]
+    alerts = [*design.alerts, *rare, *unsplit, *_alerts(scores, results)]
+    ica = None
+    if fitted.diagnostics is not None:
+        d = fitted.diagnostics
+        alerts += [Alert(f"ica_{alert.code}", alert.message) for alert in d.alerts]
+        ica = {"converged": d.converged, "passes": d.passes, "rows_per_parameter": d.rows_per_parameter}
+        ica["gaussian_components"] = int(d.gaussian.sum())
     return Deconfounding(
         name=design.rows.name,
         n=design.n,
@@ -100,7 +107,7 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
             fitted_rows=fitted.rows,
             seconds={stage: round(spent, 3) for stage, spent in timer.seconds.items()},
             core_seconds={stage: round(spent, 3) for stage, spent in timer.core_seconds.items()},
-            ica=_diagnosed(fitted),
+            ica=ica,
         ),
     )
 
@@ -310,21 +317,3 @@ def _alerts(scores: dict[str, dict[Key, list[Scores]]], results: dict[str, Condi
             )
     if any(np.isnan(r.components.batch).all() for r in results.values()):
         yield Alert("confounded", "Batch and label cannot be separated, so no component is named technical.")
-
-
-def _ica_alerts(fitted: Fitted) -> list[Alert]:
-    doubts = () if fitted.diagnostics is None else fitted.diagnostics.alerts
-    return [Alert(f"ica_{alert.code}", alert.message) for alert in doubts]
-
-
-def _diagnosed(fitted: Fitted) -> dict[str, Any] | None:
-    d = fitted.diagnostics
-    if d is None:
-        return None
-    return {
-        "converged": d.converged,
-        "passes": d.passes,
-        "rows_per_parameter": d.rows_per_parameter,
-        "gaussian_components": int(d.gaussian.sum()),
-        "alerts": [asdict(alert) for alert in d.alerts],
-    }

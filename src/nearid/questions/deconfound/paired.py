@@ -31,12 +31,10 @@ class MeanScore:
 
     Attributes
     ----------
-    direction, classifier, score, condition : str
     perturbation : str
         "(all)" for the mean over all perturbations.
     mean, se : float
         Of the values that are defined, and the standard error.
-    values : tuple of float
     splits : tuple of int
         In how many splits the score is defined, and how many there are. Where these differ between conditions, tests
         compare the common splits, and the means are of different sets.
@@ -69,7 +67,6 @@ class Paired:
 
     Attributes
     ----------
-    direction, classifier, score : str
     perturbation : str
         "(all)" for all perturbations together.
     first, second : str

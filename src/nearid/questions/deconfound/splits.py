@@ -55,11 +55,8 @@ class Contrast:
 
     Attributes
     ----------
-    name : str
     code : int
         Of the label.
-    positives, negatives : int
-    splits : dict of direction -> list of Split
     """
 
     name: str
@@ -97,7 +94,6 @@ def chosen(
     """Codes of the labels to tell apart: those that were named, or the most frequent, or all with enough rows."""
     counts, names = design.labels.counts(), design.labels.names
     possible = [int(code) for code in np.argsort(-counts, kind="stable") if code != design.control and counts[code]]
-    alerts: list[Alert] = []
     if isinstance(perturbations, int | np.integer):
         if isinstance(perturbations, bool) or perturbations < 1:
             raise InputError(
@@ -111,16 +107,14 @@ def chosen(
                 raise not_found("The column of labels", "perturbations", name, names)
         possible = [names.index(name) for name in dict.fromkeys(wanted) if names.index(name) != design.control]
         if not possible:
-            raise InputError(f"{wanted[0]!r} is the control, which others are told from: name another label.")
-    rare = [names[code] for code in possible if counts[code] < least]
-    if rare:
-        alerts.append(
-            Alert(
-                "rare_labels",
-                f"{len(rare)} labels have fewer than {least} rows and are not evaluated: {few(map(repr, rare[:5]))}"
-                f"{' ...' if len(rare) > 5 else ''}. Lower min_rows (--min-rows) to have them.",
+            raise InputError(
+                f"{wanted[0]!r} is the control, which the others are classified against. Name another label."
             )
-        )
+    rare = [names[code] for code in possible if counts[code] < least]
+    alerts = []
+    if rare:
+        told = f"{len(rare)} labels have fewer than {least} rows and are not evaluated: {few(map(repr, rare))}."
+        alerts.append(Alert("rare_labels", f"{told} Lower min_rows (--min-rows) to evaluate them."))
     return sorted(code for code in possible if counts[code] >= least), alerts
 
 
@@ -138,8 +132,8 @@ def _wanted(perturbations: Any) -> list[str]:
 def contrasts(
     design: Design, codes: Sequence[int], directions: Sequence[str], folds: int, random_state: int
 ) -> tuple[list[Contrast], list[Alert]]:
-    """The splits of each perturbation; those that no split can be made for are told and left out."""
-    found: list[Contrast] = []
+    """The splits of each perturbation; those that no split can be made for are left out, and alerts report them."""
+    made: list[Contrast] = []
     single: list[str] = []
     fewer: list[str] = []
     lacking: list[str] = []
@@ -150,77 +144,50 @@ def contrasts(
         positive = design.labels.codes == code
         rows = every if design.control is None else np.flatnonzero(positive | (design.labels.codes == design.control))
         hit, batch = positive[rows], design.batches.codes[rows]
-        held = min(len(np.unique(batch[hit])), len(np.unique(batch[~hit])))
+        of_hits, of_others = np.unique(batch[hit]), np.unique(batch[~hit])
+        held = min(len(of_hits), len(of_others))
         if held < 2:
-            single.append(name)
+            single.append(repr(name))
             continue
-        if "most" in directions and held < folds:
-            fewer.append(f"{name!r} ({held})")
         rng = np.random.default_rng([random_state, 3, code])
-        made = {}
+        possible: dict[str, list[Split]] = {}
         if "most" in directions:
-            made["most"] = _most(rows, hit, batch, min(folds, held), rng)
+            if held < folds:
+                fewer.append(f"{name!r} ({held})")
+            fold = batch_folds(hit, batch, min(folds, held), rng).astype(np.int32)[batch]
+            possible["most"] = [Split(rows, fold, k, alone=False) for k in range(min(folds, held))]
         if "one" in directions:
-            made["one"] = _one(rows, hit, batch, folds, rng)
-        splits = {way: [s for s in each if _both(positive, s)] for way, each in made.items()}
+            # As many as folds, drawn at random from the batches that have both classes.
+            taken = np.sort(rng.permutation(np.intersect1d(of_hits, of_others))[:folds])
+            possible["one"] = [Split(rows, batch, int(b), alone=True) for b in taken]
+        splits = {way: [s for s in each if _both(positive, s)] for way, each in possible.items()}
         lacking += [f"{name!r} ({DIRECTIONS[way]})" for way, each in splits.items() if not each]
         if any(splits.values()):
-            if not np.array_equal(np.unique(batch[hit]), np.unique(batch[~hit])):
-                apart.append(name)
-            found.append(Contrast(name, code, int(hit.sum()), int(len(hit) - hit.sum()), splits))
-    alerts = []
-    if lacking:
-        alerts.append(
-            Alert(
-                "no_split",
-                "No held-out split has the label and what it is told from on both sides, to learn from and to judge "
-                f"on: {few(lacking[:5])}{' ...' if len(lacking) > 5 else ''}.",
-            )
-        )
-    if single:
-        alerts.append(
-            Alert(
-                "single_batch_label",
-                f"{len(single)} labels (or their controls) are seen in one batch only and cannot be judged in "
-                f"another: {few(map(repr, single[:5]))}{' ...' if len(single) > 5 else ''}.",
-            )
-        )
-    if fewer:
-        alerts.append(
-            Alert(
-                "few_batches",
-                f"Labels in fewer batches than {folds} folds have as many folds as batches: {few(fewer[:10])}"
-                f"{' ...' if len(fewer) > 10 else ''}.",
-            )
-        )
-    if not found:
-        said = " ".join(a.message for a in alerts) or "No label has enough rows."
-        raise InputError(f"No perturbation can be judged on batches that were held out. {said}")
-    if apart:
-        alerts.append(
-            Alert(
-                "unlike_batches",
-                f"{len(apart)} of {len(found)} labels are not in the same batches as what they are told from "
-                f"({few(map(repr, apart[:5]))}{' ...' if len(apart) > 5 else ''}): AUROC may then tell batches, not "
-                "biology, and 0.5 need not be its chance. AUROC within batches is of pairs of one batch alone.",
-            )
-        )
-    return found, alerts
+            if not np.array_equal(of_hits, of_others):
+                apart.append(repr(name))
+            made.append(Contrast(name, code, int(hit.sum()), int(len(hit) - hit.sum()), splits))
+    sentences = {
+        "no_split": (lacking, "No held-out split has both classes on both sides, to learn from and to judge on: {}."),
+        "single_batch_label": (
+            single,
+            f"{len(single)} labels (or their controls) are in one batch only and cannot be judged in another: {{}}.",
+        ),
+        "few_batches": (fewer, f"Labels in fewer batches than {folds} folds have as many folds as batches: {{}}."),
+        "unlike_batches": (
+            apart,
+            f"{len(apart)} of {len(made)} labels are not in the same batches as the rows that they are classified "
+            "against ({}). Their AUROC may show the batch rather than biology, and 0.5 need not be its chance level. "
+            "AUROC within batches compares rows of one batch alone.",
+        ),
+    }
+    alerts = [Alert(kind, told.replace("{}", few(names))) for kind, (names, told) in sentences.items() if names]
+    if not made:
+        why = " ".join(alert.message for alert in alerts) or "No label has enough rows."
+        raise InputError(f"No perturbation can be judged in held-out batches. {why}")
+    return made, alerts
 
 
 def _both(positive: np.ndarray, split: Split) -> bool:
     """Whether both classes are on both sides; else nothing can be learned, or nothing judged."""
     sides = positive[split.train], positive[split.test]
     return all(side.any() and not side.all() for side in sides)
-
-
-def _most(rows: np.ndarray, hit: np.ndarray, batch: np.ndarray, folds: int, rng: np.random.Generator) -> list[Split]:
-    fold = batch_folds(hit, batch, folds, rng).astype(np.int32)[batch]
-    return [Split(rows, fold, k, alone=False) for k in range(folds)]
-
-
-def _one(rows: np.ndarray, hit: np.ndarray, batch: np.ndarray, most: int, rng: np.random.Generator) -> list[Split]:
-    """A split for each of at most so many batches that have both classes, drawn at random."""
-    both = np.intersect1d(batch[hit], batch[~hit])
-    taken = np.sort(rng.permutation(both)[:most])
-    return [Split(rows, batch, int(b), alone=True) for b in taken]

@@ -58,8 +58,6 @@ class ArraySource:
 
     Parameters
     ----------
-    name : str
-    arrays : dict of array or Tensor
     ids : ndarray of shape (n,) or None
         The numbers of the inputs by default.
     """
@@ -97,8 +95,6 @@ class BatchSource:
 
     Parameters
     ----------
-    name : str
-    batches : iterable
     ordered : bool
         Whether they come in the order of the data; otherwise each must bring ids.
     """

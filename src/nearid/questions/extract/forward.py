@@ -121,10 +121,6 @@ class Forward:
 
     Attributes
     ----------
-    network : Network
-    taps : Taps
-    preprocess : Preprocess
-    device : torch.device
     mixed : torch.dtype or None
         Precision of the products inside, where it is not that of the weights.
     contiguous : bool

@@ -39,10 +39,8 @@ class Network:
 
     Attributes
     ----------
-    module : Module
     name : str
         What people are shown.
-    alerts : tuple of Alert
     loaded : bool
         Whether it was loaded, so that nobody has chosen a device for it.
     hashed : bool
@@ -297,7 +295,6 @@ def unpadded_left(inputs: dict[str, Tensor], mask: Tensor) -> tuple[dict[str, Te
 
     Parameters
     ----------
-    inputs : dict of Tensor
     mask : Tensor of bool, shape (n, t)
     """
     first = mask.int().argmax(1)

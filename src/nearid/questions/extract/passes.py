@@ -39,11 +39,8 @@ class Run:
 
     Parameters
     ----------
-    forward : Forward
-    source : ArraySource or BatchSource
     options : dict
         As they go into the provenance.
-    progress : Progress
     """
 
     def __init__(self, forward: Forward, source: Source, options: dict[str, Any], progress: Progress) -> None:

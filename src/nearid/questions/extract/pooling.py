@@ -47,7 +47,6 @@ def pooled(layer: str, x: Tensor, n: int, pool: str | Pooler, mask: Tensor | Non
         (n, d): used as it is. (n, t, d): tokens. (n, c, h, w) and more axes: maps of c channels.
     n : int
         Inputs in the batch.
-    pool : str or callable
     mask : Tensor of bool, shape (n, t), or None
         Tokens that are no padding.
     maps : bool

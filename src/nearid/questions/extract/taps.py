@@ -33,7 +33,6 @@ class Tap:
     ----------
     name : str
         What the layer is called.
-    module : Module
     part : str or None
         Part of the output that is taken.
     wanted : bool
@@ -51,10 +50,8 @@ class Taps:
 
     Parameters
     ----------
-    model : Module
     patterns : list of str or None
         Layers by name or pattern; by default the hidden states of a transformers model, the blocks of another.
-    pool : str or callable
     hidden : bool
         Whether the model returns hidden states on request.
     """
@@ -198,7 +195,6 @@ def tensor_of(layer: str, output: Any, part: str | None = None) -> Tensor:
     ----------
     layer : str
         For the messages.
-    output : Tensor, or tuple, list, mapping (such as a ModelOutput) or object of such
     part : str, optional
         Keys and places that lead to the tensor, separated by dots.
     """

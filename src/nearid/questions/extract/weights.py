@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import torch
@@ -24,29 +24,18 @@ from nearid.questions.extract.batches import as_tensor
 PREFIXES = ("", "decoder.", "module.", "module.decoder.")
 # What data parallel and compiled modules put before the names of all their weights.
 WRAPPED = ("module.", "_orig_mod.")
+# Characters of a name that a message shows.
+_LONGEST = 80
+# Sizes of Burgess' decoder; the first image, whose side every transposed convolution doubles, has the side FIRST.
+HIDDEN, CHANNELS, KERNEL, FIRST = 256, 32, 4, 4
+
+Weights = dict[str, Tensor]
 
 
 def load_decoder(model: str, *, factory: str | None = None, prefix: str | None = None) -> Callable[[Tensor], Any]:
-    """A decoder from a file of weights, or from a factory alone.
-
-    Parameters
-    ----------
-    model : str
-        A file of weights (.safetensors, .pt, .ckpt), or package.module:function, a factory whose result needs none.
-    factory : str, optional
-        package.module:function that makes the module for the weights; by default the architecture is told from their
-        names and shapes, where it is a known one.
-    prefix : str, optional
-        Part of the weights to use, such as "decoder."; the prefix is taken off their names. Of a file with several
-        state dicts it begins with the entry of one, as in "ema.decoder.".
-    """
+    """A decoder, as `load_module`; but a factory alone may give any function, and known weights need no factory."""
     if is_factory(model):
-        if factory is not None or prefix is not None:
-            raise InputError(f"{model} is a factory itself; a factory or a prefix belongs to a file of weights.")
-        made = _made(model)
-        if not callable(made):
-            raise InputError(f"{model} returned a {type(made).__name__}, but a decoder that can be called is expected.")
-        return made  # type: ignore[no-any-return]
+        return _made(model, factory, prefix, Callable, "a decoder that can be called")  # type: ignore[no-any-return]
     if factory is not None:
         return load_module(model, factory=factory, prefix=prefix)
     weights, module = _known(model, load_weights(model, prefix))
@@ -68,9 +57,7 @@ def load_module(model: str, *, factory: str | None = None, prefix: str | None = 
         ("module.", "_orig_mod.") is taken off in any case.
     """
     if is_factory(model):
-        if factory is not None or prefix is not None:
-            raise InputError(f"{model} is a factory itself; a factory or a prefix belongs to a file of weights.")
-        return _module(model)
+        return _module(model, factory, prefix)
     weights = load_weights(model, prefix)
     if factory is None:
         raise InputError(
@@ -84,14 +71,11 @@ def is_factory(model: str) -> bool:
     return ":" in model and not os.path.exists(model) and not holds_weights(Path(model))
 
 
-def _module(factory: str) -> nn.Module:
-    module = _made(factory)
-    if not isinstance(module, nn.Module):
-        raise InputError(f"{factory} returned a {type(module).__name__}, but a torch module is expected.")
-    return module
+def _module(factory: str, other: str | None = None, prefix: str | None = None) -> nn.Module:
+    return _made(factory, other, prefix, nn.Module, "a torch module")  # type: ignore[no-any-return]
 
 
-def fill(model: str, module: nn.Module, weights: dict[str, Tensor], prefix: str | None = None) -> nn.Module:
+def fill(model: str, module: nn.Module, weights: Weights, prefix: str | None = None) -> nn.Module:
     """Put weights, all of them and no others, into a module; what wrappers for training put before names comes off.
 
     The prefix is what was taken off before, for messages.
@@ -109,7 +93,7 @@ def fill(model: str, module: nn.Module, weights: dict[str, Tensor], prefix: str 
     return module
 
 
-def _misfits(weights: dict[str, Tensor], own: dict[str, Tensor]) -> str:
+def _misfits(weights: Weights, own: Weights) -> str:
     extra, missing = [k for k in weights if k not in own], [k for k in own if k not in weights]
     sizes = [
         f"{k} {tuple(w.shape)}, not {tuple(own[k].shape)}"
@@ -121,7 +105,7 @@ def _misfits(weights: dict[str, Tensor], own: dict[str, Tensor]) -> str:
     return f"{'; '.join(told)}." if told else ""
 
 
-def _prefix_advice(weights: dict[str, Tensor], own: dict[str, Tensor], prefix: str) -> str:
+def _prefix_advice(weights: Weights, own: Weights, prefix: str) -> str:
     """Under which prefix a file has all the weights of a module, where it has them."""
     first = next(iter(own))
     prefixes = [name.removesuffix(first) for name in weights if name.endswith(f".{first}")]
@@ -131,14 +115,13 @@ def _prefix_advice(weights: dict[str, Tensor], own: dict[str, Tensor], prefix: s
     return f" Give prefix={prefix + fitting!r} (on the command line --prefix {prefix + fitting})."
 
 
-def load_weights(path: str | os.PathLike[str], prefix: str | None = None) -> dict[str, Tensor]:
+def load_weights(path: str | os.PathLike[str], prefix: str | None = None) -> Weights:
     """Named tensors of a file, loaded without running any code it holds.
 
     The state dict is found by its shape, a mapping of names to tensors, whatever training scripts put around it.
 
     Parameters
     ----------
-    path : str or os.PathLike
     prefix : str, optional
         Part of the weights to use; the prefix is taken off their names. Of several state dicts it names one first.
     """
@@ -168,7 +151,7 @@ def latent_width(decoder: object) -> int | None:
     return next((m.in_features for m in modules if isinstance(m, nn.Linear)), None)
 
 
-def _known(model: str, weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], nn.Module]:
+def _known(model: str, weights: Weights) -> tuple[Weights, nn.Module]:
     """The architecture that the weights, or a part of them under a usual prefix, are of."""
     for prefix in PREFIXES:
         part = under(weights, prefix)
@@ -181,7 +164,10 @@ def _known(model: str, weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], n
     )
 
 
-def _made(factory: str) -> Any:
+def _made(factory: str, other: str | None, prefix: str | None, kind: Any, expected: str) -> Any:
+    """What a factory gives; another factory, or a prefix, beside it is refused."""
+    if other is not None or prefix is not None:
+        raise InputError(f"{factory} is a factory itself; a factory or a prefix belongs to a file of weights.")
     name, _, attribute = factory.partition(":")
     if not name or not attribute:
         raise InputError(f"A factory is named as package.module:function, not {factory!r}.")
@@ -189,26 +175,24 @@ def _made(factory: str) -> Any:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
-        made: Any = importlib.import_module(name)
-        for part in attribute.split("."):
-            made = getattr(made, part)
+        function = resolve_name(factory)
     except (Exception, SystemExit) as error:  # a module may raise anything while it is imported, or end the process
-        raise InputError(f"The factory {factory} cannot be imported: {_told(error)}.") from error
-    if not callable(made):
-        raise InputError(f"{factory} is a {type(made).__name__}, but a function that makes a module is expected.")
+        raise InputError(f"The factory {factory} cannot be imported: {_described(error)}.") from error
+    if not callable(function):
+        raise InputError(f"{factory} is a {type(function).__name__}, but a function that makes a module is expected.")
     try:
-        return made()
+        made = function()
     except (Exception, SystemExit) as error:  # so may its functions
-        raise InputError(f"The factory {factory} failed: {_told(error)}. It is called without arguments.") from error
+        raise InputError(
+            f"The factory {factory} failed: {_described(error)}. It is called without arguments."
+        ) from error
+    if not isinstance(made, kind):
+        raise InputError(f"{factory} returned a {type(made).__name__}, but {expected} is expected.")
+    return made
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     return f"{type(error).__name__}: {brief(error)}"
-
-
-Weights = dict[str, Tensor]
-# Characters of a name that a message shows.
-_LONGEST = 80
 
 
 def state_dicts(saved: Any, name: str) -> dict[str, Weights]:
@@ -216,16 +200,15 @@ def state_dicts(saved: Any, name: str) -> dict[str, Weights]:
 
     A state dict is told by its shape, a mapping of names to tensors, so it does not matter what is around it.
     """
-    held = dict(_found(saved, ""))
+    held = dict(_nested(saved, ""))
     if not held:
         raise InputError(
             f"{name} holds no state dict, a mapping of names to tensors. {_contents(saved)} "
             "Save one with torch.save(module.state_dict(), path)."
         )
     # Figures that callbacks keep, and single layers, do not compete with a whole module.
-    for of_module in (_has_arrays, _has_dots):
-        held = {entry: weights for entry, weights in held.items() if of_module(weights)} or held
-    return held
+    held = {entry: weights for entry, weights in held.items() if any(w.ndim for w in weights.values())} or held
+    return {entry: weights for entry, weights in held.items() if any("." in name for name in weights)} or held
 
 
 def part_of(name: str, held: dict[str, Weights], prefix: str) -> Weights:
@@ -251,7 +234,7 @@ def under(weights: Weights, prefix: str) -> Weights:
     return {name.removeprefix(prefix): w for name, w in weights.items() if name.startswith(prefix)}
 
 
-def _found(value: Any, entry: str) -> Iterator[tuple[str, Weights]]:
+def _nested(value: Any, entry: str) -> Iterator[tuple[str, Weights]]:
     if isinstance(value, dict):
         # Optimisers number what they keep, modules do not.
         if not all(isinstance(name, str) for name in value):
@@ -265,15 +248,7 @@ def _found(value: Any, entry: str) -> Iterator[tuple[str, Weights]]:
     else:
         return
     for name, part in parts:
-        yield from _found(part, f"{entry}.{name}" if entry else name)
-
-
-def _has_arrays(weights: Weights) -> bool:
-    return any(w.ndim for w in weights.values())
-
-
-def _has_dots(weights: Weights) -> bool:
-    return any("." in name for name in weights)
+        yield from _nested(part, f"{entry}.{name}" if entry else name)
 
 
 def _sample(weights: Weights) -> str:
@@ -286,29 +261,22 @@ def _contents(saved: Any) -> str:
         return f"It is one tensor of shape {tuple(saved.shape)}."
     if not isinstance(saved, dict | list | tuple):
         return f"It is of type {type(saved).__name__}."
-    held = [f"{_short(entry)!r} {_kind(value)}" for entry, value in flattened(saved, "")]
+    held = [
+        f"{_short(entry)!r} {tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__}"
+        for entry, value in flattened(saved, "")
+    ]
     return f"It holds {few(held)}." if held else "It is empty."
-
-
-def _kind(value: Any) -> str:
-    return str(tuple(value.shape)) if isinstance(value, Tensor) else type(value).__name__
 
 
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
 
 
-HIDDEN, CHANNELS, KERNEL = 256, 32, 4
-# Side of the first image, which every transposed convolution doubles.
-SEED = 4
-
-
 class BurgessDecoder(nn.Module):
-    """Latents to images in (0, 1): three linear layers, then transposed convolutions that double the sides.
+    """The decoder of Burgess et al. (2018): latents to images in (0, 1).
 
     Parameters
     ----------
-    latents : int
     channels : int
         Of the images.
     size : {32, 64}
@@ -319,14 +287,14 @@ class BurgessDecoder(nn.Module):
         super().__init__()
         self.lin1 = nn.Linear(latents, HIDDEN)
         self.lin2 = nn.Linear(HIDDEN, HIDDEN)
-        self.lin3 = nn.Linear(HIDDEN, CHANNELS * SEED * SEED)
+        self.lin3 = nn.Linear(HIDDEN, CHANNELS * FIRST * FIRST)
         self.convT_64 = _doubling(CHANNELS) if size == 64 else None
         self.convT1, self.convT2, self.convT3 = _doubling(CHANNELS), _doubling(CHANNELS), _doubling(channels)
 
     def forward(self, z: Tensor) -> Tensor:
         for linear in (self.lin1, self.lin2, self.lin3):
             z = torch.relu(linear(z))
-        x = z.unflatten(1, (CHANNELS, SEED, SEED))
+        x = z.unflatten(1, (CHANNELS, FIRST, FIRST))
         for layer in (self.convT_64, self.convT1, self.convT2):
             if layer is not None:
                 x = torch.relu(layer(x))
@@ -338,9 +306,9 @@ class BurgessDecoder(nn.Module):
         first, last = (weights[name].shape if name in weights else () for name in ("lin1.weight", "convT3.weight"))
         if len(first) != 2 or len(last) != 4:
             return None
-        found = cls(first[1], last[1], 64 if "convT_64.weight" in weights else 32)
-        expected = {name: own.shape for name, own in found.state_dict().items()}
-        return found if expected == {n: w.shape for n, w in weights.items()} else None
+        decoder = cls(first[1], last[1], 64 if "convT_64.weight" in weights else 32)
+        expected = {name: own.shape for name, own in decoder.state_dict().items()}
+        return decoder if expected == {n: w.shape for n, w in weights.items()} else None
 
 
 def _doubling(channels: int) -> nn.ConvTranspose2d:

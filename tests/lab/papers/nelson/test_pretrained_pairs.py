@@ -8,8 +8,7 @@ import pytest
 
 from nearid.base.errors import InputError
 from nearid.lab.data.cifar10_resnets import CIFAR10_RESNETS
-from nearid.lab.data.places import find
-from nearid.lab.data.registry import dataset
+from nearid.lab.data.registry import dataset, find
 from nearid.lab.framework.cells import Finished, Store, cells_of
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.run import reproduce
@@ -205,7 +204,7 @@ def test_features_of_a_downloaded_network_are_kept_and_read_again(home, monkeypa
     pytest.importorskip("torch", reason="the extra `lab` is not installed")
     if find(CIFAR10_RESNETS) is None:
         pytest.skip("the data set cifar10-resnets is not here")
-    monkeypatch.setattr("nearid.lab.data.places.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("nearid.lab.data.registry.cache_folder", lambda: tmp_path)
     pixels = np.random.default_rng(0).integers(0, 256, (4, 32, 32, 3), dtype=np.uint8)
     found = resnet_features("akamaster-20", pixels)
     [kept] = tmp_path.rglob("features-*.npy")

@@ -87,7 +87,7 @@ def test_claims_decide():
 
 def test_the_real_films_are_asked_for(tmp_path, monkeypatch):
     monkeypatch.delenv("NEARID_DATA", raising=False)
-    monkeypatch.setattr("nearid.lab.data.places.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("nearid.lab.data.registry.cache_folder", lambda: tmp_path)
     with pytest.raises(InputError, match="nearid data fetch kitti-masks"):
         films(Parameters(data="kitti-masks"), np.random.default_rng(0))
 

@@ -1,14 +1,13 @@
 """WikiText-2 as numbers, for the experiments that learn from it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearid.lab.data.texts import Vocabulary, load_sentences
+from nearid.lab.data.load import load_sentences
+from nearid.lab.data.texts import Vocabulary
 
 # Splits that may be learnt from; the test split is held out.
 SPLITS = ("train", "valid")

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from nearid.base.errors import InputError
-from nearid.lab.data.extract import extract
+from nearid.lab.data.unarchive import unarchive
 
 
 def make_zip(path, members):
@@ -39,7 +39,7 @@ def test_only_what_is_wanted_is_taken(tmp_path):
     for make, name in ((make_zip, "x.zip"), (make_tar, "x.tar.gz")):
         out = tmp_path / f"out-{name}"
         out.mkdir()
-        assert extract(make(tmp_path / name, members), out, ("data/cars/",)) == 2
+        assert unarchive(make(tmp_path / name, members), out, ("data/cars/",)) == 2
         held = {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
         assert held == {"data/cars/list.txt": b"one", "data/cars/a/b.mat": b"two"}
 
@@ -51,7 +51,7 @@ def test_paths_that_leave_the_folder_are_refused(tmp_path, make, archive, name):
     out.mkdir(parents=True)
     path = make(tmp_path / archive, {"good": b"x", name: b"evil"})
     with pytest.raises(InputError, match="outside of its folder"):
-        extract(path, out, ("good", name))
+        unarchive(path, out, ("good", name))
     assert not [path for path in tmp_path.rglob("*evil*")]
 
 
@@ -59,7 +59,7 @@ def test_paths_that_leave_the_folder_are_refused(tmp_path, make, archive, name):
 def test_links_and_devices_are_refused(tmp_path, kind):
     path = make_tar(tmp_path / "x.tar", {"a": link("a", "/etc/passwd", kind)}, "w")
     with pytest.raises(InputError, match="link or device"):
-        extract(path, tmp_path, ("a",))
+        unarchive(path, tmp_path, ("a",))
 
 
 def test_links_in_a_zip_are_refused(tmp_path):
@@ -68,14 +68,14 @@ def test_links_in_a_zip_are_refused(tmp_path):
         info.external_attr = (stat.S_IFLNK | 0o777) << 16
         archive.writestr(info, "/etc/passwd")
     with pytest.raises(InputError, match="link or device"):
-        extract(tmp_path / "x.zip", tmp_path, ("a",))
+        unarchive(tmp_path / "x.zip", tmp_path, ("a",))
 
 
 def test_more_than_the_disk_holds_is_refused_before_it_is_written(tmp_path, monkeypatch):
     path = make_zip(tmp_path / "x.zip", {"a": bytes(1000)})
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("U", (), {"free": 10})())
     with pytest.raises(InputError, match="needs 1 kB, but 10 bytes are free"):
-        extract(path, tmp_path, ("a",))
+        unarchive(path, tmp_path, ("a",))
     assert not (tmp_path / "a").exists()
 
 
@@ -83,10 +83,10 @@ def test_files_of_a_zip_are_weighed_together(tmp_path, monkeypatch):
     path = make_zip(tmp_path / "x.zip", {"data/a": bytes(600), "data/b": bytes(600), "other": bytes(9000)})
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("U", (), {"free": 1000})())
     with pytest.raises(InputError, match=r"x\.zip needs 1\.2 kB, but 1 kB are free"):
-        extract(path, tmp_path, ("data/",))
+        unarchive(path, tmp_path, ("data/",))
     assert not (tmp_path / "data").exists()
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("U", (), {"free": 1200})())
-    assert extract(path, tmp_path, ("data/",)) == 2
+    assert unarchive(path, tmp_path, ("data/",)) == 2
 
 
 @pytest.mark.parametrize("names", [("a/b", "a/b/c"), ("a/b/c", "a/b"), ("a/b", "a/b/c/d")])
@@ -94,16 +94,16 @@ def test_files_of_a_zip_are_weighed_together(tmp_path, monkeypatch):
 def test_a_file_that_is_also_a_folder_is_refused(tmp_path, make, archive, names):
     path = make(tmp_path / archive, dict.fromkeys(names, b"x"))
     with pytest.raises(InputError, match=rf"has at '{names[1]}' both a file and a folder"):
-        extract(path, tmp_path, ("a/",))
+        unarchive(path, tmp_path, ("a/",))
 
 
 @pytest.mark.parametrize("make, archive", [(make_zip, "x.zip"), (make_tar, "x.tar")])
 def test_names_that_cannot_be_printed_are_refused_where_they_are_wanted(tmp_path, make, archive):
     path = make(tmp_path / archive, {"data/a": b"x", "data/\x1b[2Jb": b"x", "Icon\r": b"x"})
     with pytest.raises(InputError, match=r"'data/\\x1b\[2Jb', whose name cannot be printed"):
-        extract(path, tmp_path, ("data/",))
+        unarchive(path, tmp_path, ("data/",))
     # Other systems do write such names beside what is wanted.
-    assert extract(path, tmp_path, ("data/a",)) == 1
+    assert unarchive(path, tmp_path, ("data/a",)) == 1
 
 
 def test_the_folder_that_is_written_into_is_what_counts(tmp_path):
@@ -113,30 +113,30 @@ def test_the_folder_that_is_written_into_is_what_counts(tmp_path):
         (tmp_path / folder).mkdir()
     # Links beside the archive do not matter, those in the folder do.
     (tmp_path / "archives" / "data").symlink_to(tmp_path / "elsewhere")
-    assert extract(path, tmp_path / "out", ("data/",)) == 1
+    assert unarchive(path, tmp_path / "out", ("data/",)) == 1
     (tmp_path / "linked" / "data").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="outside"):
-        extract(path, tmp_path / "linked", ("data/",))
+        unarchive(path, tmp_path / "linked", ("data/",))
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_links_that_are_not_wanted_are_skipped(tmp_path):
     path = make_tar(tmp_path / "x.tar", {"data/a": b"x", "latest": link("latest", "data")}, "w")
-    assert extract(path, tmp_path, ("data/",)) == 1 and not (tmp_path / "latest").is_symlink()
+    assert unarchive(path, tmp_path, ("data/",)) == 1 and not (tmp_path / "latest").is_symlink()
 
 
 def test_other_archives_and_damage_are_told(tmp_path):
     with pytest.raises(InputError, match="holds nothing of data/"):
-        extract(make_zip(tmp_path / "x.zip", {"a": b"x"}), tmp_path, ("data/",))
+        unarchive(make_zip(tmp_path / "x.zip", {"a": b"x"}), tmp_path, ("data/",))
     (tmp_path / "y.tar").write_bytes(b"nothing of the kind" * 100)
     with pytest.raises(InputError, match="not a whole archive"):
-        extract(tmp_path / "y.tar", tmp_path, ("a",))
+        unarchive(tmp_path / "y.tar", tmp_path, ("a",))
     whole = make_tar(tmp_path / "z.tar.gz", {"a": bytes(range(256)) * 400}).read_bytes()
     (tmp_path / "z.tar.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match="not a whole archive"):
-        extract(tmp_path / "z.tar.gz", tmp_path, ("a",))
+        unarchive(tmp_path / "z.tar.gz", tmp_path, ("a",))
     data = bytearray(make_zip(tmp_path / "w.zip", {"a": b"abcdefgh" * 100}).read_bytes())
     data[35] ^= 0xFF
     (tmp_path / "w.zip").write_bytes(data)
     with pytest.raises(InputError, match="not a whole archive"):
-        extract(tmp_path / "w.zip", tmp_path, ("a",))
+        unarchive(tmp_path / "w.zip", tmp_path, ("a",))

@@ -1,0 +1,125 @@
+"""Unpacking archives that come from elsewhere: nothing leaves the folder, nothing but plain files is made.
+
+pooch's own Untar and Unzip are not used: they read the list of all members first, and do not refuse links, names that
+cannot be printed, or more than the disk holds.
+"""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import IO, NamedTuple
+
+from nearid.arrays.reading import damage_told
+from nearid.base.errors import InputError
+from nearid.base.limits import readable
+from nearid.base.progress import Progress, silent
+from nearid.lab.data.base import AGAIN
+
+STEP = 1000
+
+
+class _Member(NamedTuple):
+    """What an archive says of a member, and the function that opens it."""
+
+    name: str
+    size: int
+    folder: bool
+    plain: bool
+    open: Callable[[], IO[bytes] | None]
+
+
+def unarchive(archive: Path, folder: Path, wanted: tuple[str, ...], progress: Progress = silent) -> int:
+    """Unpack some members of a .zip, .tar or .tar.gz into a folder; gives the number of files.
+
+    Members are named by path, folders with a slash at the end. A path that would leave the folder is refused, whether
+    it is wanted or not; links and devices are refused where they are wanted, and skipped elsewhere.
+    """
+    taken = 0
+    # Counted in thousands: an archive of pictures has hundreds of thousands, and their number is not known beforehand.
+    tick = progress(f"unpacking {archive.name} (thousands of files)", 1)
+    with damage_told(archive.name, "archive", AGAIN), ExitStack() as opened:
+        members: Iterable[_Member]
+        if zipfile.is_zipfile(archive):
+            members = _zipped(opened.enter_context(zipfile.ZipFile(archive)))
+            # A .tar has no list of what it holds: there only file after file is compared with the room that is left.
+            total = sum(member.size for member in members if _is_wanted(archive, member, wanted))
+            check_room(archive.name, total, folder)
+        else:
+            members = _tarred(opened.enter_context(tarfile.open(archive)), folder)
+        for member in members:
+            if _is_wanted(archive, member, wanted):
+                check_room(f"{member.name} of {archive.name}", member.size, folder)
+                _write(archive, member, folder / PurePosixPath(member.name))
+                taken += 1
+                if taken % STEP == 0:
+                    tick()
+    if not taken:
+        raise InputError(f"{archive.name} holds nothing of {', '.join(wanted)}: it is another archive.")
+    return taken
+
+
+def _zipped(archive: zipfile.ZipFile) -> list[_Member]:
+    return [
+        _Member(i.filename, i.file_size, i.is_dir(), not stat.S_ISLNK(i.external_attr >> 16), partial(archive.open, i))
+        for i in archive.infolist()
+    ]
+
+
+def _tarred(archive: tarfile.TarFile, folder: Path) -> Iterator[_Member]:
+    def opening(info: tarfile.TarInfo) -> IO[bytes] | None:
+        # The standard library's own rules as well (from 3.11.4 on), for what is not thought of here.
+        if hasattr(tarfile, "data_filter"):
+            tarfile.data_filter(info, str(folder))
+        return archive.extractfile(info)
+
+    while (info := archive.next()) is not None:
+        yield _Member(info.name, info.size, info.isdir(), info.isreg(), partial(opening, info))
+        # The list of members would grow with every one.
+        archive.members = []  # type: ignore[attr-defined]
+
+
+def _is_wanted(archive: Path, member: _Member, wanted: tuple[str, ...]) -> bool:
+    name, windows = member.name, PureWindowsPath(member.name)
+    if name.startswith("/") or windows.drive or windows.root or ".." in windows.parts or "\\" in name:
+        raise InputError(f"{archive.name} has a member {name!r} that would be written outside of its folder. Not used.")
+    path = str(PurePosixPath(name))
+    if member.folder or not any(path.startswith(w) if w.endswith("/") else path == w for w in wanted):
+        return False
+    if not name.isprintable():
+        raise InputError(f"{archive.name} has a member {name!r}, whose name cannot be printed. It is not used.")
+    if not member.plain:
+        raise InputError(f"{archive.name} has at {name!r} a link or device where a file is expected. It is not used.")
+    return True
+
+
+def _write(archive: Path, member: _Member, target: Path) -> None:
+    source = member.open()
+    assert source is not None  # a plain file
+    with source:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            out = open(target, "wb")  # noqa: SIM115 (closed below; why it does not open is told here)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            raise InputError(
+                f"{archive.name} has at {member.name!r} both a file and a folder. It is not used."
+            ) from None
+        with out:
+            shutil.copyfileobj(source, out, 1 << 20)
+            if out.tell() != member.size:
+                raise InputError(
+                    f"{member.name} of {archive.name} declares {member.size} bytes but holds {out.tell()}. {AGAIN}"
+                )
+
+
+def check_room(name: str, size: int, folder: Path, advice: str = "Make room.") -> None:
+    """Refuse to write `size` bytes into a folder where fewer are free."""
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise InputError(f"{name} needs {readable(size)}, but {readable(free)} are free in {folder}. {advice}")
