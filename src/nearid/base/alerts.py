@@ -5,7 +5,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Alert:
-    """One caution: a stable code for programs and a sentence for people."""
+    """One caution: a stable code for programs and a sentence for people.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> x = np.random.default_rng(0).normal(size=(60, 2))
+    >>> [alert.code for alert in nearid.compare(x, x).alerts]
+    ['same_input']
+    """
 
     code: str
     message: str
