@@ -48,10 +48,48 @@ OPTIONS = {
     "--circular ang=360": "--periods ang=360",
     "--categorical n --continuous k": "--kinds n=categorical --kinds k=continuous",
     "--components": "--n-components",
+    "--label label --batch plate": "--labels label --batches plate",
 }
 
 # Old keys (regular expressions of whole paths) and what they are called now; None for what the new version leaves out.
-KEYS: list[tuple[str, str | None]] = []
+KEYS: list[tuple[str, str | None]] = [
+    (r"provenance\.options\.seed$", "provenance.options.random_state"),
+    # compare, and the ladder of score: an Estimate where there were value, ends and chance side by side.
+    (r"^((?:reverse|pairs\.\d+)\.)?in_sample\.cca\.mean$", r"\1in_sample_similarity.cca"),
+    (r"^((?:reverse|pairs\.\d+)\.)?in_sample\.cca\.all", r"\1in_sample_similarity.correlations"),
+    (r"^((?:reverse|pairs\.\d+)\.)?in_sample\.(svcca|cka)$", r"\1in_sample_similarity.\2"),
+    (r"(groups|in_sample)\.(\w+)\.epsilon\.mean$", r"\1.\2.epsilon.value"),
+    (r"(groups|in_sample)\.(\w+)\.epsilon\.(median|q95|max)$", r"\1.\2.\3"),
+    (r"(groups|in_sample)\.(\w+)\.chance$", r"\1.\2.epsilon.chance"),
+    (r"(groups|in_sample)\.(\w+)\.r2$", r"\1.\2.r2.value"),
+    (r"(groups|in_sample)\.(\w+)\.r2_(low|high)$", r"\1.\2.r2.\3"),
+    (r"(groups|in_sample)\.(\w+)\.chance_r2$", r"\1.\2.r2.chance"),
+    (r"^((?:reverse|pairs\.\d+)\.)?cca\.mean$", r"\1similarity.cca"),
+    (r"^((?:reverse|pairs\.\d+)\.)?cca\.all", r"\1similarity.correlations"),
+    (r"^((?:reverse|pairs\.\d+)\.)?(svcca|cka)$", r"\1similarity.\2"),
+    (r"similarity_chance", "chance_similarity"),
+    # score: the group with a scale for each factor has a name of its own.
+    (r"structure\.groups\.permutation", "structure.groups.scaled_permutation"),
+    # unmix
+    (r"^options\.(contrast|max_passes|n_components|random_state|stability|tol|whiten)$", r"provenance.options.\1"),
+    # heads
+    (r"provenance\.inputs\.(\d)$", r"provenance.inputs.\1.fingerprint"),
+    # lipschitz
+    (r"(local|scaled)\.(mean|low|high)$", r"\1.mean.\2"),
+    (r"\.mean\.mean$", ".mean.value"),
+    # deconfound
+    (r"^scores\.(\d+)\.found\.", r"scores.\1."),
+    (r"^tests\.(\d+)\.difference$", r"tests.\1.difference.value"),
+    (r"^tests\.(\d+)\.(low|high)$", r"tests.\1.difference.\2"),
+    (r"^tests\.(\d+)\.pairs$", r"tests.\1.difference.n"),
+    (r"^provenance\.input\.", "provenance.inputs.0."),
+    (r"provenance\.options\.components$", "provenance.options.n_components"),
+    # extract
+    (r"^(format|model|data|options|versions)(\.|$)", r"provenance.\1\2"),
+]
+
+# Answers that changed on purpose: the words for a group.
+WORDS = {"permutation": "scaled_permutation"}
 
 # Depend on the machine, the moment or the version.
 VOLATILE = re.compile(
