@@ -244,7 +244,7 @@ def _differences(result: Deconfounding) -> Dots:
     shown = [*list(result.perturbations)[:DIFFERENCES], ALL]
     return Dots(
         "Paired differences",
-        "Dots with 95% intervals; right of 0 is better in held-out batches. First direction and classifier of the tables.",
+        "Dots with 95% intervals; right of 0 is better. Held-out batches, first direction and classifier.",
         "difference of AUROC",
         ["all" if name == ALL else name for name in shown],
         {f"{BRIEF[c]} less {BRIEF[base]}": [differences.get((c, name)) for name in shown] for c in others},
