@@ -1,7 +1,5 @@
 """COIL-20: 20 objects on a turntable, photographed every 5 degrees."""
 
-from __future__ import annotations
-
 import re
 import tarfile
 import zipfile

@@ -4,8 +4,6 @@ The annotations come with the Python package imagenet-x (CC BY-NC 4.0), or as a 
 each image, or a table with the same names. The package is found, not imported, and nothing of it is kept.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

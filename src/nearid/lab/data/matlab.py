@@ -1,7 +1,5 @@
 """Arrays of MATLAB files, whose declared sizes are looked at before anything is loaded."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

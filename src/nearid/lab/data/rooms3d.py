@@ -1,7 +1,5 @@
 """Falcor3D and Isaac3D: a rendered living room and a kitchen with a robot, every combination of their factors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small NORB: photographs of 50 toys from many sides, under six lights."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import struct

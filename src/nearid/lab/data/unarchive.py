@@ -4,8 +4,6 @@ pooch's own Untar and Unzip are not used: they read the list of all members firs
 cannot be printed, or more than the disk holds.
 """
 
-from __future__ import annotations
-
 import shutil
 import stat
 import tarfile

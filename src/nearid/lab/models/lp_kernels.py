@@ -4,8 +4,6 @@ One row of distances at a time stays in the cache nearest to the core, and the l
 out rows or coordinates, each of which is summed by one thread in one order: the result does not depend on their number.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

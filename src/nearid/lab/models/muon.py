@@ -6,8 +6,6 @@ in the precision of the parameters: PyTorch's own Muon takes bfloat16, which som
 is not a matrix to another optimiser.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Objectives: what an encoder is trained to minimise, and the space that its representations live in."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional

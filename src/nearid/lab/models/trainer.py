@@ -5,8 +5,6 @@ the seed and the step alone, and checkpoints hold all other state, so that a run
 that was not disturbed.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

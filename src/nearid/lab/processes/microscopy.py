@@ -5,8 +5,6 @@ ones; the others vary by themselves. The mixing turns the factors, bends each co
 again, so that no column of the embedding is biological or technical alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ scale the mixing is locally bi-Lipschitz with slope^(-k / 2), and at slope 1 it 
 folds of the activations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

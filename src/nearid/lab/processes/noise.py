@@ -4,8 +4,6 @@ Each family of noise has the density exp(-(|t| / scale)^exponent) up to constant
 exponent; the von Mises-Fisher density exp(kappa <z, centre>) matches the dot product.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 

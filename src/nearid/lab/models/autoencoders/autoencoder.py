@@ -4,8 +4,6 @@ The plain one, the one with nonnegative latents of little energy (BioAE, Whittin
 al. 2017) and beta-TCVAE (Chen et al. 2018).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Protocol
 

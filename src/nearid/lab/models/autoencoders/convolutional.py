@@ -1,7 +1,5 @@
 """Convolutional encoders and decoders of images: those of the disentanglement protocol, and light ones for a CPU."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

@@ -6,8 +6,6 @@ singular value of the Jacobian lies in [alpha^m, 1], hence the local bi-Lipschit
 et al. 2026, Section 4.1). At alpha = 1 the decoder is a linear isometry.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

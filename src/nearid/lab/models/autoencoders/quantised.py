@@ -1,7 +1,5 @@
 """Autoencoders with discrete latents: VQ-VAE (van den Oord et al. 2017) and QLAE (Hsu et al. 2023)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional

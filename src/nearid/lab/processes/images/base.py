@@ -1,7 +1,5 @@
 """What image processes share: factors drawn or from a grid, images of them, and what they say about the theorems."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Factors of variation: independent and uniform, drawn from their range or from a finite grid."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ across the edge: exact for straight edges and their right-angled corners, to fir
 Lengths are in pixels, x to the right and y down; images are (size, channels, side, side).
 """
 
-from __future__ import annotations
-
 import math
 
 from numba import njit

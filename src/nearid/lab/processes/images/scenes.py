@@ -1,7 +1,5 @@
 """Scenes with known factors: flat sprites on black after dSprites, and solids in a room after Shapes3D."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
