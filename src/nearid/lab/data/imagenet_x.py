@@ -19,22 +19,8 @@ from nearid.base.errors import InputError
 from nearid.base.files import local_path
 
 FACTORS = (
-    "pose",
-    "background",
-    "pattern",
-    "color",
-    "smaller",
-    "shape",
-    "partial_view",
-    "subcategory",
-    "texture",
-    "larger",
-    "darker",
-    "object_blocking",
-    "person_blocking",
-    "style",
-    "brighter",
-    "multiple_objects",
+    *("pose", "background", "pattern", "color", "smaller", "shape", "partial_view", "subcategory", "texture", "larger"),
+    *("darker", "object_blocking", "person_blocking", "style", "brighter", "multiple_objects"),
 )
 PACKAGE = "imagenet_x"
 # The factor that sets an image apart most, or all of them.
