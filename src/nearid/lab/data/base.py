@@ -53,10 +53,8 @@ class RemoteFile:
 
     Attributes
     ----------
-    name : str
-        What it is called in the folder of its data set.
-    url : str
-        Where it comes from.
+    name, url : str
+        What it is called in the folder of its data set, and where it comes from.
     size : int or None
         Bytes, where they are known.
     checksum : str or None
@@ -175,15 +173,7 @@ class Dataset(FileSet):
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus(FileSet):
-    """A data set of text.
-
-    Attributes
-    ----------
-    words : int
-        How many there are in all splits, punctuation included.
-    read : callable
-        read(folder, parts) gives the `Sentences` of these splits, from a folder that holds the files.
-    """
+    """A data set of text; `words` counts all splits, punctuation included, and `read` is as that of `Dataset`."""
 
     words: int
     read: Callable[[Path, tuple[str, ...]], Sentences]
@@ -207,14 +197,7 @@ class Profiles(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileSet(FileSet):
-    """A data set of profiles of wells with their perturbations and batches.
-
-    Attributes
-    ----------
-    rows : int
-    read : callable
-        read(folder, parts) gives the `Profiles`, from a folder that holds the files.
-    """
+    """A data set of profiles of wells with their perturbations and batches; `read` is as that of `Dataset`."""
 
     rows: int
     read: Callable[[Path, tuple[str, ...]], Profiles]
@@ -229,13 +212,7 @@ class ProfileSet(FileSet):
 
 @dataclass(frozen=True, kw_only=True)
 class Weights(FileSet):
-    """Weights of trained networks.
-
-    Attributes
-    ----------
-    networks : mapping
-        The file of each network, by the name of the network.
-    """
+    """Weights of trained networks: `networks` has the file of each by the name of the network."""
 
     networks: Mapping[str, str]
 
