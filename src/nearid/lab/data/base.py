@@ -29,7 +29,6 @@ class FactorInfo:
 
     Attributes
     ----------
-    name : str
     kind : {"continuous", "integer", "categorical", "circular"}
         As `nearid.open_factors` knows them; "integer" stands for ordered levels.
     size : int or None
@@ -59,7 +58,6 @@ class RemoteFile:
         Bytes, where they are known.
     checksum : str or None
         "sha256:..." or "md5:...", where one is published; `checked_by` says by whom.
-    checked_by : str
     members : tuple of str
         Of an archive that is unpacked after the download: the paths in it that are kept, folders with a slash at the
         end. Empty for a file that is read as it is.
@@ -92,10 +90,8 @@ class FileSet:
     ----------
     name : str
         As the user types it; also its folder.
-    title, about : str
     files : tuple of RemoteFile
         Empty for what comes with a library.
-    licence, citation, homepage : str
     splits : tuple of str
         Parts that the source keeps apart; all together by default.
     folders : tuple of str
@@ -235,7 +231,6 @@ class LabelledImages:
 
     Attributes
     ----------
-    name : str
     images : Images
         Read block by block: `images.read(start, stop)`, `images.take(indices)`.
     factors : tuple of FactorInfo

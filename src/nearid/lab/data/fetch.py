@@ -58,7 +58,6 @@ def fetch(
 
     Parameters
     ----------
-    dataset : FileSet
     given : tuple of Path
         Files that were downloaded before, to be used instead of their addresses and of what is here.
     again : bool

@@ -33,7 +33,6 @@ def load_mat(path: Path, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, np.
 
     Parameters
     ----------
-    path : Path
     wanted : mapping of name to shape
         What to load; -1 stands for any size.
     """

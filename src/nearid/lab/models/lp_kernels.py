@@ -28,7 +28,6 @@ def power_distances(x: Array, y: Array, cubic: bool, out: Array, threads: int) -
     cubic : bool
         p = 3; otherwise p = 1.
     out : ndarray of shape (rows, columns)
-    threads : int
     """
     share_out(threads, len(x), lambda part: _distances(x[part], y, cubic, out[part]))
 
@@ -45,7 +44,6 @@ def power_gradients(
     cubic : bool
         p = 3; otherwise p = 1.
     grad_x, grad_y : ndarray of shape (n, rows) and (n, columns)
-    threads : int
     """
     share_out(threads, len(y), lambda k: _gradients(x[k], y[k], weights, cubic, grad_x[k], grad_y[k]))
 

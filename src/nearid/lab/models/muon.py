@@ -44,7 +44,6 @@ class Muon(torch.optim.Optimizer):
 
     Parameters
     ----------
-    model : nn.Module
     lr : float
         Of Adam; hidden matrices take steps of MATRIX_RATE times as much, in each of their singular directions.
     """

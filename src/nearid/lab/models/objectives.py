@@ -157,7 +157,6 @@ class Contrastive(nn.Module):
     space : {"unbounded", "sphere", "scaled sphere", "box"}
     p : float or None
         The distance sum_k |a_k - b_k|^p; None for the dot product, on spheres alone.
-    temperature : float
     """
 
     def __init__(

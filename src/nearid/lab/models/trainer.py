@@ -36,7 +36,6 @@ class Training:
 
     Attributes
     ----------
-    steps : int
     learning_rate : float
         The largest; `schedule` and `warmup` lower it.
     optimiser : {"adam", "adamw", "muon", "sgd"}
@@ -59,7 +58,6 @@ class Training:
         Steps between scores: a multiple of `log_every`.
     patience : int, optional
         Stop when for so many records in a row the mean loss has not fallen by more than `least_gain` below its best.
-    least_gain : float
     seconds : float, optional
         Stop at the first record after so many seconds of training, those before an interruption included.
     checkpoint_seconds : float

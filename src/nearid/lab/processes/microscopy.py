@@ -129,7 +129,6 @@ def draw_microscopy(
         Factors and columns; what is neither biological nor technical varies by itself.
     biological, technical : int
         Numbers of such factors.
-    perturbations, batches : int
     targets : int
         Biological factors that a perturbation moves.
     effect : float

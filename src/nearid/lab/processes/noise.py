@@ -128,7 +128,6 @@ class GeneralisedNormal(Noise):
 
     Parameters
     ----------
-    scale : float
     beta : float
         Shape, at least 0.1; the noise tends to the uniform one on [-scale, scale] as it grows.
     """

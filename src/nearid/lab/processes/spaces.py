@@ -21,7 +21,6 @@ class Assumption:
         Stable name, for programs.
     needed : str
         What the theorem asks for.
-    holds : bool
     note : str
         What the process has instead, or in which way it meets the condition.
     """

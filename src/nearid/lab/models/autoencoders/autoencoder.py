@@ -141,9 +141,6 @@ class BioAE(Autoencoder):
 
     Parameters
     ----------
-    latents : int
-    networks : Networks
-    activity : float
     reconstruction : {"bernoulli", "squared"}
     """
 
@@ -204,8 +201,6 @@ class BetaVAE(Autoencoder):
 
     Parameters
     ----------
-    latents : int
-    networks : Networks
     beta : float
         1 for the plain variational autoencoder.
     reconstruction : {"bernoulli", "squared"}
@@ -245,9 +240,6 @@ class BetaTCVAE(BetaVAE):
 
     Parameters
     ----------
-    latents : int
-    networks : Networks
-    beta : float
     reconstruction : {"bernoulli", "squared"}
     """
 

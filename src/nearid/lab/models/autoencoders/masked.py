@@ -20,7 +20,6 @@ class MaskedAutoencoder(nn.Module):
 
     Parameters
     ----------
-    channels : int
     side : int
         Height and width of an image.
     patch : int

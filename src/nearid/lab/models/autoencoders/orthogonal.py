@@ -46,7 +46,6 @@ def orthogonal_linear(inputs: int, outputs: int, orthogonal_map: str = "cholesky
 
     Parameters
     ----------
-    inputs, outputs : int
     orthogonal_map : {"cholesky", "cayley", "matrix_exp", "householder"}
         From free parameters to orthogonal weights, worked out anew at every call; all but cholesky are those of
         `torch.nn.utils.parametrizations.orthogonal`. All reach the same networks; they differ in speed.

@@ -69,8 +69,6 @@ class VQVAE(_Quantised):
 
     Parameters
     ----------
-    latents : int
-    networks : Networks
     size, dimension : int
         Entries of the codebook and their coordinates; `encode` gives latents x dimension numbers for a row.
     quantisation, commitment : float
@@ -120,8 +118,6 @@ class QLAE(_Quantised):
 
     Parameters
     ----------
-    latents : int
-    networks : Networks
     values : int
         Scalars for each latent; they start evenly spread over [-1/2, 1/2].
     quantisation, commitment : float

@@ -23,10 +23,8 @@ class Factor:
 
     Parameters
     ----------
-    name : str
     kind : "interval", "circle" or "category"
         On a circle `high` is `low` again.
-    low, high : float
     count : int
         Number of values on the grid.
     """
