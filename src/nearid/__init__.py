@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from nearid.base.errors import InputError, NearidError
+    from nearid.arrays import Rows, open_rows
+    from nearid.base.errors import EngineError, InputError, NearidError
     from nearid.groups.estimators import Linear, Rigid, ScaledPermutation, SignedPermutation
     from nearid.ica.estimators import Whitening
     from nearid.lab.data.load import load
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from nearid.questions.heads.run import compare_heads
     from nearid.questions.layers.result import LayerComparison
     from nearid.questions.layers.run import compare_layers
-    from nearid.questions.lipschitz.run import bilipschitz
+    from nearid.questions.lipschitz.result import BiLipschitz
+    from nearid.questions.lipschitz.run import lipschitz
     from nearid.questions.score.result import Score
     from nearid.questions.score.run import score
     from nearid.questions.unmix.result import ICA
@@ -40,9 +42,11 @@ if TYPE_CHECKING:
 
 # Loaded on first use, so that importing nearid and asking for help cost nothing.
 _HOMES = {
+    "BiLipschitz": "nearid.questions.lipschitz.result",
     "Comparison": "nearid.questions.compare.result",
     "Comparisons": "nearid.questions.compare.result",
     "Deconfounding": "nearid.questions.deconfound.result",
+    "EngineError": "nearid.base.errors",
     "ExperimentResult": "nearid.lab.framework.result",
     "Extraction": "nearid.questions.extract.result",
     "HeadComparison": "nearid.questions.heads.result",
@@ -52,11 +56,11 @@ _HOMES = {
     "Linear": "nearid.groups.estimators",
     "NearidError": "nearid.base.errors",
     "Rigid": "nearid.groups.estimators",
+    "Rows": "nearid.arrays",
     "ScaledPermutation": "nearid.groups.estimators",
     "Score": "nearid.questions.score.result",
     "SignedPermutation": "nearid.groups.estimators",
     "Whitening": "nearid.ica.estimators",
-    "bilipschitz": "nearid.questions.lipschitz.run",
     "cca": "nearid.measures.similarity",
     "compare": "nearid.questions.compare.run",
     "compare_heads": "nearid.questions.heads.run",
@@ -68,11 +72,13 @@ _HOMES = {
     "extract": "nearid.questions.extract.run",
     "infomec": "nearid.measures.infomec",
     "linear_cka": "nearid.measures.similarity",
+    "lipschitz": "nearid.questions.lipschitz.run",
     "load": "nearid.lab.data.load",
     "mcc": "nearid.measures.mcc",
     "mig": "nearid.measures.mig",
     "modularity": "nearid.measures.modularity",
     "open_factors": "nearid.measures.factors",
+    "open_rows": "nearid.arrays",
     "r2": "nearid.measures.r2",
     "reproduce": "nearid.lab.framework.run",
     "sap": "nearid.measures.sap",
@@ -83,9 +89,11 @@ _HOMES = {
 
 __all__ = [
     "ICA",
+    "BiLipschitz",
     "Comparison",
     "Comparisons",
     "Deconfounding",
+    "EngineError",
     "ExperimentResult",
     "Extraction",
     "HeadComparison",
@@ -94,12 +102,12 @@ __all__ = [
     "Linear",
     "NearidError",
     "Rigid",
+    "Rows",
     "ScaledPermutation",
     "Score",
     "SignedPermutation",
     "Whitening",
     "__version__",
-    "bilipschitz",
     "cca",
     "compare",
     "compare_heads",
@@ -111,11 +119,13 @@ __all__ = [
     "extract",
     "infomec",
     "linear_cka",
+    "lipschitz",
     "load",
     "mcc",
     "mig",
     "modularity",
     "open_factors",
+    "open_rows",
     "r2",
     "reproduce",
     "sap",

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from nearid.base.errors import InputError
-from nearid.measures.factors import load_pair, open_factors
-from nearid.measures.kinds import BINS, binned
+from nearid.measures.factors import BINS, binned, load_pair, open_factors
 
 
 def codes_of(alerts):

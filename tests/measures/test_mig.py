@@ -70,7 +70,7 @@ def test_constant_latents_tell_nothing(rng):
 
 
 def test_refused(rng):
-    with pytest.raises(InputError, match="bins must be at least 2, not 1"):
+    with pytest.raises(InputError, match=r"bins is 1, .*at least 2"):
         mig(rng.normal(size=(9, 2)), rng.normal(size=(9, 2)), bins=1)
 
 

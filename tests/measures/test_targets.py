@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from nearid.base.errors import InputError
-from nearid.base.progress import silent
 from nearid.measures.factors import open_factors
-from nearid.measures.targets import gather
+from nearid.measures.targets import Inputs
 from nearid.moments import PairMoments
 
 
 def gathered(z, u, folds=1, **options):
-    options = {"random_state": 0, "drop_nonfinite": False, "progress": silent} | options
-    return gather(z, u, folds=folds, **options)
+    return Inputs(z, u, **options).moments(folds, random_state=0)
 
 
 def test_blocks_point_at_the_columns_of_each_factor(rng):

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from nearid import ICA, bilipschitz, compare, compare_layers, deconfound, score
+from nearid import ICA, compare, compare_layers, deconfound, lipschitz, score
 from nearid.lab.framework.experiment import Column
-from nearid.questions.lipschitz import page as lipschitz
-from nearid.questions.score import page as scoring
 from nearid.show.page import page
 
 PAGES = ("comparison", "comparisons", "layers", "score", "unmixing", "deconfounding", "lipschitz", "experiment")
@@ -118,12 +116,12 @@ def _results():
         "comparison": lambda: page(compare(x, y, names=names[:2], **both).view),
         "comparisons": lambda: page(compare(x, y, z, names=names).view),
         "layers": lambda: page(compare_layers(states, states, names=names[:2], measures="cka,r2").view),
-        "score": lambda: scoring.page(score(y, factors, measures="mcc,r2,infomec", resolve="ica", permutations=2)),
+        "score": lambda: page(score(y, factors, measures="mcc,r2,infomec", resolve="ica", permutations=2).view),
         "unmixing": lambda: page(ICA(n_components=4).fit(y).view),
         "deconfounding": lambda: page(
             deconfound(y, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1).view
         ),
-        "lipschitz": lambda: lipschitz.page(bilipschitz(torch.sinh, x[:50], name=names[0])),
+        "lipschitz": lambda: page(lipschitz(torch.sinh, x[:50], name=names[0]).view),
     }
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from nearid.arrays import Rows, open_rows
-from nearid.arrays.formats.layers import Extraction
+from nearid.arrays.formats.layers import LayerRows
 from nearid.arrays.memory import is_a
 from nearid.arrays.names import not_found
 from nearid.base.errors import InputError
@@ -83,7 +83,7 @@ class Probe:
 
 
 def _reference(given: Any, layer: str) -> Rows:
-    if isinstance(given, Extraction):
+    if isinstance(given, LayerRows):
         if len(given) == 1:
             return next(iter(given.values()))
         if layer not in given:

@@ -6,87 +6,86 @@ disentangled if it matters to one factor alone, a factor is complete if one late
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from importlib.util import find_spec
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from nearid.base.alerts import Alert
-from nearid.base.options import Seed, checked
-from nearid.base.progress import Reporting, reporting
+from nearid.base.options import Seed
+from nearid.base.progress import Progress, silent
 from nearid.engines.local import ordered_map
 from nearid.folds import assign
-from nearid.measures.factors import load_pair, repeated_pairs
-from nearid.measures.kinds import Factor
-from nearid.measures.predictors import predict
-from nearid.measures.recovery import FactorRecovery
+from nearid.measures.factors import Factor, Factors, repeated_pairs
+from nearid.measures.registry import INFINITY, Measured, Part, measure, variant
 from nearid.moments import Floats
 
-
-@dataclass(frozen=True)
-class DCI(FactorRecovery):
-    """The three scores. The value is the disentanglement; per factor, the informativeness is given.
-
-    The matrix holds importances; those of each factor sum to 1, or are 0 if its predictor used no latent.
-
-    Attributes
-    ----------
-    disentanglement, completeness, informativeness : float
-    chance : ndarray of shape (m,)
-        What informativeness is without latents: the share of the commonest class, or an R2 of 0.
-    per_latent : ndarray of shape (d,)
-        Disentanglement of each latent; 0 for one that no predictor used, which has no weight in the mean.
-    completeness_per_factor : ndarray of shape (m,)
-    """
-
-    disentanglement: float
-    completeness: float
-    informativeness: float
-    chance: Floats
-    per_latent: Floats
-    completeness_per_factor: Floats
+TREES = 100
+# Trees as shallow as those that the measure was published with (depth 3).
+LEAVES = 8
 
 
-@checked
+@measure(
+    "DCI (D), boosting",
+    # Trees cut between neighbouring values, in the order of the columns where two cuts are equally good.
+    invariances=("scale",),
+    parts={
+        "disentanglement": Part(),
+        "completeness": Part(title="completeness"),
+        "informativeness": Part(-INFINITY, title="informativeness"),
+    },
+    each="informativeness, boosting",
+    each_low=-INFINITY,
+    heat_map="Importance to boosted trees",
+    heat_map_of="importance",
+    costly=True,
+)
 def dci(
-    latents: object,
-    factors: object,
+    x: Floats,
+    factors: Factors,
     *,
-    model: str = "boost",
+    model: Literal["boost", "forest", "l1"] = "boost",
     folds: int = 3,
     random_state: Seed = 0,
-    drop_nonfinite: bool = False,
-    progress: Reporting = False,
-) -> DCI:
+    progress: Progress = silent,
+) -> Measured:
     """Disentanglement, completeness and informativeness.
 
     Parameters
     ----------
-    latents : array, tensor, path or Rows, of shape (n, d)
     factors : anything `open_factors` takes, of m factors
         Integer and categorical factors are classified, the others regressed on (circular ones by cosine and sine).
     model : {"boost", "forest", "l1"}
         Gradient boosting (LightGBM if it is installed, else scikit-learn's histogram trees), random forests, or Lasso
-        and L1 logistic regression. Importances are those of the models, see `nearid.measures.predictors`.
+        and L1 logistic regression. Importances are those of the models, see `nearid.measures.dci.predict`.
     folds : int
         Number of folds; importances are means over the fits. 1 gives in-sample scores.
-    random_state : int
-        Seed of the folds and the models.
-    drop_nonfinite : bool
-        Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
-    progress : bool, default=False
-        Draw a progress bar on stderr. A function is called with the name of each stage and its number of steps.
 
     Returns
     -------
-    DCI
+    Measured
+        The value is the disentanglement; `per_factor` holds the informativeness. `matrix` holds importances; those of
+        each factor sum to 1, or are 0 if its predictor used no latent. Parts: `disentanglement`, `completeness` and
+        `informativeness`. Arrays:
+
+        - `chance`, of shape (m,): the informativeness without latents, the share of the commonest class or an R2 of 0.
+        - `per_latent`, of shape (d,): disentanglement of each latent; 0 for one that no predictor used, which has no
+          weight in the mean.
+        - `completeness_per_factor`, of shape (m,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> u = np.random.default_rng(0).normal(size=(200, 2))
+    >>> m = nearid.dci(u[:, ::-1], u, model="l1")
+    >>> m.disentanglement > 0.95, m.completeness > 0.95, m.matrix.argmax(axis=0).tolist()
+    (True, True, [1, 0])
     """
     from threadpoolctl import threadpool_limits
 
-    x, found, alerts = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
     fold = assign(len(x), folds, random_state)
-    alerts += repeated_pairs(x, found, folds)
-    tasks = [(factor, k) for factor in found.items for k in range(folds)]
+    tasks = [(factor, k) for factor in factors.items for k in range(folds)]
 
     def run(task: tuple[Factor, int]) -> Fit:
         factor, k = task
@@ -94,31 +93,43 @@ def dci(
         return _fit(factor, x, test, ~test if folds > 1 else test, model, random_state)
 
     # Fits are small and many: a thread for each beats many threads for one.
-    with threadpool_limits(limits=1), reporting(progress) as report:
-        fits = list(ordered_map(run, tasks, tick=report("predictors", len(tasks))))
-    matrix = np.zeros((x.shape[1], len(found.items)))
-    informativeness, chance = np.zeros(len(found.items)), np.zeros(len(found.items))
-    for at, factor in enumerate(found.items):
-        mine = fits[at * folds : (at + 1) * folds]
-        importance = np.sum([fit.importance for fit in mine], axis=0)
+    with threadpool_limits(limits=1):
+        fits = list(ordered_map(run, tasks, tick=progress("predictors", len(tasks))))
+    matrix = np.zeros((x.shape[1], len(factors.items)))
+    informativeness, chance = np.zeros(len(factors.items)), np.zeros(len(factors.items))
+    for at, factor in enumerate(factors.items):
+        own = fits[at * folds : (at + 1) * folds]
+        importance = np.sum([fit.importance for fit in own], axis=0)
         matrix[:, at] = importance / (importance.sum() or 1.0)
-        informativeness[at] = 1 - sum(fit.error for fit in mine) / sum(fit.worst for fit in mine)
+        informativeness[at] = 1 - sum(fit.error for fit in own) / sum(fit.worst for fit in own)
         chance[at] = np.bincount(factor.codes()).max() / len(x) if factor.discrete else 0.0
     per_latent, per_factor = _concentration(matrix), _concentration(matrix.T)
     weight = matrix.sum(axis=1)
     disentanglement = float(np.sum(per_latent * weight) / weight.sum()) if weight.any() else 0.0
-    return DCI(
+    return Measured(
         disentanglement,
         matrix,
-        found.names,
-        alerts + _degenerate(matrix, found.names),
+        factors.names,
         informativeness,
-        disentanglement,
-        float(per_factor.mean()),
-        float(informativeness.mean()),
-        chance,
-        per_latent,
-        per_factor,
+        {
+            "disentanglement": disentanglement,
+            "completeness": float(per_factor.mean()),
+            "informativeness": float(informativeness.mean()),
+        },
+        {"chance": chance, "per_latent": per_latent, "completeness_per_factor": per_factor},
+        repeated_pairs(x, factors, folds) + _degenerate(matrix, factors.names),
+    )
+
+
+for _model, _title in (("forest", "forest"), ("l1", "L1")):
+    variant(
+        "dci",
+        f"dci_{_model}",
+        f"DCI (D), {_title}",
+        options={"model": _model},
+        each=f"informativeness, {_title}",
+        heat_map="",
+        by_default=False,
     )
 
 
@@ -164,13 +175,120 @@ def _concentration(importances: Floats) -> Floats:
 
 
 def _degenerate(matrix: Floats, names: tuple[str, ...]) -> tuple[Alert, ...]:
-    found = []
+    alerts: tuple[Alert, ...] = ()
     if matrix.shape[1] == 1:
-        found.append(Alert("one_factor", "There is one factor: every latent is disentangled, which says nothing."))
+        alerts += (Alert("one_factor", "There is one factor: every latent is disentangled, which says nothing."),)
     if matrix.shape[0] == 1:
-        found.append(Alert("one_latent", "There is one latent: every factor is complete, which says nothing."))
-    unused = [name for name, column in zip(names, matrix.T, strict=True) if not column.any()]
+        alerts += (Alert("one_latent", "There is one latent: every factor is complete, which says nothing."),)
+    unused = ", ".join(repr(name) for name, column in zip(names, matrix.T, strict=True) if not column.any())
     if unused:
-        listed = ", ".join(map(repr, unused))
-        found.append(Alert("no_importance", f"No latent was used to predict {listed}: completeness counts as 0 there."))
-    return tuple(found)
+        alerts += (Alert("no_importance", f"No latent was used to predict {unused}: completeness counts as 0 there."),)
+    return alerts
+
+
+class Prediction(NamedTuple):
+    """What a predictor makes of rows it has not seen, and the importance of each latent to it, shape (d,)."""
+
+    values: np.ndarray
+    importance: Floats
+
+
+def predict(model: str, x: Floats, y: np.ndarray, unseen: Floats, *, classes: bool, random_state: int) -> Prediction:
+    """Fit a model on rows x, targets y, and predict unseen rows.
+
+    Importances are the model's own: the gain of all splits on a latent ("boost"), the decrease of impurity
+    ("forest"), or the size of the coefficients of standardised latents ("l1").
+
+    Parameters
+    ----------
+    model : {"boost", "forest", "l1"}
+    classes : bool
+        Whether y holds classes; otherwise it is a number to regress on.
+    """
+    if (y == y[0]).all():
+        return Prediction(np.full(len(unseen), y[0]), np.zeros(x.shape[1]))
+    if model == "l1":
+        spread = x.std(axis=0)
+        centre, scale = x.mean(axis=0), np.where(spread > 0, spread, 1.0)
+        x, unseen = (x - centre) / scale, (unseen - centre) / scale
+    fitted, importance = _FITS[model](x, y, classes, random_state)
+    return Prediction(np.asarray(fitted.predict(unseen)), importance)
+
+
+def _boost(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any, Floats]:
+    return (_lightgbm if find_spec("lightgbm") else _histogram)(x, y, classes, seed)
+
+
+class _Boosted(NamedTuple):
+    """Trees of LightGBM; its own estimators take as long to set up as small fits do to run."""
+
+    booster: Any
+    labels: np.ndarray | None
+
+    def predict(self, x: Floats) -> np.ndarray:
+        made = np.asarray(self.booster.predict(x, num_threads=1))
+        if self.labels is None:
+            return made
+        return np.asarray(self.labels[made.argmax(axis=1) if made.ndim > 1 else (made > 0.5).astype(np.intp)])
+
+
+def _lightgbm(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any, Floats]:
+    import lightgbm
+
+    labels, codes = np.unique(y, return_inverse=True) if classes else (None, y)
+    objective: dict[str, Any] = {"objective": "regression"}
+    if labels is not None:
+        objective = (
+            {"objective": "binary"} if len(labels) == 2 else {"objective": "multiclass", "num_class": len(labels)}
+        )
+    options = {
+        **objective,
+        "num_leaves": LEAVES,
+        "max_bin": 127,
+        "seed": seed,
+        "num_threads": 1,
+        "deterministic": True,
+        "force_row_wise": True,
+        "verbosity": -1,
+    }
+    booster = lightgbm.train(options, lightgbm.Dataset(x, codes), TREES, keep_training_booster=True)
+    return _Boosted(booster, labels), np.asarray(booster.feature_importance("gain"), dtype=np.float64)
+
+
+def _histogram(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any, Floats]:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    make = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    model = make(max_iter=TREES, max_leaf_nodes=LEAVES, max_bins=127, early_stopping=False, random_state=seed).fit(x, y)
+    # The gains are not public, but no other importance of theirs comes without a hundred predictions.
+    importance = np.zeros(x.shape[1])
+    for trees in model._predictors:
+        for tree in trees:
+            splits = tree.nodes[tree.nodes["is_leaf"] == 0]
+            np.add.at(importance, splits["feature_idx"], splits["gain"])
+    return model, importance
+
+
+def _forest(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any, Floats]:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    make = RandomForestClassifier if classes else RandomForestRegressor
+    model = make(n_estimators=TREES, random_state=seed).fit(x, y)
+    return model, np.asarray(model.feature_importances_)
+
+
+def _l1(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any, Floats]:
+    import sklearn
+    from sklearn.linear_model import LassoCV, LogisticRegression
+
+    if not classes:
+        model = LassoCV(cv=min(3, len(x)), random_state=seed).fit(x, y)
+        return model, np.abs(model.coef_)
+    # scikit-learn 1.8 replaced the name of the penalty by its mixing ratio.
+    recent = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
+    penalty = {"l1_ratio": 1.0} if recent else {"penalty": "l1"}
+    model = LogisticRegression(solver="saga", tol=1e-3, max_iter=1000, random_state=seed, **penalty).fit(x, y)
+    return model, np.abs(model.coef_).sum(axis=0)
+
+
+_FITS = {"boost": _boost, "forest": _forest, "l1": _l1}

@@ -19,6 +19,7 @@ from nearid.base.errors import InputError
 from nearid.base.options import checked
 from nearid.engines.local import blocks, ordered_map
 from nearid.folds import LARGEST
+from nearid.measures.registry import Measured
 from nearid.moments import Floats
 
 # Multiply-adds of an exact search: about three seconds on two cores.
@@ -55,8 +56,8 @@ class Diameter:
 
 
 @checked
-def diameter(points: object, *, budget: float = BUDGET) -> Diameter:
-    """Largest pairwise distance among rows.
+def diameter(points: object, *, budget: float = BUDGET) -> Measured:
+    """Largest pairwise distance among rows, or a bracket of it.
 
     Parameters
     ----------
@@ -66,7 +67,16 @@ def diameter(points: object, *, budget: float = BUDGET) -> Diameter:
 
     Returns
     -------
-    Diameter
+    Measured
+        The value is `lower`. Parts: `lower`, the distance of an actual pair of rows, `upper`, equal to it (up to
+        rounding) when exact, and `exact`. `pair` holds the two rows.
+
+    Examples
+    --------
+    >>> import nearid
+    >>> m = nearid.diameter([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]])
+    >>> m.value, m.exact, sorted(m.pair)
+    (5.0, True, [0, 1])
     """
     rows = open_rows(points)
     mean, parts = np.zeros(rows.shape[1]), blocks(*rows.shape)
@@ -81,7 +91,9 @@ def diameter(points: object, *, budget: float = BUDGET) -> Diameter:
         raise InputError(
             f"Squares of the values of {rows.name} leave the range of float64; divide it by its typical size."
         )
-    return search(rows.read, rows.take, radii, centre, budget=budget)
+    widest = search(rows.read, rows.take, radii, centre, budget=budget)
+    bounds = {"lower": widest.lower, "upper": widest.upper, "exact": widest.exact}
+    return Measured(widest.lower, parts=bounds, arrays={"pair": widest.pair})
 
 
 def _distances(block: Floats, point: Floats) -> Floats:
@@ -130,9 +142,9 @@ def search(
     first = n if n <= 4 * EXTREMES and n * n / 2 * d <= budget else min(n, EXTREMES)
     extremes = take(order[:first])
     best, pair = _farthest_pair(extremes, sorted_radii[:first], centre, 0.0)
-    found = (int(order[pair[0]]), int(order[pair[1]]))
+    widest = (int(order[pair[0]]), int(order[pair[1]]))
     if n == first:
-        return Diameter(best, best, True, found)
+        return Diameter(best, best, True, widest)
 
     reach = _reach(sorted_radii, best)
     rows, pairs = int(np.count_nonzero(reach)), float(reach.sum()) / 2
@@ -141,9 +153,9 @@ def search(
         if rows:
             farther, pair = _farthest_pair(take(order[:rows]), sorted_radii[:rows], centre, best)
             if farther > best:
-                best, found = farther, (int(order[pair[0]]), int(order[pair[1]]))
-        return Diameter(best, best, True, found)
-    return _bracket(read, take, radii, centre, order, best, found, tick)
+                best, widest = farther, (int(order[pair[0]]), int(order[pair[1]]))
+        return Diameter(best, best, True, widest)
+    return _bracket(read, take, radii, centre, order, best, widest, tick)
 
 
 def _reach(sorted_radii: Floats, bound: float) -> np.ndarray:
@@ -235,14 +247,14 @@ def _bracket(
     centre: Floats,
     order: np.ndarray,
     best: float,
-    found: tuple[int, int],
+    widest: tuple[int, int],
     tick: Callable[[], object] | None,
 ) -> Diameter:
     """Lower bound by farthest-point sweeps from the longest pair; upper bound by balls that hold all rows."""
     # Every ball that holds all rows bounds the diameter by its two largest radii.
     upper = float(radii[order[0]] + radii[order[1]])
     for _ in range(SWEEPS):
-        ends = take(np.array(found)).astype(np.float64)
+        ends = take(np.array(widest)).astype(np.float64)
         lengths, rows = _farthest(read, radii, centre, np.vstack([ends, ends.mean(axis=0)]), tick)
         upper = min(upper, 2 * float(lengths[2]))
         # Found in the rows' own precision, measured in float64.
@@ -251,8 +263,8 @@ def _bracket(
         k = int(measured.argmax())
         if measured[k] <= best:
             break
-        best, found = float(measured[k]), (found[k], int(rows[k]))
-    return Diameter(best, max(upper, best), False, found)
+        best, widest = float(measured[k]), (widest[k], int(rows[k]))
+    return Diameter(best, max(upper, best), False, widest)
 
 
 def _farthest(

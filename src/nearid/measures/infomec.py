@@ -10,22 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.options import checked
-from nearid.base.progress import Progress, Reporting, reporting
+from nearid.base.options import Bound, Count
+from nearid.base.progress import Progress, silent
 from nearid.engines.local import ordered_map
-from nearid.measures.factors import Factors, load_pair
+from nearid.measures.factors import BINS, Bins, Factors, check_bins
 from nearid.measures.information import Codes, discrete_mutual_information, entropy
-from nearid.measures.kinds import BINS, check_bins
-from nearid.measures.logistic import LogisticFit, Scaling, fit_logistic
-from nearid.measures.neighbours import neighbour_information
-from nearid.measures.recovery import FactorRecovery
+from nearid.measures.registry import INFINITY, Measured, Part, measure
 from nearid.moments import Floats
+
+Scaling = Literal["mean", "sum"]
 
 # The three sets of constants in print: infomec(..., **PRESETS["k3_prune8"]).
 PRESETS: dict[str, dict[str, Any]] = {
@@ -36,59 +35,50 @@ PRESETS: dict[str, dict[str, Any]] = {
 # Below this many rows per column a linear fit separates classes by chance.
 FEW_ROWS = 10
 JITTER = 1e-10
+# Where published values stopped. "mean" is scikit-learn from 1.4 on, "sum" what it was before: with the sum of the
+# losses as the objective the same tolerance of the gradient asks for n times as much.
+STOPS: dict[Scaling, dict[str, Any]] = {
+    "mean": {"maxiter": 100, "gtol": 1e-4, "maxls": 50, "ftol": 64 * np.finfo(np.float64).eps},
+    "sum": {"maxiter": 100, "gtol": 1e-4},
+}
+# Of the mean: to the optimum, or where classes are separable (no optimum exists) until the loss is about this small.
+CONVERGED: dict[str, Any] = {"maxiter": 20_000, "maxfun": 40_000, "gtol": 1e-7, "maxls": 50, "ftol": 0.0, "maxcor": 100}
+# One row's loss is counted up to that of a probability of float64's epsilon: a lost row must not decide the mean.
+WORST = -float(np.log(np.finfo(np.float64).eps))
+# Rows of a block: its scores for some ten classes stay in a core's cache.
+BLOCK = 2048
 
 
-@dataclass(frozen=True)
-class InfoMEC(FactorRecovery):
-    """The three scores. The value is InfoM; per factor, the share of its entropy that is linearly explicit is given.
-
-    The matrix holds normalised mutual information; its estimates may exceed 1 a little.
-
-    Attributes
-    ----------
-    infom : float or None
-        Modularity, from 0 to 1 (best). None for a single factor, where it is not defined (then the value is NaN).
-    infoe : float
-        Explicitness, at most 1 (best), about 0 for noise: the mean of `per_factor`.
-    infoc : float or None
-        Compactness, from 0 to 1 (best). None for a single active latent, where it is not defined.
-    active : ndarray of bool of shape (d,)
-        Latents that vary enough to count in InfoM and InfoC.
-    """
-
-    infom: float | None
-    infoe: float
-    infoc: float | None
-    active: np.ndarray
-
-    @property
-    def nmi(self) -> Floats:
-        """The matrix as published, of shape (factors, latents)."""
-        return self.matrix.T
-
-
-@checked
+@measure(
+    "InfoMEC (InfoM)",
+    # Which latents are active depends on their ranges.
+    invariances=("permutation", "sign", "shift"),
+    parts={"infom": Part(), "infoe": Part(-INFINITY, title="InfoE"), "infoc": Part(title="InfoC")},
+    each="InfoE",
+    each_low=-INFINITY,
+    heat_map="Normalised mutual information",
+    heat_map_of="information",
+    held_out=False,
+)
 def infomec(
-    latents: object,
-    factors: object,
+    x: Floats,
+    factors: Factors,
     *,
-    k: int = 10,
-    prune: float = 20.0,
+    k: Count = 10,
+    prune: Annotated[float, Bound(1, open_low=True)] = 20.0,
     discrete_latents: bool = False,
     jitter: Literal["reference"] | None = None,
     scaling: Scaling = "mean",
     converged: bool = False,
-    bins: int = BINS,
-    drop_nonfinite: bool = False,
-    progress: Reporting = False,
-) -> InfoMEC:
+    bins: Bins = BINS,
+    progress: Progress = silent,
+) -> Measured:
     """Modularity, explicitness and compactness of latents against factors.
 
     Parameters
     ----------
-    latents : array, tensor, path or Rows, of shape (n, d)
     factors : anything `open_factors` takes, of m factors
-        Continuous and circular ones are cut into bins of equal width, which an alert tells.
+        Continuous and circular ones are cut into bins of equal width, which an alert reports.
     k : int, default=10
         Nearest neighbours of the estimate of mutual information with continuous latents. `PRESETS` holds the
         published pairs of `k` and `prune`.
@@ -105,62 +95,65 @@ def infomec(
         Take the linear fits to the optimum instead. Published values stop after 100 iterations at the latest.
     bins : int
         Bins of each factor that has no classes of its own.
-    drop_nonfinite : bool
-        Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
-    progress : bool, default=False
-        Draw a progress bar on stderr. A function is called with the name of each stage and its number of steps.
 
     Returns
     -------
-    InfoMEC
+    Measured
+        The value is InfoM. `per_factor` holds the share of each factor's entropy that is linearly explicit. `matrix`
+        holds normalised mutual information, whose estimates may exceed 1 a little; `nmi` is its transpose, as
+        published. Parts:
+
+        - `infom`: modularity, from 0 to 1 (best); NaN for a single factor, where it is not defined.
+        - `infoe`: explicitness, at most 1 (best), about 0 for noise: the mean of `per_factor`.
+        - `infoc`: compactness, from 0 to 1 (best); NaN for a single active latent, where it is not defined.
+
+        `active`, an array of bool of shape (d,), marks latents that vary enough to count in InfoM and InfoC.
 
     Notes
     -----
-    0/0 is settled as no preference: an active latent that informs of no factor adds 0 to InfoM, as does a factor that
-    no active latent informs of to InfoC. Both are reported as alerts. InfoM and InfoC are ratios of information: where
+    0/0 counts as no preference: an active latent that informs of no factor adds 0 to InfoM, as does a factor that no
+    active latent informs of to InfoC. Both are reported as alerts. InfoM and InfoC are ratios of information: where
     all of `nmi` is near 0 they compare noise with noise, so read them beside their values for permuted factors.
-    """
-    _check_options(k, prune, jitter, scaling)
-    values, found, notes = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
-    check_bins(bins, len(values))
-    # Counted anew, for some bins may be empty.
-    codes: list[Codes] = [np.unique(factor.codes(bins), return_inverse=True)[1] for factor in found.items]
-    active = active_latents(values, None if discrete_latents else prune)
 
-    with reporting(progress) as report:
-        if discrete_latents:
-            levels: list[Codes] = [np.unique(column, return_inverse=True)[1] for column in values.T]
-            _refuse_continuous(levels)
-            information = np.array([[discrete_mutual_information(c, v) for v in levels] for c in codes])
-            design: Floats = np.hstack([np.eye(int(v.max()) + 1)[v] for v in levels])
-        else:
-            design = _standardise(values)
-            information = _information(design, codes, k, jitter, report)
-        # The intercept of the linear fits.
-        design = np.hstack([design, np.ones((len(design), 1))])
-        fits = list(
-            ordered_map(
-                lambda c: fit_logistic(design, c, scaling=scaling, converged=converged),
-                codes,
-                tick=report("explicitness", len(codes)),
-            )
-        )
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> u = np.random.default_rng(0).integers(0, 4, size=(300, 2))
+    >>> m = nearid.infomec(u * [2.0, -1.0], u)
+    >>> round(m.infom, 2), round(m.infoc, 2), m.active.tolist()
+    (0.95, 0.95, [True, True])
+    """
+    check_bins(bins, len(x))
+    # Counted anew, for some bins may be empty.
+    codes: list[Codes] = [np.unique(factor.codes(bins), return_inverse=True)[1] for factor in factors.items]
+    active = active_latents(x, None if discrete_latents else prune)
+    if discrete_latents:
+        levels: list[Codes] = [np.unique(column, return_inverse=True)[1] for column in x.T]
+        _refuse_continuous(levels)
+        information = np.array([[discrete_mutual_information(c, v) for v in levels] for c in codes])
+        design: Floats = np.hstack([np.eye(int(v.max()) + 1)[v] for v in levels])
+    else:
+        design = _standardise(x)
+        information = _information(design, codes, k, jitter, progress)
+    # The intercept of the linear fits.
+    design = np.hstack([design, np.ones((len(design), 1))])
+    fit = partial(fit_logistic, design, scaling=scaling, converged=converged)
+    fits = list(ordered_map(fit, codes, tick=progress("explicitness", len(codes))))
 
     nmi = information / np.array([[entropy(c)] for c in codes])
     # Without any latents the balanced fit gives every class the same probability: ln K.
     chance = np.log([c.max() + 1 for c in codes])
     explicitness = 1 - np.array([fit.loss for fit in fits]) / chance
-    infom = _concentration(nmi[:, active])
-    return InfoMEC(
-        value=float("nan") if infom is None else infom,
-        matrix=nmi.T,
-        factors=found.names,
-        alerts=(*notes, *_alerts(nmi, active, found, fits, design.shape, bins, converged)),
-        per_factor=explicitness,
-        infom=infom,
-        infoe=float(explicitness.mean()),
-        infoc=_concentration(nmi[:, active].T),
-        active=active,
+    infom, infoc = _concentration(nmi[:, active]), _concentration(nmi[:, active].T)
+    return Measured(
+        infom,
+        nmi.T,
+        factors.names,
+        explicitness,
+        {"infom": infom, "infoe": float(explicitness.mean()), "infoc": infoc},
+        {"nmi": nmi, "active": active},
+        tuple(_alerts(nmi, active, factors, fits, design.shape, bins, converged)),
     )
 
 
@@ -171,28 +164,31 @@ def active_latents(values: Floats, prune: float | None = 20.0) -> np.ndarray:
     return np.asarray(ranges > (0.0 if prune is None else ranges.max() / prune))
 
 
-def _information(z: Floats, codes: list[Codes], k: int, jitter: str | None, report: Progress) -> Floats:
+def _information(z: Floats, codes: list[Codes], k: int, jitter: str | None, progress: Progress) -> Floats:
     """Mutual information of every factor with every standardised latent, shape (factors, latents)."""
+    # Compiled by numba, whose import takes most of a second.
+    from nearid.measures.neighbours import neighbour_information
+
     columns, labels = np.ascontiguousarray(z.T), np.array(codes)
     if jitter is None:
 
         def of_latent(column: Floats) -> Floats:
             return neighbour_information(column, labels, k=k)
 
-        return np.array(list(ordered_map(of_latent, list(columns), tick=report("information", len(columns))))).T
+        return np.array(list(ordered_map(of_latent, list(columns), tick=progress("information", len(columns))))).T
 
     def of_pair(column: Floats, factor: Codes) -> float:
         return float(neighbour_information(column, factor[None], k=k, count_ties=False)[0])
 
-    tick = report("information", len(labels) * len(columns))
+    tick = progress("information", len(labels) * len(columns))
     rng = np.random.RandomState(0)
     sizes = JITTER * np.maximum(1, np.abs(columns).mean(axis=1, keepdims=True))
-    found = []
+    estimates = []
     for factor in labels:
         # One draw for all latents continues the stream as one draw each would.
         parted = columns + sizes * rng.standard_normal(columns.shape)
-        found.append(list(ordered_map(partial(of_pair, factor=factor), list(parted), tick=tick)))
-    return np.array(found)
+        estimates.append(list(ordered_map(partial(of_pair, factor=factor), list(parted), tick=tick)))
+    return np.array(estimates)
 
 
 def _standardise(values: Floats) -> Floats:
@@ -206,27 +202,16 @@ def _standardise(values: Floats) -> Floats:
     return z
 
 
-def _concentration(nmi: Floats) -> float | None:
-    """Mean over columns of the largest entry's share, brought from [1/rows, 1] to [0, 1]."""
+def _concentration(nmi: Floats) -> float:
+    """Mean over columns of the largest entry's share, brought from [1/rows, 1] to [0, 1]; NaN for a single row."""
     rows, columns = nmi.shape
     if rows == 1:
-        return None
+        return float("nan")
     if nmi.size == 0:
         return 0.0
     totals, shares = nmi.sum(axis=0), np.full(columns, 1 / rows)
     np.divide(nmi.max(axis=0), totals, out=shares, where=totals > 0)
     return float((shares.mean() - 1 / rows) / (1 - 1 / rows))
-
-
-def _check_options(k: int, prune: float, jitter: str | None, scaling: str) -> None:
-    if not isinstance(k, int | np.integer) or k < 1:
-        raise InputError(f"k is {k!r}, but a number of neighbours is expected: an integer from 1 on, such as 10.")
-    if not prune > 1:
-        raise InputError(f"prune is {prune!r}, but the divisor of the largest range is expected: above 1, such as 20.")
-    if jitter not in (None, "reference"):
-        raise InputError(f"jitter is {jitter!r}, but None or 'reference' is expected.")
-    if scaling not in ("mean", "sum"):
-        raise InputError(f"scaling is {scaling!r}, but 'mean' or 'sum' is expected.")
 
 
 def _refuse_continuous(levels: list[Codes]) -> None:
@@ -290,3 +275,97 @@ def _named(indices: np.ndarray, factors: Factors) -> str:
 
 def _listed(indices: np.ndarray) -> str:
     return ", ".join(str(i) for i in indices[:5]) + (" ..." if len(indices) > 5 else "")
+
+
+@dataclass(frozen=True)
+class LogisticFit:
+    """The end of a fit.
+
+    Attributes
+    ----------
+    loss : float
+        Unweighted mean log-loss of the fitted rows, in nats.
+    iterations : int
+    finished : bool
+        The fit ended by its tolerances, not by the cap on iterations or a failed line search.
+    """
+
+    loss: float
+    iterations: int
+    finished: bool
+
+
+def fit_logistic(design: Floats, codes: Codes, *, scaling: Scaling = "mean", converged: bool = False) -> LogisticFit:
+    """Fit class probabilities softmax(W x), classes balanced and without a penalty, and give their log-loss.
+
+    The objective and its gradient come from one walk over blocks of rows. The minimiser is scipy's L-BFGS-B from zeros,
+    so that a fit that stops early stops where others' early fits do.
+
+    Two classes are fitted like any other number, with coefficients for each. Fits with coefficients for one of the two
+    alone have the same optimum, but stop at slightly other places before it.
+
+    Parameters
+    ----------
+    design : ndarray of shape (n, d)
+        Rows, with a column of ones for the intercept.
+    codes : ndarray of int of shape (n,)
+        Classes from 0 on; each occurs.
+    scaling : {"mean", "sum"}
+        Whether the mean or the sum of the weighted losses is minimised; they differ in where they stop.
+    converged : bool
+        Go on to the optimum, whatever the scaling.
+    """
+    from scipy.optimize import minimize
+
+    n, d = design.shape
+    sizes = np.bincount(codes)
+    weights = (n / (len(sizes) * sizes))[codes]
+    if converged or scaling == "mean":
+        weights /= n
+    blocks = [Block.of(design[a : a + BLOCK], codes[a : a + BLOCK], weights[a : a + BLOCK]) for a in range(0, n, BLOCK)]
+
+    def objective(flat: Floats) -> tuple[float, Floats]:
+        loss, gradient = 0.0, np.zeros((d, len(sizes)))
+        for block in blocks:
+            likelihoods, sums, losses = block.evaluate(flat.reshape(d, -1))
+            loss += float(block.weights @ losses)
+            # w p - w e_y, with p the likelihoods over their sums.
+            likelihoods *= block.weights / sums
+            likelihoods.ravel()[block.own] -= block.weights
+            gradient += block.columns @ likelihoods.T
+        return loss, gradient.ravel()
+
+    end = minimize(
+        objective,
+        np.zeros(d * len(sizes)),
+        jac=True,
+        method="L-BFGS-B",
+        options=CONVERGED if converged else STOPS[scaling],
+    )
+    total = sum(float(np.minimum(b.evaluate(end.x.reshape(d, -1))[2], WORST).sum()) for b in blocks)
+    return LogisticFit(total / n, int(end.nit), bool(end.success))
+
+
+class Block(NamedTuple):
+    """Some rows as columns of shape (d, m), their weights, and where their classes stand in a (classes, m) array."""
+
+    columns: Floats
+    weights: Floats
+    own: Codes
+
+    @classmethod
+    def of(cls, design: Floats, codes: Codes, weights: Floats) -> Block:
+        """The block of some rows."""
+        m = len(codes)
+        # Contiguous along the rows: maxima and sums over classes then run over whole vectors of rows.
+        return cls(np.ascontiguousarray(design.T, dtype=np.float64), weights, codes.astype(np.intp) * m + np.arange(m))
+
+    def evaluate(self, coefficients: Floats) -> tuple[Floats, Floats, Floats]:
+        """Likelihoods of shape (classes, m) up to a factor per row, their sums over classes, and the rows' losses."""
+        scores = coefficients.T @ self.columns
+        scores -= scores.max(axis=0)
+        losses = -scores.ravel()[self.own]
+        likelihoods: Floats = np.exp(scores, out=scores)
+        sums: Floats = likelihoods.sum(axis=0)
+        losses += np.log(sums)
+        return likelihoods, sums, losses

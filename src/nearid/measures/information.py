@@ -1,11 +1,19 @@
-"""Entropy and mutual information of discrete variables, in nats, from counts."""
+"""Entropy and mutual information of discrete variables, in nats, from counts; of binned latents and factors."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nearid.base.alerts import Alert
+from nearid.base.progress import Progress
+from nearid.engines.local import ordered_map
+from nearid.measures.factors import Factors, binned, check_bins
+from nearid.moments import Floats
+
 Codes = NDArray[np.integer]
+# Mutual information of independent codes is not 0 in finite samples; above this share of the entropy an alert tells it.
+BIAS = 0.05
 
 
 def entropy(codes: Codes) -> float:
@@ -35,3 +43,32 @@ def discrete_mutual_information(a: Codes, b: Codes) -> float:
     alone = np.bincount(a)[pairs // width] * np.bincount(b)[pairs % width]
     # Counts are exact, so that independent variables give 0 and not what rounding leaves of it.
     return max(0.0, float(np.sum(joint * np.log(len(a) * joint / alone)) / len(a)))
+
+
+def mutual_information(
+    x: Floats, factors: Factors, bins: int, progress: Progress
+) -> tuple[Floats, Floats, tuple[Alert, ...]]:
+    """Mutual information of binned latents and factors, shape (d, m); entropies of the factors; and alerts."""
+    check_bins(bins, len(x))
+    latent_codes = [binned(column, bins) for column in x.T]
+    factor_codes = [factor.codes(bins) for factor in factors.items]
+
+    def of_latent(a: np.ndarray) -> list[float]:
+        return [discrete_mutual_information(a, b) for b in factor_codes]
+
+    matrix = np.array(list(ordered_map(of_latent, latent_codes, tick=progress("information", x.shape[1]))))
+    entropies = np.array([entropy(codes) for codes in factor_codes])
+    # The first term of the bias (Miller 1955): (levels - 1)(levels - 1) / 2n
+    levels = np.array([len(np.unique(codes)) for codes in factor_codes])
+    bias = (bins - 1) * (levels - 1) / (2 * len(x)) / entropies
+    short = [repr(name) for name, share in zip(factors.names, bias, strict=True) if share > BIAS]
+    alerts: tuple[Alert, ...] = ()
+    if short:
+        alerts += (
+            Alert(
+                "few_rows",
+                f"{len(x)} rows are few for {bins} bins and the levels of {', '.join(short)}: noise alone has up to "
+                f"about {min(float(bias.max()), 1.0):.2g} of the entropy in common. Take fewer bins or more rows.",
+            ),
+        )
+    return matrix, entropies, alerts

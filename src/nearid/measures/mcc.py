@@ -6,54 +6,43 @@ sign of every correlation, is chosen on all folds but one and judged on that one
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
 from nearid.arrays import Pair, open_rows, pair_rows
 from nearid.base.alerts import Alert
-from nearid.base.errors import InputError
-from nearid.base.options import Seed, checked
-from nearid.base.progress import Reporting, reporting
-from nearid.engines.base import Engine
+from nearid.base.options import Seed
 from nearid.folds import assign, few_rows_per_fold, fold_moments
 from nearid.groups.fits import fit_linear
-from nearid.measures.factors import load_pair
-from nearid.measures.kinds import Factor
-from nearid.measures.recovery import FactorRecovery
-from nearid.measures.targets import Targets, gather
+from nearid.measures.factors import Factor
+from nearid.measures.registry import EACH_LATENT, Measured, measure, variant
+from nearid.measures.targets import Inputs, Targets
 from nearid.moments import CrossMoments, Floats, PairMoments
 
-METHODS = ("pearson", "spearman", "piecewise")
 # Breaks of a piecewise linear fit: the deciles of the latent.
 BREAKS = 9
 
 
-@dataclass(frozen=True)
-class MCC(FactorRecovery):
-    """The mean correlation coefficient. The matrix holds correlations; the value is the mean over factors.
-
-    Attributes
-    ----------
-    matched : ndarray of int, shape (m,)
-        Latent of each factor by the matching on all rows; -1 where latents were too few.
-    """
-
-    matched: np.ndarray
-
-
-@checked
+@measure(
+    "MCC",
+    low=-1.0,
+    invariances=EACH_LATENT,
+    each="MCC",
+    each_low=-1.0,
+    heat_map="|Correlation|, held out",
+    heat_map_of="correlation",
+    streams=True,
+    symmetric=True,
+)
 def mcc(
-    latents: object,
-    factors: object,
+    inputs: Inputs,
     *,
-    method: str = "pearson",
+    method: Literal["pearson", "spearman", "piecewise"] = "pearson",
     folds: int = 5,
     random_state: Seed = 0,
-    drop_nonfinite: bool = False,
-    engine: str | Engine | None = None,
-    progress: Reporting = False,
-) -> MCC:
+) -> Measured:
     """Mean correlation of each factor with the latent matched to it, on rows that the matching has not seen.
 
     The correlation of a latent with a circular or categorical factor is that with the best combination of its cosine
@@ -61,7 +50,6 @@ def mcc(
 
     Parameters
     ----------
-    latents : array, tensor, path or Rows, of shape (n, d)
     factors : anything `open_factors` takes, of m factors
         Factors without a latent, where d < m, count as 0.
     method : {"pearson", "spearman", "piecewise"}
@@ -71,57 +59,67 @@ def mcc(
     folds : int
         Number of folds; 1 gives the in-sample value, which is far from 0 for noise. The value is a mean over folds,
         and too low where a fold has fewer than 10 rows, which an alert reports.
-    random_state : int
-        Seed of the folds.
-    drop_nonfinite : bool
-        Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
-    engine : {"local", "dask"}, address or Engine, optional
-        Where the pass for "pearson" runs. Rows that are fewer than the latents are read into memory here.
-    progress : bool, default=False
-        Draw a progress bar on stderr. A function is called with the name of each stage and its number of steps.
 
     Returns
     -------
-    MCC
+    Measured
+        The value is the mean over factors. `matrix` holds correlations. `matched`, an array of shape (m,), holds the
+        latent of each factor by the matching on all rows, -1 where latents were too few.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> u = np.random.default_rng(0).uniform(size=(300, 2))
+    >>> m = nearid.mcc(np.exp(u[:, ::-1]), {"x": u[:, 0], "y": u[:, 1]}, method="spearman")
+    >>> round(m.value, 3), dict(zip(m.factors, m.matched.tolist()))
+    (1.0, {'x': 1, 'y': 0})
     """
-    if method not in METHODS:
-        raise InputError(f"method must be one of {', '.join(METHODS)}, not {method!r}.")
     if method == "pearson":
-        targets = gather(
-            latents,
-            factors,
-            folds=folds,
-            random_state=random_state,
-            drop_nonfinite=drop_nonfinite,
-            engine=engine,
-            progress=progress,
-        )
+        targets = inputs.moments(folds, random_state)
         return _matched(targets, *_pearson(targets))
-    x, found, notes = load_pair(latents, factors, drop_nonfinite=drop_nonfinite)
+    x, factors, alerts = inputs.load()
     if method == "spearman":
         from scipy.stats import rankdata
 
-        x, found = rankdata(x, axis=0), replace(found, items=tuple(map(_ranked, found.items)))
-    found = replace(found, ids=None)
-    targets = gather(
-        x, found, folds=folds, random_state=random_state, drop_nonfinite=False, engine=engine, progress=progress
-    )
-    targets = replace(targets, alerts=tuple(dict.fromkeys(notes + targets.alerts)))
+        x, factors = rankdata(x, axis=0), replace(factors, items=tuple(map(_ranked, factors.items)))
+    targets = replace(inputs, latents=x, factors=factors).moments(folds, random_state)
+    targets = replace(targets, alerts=tuple(dict.fromkeys(alerts + targets.alerts)))
     if method == "spearman":
         return _matched(targets, *_pearson(targets))
-    seen, held, rows = [], [], found.rows
-    with reporting(progress) as report:
-        tick = report("piecewise fits", x.shape[1])
-        for column in x.T:
-            pair = pair_rows(open_rows(_hinges(column)), rows)
-            train, test = _fitted(pair, targets, folds, random_state)
-            seen.append(train)
-            held.append(test)
-            tick()
+    seen, held, tick = [], [], inputs.progress("piecewise fits", x.shape[1])
+    for column in x.T:
+        pair = pair_rows(open_rows(_hinges(column)), factors.rows)
+        train, test = _fitted(pair, targets, folds, random_state)
+        seen.append(train)
+        held.append(test)
+        tick()
     return _matched(targets, np.stack(seen, axis=1), np.stack(held, axis=1))
 
 
-def _matched(targets: Targets, seen: Floats, held: Floats) -> MCC:
+variant(
+    "mcc",
+    "mcc_spearman",
+    "MCC, Spearman",
+    options={"method": "spearman"},
+    each="MCC, Spearman",
+    heat_map="|Rank correlation|, held out",
+    streams=False,
+)
+variant(
+    "mcc",
+    "mcc_piecewise",
+    "MCC, piecewise linear",
+    options={"method": "piecewise"},
+    each="MCC, piecewise linear",
+    heat_map="",
+    streams=False,
+    symmetric=False,
+    by_default=False,
+)
+
+
+def _matched(targets: Targets, seen: Floats, held: Floats) -> Measured:
     """Match on correlations seen in training, shape (folds + 1, d, m), all rows last; judge by those held out."""
     from scipy.optimize import linear_sum_assignment
 
@@ -139,7 +137,8 @@ def _matched(targets: Targets, seen: Floats, held: Floats) -> MCC:
             Alert("fewer_latents", f"{d} latents cannot match {m} factors one to one: {m - d} of them count as 0."),
         )
     per_factor = values.mean(axis=0)
-    return MCC(float(per_factor.mean()), held.mean(axis=0), targets.names, alerts, per_factor, matched)
+    value, matrix = float(per_factor.mean()), held.mean(axis=0)
+    return Measured(value, matrix, targets.names, per_factor, arrays={"matched": matched}, alerts=alerts)
 
 
 def _pearson(targets: Targets) -> tuple[Floats, Floats]:

@@ -68,15 +68,15 @@ def mixing(x: Floats, labels: np.ndarray, batches: np.ndarray, k: int = NEIGHBOU
         effective.append(near**2 / np.sum(same.astype(np.float64) ** 2, axis=1))
     if not apart:
         return Mixing(float("nan"), float("nan"), 0)
-    found = np.concatenate(apart)
-    return Mixing(float(found.mean()), float(np.concatenate(effective).mean()), len(found))
+    unlike = np.concatenate(apart)
+    return Mixing(float(unlike.mean()), float(np.concatenate(effective).mean()), len(unlike))
 
 
 def _same_batch(x: Floats, codes: np.ndarray, near: int) -> np.ndarray:
     """Of the nearest other rows of each row, how many are of each batch; shape (n, batches)."""
     n, batches = len(x), int(codes.max()) + 1
     lengths = np.einsum("ij,ij->i", x, x)
-    found = np.zeros((n, batches), dtype=np.int64)
+    counts = np.zeros((n, batches), dtype=np.int64)
     for a in range(0, n, BLOCK):
         part = x[a : a + BLOCK]
         # Up to each row's own length, which does not change its order.
@@ -85,8 +85,8 @@ def _same_batch(x: Floats, codes: np.ndarray, near: int) -> np.ndarray:
         distances[at, a + at] = np.inf
         closest = np.argpartition(distances, near - 1, axis=1)[:, :near]
         flat = (at[:, None] * batches + codes[closest]).ravel()
-        found[a : a + BLOCK] = np.bincount(flat, minlength=len(part) * batches).reshape(len(part), batches)
-    return found
+        counts[a : a + BLOCK] = np.bincount(flat, minlength=len(part) * batches).reshape(len(part), batches)
+    return counts
 
 
 class Replicates(NamedTuple):
@@ -132,10 +132,10 @@ def replicates(x: Floats, labels: np.ndarray, batches: np.ndarray, control: int 
             hits = labels[other] == labels[row]
             if not hits.any():
                 continue
-            found, rest = np.sort(scores[other][hits])[::-1], np.sort(scores[other][~hits])
-            n, m = len(hits), len(found)
+            same, rest = np.sort(scores[other][hits])[::-1], np.sort(scores[other][~hits])
+            n, m = len(hits), len(same)
             # Last among equals: ties must not help.
-            ahead = len(rest) - np.searchsorted(rest, found, side="left")
+            ahead = len(rest) - np.searchsorted(rest, same, side="left")
             place = np.arange(1, m + 1)
             precision.append(float(np.mean(place / (place + ahead))))
             # The mean over all orders of n rows, m of them hits.

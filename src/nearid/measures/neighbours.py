@@ -44,7 +44,7 @@ def neighbour_information(values: Floats, codes: Codes, *, k: int, count_ties: b
     order = np.argsort(values)
     ordered = np.ascontiguousarray(values[order], dtype=np.float64)
     psi = _digammas(len(values))
-    found = np.zeros(len(codes))
+    estimates = np.zeros(len(codes))
     for i, labels in enumerate(codes):
         sizes = np.bincount(labels)
         at, kept = labels[order], ordered
@@ -52,8 +52,8 @@ def neighbour_information(values: Floats, codes: Codes, *, k: int, count_ties: b
             shared = sizes[at] > 1
             at, kept = at[shared], ordered[shared]
         if len(kept):
-            found[i] = max(0.0, _ross(kept, at.astype(np.int64), len(sizes), k, psi, count_ties))
-    return found
+            estimates[i] = max(0.0, _ross(kept, at.astype(np.int64), len(sizes), k, psi, count_ties))
+    return estimates
 
 
 @lru_cache(maxsize=1)

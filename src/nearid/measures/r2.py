@@ -2,55 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nearid.base.alerts import Alert
-from nearid.base.options import Seed, checked
-from nearid.base.progress import Reporting
-from nearid.engines.base import Engine
+from nearid.base.options import Seed
 from nearid.groups.fits import fit_linear, squared_errors
-from nearid.measures.recovery import FactorRecovery
-from nearid.measures.targets import Targets, gather
+from nearid.measures.registry import EACH_LATENT, INFINITY, Measured, Part, measure
+from nearid.measures.targets import Inputs, Targets
 from nearid.moments import CrossMoments, Floats, PairMoments
 
 
-@dataclass(frozen=True)
-class R2(FactorRecovery):
-    """Linear R2. The value is the mean over factors.
-
-    The matrix holds the sizes of the coefficients of a fit on all rows, with latents and factors in units of their
-    standard deviations.
-
-    Attributes
-    ----------
-    orthogonality_error : float or None
-        Relative distance |A - c R| / |A| of the map A on all rows from the nearest scaled rotation (or projection, or
-        embedding) c R: 0 for a scaled rotation, towards 1 for a map that keeps one direction of many. None where all
-        factors are categorical, which have no geometry.
-    scale : float or None
-        That c: the mean of the singular values of A.
-    scale_error : float or None
-        |ln c|: 0 where latents and factors have the same scale.
-    """
-
-    orthogonality_error: float | None
-    scale: float | None
-    scale_error: float | None
-
-
-@checked
-def r2(
-    latents: object,
-    factors: object,
-    *,
-    folds: int = 5,
-    random_state: Seed = 0,
-    drop_nonfinite: bool = False,
-    engine: str | Engine | None = None,
-    progress: Reporting = False,
-) -> R2:
+@measure(
+    "R2, linear",
+    low=-INFINITY,
+    invariances=(*EACH_LATENT, "linear"),
+    parts={"orthogonality_error": Part(), "scale": Part(high=INFINITY), "scale_error": Part(high=INFINITY)},
+    each="R2, linear",
+    each_low=-INFINITY,
+    streams=True,
+)
+def r2(inputs: Inputs, *, folds: int = 5, random_state: Seed = 0) -> Measured:
     """Share of each factor's variance that a linear map of the latents explains in rows it was not fitted on.
 
     The map has an intercept. R2 is 1 - (squared error) / (squared error of the training mean), summed over folds and,
@@ -58,32 +29,33 @@ def r2(
 
     Parameters
     ----------
-    latents : array, tensor, path or Rows, of shape (n, d)
-    factors : anything `open_factors` takes, of m factors
     folds : int
         Number of folds; 1 gives the in-sample value, which is 1 for noise as soon as n <= d.
-    random_state : int
-        Seed of the folds.
-    drop_nonfinite : bool
-        Leave out rows with a NaN or an infinity among the latents; otherwise that is an error.
-    engine : {"local", "dask"}, address or Engine, optional
-        Where the pass over the rows runs. Rows that are fewer than the latents are read into memory here.
-    progress : bool, default=False
-        Draw a progress bar on stderr. A function is called with the name of each stage and its number of steps.
 
     Returns
     -------
-    R2
+    Measured
+        The value is the mean over factors. `matrix` holds the sizes of the coefficients of a fit on all rows, with
+        latents and factors in units of their standard deviations. Parts, NaN where all factors are categorical (these
+        have no geometry):
+
+        - `orthogonality_error`: relative distance |A - c R| / |A| of the map A on all rows from the nearest scaled
+          rotation (or projection, or embedding) c R. It is 0 for a scaled rotation and tends to 1 for a map that keeps
+          one direction of many.
+        - `scale`: that c, the mean of the singular values of A.
+        - `scale_error`: |ln c|, 0 where latents and factors have the same scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> u = np.random.default_rng(0).normal(size=(200, 2))
+    >>> turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    >>> m = nearid.r2(2 * u @ turn, u)
+    >>> round(m.value, 3), round(m.scale, 3), m.orthogonality_error < 1e-6
+    (1.0, 0.5, True)
     """
-    targets = gather(
-        latents,
-        factors,
-        folds=folds,
-        random_state=random_state,
-        drop_nonfinite=drop_nonfinite,
-        engine=engine,
-        progress=progress,
-    )
+    targets = inputs.moments(folds, random_state)
     error, spread = np.sum(targets.splits(_errors), axis=0)
     per_factor = np.array([1 - error[b].sum() / spread[b].sum() for b in targets.blocks])
     space, whole = targets.row_space, targets.cross
@@ -94,13 +66,13 @@ def r2(
         alerts += (
             Alert("few_rows", f"A fit to {n} rows with {d} latents interpolates noise: give more rows than latents."),
         )
-    return R2(
+    return Measured(
         float(per_factor.mean()),
         _coefficients(matrix, whole, targets),
         targets.names,
-        alerts,
         per_factor,
-        *_geometry(matrix, targets),
+        _geometry(matrix, targets),
+        alerts=alerts,
     )
 
 
@@ -116,15 +88,13 @@ def _coefficients(matrix: Floats, moments: CrossMoments, targets: Targets) -> Fl
     return np.column_stack([np.linalg.norm(scaled[:, b], axis=1) / np.sqrt(total[b].sum()) for b in targets.blocks])
 
 
-def _geometry(matrix: Floats, targets: Targets) -> tuple[float | None, float | None, float | None]:
+def _geometry(matrix: Floats, targets: Targets) -> dict[str, float]:
     """Orthogonality error, scale and scale error of a map."""
     blocks = [b for b, kind in zip(targets.blocks, targets.kinds, strict=True) if kind != "categorical"]
-    if not blocks:
-        return None, None, None
-    values = np.linalg.svd(np.hstack([matrix[:, b] for b in blocks]), compute_uv=False)
+    values = np.linalg.svd(np.hstack([matrix[:, b] for b in blocks]), compute_uv=False) if blocks else np.zeros(1)
     if not values.any():
-        return None, None, None
+        return dict.fromkeys(("orthogonality_error", "scale", "scale_error"), float("nan"))
     # |A - c R|^2 is least for the polar factor R and c the mean singular value: sum s^2 - (sum s)^2 / k
     scale = float(values.mean())
     error = float(np.linalg.norm(values - scale) / np.linalg.norm(values))
-    return error, scale, abs(float(np.log(scale)))
+    return {"orthogonality_error": error, "scale": scale, "scale_error": abs(float(np.log(scale)))}

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from nearid.arrays import open_rows, pair_rows
-from nearid.base.errors import InputError
 from nearid.base.extensions import lapack
-from nearid.base.options import Seed, checked
+from nearid.base.options import Count, Seed, checked
 from nearid.engines.local import blocks, ordered_map
 from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
+from nearid.measures.registry import Measured
 from nearid.moments import Floats, PairMoments, cholesky, eigen, resolution, spectrum
 
 # SVCCA keeps this share of each side's variance unless the number of directions is given.
@@ -24,51 +24,95 @@ SVCCA_VARIANCE = 0.99
 
 
 @checked
-def cca(x: object, y: object, *, folds: int = 5, random_state: Seed = 0) -> Floats:
-    """Held-out canonical correlations, in the order of the fitted ones.
+def cca(x: object, y: object, *, folds: int = 5, random_state: Seed = 0) -> Measured:
+    """Mean held-out canonical correlation.
 
     Parameters
     ----------
     x, y : array, tensor, path or Rows, of shape (n, p) and (n, q)
     folds : int
         Number of folds; 1 gives the in-sample correlations.
+    random_state : int, default=0
+        Seed of the folds.
 
     Returns
     -------
-    ndarray of shape (min(rank x, rank y),)
+    Measured
+        `correlations`, an array of shape (min(rank x, rank y),), holds them in the order of the fitted ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(500, 3))
+    >>> m = nearid.cca(x, x @ rng.normal(size=(3, 3)))
+    >>> round(m.value, 6), m.correlations.shape
+    (1.0, (3,))
     """
-    return _held_out(_moments(x, y, folds, random_state), leading=False, k=None)
+    return _correlated(_held_out(_moments(x, y, folds, random_state), leading=False, k=None))
 
 
 @checked
-def svcca(x: object, y: object, *, k: int | None = None, folds: int = 5, random_state: Seed = 0) -> float:
+def svcca(x: object, y: object, *, k: Count | None = None, folds: int = 5, random_state: Seed = 0) -> Measured:
     """Mean held-out canonical correlation of the leading principal components.
 
     Parameters
     ----------
+    x, y : array, tensor, path or Rows, of shape (n, p) and (n, q)
     k : int, optional
         Principal components kept on each side; by default as many as hold 99% of the variance.
+    folds : int
+        Number of folds; 1 gives the in-sample correlations.
+    random_state : int, default=0
+        Seed of the folds.
+
+    Returns
+    -------
+    Measured
+        `correlations` is an array with one entry for each pair of components.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(500, 3))
+    >>> round(nearid.svcca(x, x @ rng.normal(size=(3, 3)), k=3).value, 6)
+    1.0
     """
-    if k is not None and k < 1:
-        raise InputError(f"k must be at least 1, not {k}: it counts the principal components kept on each side.")
-    return float(np.mean(_held_out(_moments(x, y, folds, random_state), leading=True, k=k)))
+    return _correlated(_held_out(_moments(x, y, folds, random_state), leading=True, k=k))
 
 
 @checked
-def linear_cka(x: object, y: object, *, debiased: bool = True) -> float:
+def linear_cka(x: object, y: object, *, debiased: bool = True) -> Measured:
     """Linear centred kernel alignment of paired rows.
 
     Parameters
     ----------
+    x, y : array, tensor, path or Rows, of shape (n, p) and (n, q)
     debiased : bool
         Use the unbiased estimate of HSIC (Song et al. 2012), near 0 for independent rows; otherwise the classical
         ratio, which tends to 1 as n/d falls.
+
+    Returns
+    -------
+    Measured
+        The value alone. It is NaN where rows are too few for the unbiased estimate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> x = np.random.default_rng(0).normal(size=(500, 3))
+    >>> round(float(nearid.linear_cka(x, 5 * x[:, ::-1])), 6)
+    1.0
     """
     pair = pair_rows(open_rows(x), open_rows(y))
     moments = fold_moments(pair, np.zeros(pair.n, dtype=np.uint8), 1).all
     refuse_constant((pair.x.name, pair.y.name), moments)
     if not debiased:
-        return cka_from_moments(moments)
+        return Measured(cka_from_moments(moments))
     fourth = np.zeros(3)
 
     def sums(block: tuple[int, int]) -> Floats:
@@ -77,7 +121,11 @@ def linear_cka(x: object, y: object, *, debiased: bool = True) -> float:
 
     for part in ordered_map(sums, blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])):
         fourth += part
-    return debiased_cka(moments, fourth)
+    return Measured(debiased_cka(moments, fourth))
+
+
+def _correlated(correlations: Floats) -> Measured:
+    return Measured(float(np.mean(correlations)), arrays={"correlations": correlations})
 
 
 def _held_out(parts: FoldMoments, *, leading: bool, k: int | None) -> Floats:
@@ -102,14 +150,14 @@ def canonical_products(train: PairMoments, test: PairMoments, *, leading: bool =
     return products_along(a, b, test)
 
 
-def pooled(found: Sequence[Floats]) -> Floats:
+def pooled(sums: Sequence[Floats]) -> Floats:
     """Correlations over all folds; 0 where a projection is constant.
 
     Of each fold the sums of products and of squares of both sides are given, of shape (3, r), in descending order of
     their fits; folds may differ in rank by a few.
     """
-    size = min(products.shape[1] for products in found)
-    top, left, right = np.sum([products[:, :size] for products in found], axis=0)
+    size = min(products.shape[1] for products in sums)
+    top, left, right = np.sum([products[:, :size] for products in sums], axis=0)
     spread = np.sqrt(np.clip(left, 0, None) * np.clip(right, 0, None))
     rho: Floats = np.divide(top, spread, out=np.zeros_like(top), where=spread > 0)
     return rho
@@ -123,9 +171,9 @@ def canonical_directions(moments: PairMoments, *, leading: bool = False, k: int 
 
 def side_whitener(scatter: Floats, n: int, *, leading: bool = False, k: int | None = None) -> Floats:
     """A map of shape (p, r) that makes the columns of one side, or its leading components, uncorrelated and unit."""
-    found = _leading_whitener(scatter, n, k) if leading else _whitener(scatter, n)
+    whitener = _leading_whitener(scatter, n, k) if leading else _whitener(scatter, n)
     # A side that does not vary in these rows correlates with nothing: one direction, of length 0.
-    return found if found.shape[1] else np.zeros((len(found), 1))
+    return whitener if whitener.shape[1] else np.zeros((len(whitener), 1))
 
 
 def directions_between(wx: Floats, xy: Floats, wy: Floats) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ from nearid.arrays.columns import named_columns
 from nearid.arrays.metadata import input_alerts
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.progress import Reporting, reporting
+from nearid.base.progress import Progress, silent
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks, open_engine
 from nearid.folds import FoldMoments, assign, fold_moments, repeated_rows
@@ -23,11 +23,12 @@ from nearid.measures.factors import (
     constant_latents,
     dropped_rows,
     factors_of,
+    load_pair,
     open_latents,
     unnamed,
 )
 from nearid.measures.wide import RowSpace, WideRows, read_wide
-from nearid.moments import CrossMoments, PairMoments
+from nearid.moments import CrossMoments, Floats, PairMoments
 
 T = TypeVar("T")
 
@@ -81,44 +82,59 @@ class Targets:
         return self.source.map_splits(lambda _, train, test: function(train.cross, test.cross))
 
 
-def gather(
-    latents: object,
-    factors: object,
-    *,
-    folds: int,
-    random_state: int,
-    drop_nonfinite: bool,
-    engine: str | Engine | None = None,
-    progress: Reporting = False,
-) -> Targets:
-    """Moments of latents and factors.
+@dataclass(frozen=True)
+class Inputs:
+    """Latents and factors as they were given, and how to read them.
 
-    Factors without names or kinds are numbers and are streamed like the latents, whatever their size. Rows that are
-    fewer than the latents are read into memory.
+    Attributes
+    ----------
+    latents, factors : object
+    drop_nonfinite : bool
+        Leave out rows with a NaN or an infinity among the latents.
+    engine : str, Engine or None
+    progress : Progress
     """
-    named = None if isinstance(factors, Factors | Rows) else named_columns(factors, name=unnamed(factors, "factors"))
-    known = factors if isinstance(factors, Factors) else None if named is None else factors_of(named)
-    rows = known.rows if known else open_rows(factors, name=unnamed(factors, "factors"))
-    pair = pair_rows(open_latents(latents), rows)
-    fold = assign(pair.n, folds, random_state)
-    source: FoldMoments | WideRows
-    with reporting(progress) as report, open_engine(engine) as opened:
-        if pair.n <= pair.x.shape[1]:
-            source = read_wide(pair, fold, folds, drop_nonfinite=drop_nonfinite)
-        else:
-            tick = report("moments", len(blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])))
-            source = fold_moments(pair, fold, folds, drop_nonfinite=drop_nonfinite, engine=opened, tick=tick)
-    alerts = tuple(input_alerts(pair)) + (known.alerts if known else ())
-    if source.kept is not None:
-        alerts += (dropped_rows(int(np.sum(~source.kept)), pair.n),)
-    alerts += repeated_rows(source.traits)
-    if min(source.counts) < 2:
-        raise InputError(f"{sum(source.counts)} usable rows are too few for {folds} folds.")
-    names = known.names if known else tuple(map(str, range(rows.shape[1])))
-    kinds = tuple(factor.kind for factor in known.items) if known else ("continuous",) * rows.shape[1]
-    widths = [factor.columns.shape[1] for factor in known.items] if known else [1] * rows.shape[1]
-    ends = np.cumsum(widths)
-    return _varying(source, names, [slice(e - w, e) for e, w in zip(ends, widths, strict=True)], kinds, alerts)
+
+    latents: object
+    factors: object
+    drop_nonfinite: bool = False
+    engine: str | Engine | None = None
+    progress: Progress = silent
+
+    def load(self) -> tuple[Floats, Factors, tuple[Alert, ...]]:
+        """Latents in memory, the factors of the same rows, and alerts about both; see `load_pair`."""
+        return load_pair(self.latents, self.factors, drop_nonfinite=self.drop_nonfinite)
+
+    def moments(self, folds: int, random_state: int) -> Targets:
+        """Moments of latents and factors.
+
+        Factors without names or kinds are numbers and are streamed like the latents, whatever their size. Rows that
+        are fewer than the latents are read into memory.
+        """
+        given = self.factors
+        named = None if isinstance(given, Factors | Rows) else named_columns(given, name=unnamed(given, "factors"))
+        known = given if isinstance(given, Factors) else None if named is None else factors_of(named)
+        rows = known.rows if known else open_rows(given, name=unnamed(given, "factors"))
+        pair = pair_rows(open_latents(self.latents), rows)
+        fold = assign(pair.n, folds, random_state)
+        source: FoldMoments | WideRows
+        with open_engine(self.engine) as engine:
+            if pair.n <= pair.x.shape[1]:
+                source = read_wide(pair, fold, folds, drop_nonfinite=self.drop_nonfinite)
+            else:
+                tick = self.progress("moments", len(blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])))
+                source = fold_moments(pair, fold, folds, drop_nonfinite=self.drop_nonfinite, engine=engine, tick=tick)
+        alerts = tuple(input_alerts(pair)) + (known.alerts if known else ())
+        if source.kept is not None:
+            alerts += (dropped_rows(int(np.sum(~source.kept)), pair.n),)
+        alerts += repeated_rows(source.traits)
+        if min(source.counts) < 2:
+            raise InputError(f"{sum(source.counts)} usable rows are too few for {folds} folds.")
+        names = known.names if known else tuple(map(str, range(rows.shape[1])))
+        kinds = tuple(factor.kind for factor in known.items) if known else ("continuous",) * rows.shape[1]
+        widths = [factor.columns.shape[1] for factor in known.items] if known else [1] * rows.shape[1]
+        ends = np.cumsum(widths)
+        return _varying(source, names, [slice(e - w, e) for e, w in zip(ends, widths, strict=True)], kinds, alerts)
 
 
 def _varying(

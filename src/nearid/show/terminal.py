@@ -42,7 +42,8 @@ def render(view: View, width: int) -> RenderableType:
 
 def _tables(table: Table, width: int) -> list[RenderableType]:
     """A table; columns for which there is no room beside the others follow in further ones below."""
-    gap = 2 if width >= WIDE else 1
+    # The padding of a column, and the rule between two.
+    gap = 3 if width >= WIDE else 2
     columns = [k for k, c in enumerate(table.columns) if width >= WIDE or not c.wide]
     # Where they fit, an interval stands beside its value.
     beside = _width(table, columns, gap, " ") <= width

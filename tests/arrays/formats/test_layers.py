@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nearid.arrays import open_rows
-from nearid.arrays.formats.layers import Extraction
+from nearid.arrays.formats.layers import LayerRows
 from nearid.base.errors import InputError
 
 
@@ -37,7 +37,7 @@ def test_layers_by_key_and_by_file(folder):
     np.save(folder / "other.npy", np.zeros((6, 2)))
     assert open_rows(folder / "other.npy").ids is None
     assert open_rows(f"{folder}:b").name == "run:b"
-    found = Extraction.open(folder)
+    found = LayerRows.open(folder)
     assert list(found) == ["a.0", "b"] and found["b"].shape == (6, 4) and "a.0 (3), b (4)" in repr(found)
     with pytest.raises(KeyError, match="nothing named 'c'"):
         found["c"]

@@ -115,13 +115,6 @@ def test_objects_are_never_unpickled(tmp_path: Path) -> None:
         open_rows(tmp_path / "x.npy")
 
 
-def test_names_are_refused(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.zeros((3, 2)))
-    with pytest.raises(InputError, match=r"a single array without named parts"):
-        open_rows(tmp_path / "x.npy", key="x")
-    assert open_rows(tmp_path / "x.npy", ids=["a", "b", "c"], name="latents").name == "latents"
-
-
 def test_more_than_the_header_promises(tmp_path: Path) -> None:
     with (tmp_path / "x.npy").open("wb") as file:
         np.save(file, np.zeros((3, 2)))

@@ -9,7 +9,7 @@ import pytest
 from nearid.base.errors import InputError
 from nearid.lab.data.base import Dataset, Weights
 from nearid.lab.data.registry import DOUBTFUL, address_of, dataset, datasets
-from nearid.measures.kinds import KINDS
+from nearid.measures.factors import KINDS
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "data.md"
 

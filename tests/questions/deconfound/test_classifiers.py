@@ -9,8 +9,9 @@ from sklearn.metrics import roc_auc_score
 
 from nearid import InputError
 from nearid.arrays import open_rows
+from nearid.measures.auroc import auroc
 from nearid.questions.deconfound import classifiers
-from nearid.questions.deconfound.classifiers import auroc, auroc_within, check_boosting, hoyer, learn
+from nearid.questions.deconfound.classifiers import auroc_within, check_boosting, hoyer, learn
 from nearid.questions.deconfound.conditions import ComponentRows, Condition
 
 OPTIONS = {"options": {"trees": 10}, "random_state": 0, "threads": 1}

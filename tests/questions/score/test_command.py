@@ -25,7 +25,7 @@ def files(tmp_path):
 
 @pytest.mark.parametrize("width", [80, 140])
 def test_a_table(nearid, files, width):
-    done = nearid("score", "z.npy", "u.npz", "--measures", "mcc,r2", "--circular", "pan=360", columns=width)
+    done = nearid("score", "z.npy", "u.npz", "--measures", "mcc,r2", "--periods", "pan=360", columns=width)
     assert done.returncode == 0 and done.stderr == ""
     for word in ("The true factors are recovered", "MCC", "R2, linear", "circular", "integer, 3 levels (inferred)"):
         assert word in " ".join(done.stdout.split()), word
@@ -35,7 +35,7 @@ def test_a_table(nearid, files, width):
 def test_json_alone_on_stdout_and_a_report(process, files, tmp_path):
     z, u = files
     done = process(
-        "score", "z.npy", "u.npz", "--measures", "mcc,r2,mig", "--circular", "pan=360", "--categorical", "shape",
+        "score", "z.npy", "u.npz", "--measures", "mcc,r2,mig", "--periods", "pan=360", "--kinds", "shape=categorical",
         "--resolve", "ica", "--json", "--report", "out.html", "--seed", "4",
     )  # fmt: skip
     told = json.loads(done.stdout)
@@ -61,14 +61,15 @@ def test_tables_and_arrays_agree(nearid, files):
     ("arguments", "message"),
     [
         (("z.npy", "u.npz", "--measures", "mcc,fid"), "fid"),
-        (("z.npy", "u.npz", "--circular", "pan"), "pan=360"),
-        (("z.npy", "u.npz", "--circular", "pan=x"), "pan=360"),
-        (("z.npy", "u.npz", "--categorical", "colour"), "colour"),
-        (("z.npy", "u.npz", "--categorical", "pan", "--integer", "pan"), "Leave out one"),
+        (("z.npy", "u.npz", "--periods", "pan"), "NAME=VALUE"),
+        (("z.npy", "u.npz", "--periods", "pan=x"), "positive number such as 360"),
+        (("z.npy", "u.npz", "--kinds", "colour=categorical"), "colour"),
+        (("z.npy", "u.npz", "--kinds", "pan=categorical", "--kinds", "pan=integer"), "Leave out one"),
+        (("z.npy", "u.npz", "--kinds", "pan=classes"), "not 'classes'"),
         (("z.npy", "nowhere.csv"), "nowhere.csv"),
         (("z.npy", "u.npz", "--report", "out.npy"), "something.html"),
         (("z.npy", "u.npz", "--resolve", "pca"), "ica"),
-        (("z.npy", "u.npz", "--integer", "pan"), "Give it as continuous"),
+        (("z.npy", "u.npz", "--kinds", "pan=integer"), "Give it as continuous"),
         (("z.npy", "u.csv", "--ids", "cell"), "cell"),
     ],
 )

@@ -21,7 +21,7 @@ MANIFEST, IDS = "extraction.json", "ids.npy"
 FORMAT = 1
 
 
-class Extraction(Mapping[str, Rows]):
+class LayerRows(Mapping[str, Rows]):
     """Layers of a model as rows of numbers, by name.
 
     Attributes
@@ -30,15 +30,10 @@ class Extraction(Mapping[str, Rows]):
         Where they are; None in memory.
     provenance : dict
         What made them: model and data with their hashes, layers, pooling, options and versions.
-    notes : tuple of str
-        Sentences worth telling the user.
     """
 
-    def __init__(
-        self, folder: Path | None, provenance: dict[str, Any], rows: Mapping[str, Rows], notes: tuple[str, ...] = ()
-    ) -> None:
-        self.folder, self.provenance, self.notes = folder, provenance, notes
-        self._rows = dict(rows)
+    def __init__(self, folder: Path | None, provenance: dict[str, Any], rows: Mapping[str, Rows]) -> None:
+        self.folder, self.provenance, self._rows = folder, provenance, dict(rows)
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
@@ -63,7 +58,7 @@ class Extraction(Mapping[str, Rows]):
 
     def __repr__(self) -> str:
         widths = ", ".join(f"{layer} ({rows.shape[1]})" for layer, rows in self._rows.items())
-        return f"<Extraction of {self.provenance['rows']} rows from {self.provenance['model']['name']}: {widths}>"
+        return f"<LayerRows, {self.provenance['rows']} rows, of {self.provenance['model']['name']}: {widths}>"
 
 
 def is_extraction(folder: Path) -> bool:
@@ -90,7 +85,7 @@ def _sound(layer: Any, n: int) -> bool:
         case {"file": str(file), "shape": [int(rows), int()], "dtype": "float16" | "float32" | "float64"}:
             # A plain name, so that no file outside the folder is opened.
             known = format_of(Path(file))
-            return rows == n and file == os.path.basename(file) and known is not None and known.write is not None
+            return rows == n and file == os.path.basename(file) and known is not None and known.writes
     return False
 
 

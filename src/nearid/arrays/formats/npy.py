@@ -7,8 +7,6 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +16,6 @@ from nearid.arrays.names import Entry
 from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import Rows
 from nearid.base.errors import InputError
-from nearid.base.files import replacing
 from nearid.base.limits import check_memory, readable
 
 
@@ -205,19 +202,14 @@ def read_npy(path: str | os.PathLike[str]) -> np.ndarray:
     return np.asarray(NpyContents(os.fspath(path), os.path.basename(path)).array(""))
 
 
-def write_npy(
-    target: Path,
-    shape: tuple[int, int],
-    dtype: np.dtype[Any],
-    blocks: Iterable[np.ndarray],
-    change: AbstractContextManager[None] | None = None,
-) -> None:
-    """Write blocks of rows as they come."""
-    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    with replacing(target, change) as file:
-        np.lib.format.write_array_header_1_0(file, described)
-        for block in blocks:
-            file.write(block.data)
+def npy_header(
+    shape: tuple[int, ...], dtype: np.dtype[Any], name: str, about: Mapping[str, str], size: int | None
+) -> bytes:
+    """The header of an .npy file; numpy leaves room in it for any number of rows."""
+    buffer = io.BytesIO()
+    described = {"descr": np.lib.format.dtype_to_descr(dtype.newbyteorder("<")), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, described)
+    return buffer.getvalue()
 
 
-NPY = Format((".npy",), NpyContents, write=write_npy)
+NPY = Format((".npy",), NpyContents, header=npy_header)

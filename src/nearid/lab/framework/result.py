@@ -42,12 +42,6 @@ class ExperimentResult(Result):
 
     Attributes
     ----------
-    experiment : Experiment
-    preset : str
-    parameters : dataclass instance
-    seeds : sequence of int
-    cells : sequence of Finished
-    failures : sequence of Failed
     provenance : dict
         What made it: command, versions, machines, seconds.
     only : sequence of str

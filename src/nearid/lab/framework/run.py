@@ -121,8 +121,6 @@ def run(
 
     Parameters
     ----------
-    plans : sequence of Plan
-    engine : str, optional
     command : str
         What the user typed, for the record.
     say : callable
@@ -291,10 +289,6 @@ class Plan:
 
     Attributes
     ----------
-    experiment : Experiment
-    preset : str
-    parameters : dataclass instance
-    seeds : int
     only : tuple of str
         Keys of the rows to run; none stands for all.
     folder : Path
@@ -350,10 +344,8 @@ def plan(
 
     Parameters
     ----------
-    experiment : Experiment
     folder : Path
         Of the experiment.
-    preset : str
     seeds : int, optional
         Seeds 0, 1, ... of each row; those of the preset by default.
     rows : sequence of str

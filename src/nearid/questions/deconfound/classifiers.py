@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nearid.base.errors import InputError, brief
+from nearid.measures.auroc import auroc
 from nearid.moments import Floats
 from nearid.questions.deconfound.conditions import PIECE, ComponentRows
 
@@ -183,22 +184,8 @@ def _small(components: ComponentRows, places: np.ndarray) -> bool:
     return 4 * len(places) * components.width <= HELD_BYTES
 
 
-def auroc(positive: np.ndarray, scores: Floats) -> float:
-    """Share of pairs of a positive and a negative row in the right order, ties counted half (Mann & Whitney).
-
-    NaN where a class has no rows.
-    """
-    from scipy.stats import rankdata
-
-    hits = int(positive.sum())
-    pairs = hits * (len(positive) - hits)
-    if not pairs:
-        return float("nan")
-    return float((rankdata(scores)[positive].sum() - hits * (hits + 1) / 2) / pairs)
-
-
 def auroc_within(positive: np.ndarray, scores: Floats, batches: np.ndarray) -> float:
-    """The same share among pairs of one batch: what differs between batches alone gives 0.5.
+    """Share of pairs in the right order among pairs of one batch: what differs between batches alone gives 0.5.
 
     NaN where no batch has rows of both classes.
     """

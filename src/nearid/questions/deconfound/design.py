@@ -17,8 +17,7 @@ from nearid.arrays.names import few, not_found
 from nearid.arrays.tables import as_text, one_column, refuse_mixed
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.measures.factors import unnamed
-from nearid.measures.kinds import missing_as_text
+from nearid.measures.factors import missing_as_text, unnamed
 
 # How profiling pipelines mark columns that are about a well, not measured in it.
 ABOUT = ("Metadata_", "Image_Metadata_")

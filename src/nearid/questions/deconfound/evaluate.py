@@ -18,10 +18,11 @@ from nearid.base.provenance import provenance
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks, cores, ordered_map
 from nearid.folds import row_moments
+from nearid.measures.auroc import auroc
 from nearid.measures.neighbourhoods import Mixing, Replicates, mixing, replicates
 from nearid.moments import Floats
 from nearid.questions.deconfound.attribution import attribution
-from nearid.questions.deconfound.classifiers import PUBLISHED, TREES, Learned, auroc, auroc_within, hoyer, learn
+from nearid.questions.deconfound.classifiers import PUBLISHED, TREES, Learned, auroc_within, hoyer, learn
 from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Fitted, fit_conditions
 from nearid.questions.deconfound.design import Design, without
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nearid.arrays.formats.layers import Extraction as Layers
+from nearid.arrays.formats.layers import LayerRows
 from nearid.arrays.rows import Rows
 from nearid.base.alerts import Alert
 from nearid.base.jsonable import plain
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nearid.show.view import View
 
 
-class Extraction(Result, Layers):
+class Extraction(Result, LayerRows):
     """Layers of a model as rows of numbers, by name.
 
     Attributes

@@ -11,7 +11,7 @@ import numpy as np
 
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.derived import JoinedRows
-from nearid.arrays.formats.layers import Extraction
+from nearid.arrays.formats.layers import LayerRows
 from nearid.arrays.memory import is_count
 from nearid.arrays.metadata import metadata_alerts
 from nearid.arrays.names import chosen, patterns_of
@@ -157,12 +157,12 @@ def _measures(given: Iterable[Measure] | Measure) -> dict[str, Measure]:
 def _name(side: object, default: str) -> str:
     if isinstance(side, str | os.PathLike):
         return os.path.basename(os.path.abspath(side))
-    return side.folder.name if isinstance(side, Extraction) and side.folder else default
+    return side.folder.name if isinstance(side, LayerRows) and side.folder else default
 
 
 def _open(side: object, name: str, patterns: list[str] | None) -> tuple[Layers, dict[str, Any]]:
     if isinstance(side, str | os.PathLike):
-        side = Extraction.open(side)
+        side = LayerRows.open(side)
     if not isinstance(side, Mapping) or not side:
         raise InputError(
             f"{name} is a {type(side).__name__}; an extraction, its folder, or a dict of layer -> rows is expected."
@@ -174,7 +174,7 @@ def _open(side: object, name: str, patterns: list[str] | None) -> tuple[Layers, 
     twice = next((str(key) for key in keys if [str(other) for other in keys].count(str(key)) > 1), None)
     if twice is not None:
         raise InputError(f"{name} has several layers named {twice!r}. Give every layer its own name.")
-    facts = side.provenance if isinstance(side, Extraction) else {}
+    facts = side.provenance if isinstance(side, LayerRows) else {}
     rows = {str(k): v if isinstance(v := side[k], Rows) else open_rows(v, name=f"{name}:{k}") for k in keys}
     return _indexed(rows), facts
 

@@ -1,30 +1,31 @@
-"""What a score returns: typed, immutable, printable, and plain data on request."""
+"""What a score returns."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from nearid.base.alerts import Alert
-from nearid.base.jsonable import finite
-from nearid.measures.declarations import Declaration
+from nearid.base.estimate import Estimate
+from nearid.base.jsonable import plain
+from nearid.measures.registry import Measure
 from nearid.moments import Floats
 from nearid.questions.compare.result import Comparison
 from nearid.questions.compare.verdict import Verdict
-from nearid.questions.score.resampling import Estimate
+from nearid.show.result import Result
+from nearid.show.view import View
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One measure of recovery.
+class ScoredMeasure:
+    """One measure of recovery, with intervals and chance levels.
 
     Attributes
     ----------
     name : str
-    declared : Declaration
+    declared : Measure
         What the measure says of itself: its title, its range, whether it is held out.
     overall : Estimate
     parts : dict of name -> Estimate
@@ -32,13 +33,13 @@ class Measured:
     factors : dict of name -> Estimate
         What the measure says of each factor (`declared.each`), where it says something.
     matrix : ndarray of shape (d, m)
-        What was measured of each latent and factor.
+        What was measured of each latent and factor; empty where there is no such thing.
     names : tuple of str
         Factors of the matrix's columns.
     """
 
     name: str
-    declared: Declaration
+    declared: Measure
     overall: Estimate
     parts: dict[str, Estimate]
     factors: dict[str, Estimate]
@@ -50,9 +51,19 @@ class Measured:
         """The overall value."""
         return self.overall.value
 
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, without the matrix."""
+        bounds = ("low", "high", "chance")
+        return {
+            **_figures(self.overall),
+            "parts": {name: e.value for name, e in self.parts.items()},
+            "held_out": self.declared.held_out,
+            **{f"parts_{bound}": {name: getattr(e, bound) for name, e in self.parts.items()} for bound in bounds},
+        }
+
 
 @dataclass(frozen=True)
-class FactorInfo:
+class MatchedFactor:
     """One true factor and the latent matched to it.
 
     Attributes
@@ -92,7 +103,7 @@ class Points:
 
 
 @dataclass(frozen=True, repr=False)
-class Score:
+class Score(Result):
     """Is a representation the true one: how well are known factors recovered, and up to which group?
 
     Attributes
@@ -101,8 +112,8 @@ class Score:
         Latents and factors.
     n : int
         Rows in use.
-    measures : dict of name -> Measured
-    factors : tuple of FactorInfo
+    measures : dict of name -> ScoredMeasure
+    factors : tuple of MatchedFactor
         Those that vary.
     active : ndarray of bool, shape (d,)
         Latents whose range is more than a twentieth of the largest.
@@ -116,12 +127,13 @@ class Score:
     provenance : dict
         What made the result.
     points : dict of name -> Points
+        For scatter plots.
     """
 
     names: tuple[str, str]
     n: int
-    measures: dict[str, Measured]
-    factors: tuple[FactorInfo, ...]
+    measures: dict[str, ScoredMeasure]
+    factors: tuple[MatchedFactor, ...]
     active: np.ndarray
     verdict: Verdict
     structure: Comparison | None
@@ -131,76 +143,62 @@ class Score:
     points: dict[str, Points]
 
     @property
-    def judged(self) -> tuple[FactorInfo, ...]:
+    def judged(self) -> tuple[MatchedFactor, ...]:
         """Factors that the verdict is about."""
         return tuple(f for f in self.factors if f.kind != "categorical")
 
     @property
-    def separate(self) -> tuple[FactorInfo, ...]:
+    def separate(self) -> tuple[MatchedFactor, ...]:
         """Categorical factors: no group can keep their geometry, so the measures alone score them."""
         return tuple(f for f in self.factors if f.kind == "categorical")
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON (NaN becomes null)."""
-        plain: dict[str, Any] = {
-            "names": list(self.names),
+        ladder = None if self.structure is None else self.structure.to_dict()
+        written: dict[str, Any] = {
+            "names": self.names,
             "n": self.n,
             "verdict": {
                 **self.verdict.to_dict(),
                 "factors": [f.name for f in self.judged],
                 "scored_separately": [f.name for f in self.separate],
             },
-            "measures": {name: _measured_dict(m) for name, m in self.measures.items()},
+            "measures": self.measures,
             "factors": {f.name: self._factor_dict(f) for f in self.factors},
             "latents": {
                 "count": len(self.active),
-                "active": self.active.tolist(),
+                "active": self.active,
                 "matched": {f.name: f.matched for f in self.factors},
             },
-            "structure": None if self.structure is None else _structure_dict(self.structure),
-            "alerts": [asdict(a) for a in self.alerts],
+            "structure": ladder and {key: ladder[key] for key in ("dims", "groups", "diameter")},
+            "alerts": self.alerts,
             "provenance": self.provenance,
         }
         if self.resolved is not None:
-            plain["resolved"] = self.resolved.to_dict()
-        cleaned: dict[str, Any] = finite(plain)
+            written["resolved"] = self.resolved.to_dict()
+        cleaned: dict[str, Any] = plain(written)
         return cleaned
 
-    def _factor_dict(self, factor: FactorInfo) -> dict[str, Any]:
-        plain = asdict(factor)
-        del plain["name"]
+    def _factor_dict(self, factor: MatchedFactor) -> dict[str, Any]:
+        own = {name: value for name, value in asdict(factor).items() if name != "name"}
         each = {name: m.factors[factor.name] for name, m in self.measures.items() if factor.name in m.factors}
-        return {**plain, "measures": {name: asdict(estimate) for name, estimate in each.items()}}
+        return {**own, "measures": {name: _figures(estimate) for name, estimate in each.items()}}
 
-    def __repr__(self) -> str:
-        told = ", ".join(f"{name} {m.value:.3f}" for name, m in self.measures.items())
-        return f"<Score {self.names[0]} -> {self.names[1]}: {self.verdict.group} ({self.verdict.strength}), {told}>"
+    def _records(self) -> list[dict[str, Any]]:
+        records = []
+        for score in (self, self.resolved) if self.resolved else (self,):
+            for name, m in score.measures.items():
+                shared = {"latents": score.names[0], "measure": name}
+                records.append({**shared, "part": "", "factor": "", **_figures(m.overall)})
+                records += [{**shared, "part": part, "factor": "", **_figures(e)} for part, e in m.parts.items()]
+                records += [{**shared, "part": "", "factor": own, **_figures(e)} for own, e in m.factors.items()]
+        return records
 
-    def save_report(self, path: str | os.PathLike[str]) -> None:
-        """Write one self-contained HTML page."""
-        from nearid.questions.score.page import write_report
+    def _view(self) -> View:
+        from nearid.questions.score.view import view
 
-        write_report(self, path)
-
-    def __str__(self) -> str:
-        from nearid.questions.score.table import as_text
-
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        from nearid.questions.score.page import fragment
-
-        return fragment(self)
+        return view(self)
 
 
-def _measured_dict(m: Measured) -> dict[str, Any]:
-    plain: dict[str, Any] = {**asdict(m.overall), "parts": {name: e.value for name, e in m.parts.items()}}
-    plain["held_out"] = m.declared.held_out
-    for bound in ("low", "high", "chance"):
-        plain[f"parts_{bound}"] = {name: getattr(e, bound) for name, e in m.parts.items()}
-    return plain
-
-
-def _structure_dict(c: Comparison) -> dict[str, Any]:
-    whole = c.to_dict()
-    return {key: whole[key] for key in ("dims", "groups", "diameter")}
+def _figures(e: Estimate) -> dict[str, float]:
+    return {"value": e.value, "low": e.low, "high": e.high, "chance": e.chance}

@@ -2,55 +2,65 @@
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from nearid import __version__
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.derived import MappedRows
 from nearid.arrays.memory import MemoryRows
-from nearid.arrays.names import not_found
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.options import Seed, checked
+from nearid.base.options import Bound, Folds, Seed, checked, listed
 from nearid.base.progress import Progress, Reporting, reporting
-from nearid.base.provenance import origin_of
+from nearid.base.provenance import described, origin_of, provenance
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
-from nearid.measures.declarations import DECLARATIONS, load
-from nearid.measures.factors import Factors, load_pair, open_factors, unnamed
+from nearid.groups.ladder import ladder
+from nearid.measures.factors import Factors, load_paired, open_factors, unnamed
 from nearid.measures.infomec import active_latents
-from nearid.measures.kinds import Factor
-from nearid.measures.mcc import MCC
-from nearid.measures.recovery import Recovery
+from nearid.measures.registry import Measure, Measured
+from nearid.measures.registry import measures as declared_measures
 from nearid.moments import Floats
 from nearid.questions.compare.errors import MOST_PERMUTATIONS
-from nearid.questions.score.alerts import latent_alerts, sample_alerts, without_interval
-from nearid.questions.score.factor_ladder import aligned, factor_ladder
-from nearid.questions.score.resampling import GROUPS, estimates
-from nearid.questions.score.result import FactorInfo, Measured, Points, Score
+from nearid.questions.compare.result import Comparison
+from nearid.questions.compare.run import Settings, compare_pair
+from nearid.questions.compare.verdict import Verdict
+from nearid.questions.score.resample import GROUPS, resample
+from nearid.questions.score.result import MatchedFactor, Points, Score, ScoredMeasure
 
-DEFAULT = ("mcc", "mcc_spearman", "r2", "infomec", "dci", "mig", "sap", "modularity", "explicitness")
 # What the literature takes, and what measures that hold their rows in memory are given.
 ROWS = 10_000
 POINTS = 400
+# Variance of standardised latents below which a direction counts as gone.
+COLLAPSED = 1e-4
+# Factors come in units of their own, so that a match may have any scale.
+LADDER = ("scaled_permutation", "rigid", "linear")
+# A group that leaves 1% of the factors' variance (a root-mean-square error of a tenth of their spread) has recovered
+# them nearly exactly. Without that allowance a linear map would always win where it is exact: the components that ICA
+# finds in a sample, and the factors' units, never are.
+NEGLIGIBLE = 0.1
+# Alerts of a comparison that mean nothing where the target is the truth.
+NOT_FOR_FACTORS = ("widths_differ", "input")
 
 
 @dataclass(frozen=True)
 class Request:
-    """The options of a score, validated."""
+    """The options of a score that decide its figures."""
 
     measures: tuple[str, ...]
     folds: int | None
     permutations: int
     max_rows: int
     drop_nonfinite: bool
-    seed: int
+    random_state: int
+
+    def options(self, measure: Measure) -> dict[str, Any]:
+        """Those of the options that a measure takes."""
+        given = {"random_state": self.random_state, "folds": self.folds}
+        return {name: value for name, value in given.items() if value is not None and measure.takes(name)}
 
 
 @checked
@@ -62,9 +72,9 @@ def score(
     kinds: Mapping[str, str] | None = None,
     periods: Mapping[str, float] | None = None,
     resolve: Literal["ica"] | None = None,
-    folds: int | None = None,
-    permutations: int = 5,
-    max_rows: int = ROWS,
+    folds: Folds | None = None,
+    permutations: Annotated[int, Bound(1, MOST_PERMUTATIONS)] = 5,
+    max_rows: Annotated[int, Bound(100)] = ROWS,
     drop_nonfinite: bool = False,
     random_state: Seed = 0,
     key: str | None = None,
@@ -75,21 +85,23 @@ def score(
     engine: str | Engine | None = None,
     progress: Reporting = False,
 ) -> Score:
-    """Score latents against known factors.
+    """Is this the true representation? How well are known factors recovered, and up to which group?
+
+    nearid infers the kind of each factor from its values and prints it. Where that is wrong, give `kinds` or `periods`.
 
     Parameters
     ----------
     latents : array, tensor, path or Rows, of shape (n, d)
+        One row of latents per example.
     factors : array, structured array, DataFrame, dict of columns, path of a table or array, or Factors
-        One column per true factor. Rows are paired by position, or by id where both have ids; DataFrames and Series by
-        their index.
+        One column per true factor, as of a .csv, .tsv, .parquet or .npz file, or a plain array. Rows are paired by
+        position, or by id where both have ids; DataFrames and Series by their index.
     measures : names, optional
-        Of `nearid.measures.declarations.DECLARATIONS`: "mcc", "mcc_spearman", "r2", "infomec", "dci", "mig", "sap",
-        "modularity" and "explicitness" by default; also "mcc_piecewise", "dci_forest" and "dci_l1"; or "all".
+        Measures of recovery, one by one or in a text with commas; "all" for every one.
     kinds : mapping of factor to kind, optional
-        "continuous", "integer", "categorical" or "circular"; inferred from the values by default.
+        Kind by the name of the factor: "continuous", "integer", "categorical" or "circular". Inferred by default.
     periods : mapping of factor to number, optional
-        Period of each circular factor, such as 360.
+        Period of each circular factor by its name, such as 360.
     resolve : {"ica"}, optional
         Also score the independent components of the latents (whitening and ICA, which see no factors).
     folds : int, optional
@@ -103,13 +115,17 @@ def score(
         Leave out rows with a NaN or an infinity among the latents.
     random_state : int, default=0
         Seed of folds, samples, permutations, models and ICA.
-    key, factors_key : str, optional
-        Entry to read, of a file with several, for the latents and for the factors.
+    key : str, optional
+        Entry of the latents to read, of a file with several.
+    factors_key : str, optional
+        Entry of the factors to read, of a file with several.
     ids : optional
         Name of the column with row ids; for arrays a pair of id arrays.
-    features, exclude : sequence of str or str, optional
-        Columns of the latents to use, where these are a table, and columns to leave out: names or patterns, as
-        "z_*", one by one or in a text with commas.
+    features : sequence of str or str, optional
+        Columns of the latents to use, where these are a table: names or patterns, as "z_*", one by one or in a text
+        with commas. All numeric ones by default.
+    exclude : sequence of str or str, optional
+        Columns of the latents to leave out, in the same form.
     engine : {"local", "dask"}, address or Engine, optional
         Where the passes of "mcc", "r2", the verdict's moments and ICA run.
     progress : bool or function, default=False
@@ -118,51 +134,39 @@ def score(
     Returns
     -------
     Score
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> rng = np.random.default_rng(0)
+    >>> u = rng.uniform(size=(200, 2))
+    >>> score = nearid.score(u @ rng.normal(size=(2, 2)), {"x": u[:, 0], "y": u[:, 1]}, measures="mcc,r2")
+    >>> score.verdict.group, round(score.measures["r2"].value, 3)
+    ('linear', 1.0)
     """
     request = Request(_named(measures), folds, permutations, max_rows, drop_nonfinite, random_state)
-    _check(request, resolve)
     own, theirs = _both_ids(ids)
-    called = unnamed(latents, "latents")
-    rows = open_rows(latents, key=key, ids=own, name=called, features=features, exclude=exclude)
+    rows = open_rows(latents, key=key, ids=own, name=unnamed(latents, "latents"), features=features, exclude=exclude)
     known = open_factors(factors, kinds=kinds, periods=periods, key=factors_key, ids=theirs)
     if known.name == rows.name:
         known = replace(known, name=f"{known.name} (factors)")
-    origins = {rows.name: origin_of(latents), known.name: origin_of(factors)}
-    with reporting(progress) as report, open_engine(engine) as opened:
-        before = _score(rows, known, request, origins, opened, report)
+    sources = (origin_of(latents), origin_of(factors))
+    with reporting(progress) as stage, open_engine(engine) as opened:
+        before = _score(rows, known, request, sources, opened, stage)
         if resolve is None:
             return before
-        components, cautions = _components(rows, request, opened, report)
-        after = _score(components, known, request, {**origins, components.name: rows.name}, opened, report)
-    return replace(before, resolved=replace(after, alerts=cautions + after.alerts))
+        components, alerts = _components(rows, request, opened, stage)
+        after = _score(components, known, request, (rows.name, sources[1]), opened, stage)
+    return replace(before, resolved=replace(after, alerts=alerts + after.alerts))
 
 
-def _named(measures: Iterable[str] | str | None) -> tuple[str, ...]:
-    if measures is None:
-        return DEFAULT
-    wanted = [m.strip() for m in (measures.split(",") if isinstance(measures, str) else measures)]
-    if wanted == ["all"]:
-        return tuple(DECLARATIONS)
-    for name in wanted:
-        if name not in DECLARATIONS:
-            raise not_found("nearid", "measures", name, DECLARATIONS)
-    if not wanted:
-        raise InputError(f"No measure was named; there are {', '.join(DECLARATIONS)}, or all.")
-    return tuple(name for name in DECLARATIONS if name in wanted)
-
-
-def _check(request: Request, resolve: str | None) -> None:
-    if resolve not in (None, "ica"):
-        raise InputError(f"resolve is {resolve!r}, but 'ica' is expected, or nothing.")
-    least = {"folds": 2, "permutations": 1, "max_rows": 100}
-    for name, bound in least.items():
-        value = getattr(request, name)
-        if name == "folds" and value is None:
-            continue
-        if value < bound:
-            raise InputError(f"{name} must be a whole number from {bound} on, not {value!r}.")
-    if request.permutations > MOST_PERMUTATIONS:
-        raise InputError(f"permutations must be at most {MOST_PERMUTATIONS}, not {request.permutations}.")
+def _named(names: Iterable[str] | str | None) -> tuple[str, ...]:
+    declared = declared_measures()
+    if names is None:
+        return tuple(name for name, m in declared.items() if m.by_default)
+    wanted = listed(names, "measure", declared)
+    return tuple(name for name in declared if name in wanted)
 
 
 def _both_ids(ids: Any) -> tuple[Any, Any]:
@@ -175,135 +179,90 @@ def _both_ids(ids: Any) -> tuple[Any, Any]:
 
 
 def _score(
-    rows: Rows, known: Factors, request: Request, origins: dict[str, str], engine: Engine, report: Progress
+    rows: Rows, known: Factors, request: Request, sources: tuple[str, str], engine: Engine, progress: Progress
 ) -> Score:
     """Score one set of latents."""
-    r = request
+    r, seed = request, request.random_state
     pair = pair_rows(rows, known.rows)
-    x, taken, alerts = load_pair(rows, known, drop_nonfinite=r.drop_nonfinite, most=r.max_rows, random_state=r.seed)
-    # Said once here, not again by every measure.
+    x, taken, alerts = load_paired(pair, known, drop_nonfinite=r.drop_nonfinite, most=r.max_rows, random_state=seed)
+    # Alerts about the factors are given once here, not again by every measure.
     taken = replace(taken, alerts=())
     sampled = pair.n > r.max_rows
     if sampled:
-        alerts = sample_alerts(pair.n, x, taken, known, alerts)
-    found: dict[str, Recovery] = {}
+        alerts = _sample_alerts(pair.n, x, taken, known, alerts)
+    declared = declared_measures()
+    measured: dict[str, Measured] = {}
     # The matching is wanted in any case.
     for name in dict.fromkeys(("mcc", *r.measures)):
-        whole = sampled and DECLARATIONS[name].streams
-        source = (rows, known) if whole else (x, taken)
-        found[name] = _measure(name, r, engine if whole else None)(*source, progress=_staged(report, name))
-    measured = {name: _resampled(name, found[name], pair.n, x, taken, r, report) for name in r.measures}
-    part = (rows, known) if sampled else (MemoryRows(rows.name, x), taken)
-    match = found["mcc"]
-    assert isinstance(match, MCC)
-    matched = {name: int(at) if at >= 0 else None for name, at in zip(match.factors, match.matched, strict=True)}
-    structure, verdict, more = factor_ladder(
-        part[0],
-        aligned(part[1], x, taken, matched),
-        folds=r.folds or 5,
-        drop_nonfinite=r.drop_nonfinite,
-        seed=r.seed,
-        origins=origins,
-        engine=engine,
-        report=report,
-    )
+        m, stage = declared[name], _staged(progress, name)
+        if sampled and m.streams:
+            whole = {"drop_nonfinite": r.drop_nonfinite, "engine": engine}
+            measured[name] = m(rows, known, **r.options(m), **whole, progress=stage)
+        else:
+            measured[name] = m.of_loaded(x, taken, stage, **r.options(m))
+    scored = {
+        name: resample(
+            declared[name],
+            measured[name],
+            pair.n if declared[name].streams else len(x),
+            x,
+            taken,
+            options=r.options(declared[name]),
+            permutations=r.permutations,
+            seed=seed,
+            tick=progress(f"{name}: interval and chance", GROUPS + r.permutations),
+        )
+        for name in r.measures
+    }
+    matching = measured["mcc"]
+    matched = {name: int(at) if at >= 0 else None for name, at in zip(matching.factors, matching.matched, strict=True)}
+    used, true = (rows, known) if sampled else (MemoryRows(rows.name, x), taken)
+    structure, verdict, more = _ladder(used, _aligned(true, x, taken, matched), r, engine, progress)
     items = tuple(
-        FactorInfo(f.name, f.kind, f.inferred, len(np.unique(f.values)), matched.get(f.name)) for f in part[1].items
+        MatchedFactor(f.name, f.kind, f.inferred, len(np.unique(f.values)), matched.get(f.name)) for f in true.items
     )
     active = active_latents(x)
-    told = [
+    every = [
         *alerts,
-        *(a for recovery in found.values() for a in recovery.alerts),
-        *without_interval(measured),
+        *(a for m in measured.values() for a in m.alerts),
+        *_interval_alerts(scored),
         *more,
-        *latent_alerts(x, active, taken),
+        *_latent_alerts(x, active, taken),
+    ]
+    made = provenance(asdict(r), rows_in_memory=len(x))
+    made["inputs"] = [
+        {**described(rows, rows), "source": sources[0]},
+        {
+            "name": known.name,
+            "source": sources[1],
+            "shape": [len(known.items[0].values), len(known.items)],
+            "factors": list(known.names),
+            "fingerprint": known.rows.fingerprint(),
+        },
     ]
     return Score(
         names=(rows.name, known.name),
         n=structure.n if structure is not None else pair.n if sampled else len(x),
-        measures=measured,
+        measures=scored,
         factors=items,
         active=active,
         verdict=verdict,
         structure=structure,
-        alerts=tuple(dict.fromkeys(_once(told))),
+        alerts=tuple(dict.fromkeys(_without_repeats(every))),
         resolved=None,
-        provenance={
-            "nearid": __version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-            "options": asdict(r),
-            "rows_in_memory": len(x),
-            "inputs": [
-                {
-                    "name": rows.name,
-                    "source": origins[rows.name],
-                    "shape": list(rows.shape),
-                    "dtype": str(rows.dtype),
-                    "fingerprint": rows.fingerprint(),
-                },
-                {
-                    "name": known.name,
-                    "source": origins[known.name],
-                    "shape": [len(known.items[0].values), len(known.items)],
-                    "factors": list(known.names),
-                    "fingerprint": known.rows.fingerprint(),
-                },
-            ],
-        },
-        points=_points(x, taken, items, r.seed),
+        provenance=made,
+        points=_points(x, taken, items, seed),
     )
 
 
-def _once(told: Iterable[Alert]) -> Iterable[Alert]:
-    """Alerts with the first one alone about repeated rows: measures of all rows and of a sample count them each."""
-    first = next((a for a in told if a.code == "repeated_rows"), None)
-    return (a for a in told if a.code != "repeated_rows" or a is first)
+def _staged(progress: Progress, name: str) -> Progress:
+    """Progress whose stages are named after a measure."""
+    return lambda stage, steps: progress(f"{name}: {stage}", steps)
 
 
-def _measure(name: str, request: Request, engine: Engine | None = None) -> Callable[..., Recovery]:
-    """A declared measure with those of the options that it takes."""
-    declared = DECLARATIONS[name]
-    options: dict[str, Any] = {"drop_nonfinite": request.drop_nonfinite}
-    if declared.held_out:
-        options["random_state"] = request.seed
-        if request.folds is not None:
-            options["folds"] = request.folds
-    if engine is not None:
-        options["engine"] = engine
-    return partial(load(name), **options)
-
-
-def _staged(report: Progress, name: str) -> Progress:
-    """Progress whose stages are told to be those of a measure."""
-    return lambda stage, steps: report(f"{name}: {stage}", steps)
-
-
-def _resampled(
-    name: str, found: Recovery, n: int, x: Floats, factors: Factors, request: Request, report: Progress
-) -> Measured:
-    declared = DECLARATIONS[name]
-    rows = n if declared.streams else len(x)
-    overall, *others = estimates(
-        _measure(name, request),
-        declared,
-        found,
-        rows,
-        x,
-        factors,
-        permutations=request.permutations,
-        seed=request.seed,
-        tick=report(f"{name}: interval and chance", GROUPS + request.permutations),
-    )
-    k = len(declared.parts)
-    each = {name: e for name, e in zip(found.factors, others[k:], strict=True) if not np.isnan(e.value)}
-    parts = dict(zip(declared.parts, others[:k], strict=True))
-    return Measured(name, declared, overall, parts, each, found.matrix, found.factors)
-
-
-def _points(x: Floats, factors: Factors, items: Iterable[FactorInfo], seed: int) -> dict[str, Points]:
+def _points(x: Floats, factors: Factors, items: Iterable[MatchedFactor], seed: int) -> dict[str, Points]:
     rows = np.random.default_rng([seed, 7]).permutation(len(x))[:POINTS]
-    by_name: dict[str, Factor] = {f.name: f for f in factors.items}
+    by_name = {f.name: f for f in factors.items}
     return {
         item.name: Points(
             by_name[item.name].values[rows], x[rows, item.matched], tuple(map(str, by_name[item.name].labels))
@@ -313,19 +272,128 @@ def _points(x: Floats, factors: Factors, items: Iterable[FactorInfo], seed: int)
     }
 
 
-def _components(rows: Rows, request: Request, engine: Engine, report: Progress) -> tuple[Rows, tuple[Alert, ...]]:
-    """Independent components of the latents, and what is to be said of them."""
+def _components(rows: Rows, request: Request, engine: Engine, progress: Progress) -> tuple[Rows, tuple[Alert, ...]]:
+    """Independent components of the latents, and alerts about them."""
     from nearid.ica.fit import fit_ica
     from nearid.ica.stream import Affine
 
-    found = fit_ica(
+    unmixing = fit_ica(
         rows,
-        seed=request.seed,
+        seed=request.random_state,
         drop_nonfinite=request.drop_nonfinite,
         engine=engine,
-        tick=report("unmixing", 100),
+        tick=progress("unmixing", 100),
     )
-    width = len(found.components)
-    forward = Affine(found.components, found.mean, np.zeros(width))
-    cautions = tuple(Alert(f"ica_{alert.code}", alert.message) for alert in found.diagnostics.alerts)
-    return MappedRows(f"ICA of {rows.name}", rows, width, forward), cautions
+    width = len(unmixing.components)
+    forward = Affine(unmixing.components, unmixing.mean, np.zeros(width))
+    alerts = tuple(Alert(f"ica_{a.code}", a.message) for a in unmixing.diagnostics.alerts)
+    return MappedRows(f"ICA of {rows.name}", rows, width, forward), alerts
+
+
+def _ladder(
+    rows: Rows, factors: Factors, request: Request, engine: Engine, progress: Progress
+) -> tuple[Comparison | None, Verdict, tuple[Alert, ...]]:
+    """The ladder of groups from the latents to the factors, its verdict and its alerts."""
+    target = factors.geometry
+    if target is None:
+        reason = "All factors are categorical: classes have no geometry that a group could keep. See the measures."
+        return None, Verdict("undefined", reason, "undefined", None), (Alert("no_geometry", reason),)
+    left = [repr(f.name) for f in factors.items if f.kind == "categorical"]
+    alerts: tuple[Alert, ...] = ()
+    if left:
+        text = f"Categorical factors have no geometry: the verdict is without {', '.join(left)}."
+        alerts += (Alert("no_geometry", text),)
+    settings = Settings(
+        groups=tuple(ladder(LADDER)),
+        folds=request.folds or 5,
+        options={"translation": True, "scale": True, "ridge": 0.0},
+        svcca_k=None,
+        in_sample=False,
+        drop_nonfinite=request.drop_nonfinite,
+        permutations=None,
+        random_state=request.random_state,
+        negligible=NEGLIGIBLE,
+    )
+    comparison = compare_pair(pair_rows(rows, target), (rows, target), settings, engine, progress)
+    kept = tuple(a for a in comparison.alerts if a.code not in NOT_FOR_FACTORS)
+    return comparison, comparison.verdict, alerts + kept
+
+
+def _aligned(factors: Factors, x: Floats, taken: Factors, matched: Mapping[str, int | None]) -> Factors:
+    """Factors with each angle counted from where its matched latent is largest, judged by the rows x, taken.
+
+    Where an angle begins is a convention, and must not decide whether permuted latents give cosine and sine.
+    """
+    at_hand = {f.name: f for f in taken.items}
+    turned = []
+    for factor in factors.items:
+        latent = matched.get(factor.name)
+        if factor.period is not None and latent is not None and factor.name in at_hand:
+            design = np.column_stack([at_hand[factor.name].columns, np.ones(len(x))])
+            cosine, sine, _ = np.linalg.lstsq(design, x[:, latent] - x[:, latent].mean(), rcond=None)[0]
+            origin = np.arctan2(sine, cosine) / (2 * np.pi) * factor.period
+            factor = replace(factor, values=factor.values - origin)
+        turned.append(factor)
+    return replace(factors, items=tuple(turned))
+
+
+def _without_repeats(alerts: Iterable[Alert]) -> Iterable[Alert]:
+    """Alerts with the first one alone about repeated rows: measures of all rows and of a sample count them each."""
+    first = next((a for a in alerts if a.code == "repeated_rows"), None)
+    return (a for a in alerts if a.code != "repeated_rows" or a is first)
+
+
+def _sample_alerts(n: int, x: Floats, taken: Factors, known: Factors, alerts: tuple[Alert, ...]) -> tuple[Alert, ...]:
+    """Alerts of a sample, without those that are given for all rows elsewhere."""
+    kept = [a for a in alerts if a.code not in ("dropped_rows", "constant_factor") or a in known.alerts]
+    text = (
+        f"Of {n:,} rows {len(x):,} are given to the measures that hold them in memory; mcc, r2 and the verdict use all."
+    )
+    kept.append(Alert("sampled", text))
+    lost = ", ".join(repr(name) for name in known.names if name not in taken.names)
+    if lost:
+        kept.append(Alert("constant_in_sample", f"In that sample {lost} do not vary; mcc and r2 see them alone."))
+    return tuple(kept)
+
+
+def _interval_alerts(scored: Mapping[str, ScoredMeasure]) -> Iterator[Alert]:
+    """Measures whose spread is not known."""
+    lacking = [name for name, m in scored.items() if np.isnan(m.overall.low) and not np.isnan(m.value)]
+    if lacking:
+        yield Alert(
+            "no_interval",
+            f"{', '.join(lacking)}: no interval. Without some of the rows too few are left, or factors do not vary.",
+        )
+
+
+def _latent_alerts(x: Floats, active: np.ndarray, factors: Factors) -> Iterator[Alert]:
+    """Latents that hardly vary, or vary together."""
+    constant = np.ptp(x / 2, axis=0) == 0
+    small = np.flatnonzero(~active & ~constant)
+    d, m = x.shape[1], len(factors.items)
+    if len(small):
+        shown = ", ".join(map(str, small[:5])) + (" ..." if len(small) > 5 else "")
+        yield Alert(
+            "inactive_latents",
+            f"{len(small)} of {d} latents ({shown}) vary by less than a twentieth of the widest: they are inactive, "
+            "and do not count in InfoM and InfoC.",
+        )
+    varying = x[:, ~constant]
+    if varying.shape[1] > 1:
+        directions = _directions(varying)
+        if directions < min(varying.shape[1], m):
+            yield Alert(
+                "collapsed_latents",
+                f"The {varying.shape[1]} latents that vary do so along {directions} directions (to 1% of their "
+                f"spread): these cannot hold {m} factors.",
+            )
+
+
+def _directions(varying: Floats) -> int:
+    """Directions along which standardised latents vary, of latents that all vary."""
+    standard = varying / np.abs(varying).max(axis=0)
+    standard -= standard.mean(axis=0)
+    standard /= np.linalg.norm(standard, axis=0)
+    # Latents have as many correlations among them as they are, rows as many: the fewer tell the same.
+    products = standard.T @ standard if varying.shape[1] <= len(varying) else standard @ standard.T
+    return int(np.sum(np.linalg.eigvalsh(products) > COLLAPSED))

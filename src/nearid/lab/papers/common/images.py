@@ -54,8 +54,6 @@ class ImageSource(ABC):
 
     Attributes
     ----------
-    name : str
-    channels, side : int
     kinds : dict
         Kind of each factor by name, as `nearid.open_factors` takes them.
     periods : dict
@@ -204,10 +202,8 @@ class Components:
 
     Attributes
     ----------
-    values : ndarray of shape (n, k)
     back : ndarray of shape (k, latents)
         values @ back + mean are the latents.
-    mean : ndarray of shape (latents,)
     """
 
     values: Floats
@@ -235,9 +231,6 @@ def traversals(
     ----------
     decode : callable
         From latents of shape (n, latents) to images.
-    found : Components
-    which : ndarray of int
-    start : ndarray of shape (latents,)
 
     Returns
     -------
@@ -257,8 +250,6 @@ class Judge:
 
     Attributes
     ----------
-    source : ImageSource
-    sample : Sample
     dci_rows : int
         Rows for DCI, whose trees take the longest; 0 leaves it out.
     """
@@ -284,9 +275,10 @@ class Judge:
         """InfoM, InfoE and InfoC, and the normalised information of factors (columns) and latents (rows)."""
         from nearid.measures.infomec import infomec
 
-        found = infomec(z, self._levels, discrete_latents=discrete)
-        scores = {"infom": found.infom, "infoe": found.infoe, "infoc": found.infoc, "active": float(found.active.sum())}
-        return scores, found.matrix
+        information = infomec(z, self._levels, discrete_latents=discrete)
+        # What is not defined has no value in a cell.
+        scores = {name: None if np.isnan(value) else value for name, value in information.parts.items()}
+        return {**scores, "active": float(information.active.sum())}, information.matrix
 
     def recovery(self, z: Floats) -> dict[str, float]:
         """MCC and DCI; what they fit (matching, trees) is judged on other rows."""
@@ -297,9 +289,5 @@ class Judge:
         if self.dci_rows:
             rows = min(self.dci_rows, len(z))
             found = dci(z[:rows], self._factors(rows), model="boost")
-            scores |= {
-                "dci_d": found.disentanglement,
-                "dci_c": found.completeness,
-                "dci_i": found.informativeness,
-            }
+            scores |= {"dci_d": found.disentanglement, "dci_c": found.completeness, "dci_i": found.informativeness}
         return scores

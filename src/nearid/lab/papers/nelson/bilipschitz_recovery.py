@@ -21,6 +21,7 @@ import numpy as np
 from nearid.lab.framework.cells import Finished
 from nearid.lab.framework.claims import Claim, Outcome, all_of, at_least, at_most, exceeds
 from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Experiment, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.recovery import first_views
@@ -32,7 +33,6 @@ from nearid.show.figures import Figure, HeatMap
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.lab.framework.result import ExperimentResult
 
 SOURCES = ("uniform", "laplace", "normal")
 # Widths of process and decoder, from latents to observations, as multiples of the number of sources.
@@ -62,9 +62,7 @@ class Parameters(Checked):
     steps: int = parameter(4000, "steps of Adam", least=1, smoke=20, paper=50_000)
     batch: int = parameter(256, "fresh rows in each step", least=1, smoke=64, paper=512)
     rate: float = parameter(3e-3, "learning rate, which falls to 0", positive=True, smoke=1e-2)
-    held_out: int = parameter(
-        4000, "fresh rows for the scores, by five folds; as many more for ICA", least=50, smoke=300
-    )
+    held_out: int = parameter(4000, "fresh rows for the scores, by five folds; as many for ICA", least=50, smoke=300)
     points: int = parameter(1000, "rows at which the constants are measured", least=2, smoke=100)
     device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
 
@@ -106,7 +104,7 @@ def constants(mixing: OrthogonalMixing, z: Floats) -> tuple[float, float]:
 
     stretches = np.linalg.svd(mixing.jacobian(z), compute_uv=False)
     found = Constants.of(stretches[:, -1], stretches[:, 0])
-    return found.scaled.mean, found.scale_free
+    return found.scaled.mean.value, found.scale_free
 
 
 def cell(p: Parameters, seed: int, folder: Path) -> CellData:
@@ -120,30 +118,24 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     from nearid.lab.models.trainer import seeded
     from nearid.measures.mcc import mcc
     from nearid.questions.compare.run import compare
-    from nearid.questions.lipschitz.run import bilipschitz
+    from nearid.questions.lipschitz.run import lipschitz
 
     weights, held, start, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(4))
     mixing = process(p, np.random.default_rng(weights))
     with seeded(start):
         model = Autoencoder(p.n, Networks(p), reconstruction="squared")
-    curves = trained(
-        model,
-        lambda rng: (mixing(draw(p, p.batch, rng)).astype(np.float32),),
-        p,
-        order,
-        folder,
-        looks=40,
-        schedule="cosine",
-        warmup=p.steps // 20,
-        device=p.device,
-    )
+
+    def batches(rng: np.random.Generator) -> tuple[Floats]:
+        return (mixing(draw(p, p.batch, rng)).astype(np.float32),)
+
+    curves = trained(model, batches, p, order, folder, looks=40, warmup=p.steps // 20)
     model.to("cpu")
     u = draw(p, 2 * p.held_out, np.random.default_rng(held))
     x = torch.as_tensor(mixing(u).astype(np.float32))
     with torch.no_grad():
         latents = model.encode(x)
         left = float(model.error(x, latents) / x.var(dim=0, correction=0).mean())
-    decoder = bilipschitz(model.decode, latents, points=p.points, random_state=seed).exact
+    decoder = lipschitz(model.decode, latents, points=p.points, random_state=seed).exact
     assert decoder is not None
     z = latents.double().numpy()
     # Components are fitted to rows that no score sees.
@@ -157,8 +149,8 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         "scores": {
             "leak": p.leak,
             "process": mean,
-            "decoder": decoder.scaled.mean,
-            "lipschitz": max(mean, decoder.scaled.mean),
+            "decoder": decoder.scaled.mean.value,
+            "lipschitz": max(mean, decoder.scaled.mean.value),
             "lipschitz_max": max(maximum, decoder.scale_free),
             "rigid": rigid.groups["rigid"].epsilon.value,
             "linear": rigid.groups["linear"].epsilon.value,

@@ -17,12 +17,12 @@ import numpy as np
 from nearid.base.errors import InputError
 from nearid.lab.framework.claims import Claim, all_of, at_least, exceeds
 from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment, Published, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.common.recovery import first_views
 from nearid.show.figures import Figure, Scatter, Text
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import ExperimentResult
     from nearid.questions.deconfound.result import Deconfounding
 
 CONDITIONS = ("base", "pca", "random", "ica")
@@ -52,9 +52,7 @@ class Parameters(Checked):
     biological: int = parameter(64, "of these biological", smoke=3, cpu=16)
     technical: int = parameter(64, "and technical", smoke=3, cpu=16)
     batches: int = parameter(50, "batches of the drawn screen", smoke=6, cpu=20)
-    drawn: int = parameter(
-        60, "perturbations of the drawn screen, each in half of its batches", least=1, smoke=2, cpu=20
-    )
+    drawn: int = parameter(60, "perturbations of the drawn screen, each in half the batches", least=1, smoke=2, cpu=20)
     controls: float = parameter(0.05, "share of controls in each of its batches", smoke=0.3)
     effect: float = parameter(1.0, "by how many deviations a perturbation moves its three factors")
     perturbations: int = parameter(6, "perturbations that are judged, the most frequent", least=1, smoke=2)
@@ -132,7 +130,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 def _screen(p: Parameters, seed: int, options: dict[str, Any]) -> tuple[Deconfounding, dict[str, float]]:
     """The drawn screen, and how well technical components are told: by the batch's share in each, against the truth."""
     from nearid.lab.processes.microscopy import draw_microscopy
-    from nearid.questions.deconfound.classifiers import auroc
+    from nearid.measures.auroc import auroc
     from nearid.questions.deconfound.run import deconfound
 
     rng = np.random.default_rng([seed, 11])

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nearid.arrays.formats.layers import MANIFEST, Extraction, is_extraction, read_manifest
+from nearid.arrays.formats.layers import MANIFEST, LayerRows, is_extraction, read_manifest
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 from nearid.lab.data.base import Sentences
@@ -33,7 +33,7 @@ from nearid.measures.similarity import canonical_correlations
 from nearid.moments import PairMoments
 
 if TYPE_CHECKING:
-    from nearid.arrays.formats.layers import Extraction
+    from nearid.arrays.formats.layers import LayerRows
     from nearid.lab.data.texts import Vocabulary
     from nearid.lab.models.gpt import GPT
 
@@ -108,9 +108,8 @@ def pretrained_states(
     models : sequence of str
         Folders of transformers models or names on the hub, all with one way of cutting text into tokens; or folders
         that `nearid extract --pool tokens` wrote for the same tokens.
-    sentences : sequence of sequences of str
     before_last : sequence of int
-        Layers, 0 for the last.
+        LayerRows, 0 for the last.
     folder : Path
         Where states are kept meanwhile: those of a large model do not fit into memory.
     """
@@ -119,15 +118,15 @@ def pretrained_states(
         yield [_layer(name, held, back) for name, held in zip(models, opened, strict=True)]
 
 
-def _extraction(name: str, sentences: Sequence[Sequence[str]], before_last: Sequence[int], folder: Path) -> Extraction:
-    from nearid.arrays.formats.layers import Extraction, is_extraction
+def _extraction(name: str, sentences: Sequence[Sequence[str]], before_last: Sequence[int], folder: Path) -> LayerRows:
+    from nearid.arrays.formats.layers import LayerRows, is_extraction
     from nearid.questions.extract.run import extract
 
     place = local_path(name)
     if is_extraction(place):
-        return Extraction.open(place)
+        return LayerRows.open(place)
     if is_extraction(folder):
-        return Extraction.open(folder)
+        return LayerRows.open(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     ids, mask, depth = _tokens(name, sentences)
     layers = [f"hidden_states.{depth - back}" for back in before_last if back <= depth]
@@ -136,7 +135,7 @@ def _extraction(name: str, sentences: Sequence[Sequence[str]], before_last: Sequ
     )
 
 
-def _layer(name: str, held: Extraction, back: int) -> States:
+def _layer(name: str, held: LayerRows, back: int) -> States:
     rows = held[layer_before(name, held, back)]
     return rows.read(0, rows.shape[0])
 
@@ -215,16 +214,15 @@ def check_models(models: str, before_last: tuple[int, ...], least: int) -> None:
 
     Parameters
     ----------
-    models : str
     before_last : tuple of int
-        Layers that are compared, counted back from the last.
+        LayerRows that are compared, counted back from the last.
     least : int
         The least width of a model.
     """
     for name in named(models):
         folder = local_path(name)
         if is_extraction(folder):
-            held = Extraction.open(folder)
+            held = LayerRows.open(folder)
             for back in before_last:
                 layer = layer_before(name, held, back)
                 if held[layer].shape[1] < least:
@@ -235,7 +233,7 @@ def check_models(models: str, before_last: tuple[int, ...], least: int) -> None:
             raise InputError("Pretrained models need the library transformers: pip install 'nearid[hf]'.")
 
 
-def layer_before(name: str, held: Extraction, back: int) -> str:
+def layer_before(name: str, held: LayerRows, back: int) -> str:
     """The hidden state by its place before the last, where all of them are in the extraction, or those asked for."""
     numbers = [int(found[1]) for layer in held if (found := STATE.fullmatch(layer))]
     wanted = f"hidden_states.{max(numbers) - back}" if numbers else ""

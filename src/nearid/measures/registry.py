@@ -1,0 +1,293 @@
+"""A measure declares itself once: a decorator makes a public function of its maths, and tables, help and pages read it.
+
+@measure("Median gap", invariances=("shift",), each="Median gap")
+def median_gap(x, factors, *, bins: int = 20):
+    ...
+    return Measured(value, matrix, factors.names, per_factor)
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nearid.base.alerts import Alert
+from nearid.base.options import checked
+from nearid.base.progress import Progress, Reporting, reporting, silent
+from nearid.engines.base import Engine
+from nearid.measures.factors import Factors
+from nearid.measures.targets import Inputs
+from nearid.moments import Floats
+
+INFINITY = float("inf")
+# Changes of single latents.
+EACH_LATENT = ("permutation", "sign", "scale", "shift")
+# Modules with measures, in the order of tables and help.
+HOMES = ("mcc", "r2", "infomec", "dci", "mig", "sap", "modularity")
+
+
+@dataclass(frozen=True, repr=False)
+class Measured:
+    """What every measure returns: a number, and what it rests on. ``float(m)`` is the value.
+
+    Parts and arrays are attributes too: ``m.parts["completeness"]`` is ``m.completeness``.
+
+    Attributes
+    ----------
+    value : float
+    matrix : ndarray of shape (d, m)
+        What was measured of each latent and factor; empty where there is no such thing.
+    factors : tuple of str
+        Names of the m factors; constant ones are left out.
+    per_factor : ndarray of shape (m,)
+        What was measured of each factor; empty where there is no such thing.
+    parts : mapping of str to float
+        Further numbers; NaN where one is not defined.
+    arrays : mapping of str to ndarray
+    alerts : tuple of Alert
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> u = np.random.default_rng(0).normal(size=(200, 2))
+    >>> m = nearid.mcc(2 * u[:, ::-1], u)
+    >>> round(float(m), 3), m.per_factor.round(3).tolist(), m.matched.tolist()
+    (1.0, [1.0, 1.0], [1, 0])
+    """
+
+    value: float
+    matrix: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    factors: tuple[str, ...] = ()
+    per_factor: Floats = field(default_factory=lambda: np.empty(0))
+    parts: Mapping[str, float] = field(default_factory=dict)
+    arrays: Mapping[str, Any] = field(default_factory=dict)
+    alerts: tuple[Alert, ...] = ()
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __getattr__(self, name: str) -> Any:
+        # Not by self.parts, which does not exist yet while an object is unpickled.
+        for parts in (self.__dict__.get("parts", {}), self.__dict__.get("arrays", {})):
+            if name in parts:
+                return parts[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.parts, *self.arrays]
+
+    def __repr__(self) -> str:
+        parts = "".join(f", {name}={value:.4g}" for name, value in self.parts.items())
+        return f"Measured({self.value:.4g}{parts})"
+
+
+class Part(NamedTuple):
+    """Range of a part of a result, and its title in tables; empty where it is left to JSON."""
+
+    low: float = 0.0
+    high: float = 1.0
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure's declaration.
+
+    Attributes
+    ----------
+    name : str
+    title : str
+        For people.
+    function : callable
+        The public function of latents and factors.
+    maths : callable
+        The same of rows that are loaded, see `measure`.
+    options : mapping
+        Options of the function that make this measure of it.
+    low, high : float
+        Range of the value; negative infinity where a held-out fit can be arbitrarily bad.
+    invariances : tuple of str
+        Changes of the latents that leave the value as it is: "permutation", "sign", "scale" and "shift" of single
+        latents, and "linear", any invertible map. Those of factors ("permutation", "shift") leave every value.
+    parts : mapping of str to Part
+        Parts of the result.
+    each : str
+        What is given of each factor, for people; empty where nothing is.
+    each_low : float
+        Least value of that; the largest is that of the measure.
+    heat_map, heat_map_of : str
+        Title of the drawn matrix; empty where pages do not draw it. Of several heat maps of the same thing
+        (`heat_map_of`) the first is drawn.
+    held_out : bool
+        Whether the value is of rows that nothing was fitted on. Otherwise it is of all rows, as defined.
+    streams : bool
+        Whether rows are read in blocks, whatever their number. Otherwise they are held in memory.
+    costly : bool
+        Whether one value takes many fits.
+    symmetric : bool
+        Whether latents and factors may change places, where there are equally many and all are numbers.
+    by_default : bool
+        Whether `score` takes it without being asked.
+    """
+
+    name: str
+    title: str
+    function: Callable[..., Measured]
+    maths: Callable[..., Measured]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    low: float = 0.0
+    high: float = 1.0
+    invariances: tuple[str, ...] = ()
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    each: str = ""
+    each_low: float = 0.0
+    heat_map: str = ""
+    heat_map_of: str = ""
+    held_out: bool = True
+    streams: bool = False
+    costly: bool = False
+    symmetric: bool = False
+    by_default: bool = True
+
+    def __call__(self, latents: object, factors: object, **options: Any) -> Measured:
+        """The measure of latents and factors in any form."""
+        return self.function(latents, factors, **self.options, **options)
+
+    def of_loaded(self, x: Floats, factors: Factors, progress: Progress = silent, **options: Any) -> Measured:
+        """The measure of rows that are paired and finite: nothing is opened or looked at again."""
+        own = {**self.options, **options}
+        if _streams(self.maths):
+            return self.maths(Inputs(x, factors, progress=progress), **own)
+        return self.maths(x, factors, **own, **({"progress": progress} if _reports(self.maths) else {}))
+
+    def takes(self, option: str) -> bool:
+        """Whether the function has a parameter of this name."""
+        return option in inspect.signature(self.function).parameters
+
+
+_DECLARED: dict[str, Measure] = {}
+
+
+def measures() -> dict[str, Measure]:
+    """Every declared measure by its name, in the order of tables and help."""
+    homes = [f"nearid.measures.{home}" for home in HOMES]
+    for home in homes:
+        import_module(home)
+    places = {home: place for place, home in enumerate(homes)}
+    return dict(sorted(_DECLARED.items(), key=lambda item: places.get(item[1].maths.__module__, len(homes))))
+
+
+def measure(title: str, **declaration: Any) -> Callable[[Callable[..., Measured]], Callable[..., Measured]]:
+    """Declare a measure of recovery.
+
+    The decorated function is the maths alone, of one of two forms:
+
+    - ``f(x, factors, *, ...)`` of latents x, an array of shape (n, d) without NaN, and `Factors` of the same rows;
+    - ``f(inputs, *, ...)`` of `Inputs`, whose moments are streamed.
+
+    Both give a `Measured`. What is returned is the public function of latents and factors in any form, with the
+    parameters `drop_nonfinite` and `progress` (and `engine`, where rows are streamed). They are described in its
+    docstring with those of the function's own parameters that its docstring leaves out.
+
+    Parameters
+    ----------
+    title : str
+    **declaration
+        Attributes of `Measure`.
+    """
+
+    def declare(maths: Callable[..., Measured]) -> Callable[..., Measured]:
+        function = _public(maths)
+        _register(Measure(maths.__name__, title, function, maths, **declaration))
+        return function
+
+    return declare
+
+
+def variant(of: str, name: str, title: str, **changes: Any) -> None:
+    """Declare a measure that is another one with other options."""
+    _register(replace(_DECLARED[of], name=name, title=title, **changes))
+
+
+def _register(new: Measure) -> None:
+    old = _DECLARED.get(new.name, new)
+    # The same file may be run again, as a cell of a notebook is.
+    if old.maths.__module__ != new.maths.__module__:
+        raise ValueError(f"There is a measure named {new.name!r} in {old.maths.__module__}. Choose another name.")
+    _DECLARED[new.name] = new
+
+
+# Descriptions that the docstrings of measures share.
+_COMMON = {
+    "latents": "array, tensor, path or Rows, of shape (n, d)",
+    "factors": "anything `open_factors` takes, of m factors",
+    "bins": """int
+    Bins of equal width of each latent, and of each factor that has no classes of its own.""",
+    "folds": """int
+    Number of folds; 1 gives the in-sample value.""",
+    "random_state": """int, default=0
+    Seed of the folds and of what is fitted.""",
+    "drop_nonfinite": """bool, default=False
+    Leave out rows with a NaN or an infinity among the latents; otherwise they are an error.""",
+    "engine": """{"local", "dask"}, address or Engine, optional
+    Where the pass over the rows runs. Rows that are fewer than the latents are read into memory here.""",
+    "progress": """bool or function, default=False
+    Draw progress bars on stderr; or a function of the name of a stage and its number of steps.""",
+}
+
+
+def _streams(maths: Callable[..., Measured]) -> bool:
+    return next(iter(inspect.signature(maths).parameters)) == "inputs"
+
+
+def _reports(maths: Callable[..., Measured]) -> bool:
+    return "progress" in inspect.signature(maths).parameters
+
+
+def _public(maths: Callable[..., Measured]) -> Callable[..., Measured]:
+    """The function of latents and factors in any form."""
+    streams, reports = _streams(maths), _reports(maths)
+    named = inspect.signature(maths, eval_str=True).parameters
+
+    def call(
+        latents: object,
+        factors: object,
+        *,
+        drop_nonfinite: bool = False,
+        engine: str | Engine | None = None,
+        progress: Reporting = False,
+        **options: Any,
+    ) -> Measured:
+        with reporting(progress) as stage:
+            inputs = Inputs(latents, factors, drop_nonfinite, engine, stage)
+            if streams:
+                return maths(inputs, **options)
+            x, known, alerts = inputs.load()
+            measured = maths(x, known, **options, **({"progress": stage} if reports else {}))
+        return replace(measured, alerts=alerts + measured.alerts)
+
+    common = inspect.signature(call, eval_str=True).parameters
+    own = [p for name, p in named.items() if name not in ("x", "factors", "inputs", "progress")]
+    tail = [common[name] for name in ("drop_nonfinite", "engine", "progress") if streams or name != "engine"]
+    parameters = [common["latents"], common["factors"], *own, *tail]
+    call.__signature__ = inspect.Signature(parameters, return_annotation=Measured)  # type: ignore[attr-defined]
+    call.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": Measured}
+    call.__doc__ = _documented(maths.__doc__ or "", [p.name for p in parameters])
+    call.__name__, call.__qualname__, call.__module__ = maths.__name__, maths.__qualname__, maths.__module__
+    return checked(call)
+
+
+def _documented(doc: str, names: list[str]) -> str:
+    """A docstring with a description of every parameter, its own or the common one."""
+    head, _, returned = inspect.cleandoc(doc).partition("Returns\n-------\n")
+    head, _, own = head.partition("Parameters\n----------\n")
+    texts = dict(entry.split(" : ", 1) for entry in re.split(r"\n(?=\w)", own.strip()) if entry)
+    entries = "\n".join(f"{name} : {texts.get(name) or _COMMON.get(name, '')}" for name in names)
+    return f"{head.rstrip()}\n\nParameters\n----------\n{entries}\n\nReturns\n-------\n{returned or 'Measured'}"

@@ -1,0 +1,110 @@
+"""Intervals and chance levels of any measure of recovery, from its values on other rows.
+
+Intervals are those of the grouped jackknife: rows are dealt into ten groups at random and the measure is taken without
+each of them. No row ever stands twice in a sample, as it would in a bootstrap: a copy of a row would be seen in
+training, and would be its own nearest neighbour. Chance is the measure of permuted factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from nearid.base.errors import InputError
+from nearid.base.estimate import Estimate
+from nearid.folds import assign
+from nearid.measures.factors import Factors
+from nearid.measures.registry import Measure, Measured
+from nearid.moments import Floats
+from nearid.questions.score.result import ScoredMeasure
+
+GROUPS = 10
+OVER = "rows, jackknife over ten groups"
+# Rows that are enough to see how a measure varies, where each of its values costs many fits.
+COSTLY_ROWS = 2_000
+
+
+def resample(
+    measure: Measure,
+    measured: Measured,
+    rows: int,
+    x: Floats,
+    factors: Factors,
+    *,
+    options: Mapping[str, Any],
+    permutations: int,
+    seed: int,
+    tick: Callable[[], object],
+) -> ScoredMeasure:
+    """A measure with the interval and the chance level of its value, its parts and its value for each factor.
+
+    Parameters
+    ----------
+    measure : Measure
+    measured : Measured
+        What it gave for `rows` rows.
+    x, factors
+        A sample of these rows, without NaN. Where it is smaller, or made smaller because values are costly, the
+        interval is that of the sample, narrowed as the square root of the number of rows.
+    options : mapping
+        Options of the measure.
+    permutations, seed : int
+    tick : callable
+        Called after each of the GROUPS + permutations values.
+    """
+    from scipy.stats import t
+
+    rng = np.random.default_rng([seed, 6])
+    if measure.costly and len(x) > COSTLY_ROWS:
+        picked = np.sort(rng.choice(len(x), COSTLY_ROWS, replace=False))
+        x, factors = x[picked], factors.take(picked)
+
+    def again(index: np.ndarray | slice, factor_index: np.ndarray) -> Measured | None:
+        try:
+            return measure.of_loaded(x[index], factors.take(factor_index), **options)
+        except InputError:
+            # Too few rows, or factors that are constant without the others.
+            return None
+        finally:
+            tick()
+
+    groups = assign(len(x), GROUPS, seed) if len(x) >= 2 * GROUPS else None
+    others = [] if groups is None else [np.flatnonzero(groups != g) for g in range(GROUPS)]
+    without = [again(index, index) for index in others]
+    mixed = [again(slice(None), rng.permutation(len(x))) for _ in range(permutations)]
+
+    def estimate(figure: Callable[[Measured], float], low: float, high: float) -> Estimate:
+        value, spread = figure(measured), np.nan
+        if without:
+            figures = np.array([np.nan if m is None else figure(m) for m in without])
+            variance = (GROUPS - 1) / GROUPS * np.sum((figures - figures.mean()) ** 2)
+            spread = np.sqrt(variance * len(x) / rows) * t.ppf(0.975, GROUPS - 1)
+        chance = np.mean([np.nan if m is None else figure(m) for m in mixed])
+        # Not by max and min, which would lose a NaN.
+        least, most = float(np.maximum(value - spread, low)), float(np.minimum(value + spread, high))
+        return Estimate(float(value), least, most, float(chance), OVER)
+
+    def joint(figure: Callable[[Measured], float]) -> Callable[[Measured], float]:
+        # A mean over other factors is another quantity.
+        return lambda m: figure(m) if set(m.factors) == set(measured.factors) else np.nan
+
+    def of_factor(name: str) -> Callable[[Measured], float]:
+        return lambda m: float(m.per_factor[m.factors.index(name)]) if name in m.factors else np.nan
+
+    parts = {
+        name: estimate(joint(lambda m, name=name: m.parts[name]), part.low, part.high)  # type: ignore[misc]
+        for name, part in measure.parts.items()
+    }
+    named = measured.factors if len(measured.per_factor) else ()
+    each = {name: estimate(of_factor(name), measure.each_low, measure.high) for name in named}
+    return ScoredMeasure(
+        measure.name,
+        measure,
+        estimate(joint(float), measure.low, measure.high),
+        parts,
+        {name: own for name, own in each.items() if not np.isnan(own.value)},
+        measured.matrix,
+        measured.factors,
+    )

@@ -1,0 +1,228 @@
+"""What a person sees of a score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from nearid.base.alerts import Alert
+from nearid.base.estimate import Estimate
+from nearid.groups.ladder import GROUPS
+from nearid.questions.score.result import MatchedFactor, Score, ScoredMeasure
+from nearid.show.figures import Cloud, Dots, Figure, HeatMap, Panels
+from nearid.show.view import BAD, CAREFUL, Cell, Column, Row, Table, View, counted, number
+
+QUESTION = "Is this the true representation?"
+UNRECOVERED = "not recovered up to any group of the ladder"
+IN_SAMPLE = "* of all rows, as defined, not held out: compare with chance."
+METHOD = (
+    "Verdict: the smallest group (signed permutation with a scale for each factor, rigid motion with one scale, linear "
+    "map) that, with 95% confidence, explains at least 90% of the variance of the factors that the best group explains "
+    "with at most 10% more root-mean-square error, or that leaves less than 1% unexplained, on held-out rows; “none” "
+    "where no group beats permuted rows. Each factor is brought to unit variance first. Intervals: jackknife over ten "
+    "groups of rows. Chance: the factors' rows permuted."
+)
+# Latents and factors that a heat map, factors that the scatter plots show; measures in a narrow table of factors.
+MAP_LATENTS, MAP_FACTORS, SCATTERS, NARROW = 64, 64, 12, 4
+AFTER = "after ICA"
+
+
+def view(score: Score) -> View:
+    """The verdict, the measures, the factors and the figures."""
+    both = [("", score)] + ([(f", {AFTER}", score.resolved)] if score.resolved else [])
+    later = score.resolved
+    return View(
+        question=QUESTION,
+        subject=f"{score.names[0]} -> {score.names[1]}",
+        headline=headline(score),
+        reason=score.verdict.reason,
+        colour=_colour(score.verdict.group),
+        alerts=list(_alerts(score)),
+        tables=[
+            _measures(score),
+            *(_factors(s, intervals=False) for _, s in both),
+            *(_factors(s, intervals=True) for _, s in both),
+            *(_ladder(s) for _, s in both if s.structure),
+        ],
+        facts={} if later is None else {"After ICA": f"{headline(later)}. {later.verdict.reason}"},
+        figures=list(_figures(both)),
+        method=METHOD,
+        provenance=score.provenance,
+    )
+
+
+def headline(score: Score) -> str:
+    """The verdict in a line, and the figures of the factors that it does not judge."""
+    verdict, judged = score.verdict, score.judged
+    if not judged:
+        return f"There is no verdict on a group, because all factors are categorical. {_separate(score)}"
+    group = None if verdict.group == "none" else f"{verdict.strength}, up to a {GROUPS[verdict.group].title}"
+    recovered = f"recovered {group}" if group else UNRECOVERED
+    # A joint verdict of less than nine tenths may hide factors that are lost beside others that are recovered.
+    jointly = group is not None and verdict.strength in ("in part", "weakly") and len(judged) > 1
+    if not score.separate:
+        return f"{'Together, the true factors are' if jointly else 'The true factors are'} {recovered}"
+    kinds = {factor.kind for factor in judged}
+    kind = kinds.pop() if len(kinds) == 1 else "numeric"
+    count = "Both" if len(judged) == 2 and group else f"{'All' if group else 'The'} {len(judged)}"
+    which = f"{count} {kind} factors are" if len(judged) > 1 else f"The {kind} factor is"
+    if jointly:
+        which = f"Together, the {len(judged)} {kind} factors are"
+    return f"{which} {recovered}. {_separate(score)}"
+
+
+def _separate(score: Score) -> str:
+    """The factors that the verdict does not judge, and how well one measure recovers them."""
+    count = len(score.separate)
+    which = "The categorical factor is" if count == 1 else f"The {count} categorical factors are"
+    # A share of explained variance is the easiest to read.
+    for m in sorted(score.measures.values(), key=lambda m: m.name != "r2"):
+        values = [m.factors[f.name].value for f in score.separate if f.name in m.factors]
+        if len(values) == count:
+            ends = dict.fromkeys((number(min(values)), number(max(values))))
+            return f"{which} scored separately: {m.declared.each.split(',')[0]} {' to '.join(ends)}"
+    return f"{which} scored separately, by the measures below"
+
+
+def _alerts(score: Score) -> Iterator[Alert]:
+    """Alerts of a score and of what ICA made of it, each once."""
+    yield from score.alerts
+    if score.resolved is not None:
+        known = {a.message for a in score.alerts}
+        yield from (
+            replace(a, message=f"After ICA: {a.message}") for a in score.resolved.alerts if a.message not in known
+        )
+
+
+def _measures(score: Score) -> Table:
+    later = score.resolved
+    heads = ["value"] if later is None else ["latents", AFTER]
+    columns = [Column("measure")]
+    for head in heads:
+        columns += [Column(f"{head}\n[95% interval]"), Column("chance" if later is None else f"{head}\nchance")]
+    rows = []
+    for name, m in score.measures.items():
+        own = [m] if later is None else [m, later.measures[name]]
+        rows.append(Row([_starred(m.declared.title, m), *(c for s in own for c in (s.overall, s.overall.chance))]))
+        for part, declared in m.declared.parts.items():
+            if declared.title:
+                figures = [s.parts[part] for s in own]
+                rows.append(Row([f"  {declared.title}", *(c for e in figures for c in (e, e.chance))], faint=True))
+    held_out = all(m.declared.held_out for m in score.measures.values())
+    return Table(f"recovery of {_sizes(score)}", columns, rows, note="" if held_out else IN_SAMPLE)
+
+
+def _factors(score: Score, *, intervals: bool) -> Table:
+    of_each = [m for m in score.measures.values() if m.factors]
+    heads = [Column(_starred(m.declared.each, m), wide=k >= NARROW) for k, m in enumerate(of_each)]
+
+    def cell(e: Estimate | None) -> Cell:
+        return e if e is None or intervals else e.value
+
+    rows = [Row([f.name, _kind(f), f.matched, *(cell(m.factors.get(f.name)) for m in of_each)]) for f in score.factors]
+    columns = [Column("factor"), Column("kind", left=True), Column("latent"), *heads]
+    title = f"each factor of {score.names[1]} from {score.names[0]}"
+    return Table(title + (" [95% interval]" if intervals else ""), columns, rows, folded=intervals)
+
+
+def _ladder(score: Score) -> Table:
+    assert score.structure is not None
+    columns = [Column("group"), Column("mean\n[95% interval]"), Column("chance"), Column("R2\n[95% interval]")]
+    rows = [
+        Row([g.title, g.epsilon, g.epsilon.chance, g.r2], strong=name == score.verdict.group)
+        for name, g in score.structure.groups.items()
+    ]
+    title = f"Error / diameter of the factors (each of unit variance), held out, from {score.names[0]}"
+    return Table(title, columns, rows, folded=True)
+
+
+def _figures(both: list[tuple[str, Score]]) -> Iterator[Figure]:
+    score = both[0][1]
+    groups = {label.removeprefix(", ") or "latents": [m.overall for m in s.measures.values()] for label, s in both}
+    titles = [m.declared.title for m in score.measures.values()]
+    yield Dots("The measures", "Dots with 95% intervals; bars mark chance.", "value", titles, groups)
+    for label, s in both:
+        names = [f.name for f in s.factors][:MAP_FACTORS]
+        own = {_starred(m.declared.each, m): m.factors for m in s.measures.values() if m.factors}
+        if own:
+            of_each = {title: [_without_chance(each.get(name)) for name in names] for title, each in own.items()}
+            yield Dots(f"Each factor{label}", "With 95% intervals.", "value", names, of_each)
+    drawn: set[str] = set()
+    for m in score.measures.values():
+        subject = m.declared.heat_map_of or m.name
+        if m.declared.heat_map and m.matrix.size and subject not in drawn:
+            drawn.add(subject)
+            yield from _heat_maps(m.name, both)
+    for label, s in both:
+        if s.points:
+            yield _scatters(f"Factors and their latents{label}", s)
+    for label, s in both:
+        if s.structure is not None:
+            ladder = s.structure.groups
+            yield Dots(
+                f"Up to which group{label}",
+                "Mean error of held-out rows over the diameter of the factors (each of unit variance).",
+                "mean error / diameter",
+                [g.title for g in ladder.values()],
+                {"held out": [g.epsilon for g in ladder.values()]},
+                [GROUPS[name].colour for name in ladder],
+                from_zero=True,
+            )
+
+
+def _without_chance(e: Estimate | None) -> Estimate | None:
+    return None if e is None else replace(e, chance=float("nan"))
+
+
+def _heat_maps(name: str, both: list[tuple[str, Score]]) -> Iterator[HeatMap]:
+    """A measure's map of factor by latent, before and after in the same colours; matched latents come first."""
+    maps = [(label, s, np.abs(s.measures[name].matrix)) for label, s in both]
+    limit = max(float(matrix.max()) for *_, matrix in maps) or 1.0
+    for label, s, matrix in maps:
+        m = s.measures[name]
+        matched = [f.matched for f in s.factors if f.matched is not None]
+        rest = [int(j) for j in np.argsort(-matrix.max(axis=1), kind="stable") if j not in set(matched)]
+        order = [*matched, *rest][:MAP_LATENTS]
+        yield HeatMap(
+            f"{m.declared.heat_map}{label}",
+            "One bright entry in each row and column: a latent for each factor.",
+            {"": matrix[order][:, :MAP_FACTORS].T},
+            m.names[:MAP_FACTORS],
+            [f"z{j}" for j in order],
+            "latent, matched ones first",
+            high=limit,
+        )
+
+
+def _scatters(title: str, score: Score) -> Panels:
+    """Each factor against its matched latent."""
+    matched = {f.name: f.matched for f in score.factors}
+    clouds = [
+        Cloud(
+            f"{name} | latent {matched[name]}",
+            {"": ([p.labels[int(v)] for v in p.factor] if p.labels else p.factor, p.latent)},
+        )
+        for name, p in list(score.points.items())[:SCATTERS]
+    ]
+    return Panels(title, "A sample of rows; the matched latent.", clouds, min(4, len(clouds)), ticks=True)
+
+
+def _colour(group: str) -> str:
+    return GROUPS[group].colour if group in GROUPS else BAD if group == "none" else CAREFUL
+
+
+def _starred(title: str, m: ScoredMeasure) -> str:
+    """A title, marked where the measure is not held out."""
+    return title + ("" if m.declared.held_out else " *")
+
+
+def _sizes(score: Score) -> str:
+    return f"{counted(len(score.factors), 'factor')} by {counted(len(score.active), 'latent')}, n = {score.n:,}"
+
+
+def _kind(factor: MatchedFactor) -> str:
+    """Kind of a factor, whether it was given, and its levels."""
+    levels = f", {factor.levels} levels" if factor.kind in ("integer", "categorical") else ""
+    return f"{factor.kind}{levels}" + (" (inferred)" if factor.inferred else "")
