@@ -259,7 +259,7 @@ def _predicts(group: str, constant: str) -> Test:
         said = f"{len(dropped)} of {len(kept) + len(dropped)} cells were dropped ({DROPPED[group]} in the paper)."
         rate = fitted(kept, constant, "rigid")
         if rate is not None:
-            said += f" The fitted curve is {rate.constant:.3g} √(L² - 1), R² {rate.r2:.2f}."
+            said += f" The fitted curve is {rate.constant.value:.3g} √(L² - 1), R² {rate.r2:.2f}."
         return decided if decided.needs else replace(decided, sentence=f"{decided.sentence} {said}")
 
     return test
