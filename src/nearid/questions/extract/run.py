@@ -1,7 +1,5 @@
 """Hidden states of a model, layer by layer, into a folder or into memory."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """Layers on their way to a folder: a part that grows and can be taken up again, then the whole in one rename."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
