@@ -128,8 +128,8 @@ def unmix(
     >>> import nearid
     >>> rng = np.random.default_rng(0)
     >>> unmixing = nearid.unmix(rng.laplace(size=(2000, 3)) @ rng.normal(size=(3, 3)))
-    >>> unmixing.view.headline
-    '3 components, found in 7 passes; none of them Gaussian'
+    >>> unmixing.converged_, unmixing.diagnostics_.super_gaussian
+    (True, 3)
     """
     writable(format)
     rows = open_rows(x, key=key, ids=ids, features=features, exclude=exclude)
