@@ -71,7 +71,7 @@ def mcc(
     >>> import numpy as np
     >>> import nearid
     >>> u = np.random.default_rng(0).uniform(size=(300, 2))
-    >>> m = nearid.mcc(np.exp(u[:, ::-1]), {"x": u[:, 0], "y": u[:, 1]}, method="spearman")
+    >>> m = nearid.mcc(-3 * u[:, ::-1], {"x": u[:, 0], "y": u[:, 1]})
     >>> round(m.value, 3), dict(zip(m.factors, m.matched.tolist()))
     (1.0, {'x': 1, 'y': 0})
     """

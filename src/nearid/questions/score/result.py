@@ -128,6 +128,17 @@ class Score(Result):
         What made the result.
     points : dict of name -> Points
         For scatter plots.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> u = np.random.default_rng(0).uniform(size=(200, 2))
+    >>> score = nearid.score(u[:, ::-1] * [-2, 5], u, measures="mcc")
+    >>> score
+    <Score latents -> factors: The true factors are recovered nearly exactly, up to a signed permutation with a scale...>
+    >>> [factor.matched for factor in score.factors]
+    [1, 0]
     """
 
     names: tuple[str, str]
