@@ -36,7 +36,7 @@ CALLS = {
     "Whitening.transform_to": lambda folder, **o: (
         nearid.Whitening().fit(Z).transform_to(Z, folder / "w.npy", overwrite=True, **o)
     ),
-    "bilipschitz": lambda folder, **o: nearid.bilipschitz(_decoder, Z, **o),
+    "lipschitz": lambda folder, **o: nearid.lipschitz(_decoder, Z, **o),
     "compare": lambda folder, **o: nearid.compare(Z, Y, permutations=1, **o),
     "compare_layers": lambda folder, **o: nearid.compare_layers({"a": Z}, {"b": Y}, **o),
     "dci": lambda folder, **o: nearid.dci(Z, U, model="l1", **o),

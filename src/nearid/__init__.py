@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from nearid.questions.heads.run import compare_heads
     from nearid.questions.layers.result import LayerComparison
     from nearid.questions.layers.run import compare_layers
-    from nearid.questions.lipschitz.run import bilipschitz
+    from nearid.questions.lipschitz.result import BiLipschitz
+    from nearid.questions.lipschitz.run import lipschitz
     from nearid.questions.score.result import Score
     from nearid.questions.score.run import score
     from nearid.questions.unmix.result import ICA
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 # Loaded on first use, so that importing nearid and asking for help cost nothing.
 _HOMES = {
+    "BiLipschitz": "nearid.questions.lipschitz.result",
     "Comparison": "nearid.questions.compare.result",
     "Comparisons": "nearid.questions.compare.result",
     "Deconfounding": "nearid.questions.deconfound.result",
@@ -56,7 +58,6 @@ _HOMES = {
     "Score": "nearid.questions.score.result",
     "SignedPermutation": "nearid.groups.estimators",
     "Whitening": "nearid.ica.estimators",
-    "bilipschitz": "nearid.questions.lipschitz.run",
     "cca": "nearid.measures.similarity",
     "compare": "nearid.questions.compare.run",
     "compare_heads": "nearid.questions.heads.run",
@@ -68,6 +69,7 @@ _HOMES = {
     "extract": "nearid.questions.extract.run",
     "infomec": "nearid.measures.infomec",
     "linear_cka": "nearid.measures.similarity",
+    "lipschitz": "nearid.questions.lipschitz.run",
     "load": "nearid.lab.data.load",
     "mcc": "nearid.measures.mcc",
     "mig": "nearid.measures.mig",
@@ -83,6 +85,7 @@ _HOMES = {
 
 __all__ = [
     "ICA",
+    "BiLipschitz",
     "Comparison",
     "Comparisons",
     "Deconfounding",
@@ -99,7 +102,6 @@ __all__ = [
     "SignedPermutation",
     "Whitening",
     "__version__",
-    "bilipschitz",
     "cca",
     "compare",
     "compare_heads",
@@ -111,6 +113,7 @@ __all__ = [
     "extract",
     "infomec",
     "linear_cka",
+    "lipschitz",
     "load",
     "mcc",
     "mig",

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from nearid import ICA, bilipschitz, compare, compare_layers, deconfound, score
+from nearid import ICA, compare, compare_layers, deconfound, lipschitz, score
 from nearid.lab.framework.experiment import Column
-from nearid.questions.lipschitz import page as lipschitz
 from nearid.show.page import page
 
 PAGES = ("comparison", "comparisons", "layers", "score", "unmixing", "deconfounding", "lipschitz", "experiment")
@@ -122,7 +121,7 @@ def _results():
         "deconfounding": lambda: page(
             deconfound(y, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1).view
         ),
-        "lipschitz": lambda: lipschitz.page(bilipschitz(torch.sinh, x[:50], name=names[0])),
+        "lipschitz": lambda: page(lipschitz(torch.sinh, x[:50], name=names[0]).view),
     }
 
 

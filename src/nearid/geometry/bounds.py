@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nearid.base.errors import InputError
+from nearid.base.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -48,22 +49,18 @@ class FittedRate:
 
     Attributes
     ----------
-    constant, low, high : float
-        c by least squares, with a 95% interval. Fitted: it describes these runs and proves nothing of others.
+    constant : Estimate
+        c by least squares. Fitted: it describes these runs and proves nothing of others.
     r2 : float
         Explained share of the variance of the errors; below 0 where their mean does better.
-    n : int
     """
 
-    constant: float
-    low: float
-    high: float
+    constant: Estimate
     r2: float
-    n: int
 
     def at(self, lipschitz: ArrayLike) -> np.ndarray:
         """The curve at some constants."""
-        return np.asarray(self.constant * rate(lipschitz))
+        return np.asarray(self.constant.value * rate(lipschitz))
 
 
 def rate(lipschitz: ArrayLike) -> np.ndarray:
@@ -116,7 +113,8 @@ def fit_rate(lipschitz: ArrayLike, errors: ArrayLike) -> FittedRate:
     half = float(stdtrit(len(x) - 1, 0.975) * np.sqrt(left @ left / (len(x) - 1) / size))
     spread = float(np.sum((y - y.mean()) ** 2))
     r2 = 1 - float(left @ left) / spread if spread > 0 else float("nan")
-    return FittedRate(constant, constant - half, constant + half, r2, len(x))
+    interval = constant - half, constant + half
+    return FittedRate(Estimate(constant, *interval, of="runs, Student's t", n=len(x)), r2)
 
 
 def statistical_bound(epsilon: float, *, norm: float = 1.0) -> float:

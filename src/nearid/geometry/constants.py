@@ -1,4 +1,4 @@
-"""Bi-Lipschitz constants from how much a decoder stretches: their distribution over points, and the best global scale.
+"""How far a decoder is from an isometry: local bi-Lipschitz constants, the spectrum of its Jacobians, pairs of rows.
 
 A map that stretches lengths near a point by factors between a and b is bi-Lipschitz there with L = max(b, 1/a). Latents
 in other units have all factors multiplied by one number: the best leaves L = sqrt(b/a), the root of the condition
@@ -8,28 +8,23 @@ number.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from nearid.base.errors import InputError
+from nearid.base.estimate import CONFIDENCE, Estimate
 from nearid.moments import Floats
 
-# Quantiles that are told.
+# Quantiles of the local constants.
 SHARES = (0.05, 0.5, 0.95, 0.99)
-LEVEL = 0.95
-
-
-@dataclass(frozen=True)
-class Quantile:
-    """A quantile with its 95% interval from order statistics, which holds for any distribution.
-
-    A bound that so few points cannot give is 1 below (no constant is smaller) or infinite above.
-    """
-
-    share: float
-    value: float
-    low: float
-    high: float
+OVER_POINTS = "points, Student's t"
+# Rows whose pairs are all measured.
+PAIRED = 2_000
+# Squared distances below this share of the largest squared length are lost in rounding.
+RESOLVED = 1e-12
+# Quantiles of singular values and of ratios of distances.
+QUANTILES = (0.05, 0.5, 0.95)
 
 
 @dataclass(frozen=True)
@@ -60,17 +55,16 @@ class Distribution:
 
     Attributes
     ----------
-    mean, low, high : float
-        With a 95% interval (Student); infinite where a point has no finite constant.
-    quantiles : tuple of Quantile
-        5%, 50%, 95% and 99%.
+    mean : Estimate
+        Infinite where a point has no finite constant.
+    quantiles : dict of float to Estimate
+        5%, 50%, 95% and 99%, with intervals from order statistics, which hold for any distribution. An end that so
+        few points cannot give is 1 below (no constant is smaller) or infinite above.
     maximum : Maximum
     """
 
-    mean: float
-    low: float
-    high: float
-    quantiles: tuple[Quantile, ...]
+    mean: Estimate
+    quantiles: dict[float, Estimate]
     maximum: Maximum
 
 
@@ -112,6 +106,10 @@ class Constants:
         """L(z) at each point."""
         return two_sided(self.least, self.greatest)
 
+    def to_dict(self) -> dict[str, Any]:
+        """What is told of them, with L(z) in the place of the stretches."""
+        return {name: getattr(self, name) for name in ("local", "scale", "scaled", "scale_free", "values")}
+
 
 def two_sided(least: Floats | float, greatest: Floats | float) -> Floats:
     """L = max(greatest, 1 / least); infinite where something is not stretched at all."""
@@ -147,30 +145,28 @@ def best_scale(least: Floats, greatest: Floats) -> float:
 
 def distribution(values: Floats) -> Distribution:
     """Mean, quantiles and maximum of local constants at random points."""
-    from scipy.special import stdtrit
-
     n = len(values)
-    mean, low, high = float(np.inf), float("nan"), float("nan")
+    mean = Estimate(float(np.inf), of=OVER_POINTS, n=n)
     if np.isfinite(values).all():
-        mean = float(values.mean())
-        half = float(stdtrit(n - 1, (1 + LEVEL) / 2) * values.std(ddof=1) / np.sqrt(n))
-        low, high = max(mean - half, 1.0), mean + half
+        mean = Estimate.over(values, OVER_POINTS).within(1.0, np.inf)
     ordered = np.sort(values)
-    quantiles = tuple(_quantile(ordered, share) for share in SHARES)
-    maximum = Maximum(float(ordered[-1]), int(values.argmax()), maximum_of_half(ordered), 1 - (1 - LEVEL) ** (1 / n))
-    return Distribution(mean, low, high, quantiles, maximum)
+    maximum = Maximum(
+        float(ordered[-1]), int(values.argmax()), maximum_of_half(ordered), 1 - (1 - CONFIDENCE) ** (1 / n)
+    )
+    return Distribution(mean, {share: _quantile(ordered, share) for share in SHARES}, maximum)
 
 
-def _quantile(ordered: Floats, share: float) -> Quantile:
+def _quantile(ordered: Floats, share: float) -> Estimate:
     from scipy.special import bdtr
 
     n = len(ordered)
     # So many points lie below the quantile, a binomial number: the order statistics around it bound it.
-    below, above = np.searchsorted(bdtr(np.arange(n + 1), n, share), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    below, above = np.searchsorted(bdtr(np.arange(n + 1), n, share), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     low = float(ordered[below - 1]) if below > 0 else 1.0
     high = float(ordered[above]) if above < n else float(np.inf)
     # No interpolation: between a finite and an infinite constant there is nothing.
-    return Quantile(share, float(np.quantile(ordered, share, method="inverted_cdf")), low, high)
+    value = float(np.quantile(ordered, share, method="inverted_cdf"))
+    return Estimate(value, low, high, of="points, order statistics", n=n)
 
 
 def maximum_of_half(ordered: Floats) -> float:
@@ -187,13 +183,6 @@ def maximum_of_half(ordered: Floats) -> float:
     log = gammaln(rank) - gammaln(m) - gammaln(rank - m + 1)
     log -= gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)
     return float(np.exp(log) @ ordered[m - 1 :])
-
-
-# Rows whose pairs are all measured.
-PAIRED = 2_000
-# Squared distances below this share of the largest squared length are lost in rounding.
-RESOLVED = 1e-12
-QUANTILES = (0.05, 0.5, 0.95)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,8 +229,8 @@ class Isometry:
             float(values.max()),
             float(values.mean()),
             float(values.std()),
-            _told(values.ravel()),
-            _told(condition),
+            _quantiles(values.ravel()),
+            _quantiles(condition),
             _anisotropy(values),
             np.quantile(values, QUANTILES, axis=0).T,
         )
@@ -281,10 +270,10 @@ class Pairwise:
             raise InputError("All latents are equal: there is no distance to preserve.")
         least, greatest = float(ratios.min()), float(ratios.max())
         constant, free = float(two_sided(least, greatest)), float(scale_free(least, greatest))
-        return cls(len(ratios), least, greatest, _told(ratios), constant, free)
+        return cls(len(ratios), least, greatest, _quantiles(ratios), constant, free)
 
 
-def _told(values: Floats) -> tuple[float, ...]:
+def _quantiles(values: Floats) -> tuple[float, ...]:
     return tuple(float(q) for q in np.quantile(values, QUANTILES, method="inverted_cdf"))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nearid.base.errors import InputError
+from nearid.base.estimate import Estimate
 from nearid.geometry.diversity import (
     Diversity,
     affine_generator,
@@ -68,15 +69,6 @@ class HeadTransform:
 
 
 @dataclass(frozen=True)
-class Share:
-    """An R2 on held-out rows with its 95% interval over rows."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Agreement:
     """How two maps do on held-out rows in the directions of the second model's features that its head sees.
 
@@ -86,9 +78,9 @@ class Agreement:
         Number of these directions.
     variance : float
         Share of the variance of the second model's features in them.
-    heads, fitted : Share
-        R2 in them of the map from heads, and of the fitted one.
-    logits : Share
+    heads, fitted : Estimate
+        R2 in them of the map from heads, and of the fitted one, with intervals over rows.
+    logits : Estimate
         R2 of the second model's differences of logits, guessed to be those of the first: nothing is fitted.
     distance : float
         Root-mean-square distance between what both maps predict, over the spread of what the fitted one predicts.
@@ -96,9 +88,9 @@ class Agreement:
 
     dimensions: int
     variance: float
-    heads: Share
-    fitted: Share
-    logits: Share
+    heads: Estimate
+    fitted: Estimate
+    logits: Estimate
     distance: float
 
 
@@ -244,7 +236,7 @@ def _agreement(built: HeadTransform, guess: Floats, x: Floats, y: Floats) -> Agr
     )
 
 
-def _explained(made: Floats, true: Floats) -> Share:
+def _explained(made: Floats, true: Floats) -> Estimate:
     """Share of the summed variance of all columns that is explained, with the interval of a ratio of means of rows."""
     errors, spreads = (np.sum(z**2, axis=1) for z in (true - made, centred(true)))
     spread = float(spreads.sum())
@@ -252,29 +244,29 @@ def _explained(made: Floats, true: Floats) -> Share:
         raise InputError("The features of the second model are constant: there is nothing to explain.")
     missed = float(errors.sum()) / spread
     half = 1.96 * float(np.linalg.norm(errors - missed * spreads)) / spread
-    return Share(1 - missed, 1 - missed - half, 1 - missed + half)
+    return Estimate(1 - missed, 1 - missed - half, 1 - missed + half, of="rows")
 
 
 def _triangle(second: Floats, first: Floats, shift: Floats) -> Floats:
     """Triangular factor of [second, first, shift], each centred over classes, some classes at a time."""
     means = second.mean(axis=0), first.mean(axis=0), shift.mean()
-    found = np.zeros((0, 2 * first.shape[1] + 1))
+    triangle = np.zeros((0, 2 * first.shape[1] + 1))
     for start in range(0, len(first), BLOCK):
         part = slice(start, start + BLOCK)
         block = np.hstack([second[part] - means[0], first[part] - means[1], shift[part, None] - means[2]])
-        found = np.asarray(np.linalg.qr(np.vstack([found, block]), mode="r"))
-    return found
+        triangle = np.asarray(np.linalg.qr(np.vstack([triangle, block]), mode="r"))
+    return triangle
 
 
 def _shift(biases: Sequence[ArrayLike | None] | None, classes: int) -> Floats:
     """Biases of the first model less those of the second."""
     if biases is None:
         return np.zeros(classes)
-    found = [np.zeros(classes) if b is None else np.asarray(b, dtype=np.float64) for b in biases]
-    for b in found:
+    both = [np.zeros(classes) if b is None else np.asarray(b, dtype=np.float64) for b in biases]
+    for b in both:
         if b.shape != (classes,) or not np.isfinite(b).all():
             raise InputError(f"The biases have shape {b.shape}; {classes} finite numbers, one per class, are expected.")
-    return np.asarray(found[0] - found[1])
+    return np.asarray(both[0] - both[1])
 
 
 def _check_pairs(pairs: ArrayLike, classes: int) -> NDArray[np.intp]:

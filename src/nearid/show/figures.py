@@ -89,8 +89,8 @@ class Lines(Figure):
         Names of the axes.
     curves : mapping of str to Curve or to a sequence of curves
         By their name in the legend; several curves may share one.
-    log : bool
-        Whether the vertical axis is logarithmic.
+    log, log_x : bool
+        Whether the vertical axis, and the horizontal one, are logarithmic.
     wide : bool
         Whether the figure takes the whole width of the page.
     """
@@ -100,6 +100,7 @@ class Lines(Figure):
     curves: Mapping[str, Curve | Sequence[Curve]]
     log: bool = False
     wide: bool = False
+    log_x: bool = False
 
     def draw(self) -> Drawing:
         """Lines with a legend below."""
@@ -129,8 +130,13 @@ class Lines(Figure):
                 if curve.hover:
                     trace["hovertemplate"] = f"{plain(curve.hover)}: %{{x}}, %{{y:.4f}}<extra></extra>"
                 data.append(trace)
-        axis = {"type": "log", "exponentformat": "power", "title": {"text": self.y}, "automargin": True}
-        return figure(data, self.x, self.y, **_legend_below(self.curves, 320), **({"yaxis": axis} if self.log else {}))
+        logarithmic = {"xaxis": self.x} if self.log_x else {}
+        logarithmic |= {"yaxis": self.y} if self.log else {}
+        axes = {
+            axis: {"type": "log", "exponentformat": "power", "title": {"text": title}, "automargin": True}
+            for axis, title in logarithmic.items()
+        }
+        return figure(data, self.x, self.y, **_legend_below(self.curves, 320), **axes)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from nearid import bilipschitz
+from nearid import lipschitz
 from nearid.cli.commands import app
 from nearid.questions.extract.weights import BurgessDecoder
 
@@ -49,7 +49,7 @@ def test_json_alone_on_stdout_and_a_report(process, files, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    direct = bilipschitz(module, z, points=40, directions=5, constant=2.0, random_state=3).to_dict()
+    direct = lipschitz(module, z, points=40, directions=5, constant=2.0, random_state=3).to_dict()
     np.testing.assert_allclose(told["sampled"]["values"], direct["sampled"]["values"], rtol=1e-5)
     assert told["scaled_bound"]["constant"] == 2 and told["name"] == "decoder.pt" and told["n"] == 40
     assert "Report written to out.html" in done.stderr and (tmp_path / "out.html").stat().st_size > 1e6
@@ -104,7 +104,7 @@ def test_latents_of_another_precision(run, files, tmp_path):
         (("my_cli_mistake:decoder", "--normal", "5"), "cannot be imported: SyntaxError: "),
         (("my_cli_decoders:decoders", "--normal", "5"), "cannot be imported: AttributeError: module"),
         (("known.pt", "--normal", "5", "--report", "out.npy"), "something.html"),
-        (("known.pt", "--normal", "1"), "2"),
+        (("known.pt", "--normal", "1"), "normal is 1, but a whole number of at least 2 or None is expected"),
     ],
 )
 def test_bad_arguments_get_a_sentence(refused, files, arguments, message):

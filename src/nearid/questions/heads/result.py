@@ -73,8 +73,7 @@ class HeadComparison(Result):
         seen = self.compared.seen
         if seen is None:
             return {}
-        shares = {"map from heads": seen.heads, "fitted map": seen.fitted, "logits, nothing fitted": seen.logits}
-        return {name: Estimate(s.value, s.low, s.high, of="rows") for name, s in shares.items()}
+        return {"map from heads": seen.heads, "fitted map": seen.fitted, "logits, nothing fitted": seen.logits}
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON (infinities become null); without the matrices."""

@@ -1,4 +1,4 @@
-"""Jacobian-vector products of a decoder at many latents and along many directions at once."""
+"""How a decoder stretches lengths: Jacobian-vector products at many latents and along many directions at once."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from torch.func import jvp, vmap
 
 from nearid.base.errors import InputError, brief
+from nearid.base.limits import check_memory
+from nearid.base.progress import Progress
+from nearid.geometry.constants import PAIRED, Pairwise
 from nearid.moments import Floats
 
 # Rows of a batch that show whether a decoder can be used.
@@ -22,6 +25,8 @@ ROUNDED = 1e-3
 # Numbers of all directional derivatives of a batch: hidden layers are often wider than outputs, and buffers of many
 # megabytes cost more to get from the system than a larger batch saves.
 BATCH = 1 << 17
+# Singular values below this many units in the last place of the largest are rounding.
+LOST = 10
 
 Push = Callable[[Callable[[Tensor], Tensor], Tensor, Tensor], tuple[Tensor, Tensor]]
 
@@ -218,3 +223,77 @@ def check_finite(what: str, values: Tensor, index: np.ndarray) -> None:
             f"{what} {value} at the latents of row {index[row]} (counted from 0). Leave such latents out, or mend the "
             "decoder."
         )
+
+
+def stretches(
+    decoder: Decoder,
+    z: Floats,
+    index: np.ndarray,
+    directions: int,
+    whole: bool,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> tuple[Floats, Floats | None, Pairwise]:
+    """Lengths |J v| of shape (n, directions), singular values (n, d) or None, and distances of pairs.
+
+    Parameters
+    ----------
+    decoder : Decoder
+    z : ndarray of shape (n, d)
+    index : ndarray of int, shape (n,)
+        Rows of the latents that z are.
+    directions : int
+    whole : bool
+        Whether to form whole Jacobians, which give the singular values.
+    rng : numpy.random.Generator
+    progress : Progress
+    """
+    n, d = z.shape
+    vectors = _directions(directions, n, d, rng)
+    # Files are often in some order: of more rows than can be paired, random ones.
+    paired = np.arange(n) if n <= PAIRED else np.sort(rng.choice(n, PAIRED, replace=False))
+    step = decoder.batch_rows(d if whole else directions)
+    starts = range(0, n, step)
+    tick = progress("derivatives", len(starts))
+    lengths, singular, outputs = [], [], []
+    for start in starts:
+        rows = slice(start, start + step)
+        latents, along = decoder.latents(z[rows]), decoder.latents(vectors[:, rows])
+        axes = torch.eye(d, dtype=decoder.dtype, device=decoder.device)[:, None].expand(d, len(latents), d)
+        out, pushed = decoder.push(latents, axes if whole else along)
+        check_finite("The decoder gives", out, index[rows])
+        check_finite("The decoder is not differentiable: its derivative is", pushed, index[rows])
+        if whole:
+            # The columns of the Jacobians; directions are combinations of them.
+            singular.append(_singular_values(pushed))
+            pushed = torch.einsum("knd,dnm->knm", along, pushed)
+        lengths.append(torch.linalg.vector_norm(pushed.double(), dim=2).T.cpu().numpy())
+        here = paired[slice(*np.searchsorted(paired, [start, start + step]))] - start
+        outputs.append(out.cpu().numpy()[here])
+        tick()
+    return (
+        np.concatenate(lengths),
+        np.concatenate(singular) if whole else None,
+        Pairwise.of(z[paired], np.concatenate(outputs)),
+    )
+
+
+def _directions(directions: int, n: int, d: int, rng: np.random.Generator) -> Floats:
+    """Random unit vectors of shape (directions, n, d)."""
+    what = f"Drawing {directions} directions at {n} points of {d} latents"
+    check_memory(what, 8 * directions * n * d, "Take fewer points or fewer directions.")
+    vectors = rng.standard_normal((directions, n, d))
+    for v in vectors:  # one by one, as lengths of all at once take twice the memory again
+        v /= np.linalg.norm(v, axis=1, keepdims=True)
+    return vectors
+
+
+def _singular_values(columns: torch.Tensor) -> Floats:
+    """Singular values, descending, of Jacobians given as (d, n, m); those lost in rounding are 0."""
+    d, _, m = columns.shape
+    jacobians = columns.permute(1, 2, 0).double()
+    # The triangular factor has the same singular values, and is small however many outputs there are.
+    values = torch.linalg.svdvals(torch.linalg.qr(jacobians, mode="r").R)
+    values = torch.where(values > LOST * torch.finfo(columns.dtype).eps * values[:, :1], values, 0.0)
+    # With fewer outputs than latents, some directions are lost.
+    return np.pad(values.cpu().numpy(), ((0, 0), (0, max(d - m, 0))))

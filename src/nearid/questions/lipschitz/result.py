@@ -1,21 +1,23 @@
-"""What a measurement of bi-Lipschitz constants returns: typed, immutable, printable, and plain data on request."""
+"""What `lipschitz` returns."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nearid.base.alerts import Alert
-from nearid.base.jsonable import finite
 from nearid.geometry.bounds import RigidBound
 from nearid.geometry.constants import Constants, Isometry, Pairwise
+from nearid.show.result import Result
+
+if TYPE_CHECKING:
+    from nearid.show.view import View
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class BiLipschitz:
+class BiLipschitz(Result):
     """How far a decoder is from preserving distances.
 
     Attributes
@@ -61,59 +63,19 @@ class BiLipschitz:
         """The exact constants where they are known, the sampled ones otherwise."""
         return self.sampled if self.exact is None else self.exact
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data, ready for JSON (infinities become null)."""
-        plain: dict[str, Any] = {
-            "name": self.name,
-            "n": self.n,
-            "latents": self.latents,
-            "outputs": self.outputs,
-            "directions": self.directions,
-            "rows": self.rows.tolist(),
-            "sampled": _constants_dict(self.sampled),
-            "exact": None if self.exact is None else _constants_dict(self.exact),
-            "isometry": None
-            if self.isometry is None
-            else {**asdict(self.isometry), "spectrum": self.isometry.spectrum.tolist()},
-            "pairwise": asdict(self.pairwise),
-            "bound": asdict(self.bound),
-            "scaled_bound": asdict(self.scaled_bound),
-            "alerts": [asdict(a) for a in self.alerts],
-            "provenance": self.provenance,
-        }
-        cleaned: dict[str, Any] = finite(plain)
-        return cleaned
+    def _view(self) -> View:
+        from nearid.questions.lipschitz.view import view
 
-    def __repr__(self) -> str:
-        c = self.constants
-        kind = f"{self.directions} directions" if self.exact is None else "exact"
-        return (
-            f"<BiLipschitz {self.name}: {kind}, mean {c.local.mean:.3f}, maximum {c.local.maximum.value:.3f}, "
-            f"scale-free {c.scale_free:.3f}>"
-        )
+        return view(self)
 
-    def save_report(self, path: str | os.PathLike[str]) -> None:
-        """Write one self-contained HTML page."""
-        from nearid.questions.lipschitz.page import write_report
-
-        write_report(self, path)
-
-    def __str__(self) -> str:
-        from nearid.questions.lipschitz.table import as_text
-
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        from nearid.questions.lipschitz.page import fragment
-
-        return fragment(self)
-
-
-def _constants_dict(c: Constants) -> dict[str, Any]:
-    return {
-        "local": asdict(c.local),
-        "scale": c.scale,
-        "scaled": asdict(c.scaled),
-        "scale_free": c.scale_free,
-        "values": c.values.tolist(),
-    }
+    def _records(self) -> list[dict[str, Any]]:
+        records = []
+        for over, constants in (("random directions", self.sampled), ("all directions", self.exact)):
+            if constants is None:
+                continue
+            for scale, d in ((1.0, constants.local), (constants.scale, constants.scaled)):
+                mean = {"mean": d.mean.value, "low": d.mean.low, "high": d.mean.high}
+                quantiles = {f"{share:.0%}": quantile.value for share, quantile in d.quantiles.items()}
+                ends = {"maximum": d.maximum.value, "of_half": d.maximum.of_half}
+                records.append({"over": over, "scale": scale, **mean, **quantiles, **ends})
+        return records

@@ -1,79 +1,94 @@
-"""Bi-Lipschitz constants of a decoder: how far it is from preserving distances, locally and between pairs."""
+"""Does a decoder preserve distances? Its bi-Lipschitz constants, locally and between pairs."""
 
 from __future__ import annotations
 
-import platform
+import os
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-import torch
 
-from nearid import __version__
 from nearid.arrays import Rows, first_nonfinite, open_rows
 from nearid.arrays.metadata import metadata_alerts
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.limits import check_memory
-from nearid.base.options import Seed, at_least, checked
-from nearid.base.progress import Progress, Reporting, reporting
+from nearid.base.options import Bound, Count, Seed, checked
+from nearid.base.progress import Reporting, reporting
+from nearid.base.provenance import provenance
 from nearid.geometry.bounds import rigid_bound
-from nearid.geometry.constants import PAIRED, Constants, Isometry, Pairwise
+from nearid.geometry.constants import Constants, Isometry
 from nearid.moments import Floats
-from nearid.questions.lipschitz.jacobians import Decoder, check_finite, tried
 from nearid.questions.lipschitz.result import BiLipschitz
 
 # Latents up to which the whole Jacobian is formed unless it is asked for.
 EXACT = 128
 # The largest constant of half of the points falls short by this share: more points would find more.
 UNSETTLED = 0.05
-# Singular values below this many units in the last place of the largest are rounding.
-LOST = 10
 
 
 @checked
-def bilipschitz(
-    decoder: Any,
-    latents: Any,
+def lipschitz(
+    model: Any,
+    latents: Any = None,
     *,
-    directions: int = 10,
+    normal: Annotated[int, Bound(2)] | None = None,
+    width: Count | None = None,
+    factory: str | None = None,
+    prefix: str | None = None,
+    directions: Count = 10,
     exact: bool | None = None,
-    points: int = 1000,
-    constant: float | None = None,
-    random_state: Seed = 0,
-    name: str | None = None,
+    points: Annotated[int, Bound(2)] = 1000,
+    constant: Annotated[float, Bound(0, open_low=True)] | None = None,
+    key: str | None = None,
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
+    random_state: Seed = 0,
+    name: str | None = None,
     progress: Reporting = False,
 ) -> BiLipschitz:
-    """Measure how a decoder stretches lengths, and the bi-Lipschitz constants that follow.
+    """Does this decoder preserve distances? Its bi-Lipschitz constants, and what Theorem 1 makes of them.
 
-    The local constant at z is the largest of max(|J v|, 1 / |J v|) over unit vectors v, J being the decoder's Jacobian
-    at z: over some random v (a lower bound, as in Nelson et al. 2026), and over all by the singular values of J.
+    The nearer the constant is to 1, the more nearly two runs of such a model agree up to a rigid motion. The local
+    constant at z is the largest of max(|J v|, 1 / |J v|) over unit vectors v, J being the decoder's Jacobian at z: over
+    some random v (a lower bound, as in Nelson et al. 2026), and over all by the singular values of J.
 
     Parameters
     ----------
-    decoder : torch.nn.Module, a method of one, or a callable
-        Takes a tensor of shape (n, d) and returns one of shape (n, ...), each row on its own. A module is in evaluation
-        mode meanwhile.
-    latents : array, tensor, path or Rows, of shape (n, d)
-        Where to measure: encodings of data, or draws of the prior.
-    directions : int
-        Random unit vectors at each point.
+    model : torch.nn.Module, a method of one, a callable, or str
+        The decoder: weights (.safetensors .pt .pth .th .ckpt) or package.module:function for a decoder. In Python also
+        a function that takes a tensor of shape (n, d) and returns one of shape (n, ...), each row on its own. A module
+        is in evaluation mode meanwhile.
+    latents : array, tensor, path or Rows, of shape (n, d), optional
+        Where to measure, one row of latents per example: encodings of data, or draws of the prior.
+    normal : int, optional
+        Draw so many latents from a standard normal instead.
+    width : int, optional
+        Coordinates of a latent, for normal draws; those of the first layer by default.
+    factory : str, optional
+        package.module:function that makes the module for the weights; not needed for decoders that are known (Burgess
+        et al. 2018).
+    prefix : str, optional
+        Part of the weights that is the decoder, as "decoder.".
+    directions : int, default=10
+        Random directions at each point.
     exact : bool, optional
         Whether to form whole Jacobians; by default with up to 128 latents.
-    points : int
-        Random rows of the latents to use, of more.
+    points : int, default=1000
+        Rows to use; of more, a random sample.
     constant : float, optional
-        Of Theorem 1's bound, given or fitted (see `nearid.geometry.bounds`); without it only the rate is told.
-    random_state : int
-        Seed of rows and directions.
+        Constant c of Theorem 1's bound c sqrt(L^2 - 1), where it is known (see nearid.geometry.bounds). Without it only
+        the rate is reported.
+    key : str, optional
+        Entry of the latents to read, of a file that holds several.
+    features : sequence of str or str, optional
+        Columns of a table to use, as "z_*,size"; all numeric columns by default.
+    exclude : sequence of str or str, optional
+        Columns of a table to leave out, as "plate,well_*": metadata, for example.
+    random_state : int, default=0
+        Seed of draws, rows and directions.
     name : str, optional
         What to call the decoder.
-    features, exclude : sequence of str or str, optional
-        Columns of a table of latents to use, all numeric ones by default, and columns to leave out: names or patterns,
-        as "z_*", one by one or in a text with commas.
-    progress : bool
+    progress : bool or callable, default=False
         Draw a bar on stderr for work that takes seconds.
 
     Returns
@@ -84,35 +99,68 @@ def bilipschitz(
     ------
     InputError
         If the decoder gives NaN, cannot be differentiated, or does not take such latents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> stretches = nearid.lipschitz(lambda z: 2 * z, np.random.default_rng(0).normal(size=(50, 3)))
+    >>> stretches.exact.local.maximum.value, stretches.exact.scale_free
+    (2.0, 1.0)
     """
-    rows = open_rows(latents, features=features, exclude=exclude)
-    directions, points = at_least("directions", directions, 1), at_least("points", points, 2)
-    random_state = at_least("random_state", random_state, 0)
+    if (latents is None) == (normal is None):
+        raise InputError("Give either LATENTS or a number of draws, normal=N (--normal N), one of the two.")
+    try:
+        import torch
+    except ImportError:
+        raise InputError("Decoders run with torch. Install it: pip install 'nearid[lab]'") from None
+    from nearid.questions.extract.weights import load_decoder
+    from nearid.questions.lipschitz.jacobians import stretches, tried
+
+    decoder = model
+    if isinstance(model, str | os.PathLike):
+        decoder = load_decoder(os.fspath(model), factory=factory, prefix=prefix)
+    elif factory is not None or prefix is not None:
+        raise InputError("A factory or a prefix belongs to a file of weights, but the decoder itself was given.")
+    if normal is None:
+        rows = open_rows(latents, key=key, features=features, exclude=exclude)
+    else:
+        points, rows = max(points, normal), _drawn(decoder, normal, width, random_state)
     rng = np.random.default_rng(random_state)
     index = np.arange(rows.shape[0])
     if len(index) > points:
         index = np.sort(rng.choice(len(index), points, replace=False))
     z = _taken(rows, index)
     whole = z.shape[1] <= EXACT if exact is None else exact
-    with reporting(progress) as report, tried(decoder, z) as known:
-        sampled, singular, pairwise = _stretches(known, z, index, directions, whole, rng, report)
-        mode, dtype = known.mode, str(known.dtype).removeprefix("torch.")
-    if not sampled.any():
+    with reporting(progress) as stage, tried(decoder, z) as working:
+        lengths, singular, pairwise = stretches(working, z, index, directions, whole, rng, stage)
+    if not lengths.any():
         raise InputError(
             "The decoder's derivative is 0 at every point: it is constant, or made of steps (round, argmax, sign), and "
             "no distance is preserved."
         )
-    constants = Constants.of(sampled.min(axis=1), sampled.max(axis=1))
+    sampled = Constants.of(lengths.min(axis=1), lengths.max(axis=1))
     exactly = None if singular is None else Constants.of(singular[:, -1], singular[:, 0])
-    best = constants if exactly is None else exactly
+    best = sampled if exactly is None else exactly
+    options = {
+        "normal": normal,
+        "width": width,
+        "factory": factory,
+        "prefix": prefix,
+        "directions": directions,
+        "exact": whole,
+        "points": points,
+        "constant": constant,
+        "random_state": random_state,
+    }
     return BiLipschitz(
-        name=name or _named(decoder),
+        name=name or (os.fspath(model) if decoder is not model else _called(decoder)),
         n=len(z),
         latents=z.shape[1],
-        outputs=known.outputs,
+        outputs=working.outputs,
         directions=directions,
         rows=index,
-        sampled=constants,
+        sampled=sampled,
         exact=exactly,
         isometry=None if singular is None else Isometry.of(singular),
         pairwise=pairwise,
@@ -121,24 +169,29 @@ def bilipschitz(
         alerts=(
             *(Alert("input", note) for note in rows.notes),
             *metadata_alerts(rows),
-            *_alerts(best, exactly is not None, known.outputs, z.shape[1]),
+            *_alerts(best, exactly is not None, working.outputs, z.shape[1]),
         ),
-        provenance={
-            "nearid": __version__,
-            "torch": str(torch.__version__),
-            "python": platform.python_version(),
-            "options": {
-                "directions": directions,
-                "exact": whole,
-                "points": points,
-                "constant": constant,
-                "random_state": random_state,
-            },
-            "mode": mode,
-            "dtype": dtype,
-            "latents": {"name": rows.name, "shape": list(rows.shape), "fingerprint": rows.fingerprint()},
-        },
+        provenance=provenance(
+            options,
+            [(latents if normal is None else rows, rows)],
+            torch=torch.__version__,
+            mode=working.mode,
+            dtype=str(working.dtype).removeprefix("torch."),
+        ),
     )
+
+
+def _drawn(decoder: Any, count: int, width: int | None, seed: int) -> Rows:
+    from nearid.questions.extract.weights import latent_width
+
+    columns = width or latent_width(decoder)
+    if columns is None:
+        raise InputError(
+            "How many coordinates a latent has cannot be told from this decoder: give width=N (--width N)."
+        )
+    # A stream of its own: directions are drawn from the seed itself.
+    draws = np.random.default_rng([seed, 1]).standard_normal((count, columns), dtype=np.float32)
+    return open_rows(draws, name=f"{count} draws of a standard normal")
 
 
 def _taken(rows: Rows, index: np.ndarray) -> Floats:
@@ -150,67 +203,6 @@ def _taken(rows: Rows, index: np.ndarray) -> Floats:
             "must be finite."
         )
     return z
-
-
-def _stretches(
-    known: Decoder,
-    z: Floats,
-    index: np.ndarray,
-    directions: int,
-    whole: bool,
-    rng: np.random.Generator,
-    report: Progress,
-) -> tuple[Floats, Floats | None, Pairwise]:
-    """Lengths |J v| of shape (n, directions), singular values (n, d) where asked for, and distances of pairs."""
-    n, d = z.shape
-    vectors = _directions(directions, n, d, rng)
-    # Files are often in some order: of more rows than can be paired, random ones.
-    paired = np.arange(n) if n <= PAIRED else np.sort(rng.choice(n, PAIRED, replace=False))
-    step = known.batch_rows(d if whole else directions)
-    starts = range(0, n, step)
-    tick = report("derivatives", len(starts))
-    lengths, singular, outputs = [], [], []
-    for start in starts:
-        rows = slice(start, start + step)
-        latents, along = known.latents(z[rows]), known.latents(vectors[:, rows])
-        axes = torch.eye(d, dtype=known.dtype, device=known.device)[:, None].expand(d, len(latents), d)
-        out, pushed = known.push(latents, axes if whole else along)
-        check_finite("The decoder gives", out, index[rows])
-        check_finite("The decoder is not differentiable: its derivative is", pushed, index[rows])
-        if whole:
-            # The columns of the Jacobians; directions are combinations of them.
-            singular.append(_singular_values(pushed))
-            pushed = torch.einsum("knd,dnm->knm", along, pushed)
-        lengths.append(torch.linalg.vector_norm(pushed.double(), dim=2).T.cpu().numpy())
-        here = paired[slice(*np.searchsorted(paired, [start, start + step]))] - start
-        outputs.append(out.cpu().numpy()[here])
-        tick()
-    return (
-        np.concatenate(lengths),
-        np.concatenate(singular) if whole else None,
-        Pairwise.of(z[paired], np.concatenate(outputs)),
-    )
-
-
-def _directions(directions: int, n: int, d: int, rng: np.random.Generator) -> Floats:
-    """Random unit vectors of shape (directions, n, d)."""
-    what = f"Drawing {directions} directions at {n} points of {d} latents"
-    check_memory(what, 8 * directions * n * d, "Take fewer points or fewer directions.")
-    vectors = rng.standard_normal((directions, n, d))
-    for v in vectors:  # one by one, as lengths of all at once take twice the memory again
-        v /= np.linalg.norm(v, axis=1, keepdims=True)
-    return vectors
-
-
-def _singular_values(columns: torch.Tensor) -> Floats:
-    """Singular values, descending, of Jacobians given as (d, n, m); those lost in rounding are 0."""
-    d, _, m = columns.shape
-    jacobians = columns.permute(1, 2, 0).double()
-    # The triangular factor has the same singular values, and is small however many outputs there are.
-    values = torch.linalg.svdvals(torch.linalg.qr(jacobians, mode="r").R)
-    values = torch.where(values > LOST * torch.finfo(columns.dtype).eps * values[:, :1], values, 0.0)
-    # With fewer outputs than latents, some directions are lost.
-    return np.pad(values.cpu().numpy(), ((0, 0), (0, max(d - m, 0))))
 
 
 def _alerts(best: Constants, exact: bool, outputs: int, latents: int) -> Iterator[Alert]:
@@ -239,5 +231,5 @@ def _alerts(best: Constants, exact: bool, outputs: int, latents: int) -> Iterato
         )
 
 
-def _named(decoder: Any) -> str:
+def _called(decoder: Any) -> str:
     return str(getattr(decoder, "__name__", type(decoder).__name__))

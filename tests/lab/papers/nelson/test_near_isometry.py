@@ -61,7 +61,7 @@ def test_the_curve_through_the_points():
     l = np.linspace(1, 1.5, 8)
     exact = cells(*((k, float(a), float(0.3 * np.sqrt(a**2 - 1))) for k, a in enumerate(l)), (9, None, 1.0))
     rate = fitted(exact, "l", "e")
-    assert rate.constant == pytest.approx(0.3) and rate.r2 == pytest.approx(1) and rate.n == 8
+    assert rate.constant.value == pytest.approx(0.3) and rate.r2 == pytest.approx(1) and rate.constant.n == 8
     assert fitted(exact[:2], "l", "e") is None and fitted(cells(*[(k, 1.0, 0.1) for k in range(5)]), "l", "e") is None
     plot = error_plot("t", "c", {"some": exact[:4], "others": exact[4:]}, exact, ("l", "L"), ("e", "error"))
     [(name, (x, y))] = plot.curves.items()

@@ -106,7 +106,7 @@ def constants(mixing: OrthogonalMixing, z: Floats) -> tuple[float, float]:
 
     stretches = np.linalg.svd(mixing.jacobian(z), compute_uv=False)
     found = Constants.of(stretches[:, -1], stretches[:, 0])
-    return found.scaled.mean, found.scale_free
+    return found.scaled.mean.value, found.scale_free
 
 
 def cell(p: Parameters, seed: int, folder: Path) -> CellData:
@@ -120,7 +120,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     from nearid.lab.models.trainer import seeded
     from nearid.measures.mcc import mcc
     from nearid.questions.compare.run import compare
-    from nearid.questions.lipschitz.run import bilipschitz
+    from nearid.questions.lipschitz.run import lipschitz
 
     weights, held, start, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(4))
     mixing = process(p, np.random.default_rng(weights))
@@ -143,7 +143,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     with torch.no_grad():
         latents = model.encode(x)
         left = float(model.error(x, latents) / x.var(dim=0, correction=0).mean())
-    decoder = bilipschitz(model.decode, latents, points=p.points, random_state=seed).exact
+    decoder = lipschitz(model.decode, latents, points=p.points, random_state=seed).exact
     assert decoder is not None
     z = latents.double().numpy()
     # Components are fitted to rows that no score sees.
@@ -157,8 +157,8 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         "scores": {
             "leak": p.leak,
             "process": mean,
-            "decoder": decoder.scaled.mean,
-            "lipschitz": max(mean, decoder.scaled.mean),
+            "decoder": decoder.scaled.mean.value,
+            "lipschitz": max(mean, decoder.scaled.mean.value),
             "lipschitz_max": max(maximum, decoder.scale_free),
             "rigid": rigid.groups["rigid"].epsilon.value,
             "linear": rigid.groups["linear"].epsilon.value,

@@ -128,7 +128,7 @@ def run(p: Parameters, seen: np.ndarray, held: np.ndarray, seed: int, folder: Pa
     from nearid.lab.models.autoencoders.autoencoder import Autoencoder
     from nearid.lab.models.autoencoders.orthogonal import Orthogonal
     from nearid.lab.models.trainer import seeded
-    from nearid.questions.lipschitz.run import bilipschitz
+    from nearid.questions.lipschitz.run import lipschitz
 
     with seeded(seed):
         model = Autoencoder(p.latents, Orthogonal(seen.shape[1], p.widths, p.leak), reconstruction="squared")
@@ -148,15 +148,15 @@ def run(p: Parameters, seen: np.ndarray, held: np.ndarray, seed: int, folder: Pa
         x = torch.as_tensor(scaled(held))
         z = model.encode(x)
         error = float(model.error(x, z))
-    constants = bilipschitz(model.decode, z, directions=p.directions, points=p.points, random_state=seed)
+    constants = lipschitz(model.decode, z, directions=p.directions, points=p.points, random_state=seed)
     assert constants.exact is not None
     local = constants.sampled.local
     return Run(
         z.double().numpy(),
-        local.mean,
+        local.mean.value,
         local.maximum.value,
-        constants.exact.local.mean,
-        [q.value for q in local.quantiles],
+        constants.exact.local.mean.value,
+        [q.value for q in local.quantiles.values()],
         error,
         looks,
     )

@@ -117,7 +117,8 @@ def error_plot(
     rate = fitted(fit, x[0], y[0])
     if rate is not None:
         at = np.linspace(1, 1.02 * max(max(a, default=1.0) for a, _ in points.values()), 100)
-        told = f"{rate.constant:.3g} [{rate.low:.3g}, {rate.high:.3g}] √(L² - 1), R² {rate.r2:.2f}"
+        c = rate.constant
+        told = f"{c.value:.3g} [{c.low:.3g}, {c.high:.3g}] √(L² - 1), R² {rate.r2:.2f}"
         curves[f"fitted: {told}"] = at.round(5).tolist(), rate.at(at).round(5).tolist()
     return Scatter(title, caption, x[1], y[1], points, curves)
 
