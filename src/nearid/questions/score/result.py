@@ -135,10 +135,8 @@ class Score(Result):
     >>> import nearid
     >>> u = np.random.default_rng(0).uniform(size=(200, 2))
     >>> score = nearid.score(u[:, ::-1] * [-2, 5], u, measures="mcc")
-    >>> score
-    <Score latents -> factors: The true factors are recovered nearly exactly, up to a signed permutation with a scale...>
-    >>> [factor.matched for factor in score.factors]
-    [1, 0]
+    >>> score.verdict.group, score.verdict.strength, [factor.matched for factor in score.factors]
+    ('scaled_permutation', 'nearly exactly', [1, 0])
     """
 
     names: tuple[str, str]
