@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from nearid.base.errors import InputError, NearidError
+    from nearid.arrays import Rows, open_rows
+    from nearid.base.errors import EngineError, InputError, NearidError
     from nearid.groups.estimators import Linear, Rigid, ScaledPermutation, SignedPermutation
     from nearid.ica.estimators import Whitening
     from nearid.lab.data.load import load
@@ -46,6 +47,7 @@ _HOMES = {
     "Comparison": "nearid.questions.compare.result",
     "Comparisons": "nearid.questions.compare.result",
     "Deconfounding": "nearid.questions.deconfound.result",
+    "EngineError": "nearid.base.errors",
     "ExperimentResult": "nearid.lab.framework.result",
     "Extraction": "nearid.questions.extract.result",
     "HeadComparison": "nearid.questions.heads.result",
@@ -56,6 +58,7 @@ _HOMES = {
     "Measured": "nearid.measures.registry",
     "NearidError": "nearid.base.errors",
     "Rigid": "nearid.groups.estimators",
+    "Rows": "nearid.arrays",
     "ScaledPermutation": "nearid.groups.estimators",
     "Score": "nearid.questions.score.result",
     "SignedPermutation": "nearid.groups.estimators",
@@ -77,6 +80,7 @@ _HOMES = {
     "mig": "nearid.measures.mig",
     "modularity": "nearid.measures.modularity",
     "open_factors": "nearid.measures.factors",
+    "open_rows": "nearid.arrays",
     "r2": "nearid.measures.r2",
     "reproduce": "nearid.lab.framework.run",
     "sap": "nearid.measures.sap",
@@ -91,6 +95,7 @@ __all__ = [
     "Comparison",
     "Comparisons",
     "Deconfounding",
+    "EngineError",
     "ExperimentResult",
     "Extraction",
     "HeadComparison",
@@ -100,6 +105,7 @@ __all__ = [
     "Measured",
     "NearidError",
     "Rigid",
+    "Rows",
     "ScaledPermutation",
     "Score",
     "SignedPermutation",
@@ -122,6 +128,7 @@ __all__ = [
     "mig",
     "modularity",
     "open_factors",
+    "open_rows",
     "r2",
     "reproduce",
     "sap",

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from nearid.cli import commands
 from nearid.cli.commands import app
 
 ROOT = Path(__file__).parents[2]
@@ -90,11 +91,19 @@ def call(command, words):
 
 def only_parsed(command):
     """The same command line with commands that do nothing."""
-    for inner in getattr(command, "commands", {}).values():
-        only_parsed(inner)
-    if not hasattr(command, "commands"):
+    names = command.list_commands(None) if hasattr(command, "list_commands") else ()
+    for name in names:
+        only_parsed(command.get_command(None, name))
+    if not names:
         command.callback = lambda **_: None
     return command
+
+
+@pytest.fixture(autouse=True)
+def whole_commands():
+    """Commands are kept once they are loaded: those that do nothing are forgotten after each test."""
+    yield
+    commands._command.cache_clear()
 
 
 @pytest.mark.filterwarnings("ignore")  # as a reader's terminal shows them; other tests hold the warnings of each part

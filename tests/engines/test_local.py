@@ -3,14 +3,17 @@
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
 import nearid.engines.cluster as cluster
 import nearid.engines.local as local
+from nearid import Whitening, compare, r2, score, unmix
 from nearid.arrays import open_rows
 from nearid.base.errors import EngineError, InputError
+from nearid.engines.base import ENGINES, register_engine
 from nearid.engines.local import LOCAL, Local, blocks, open_engine, ordered_map
 from nearid.folds import row_moments
 
@@ -177,3 +180,48 @@ def test_a_cluster_of_this_machine_lives_as_long_as_it_is_needed(rng):
     np.testing.assert_array_equal(found.scatter, row_moments(open_rows(x))[0].scatter)
     with pytest.raises(OSError, match="Timed out"):
         distributed.Client(address, timeout=0.5, set_as_default=False)
+
+
+class Counting(Local):
+    """This process, which counts the passes."""
+
+    passes = 0
+
+    def reduce(self, *args, **kwargs):
+        self.passes += 1
+        return super().reduce(*args, **kwargs)
+
+
+def test_a_registered_engine_works_wherever_an_engine_is_taken(rng, tmp_path, nearid):
+    mine, opened = Counting(), []
+
+    @contextmanager
+    def opener(name):
+        opened.append(name)
+        yield mine
+        opened.append("closed")
+
+    register_engine("counting", opener)
+    try:
+        x = rng.laplace(size=(400, 3)) @ rng.normal(size=(3, 3))
+        np.save(tmp_path / "x.npy", x)
+        np.save(tmp_path / "y.npy", x @ rng.normal(size=(3, 3)))
+        calls = {
+            "compare": lambda engine: compare(x, x[:, ::-1], engine=engine),
+            "score": lambda engine: score(x, x[:, :2], measures="r2", engine=engine),
+            "unmix": lambda engine: unmix(x, engine=engine),
+            "r2": lambda engine: r2(x, x[:, :2], engine=engine),
+            "Whitening": lambda engine: Whitening(engine=engine).fit(x),
+        }
+        for name, call in calls.items():
+            before = mine.passes
+            call("counting:3")
+            assert mine.passes > before and opened[-2:] == ["counting:3", "closed"], name
+        done = nearid("compare", "x.npy", "y.npy", "--engine", "counting", "--json")
+        assert done.returncode == 0 and opened[-2:] == ["counting", "closed"], done.stderr
+        with pytest.raises(InputError, match='must be "local", "dask", "counting" or the address'):
+            compare(x, x, engine="counted")
+    finally:
+        del ENGINES["counting"]
+    with pytest.raises(InputError, match="not 'counting'"):
+        compare(x, x, engine="counting")

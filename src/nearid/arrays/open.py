@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.formats.h5ad import open_cells
+from nearid.arrays.formats.hdf5 import open_cells
 from nearid.arrays.formats.layers import name_rows
 from nearid.arrays.formats.registry import FORMATS, Contents, Format, format_of, suffixes
 from nearid.arrays.memory import MemoryRows, TensorRows, as_numpy, is_a, open_array, open_frame, open_polars
@@ -37,20 +37,20 @@ def open_rows(
     Parameters
     ----------
     source : array-like, torch.Tensor, pandas.DataFrame, polars.DataFrame, AnnData, str, os.PathLike or Rows
-        What to open. Files are told apart by their suffix; of a folder that `extract` wrote, a layer is opened. A key
-        may also stand behind the path, as in "model.pt:fc.weight". Rows that are open already are returned as they are.
+        What to open. The suffix of a file says what it holds; in a folder that `extract` wrote, a layer is opened. A
+        key may also follow the path, as in "model.pt:fc.weight". Open rows are returned unchanged.
     key : str, optional
-        Which array of a file that holds several: the entry of an archive, the path of a dataset,
-        the dotted name of a nested entry, the column of lists of a parquet file, or the layer of an extraction. Of
-        AnnData and .h5ad files the entry of obsm; by default the only one, or X where there is none.
+        Which array of a file with several: the entry of an archive, the path of a dataset, the dotted name of a nested
+        entry, the column of lists of a parquet file, or the layer of an extraction. In AnnData and .h5ad files it is
+        the entry of obsm: by default the only one, or X where there is none.
     ids : str or array-like of shape (n,), optional
-        What names the rows: a column, another entry of the same file, or the ids themselves. Rows of AnnData and .h5ad
+        Names of the rows: a column, another entry of the same file, or the ids themselves. Rows of AnnData and .h5ad
         files are named by obs_names by default.
     name : str, optional
-        What to call the rows in messages and reports; the file name by default.
+        Name of the rows in messages and reports; the file name by default.
     features, exclude : sequence of str or str, optional
-        Columns to use, all by default, and columns to leave out: names or patterns, as "emb_*", one by one or in a
-        text with commas. Columns without names are named by their place, counted from 0.
+        Columns to use, all by default, and columns to leave out: names or patterns such as "emb_*", in a list or in a
+        text with commas. Columns without names are named by their position, counted from 0.
 
     Returns
     -------
@@ -60,6 +60,13 @@ def open_rows(
     ------
     InputError
         If the source cannot be used; the message says why and what to do.
+
+    Examples
+    --------
+    >>> import nearid, numpy as np
+    >>> rows = nearid.open_rows(np.arange(12.0).reshape(4, 3), ids=["a", "b", "c", "d"], exclude="1")
+    >>> rows.shape, rows.read(1, 3).tolist()
+    ((4, 2), [[3.0, 5.0], [6.0, 8.0]])
     """
     if isinstance(source, Rows):
         if key is not None or ids is not None or name is not None:
@@ -107,7 +114,7 @@ def _open_existing(path: Path, key: str | None, ids: str | None) -> Rows:
         if not isinstance(rows, MemoryRows):
             rows.file_state = state
     # Only what `extract` writes may lie in a folder of layers, whose ids are beside it.
-    if known.write is not None:
+    if known.writes:
         name_rows(rows, path)
     return rows
 

@@ -18,7 +18,9 @@ _FINGERPRINT_ROWS = 256
 
 
 class Rows(ABC):
-    """Rows of numbers, in memory or in a file, read block by block.
+    """Rows of numbers, in memory or in a file, read block by block; made by `open_rows`.
+
+    A subclass reads its storage in `_read`.
 
     Parameters
     ----------
@@ -47,6 +49,13 @@ class Rows(ABC):
         Hash of what a model was given for these rows, where an extraction tells.
     dtype : numpy.dtype
         What `read` and `take` deliver: float32 for floats of up to 32 bits, float64 for everything else.
+
+    Examples
+    --------
+    >>> import nearid, numpy as np
+    >>> rows = nearid.open_rows(np.arange(8.0).reshape(4, 2))
+    >>> rows.take(np.array([3, 0])).tolist()
+    [[6.0, 7.0], [0.0, 1.0]]
     """
 
     # Rows that `take` may read at once: a subclass sets the number its storage decodes together.

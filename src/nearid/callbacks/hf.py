@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from nearid.base.options import at_least
-from nearid.callbacks.probe import Probe, named
+from nearid.callbacks.probe import Look, Probe
 
 if TYPE_CHECKING:
     TrainerCallback = object
@@ -33,30 +32,26 @@ class IdentifiabilityCallback(TrainerCallback):
     """
 
     def __init__(self, trainer: Any, probe: Probe, *, every: int = 500, prefix: str = "nearid") -> None:
-        self._trainer, self._probe, self._prefix = trainer, probe, prefix
-        self._every = at_least("every", every, 1)
-        self._last = -1
+        self._trainer, self._look = trainer, Look(probe, every, prefix)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Look before the first step; what is wrong with the probe is an error here."""
-        if state.is_world_process_zero:
-            self._log(self._probe.measure(self._trainer.model), state, control)
+        """Look before the first step."""
+        self._log("start", state, control)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Look every few steps."""
-        if state.is_world_process_zero and state.global_step % self._every == 0:
-            self._log(self._probe.try_measure(self._trainer.model), state, control)
+        self._log("step", state, control)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Look at the end, unless that step was looked at."""
-        if state.is_world_process_zero and state.global_step != self._last:
-            self._log(self._probe.try_measure(self._trainer.model), state, control)
+        self._log("end", state, control)
 
-    def _log(self, values: dict[str, float], state: Any, control: Any) -> None:
-        self._last = state.global_step
-        if not values:
+    def _log(self, when: Literal["start", "step", "end"], state: Any, control: Any) -> None:
+        if not state.is_world_process_zero:
             return
-        # Logging resets what was asked for in this step, such as the loss.
-        asked = control.should_log
-        self._trainer.log(named(values, self._prefix))
-        control.should_log = asked
+        values = self._look(self._trainer.model, state.global_step, when)
+        if values:
+            # Logging resets what is due in this step, such as the loss.
+            due = control.should_log
+            self._trainer.log(values)
+            control.should_log = due

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from nearid.base.options import at_least
-from nearid.callbacks.probe import Probe, named
+from nearid.callbacks.probe import Look, Probe
 
 if TYPE_CHECKING:
     Callback = object
@@ -35,32 +34,26 @@ class IdentifiabilityCallback(Callback):
 
     def __init__(self, probe: Probe, *, every: int = 500, prefix: str = "nearid") -> None:
         super().__init__()
-        self._probe, self._prefix = probe, prefix
-        self._every = at_least("every", every, 1)
-        self._last = -1
+        self._look = Look(probe, every, prefix)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Look before the first step; what is wrong with the probe is an error here."""
-        if trainer.is_global_zero:
-            self._log(self._probe.measure(pl_module), trainer)
+        """Look before the first step."""
+        self._log("start", trainer, pl_module)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Look every few steps; where gradients are accumulated, a step takes several batches."""
-        step = trainer.global_step
-        if trainer.is_global_zero and step % self._every == 0 and step != self._last:
-            self._log(self._probe.try_measure(pl_module), trainer)
+        self._log("step", trainer, pl_module)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Look at the end, unless that step was looked at."""
-        if trainer.is_global_zero and trainer.global_step != self._last:
-            self._log(self._probe.try_measure(pl_module), trainer)
+        self._log("end", trainer, pl_module)
 
-    def _log(self, values: dict[str, float], trainer: Any) -> None:
-        self._last = trainer.global_step
-        if not values:
+    def _log(self, when: Literal["start", "step", "end"], trainer: Any, pl_module: Any) -> None:
+        if not trainer.is_global_zero:
             return
-        shown = named(values, self._prefix)
-        # Not pl_module.log, whose values reach the loggers only in the steps that the trainer logs anyway.
-        for logger in trainer.loggers:
-            logger.log_metrics(shown, step=trainer.global_step)
-        trainer.callback_metrics.update({name: torch.tensor(value) for name, value in shown.items()})
+        values = self._look(pl_module, trainer.global_step, when)
+        if values:
+            # Not pl_module.log, whose values reach the loggers only in the steps that the trainer logs anyway.
+            for logger in trainer.loggers:
+                logger.log_metrics(values, step=trainer.global_step)
+            trainer.callback_metrics.update({name: torch.tensor(value) for name, value in values.items()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -15,6 +15,7 @@ from nearid.arrays.formats.layers import LayerRows
 from nearid.arrays.memory import is_a
 from nearid.arrays.names import not_found
 from nearid.base.errors import InputError
+from nearid.base.options import at_least
 from nearid.questions.compare.run import compare
 from nearid.questions.extract.network import Network
 from nearid.questions.extract.run import extract
@@ -57,10 +58,10 @@ class Probe:
         # Nobody asks which weights these were: reading them all for a hash at each look would be slow.
         network = Network(self._module(model), type(model).__name__, hashed=False)
         with torch.random.fork_rng(devices=_devices(model)):
-            found = extract(network, self._inputs, layers=[self._layer], **self._options)
-        if len(found) != 1:
-            raise InputError(f"{self._layer} gives {len(found)} layers, {', '.join(found)}; name one of them.")
-        (rows,) = found.values()
+            layers = extract(network, self._inputs, layers=[self._layer], **self._options)
+        if len(layers) != 1:
+            raise InputError(f"{self._layer} gives {len(layers)} layers, {', '.join(layers)}; name one of them.")
+        (rows,) = layers.values()
         groups = compare(rows, self._reference, folds=self._folds, permutations=1).groups
         errors = {f"{name}_error": group.epsilon.value for name, group in groups.items()}
         return {**errors, **{f"{name}_r2": group.r2.value for name, group in groups.items()}}
@@ -82,6 +83,25 @@ class Probe:
             raise InputError(f"{type(model).__name__} has no module {self._part} to run the probe through.") from None
 
 
+class Look:
+    """Figures of a run in training: before the first step, every few steps and at the end, at each step once."""
+
+    def __init__(self, probe: Probe, every: int, prefix: str) -> None:
+        self._probe, self._every, self._prefix = probe, at_least("every", every, 1), prefix
+        self._last = -1
+
+    def __call__(self, model: nn.Module, step: int, when: Literal["start", "step", "end"]) -> dict[str, float]:
+        """Figures under the names that loggers show; none where this step is not looked at, or nothing was measured.
+
+        What is wrong with the probe is an error at the start; later it is a warning.
+        """
+        if when != "start" and (step == self._last or (when == "step" and step % self._every)):
+            return {}
+        self._last = step
+        values = self._probe.measure(model) if when == "start" else self._probe.try_measure(model)
+        return {f"{self._prefix}/{name}": value for name, value in values.items()}
+
+
 def _reference(given: Any, layer: str) -> Rows:
     if isinstance(given, LayerRows):
         if len(given) == 1:
@@ -98,8 +118,3 @@ def _reference(given: Any, layer: str) -> Rows:
 
 def _devices(model: nn.Module) -> list[torch.device]:
     return [d for d in {p.device for p in model.parameters()} if d.type == "cuda"]
-
-
-def named(values: dict[str, float], prefix: str) -> dict[str, float]:
-    """Figures under the names that loggers show."""
-    return {f"{prefix}/{name}": value for name, value in values.items()}

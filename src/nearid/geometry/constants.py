@@ -60,7 +60,6 @@ class Distribution:
     quantiles : dict of float to Estimate
         5%, 50%, 95% and 99%, with intervals from order statistics, which hold for any distribution. An end that so
         few points cannot give is 1 below (no constant is smaller) or infinite above.
-    maximum : Maximum
     """
 
     mean: Estimate
@@ -242,7 +241,6 @@ class Pairwise:
 
     Attributes
     ----------
-    pairs : int
     least, greatest : float
         Smallest and largest ratio.
     quantiles : tuple of float

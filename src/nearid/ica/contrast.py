@@ -1,7 +1,5 @@
 """Contrasts: the function G whose mean tells how far a unit-variance component is from Gaussian."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -27,7 +25,6 @@ class Contrast:
 
     Attributes
     ----------
-    name : str
     evaluate : callable
         (y, with_values) -> Evaluated, of y of shape (rows, k).
     slope : callable
@@ -158,7 +155,6 @@ class UnwhitenedContrast:
     ----------
     variances : ndarray of shape (k,)
         Of the coordinates that are rotated, in their common unit.
-    contrast : Contrast
     """
 
     variances: Floats

@@ -33,8 +33,6 @@ class Diagnostics:
 
     Attributes
     ----------
-    converged : bool
-    passes : int
     gradient, tol : float
         Relative projected gradient at the end, and what was asked for.
     rows, columns, components, rank : int
@@ -215,7 +213,6 @@ def row_alerts(rows: Rows, forward: Affine) -> list[Alert]:
 
     Parameters
     ----------
-    rows : Rows
     forward : Affine
         From rows to components.
     """

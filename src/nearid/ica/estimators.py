@@ -1,7 +1,5 @@
 """Whitening and ICA as scikit-learn transformers: rows to components and back, in memory or from file to file."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -288,7 +286,6 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
 
         Parameters
         ----------
-        rows : Rows
         source : dict
             What `nearid.ica.model.describe` says of them.
         drop_nonfinite, resume, keep, tick

@@ -1,7 +1,5 @@
 """A fitted unmixing on disk: a folder with model.safetensors (numbers) and model.json (what made them)."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -47,7 +45,6 @@ class Model:
         The names of `SHAPES`, in float64.
     provenance : dict
         Options of the estimator, seed of the first rotation, and the rows as `describe` gives them.
-    diagnostics : Diagnostics
     """
 
     tensors: dict[str, Floats]
@@ -98,7 +95,6 @@ def refuse_foreign(folder: Path, *others: Path) -> None:
 
     Parameters
     ----------
-    folder : Path
     others : Path
         Files that lie beside a model; without one they are of somebody else.
     """

@@ -1,7 +1,5 @@
 """Rows mapped block by block, into memory or into a file, in bounded memory."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -12,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from nearid.arrays import Rows, first_nonfinite, nonfinite
-from nearid.arrays.formats.registry import format_of, suffixes
+from nearid.arrays.formats.registry import Format, format_of, suffixes
 from nearid.base.errors import InputError
 from nearid.base.files import changing_with, check_parent, check_target, refuse_source
 from nearid.base.limits import readable
@@ -94,7 +92,7 @@ def write_mapped(
     ids = rows.ids if isinstance(rows, Rows) else None
     write_ids = None if ids is None else partial(np.lib.format.write_array, array=ids, allow_pickle=False)
     with changing_with(ids_path(target), write_ids) as change:
-        _writer(target)(target, shape, rows.dtype, mapped, change)
+        _format(target).write_rows(target, shape, rows.dtype, mapped, change)
 
 
 def ids_path(target: Path) -> Path:
@@ -105,9 +103,8 @@ def ids_path(target: Path) -> Path:
 def check_output(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Refuse a place where mapped rows cannot or should not be written; asked before long work."""
     target = Path(path)
-    _writer(target)
-    known = format_of(target)
-    if known is None or not known.is_folder:
+    known = _format(target)
+    if not known.is_folder:
         check_target(target)
     elif target.exists() and not (target.is_dir() and known.is_at and known.is_at(target)):
         raise InputError(f"{target} is no {target.suffix[1:]} directory, and would be replaced; give another name.")
@@ -126,12 +123,12 @@ def refuse_input(target: Path, source: str | os.PathLike[str]) -> None:
         refuse_source(path, source)
 
 
-def _writer(target: Path) -> Callable[..., None]:
+def _format(target: Path) -> Format:
     known = format_of(target)
-    if known is None or known.write is None:
-        accepted = ", ".join(suffixes("write"))
+    if known is None or not known.writes:
+        accepted = ", ".join(suffixes("writes"))
         raise InputError(f"Rows are written as {accepted}: name the output something.npy, not {target.name}.")
-    return known.write
+    return known
 
 
 def check_space(target: Path, size: int) -> None:

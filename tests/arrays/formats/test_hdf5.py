@@ -87,16 +87,6 @@ def test_other_files_are_never_read(tmp_path: Path) -> None:
             open_rows(tmp_path / "x.h5", key=key)
 
 
-@pytest.mark.parametrize("part", [0, 0.01, 0.5, 0.99])
-def test_cut_files(tmp_path: Path, part: float) -> None:
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        file["x"] = np.ones((100, 20))
-    content = (tmp_path / "x.h5").read_bytes()
-    (tmp_path / "x.h5").write_bytes(content[: int(part * len(content))])
-    with pytest.raises(InputError, match=r"x\.h5 is not a whole HDF5 file"):
-        open_rows(tmp_path / "x.h5")
-
-
 def test_damaged_chunks(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         dataset = file.create_dataset("x", data=np.random.default_rng(0).normal(size=(50, 4)), compression="gzip")

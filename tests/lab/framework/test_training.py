@@ -12,6 +12,7 @@ from nearid.lab.framework.training import curves, trained
 class Parameters:
     steps: int = 25
     rate: float = 0.05
+    schedule: str = "constant"
 
 
 def test_curves_are_made_of_records_that_have_all_scores():
@@ -49,3 +50,5 @@ def test_a_model_is_trained_in_place_with_looks_at_even_steps(tmp_path):
     # More looks than steps: one at each.
     assert len(run("c", looks=99)[1]["loss"]["x"]) == 25
     assert run("d", looks=5, optimiser="sgd")[0] != weight
+    # Without a schedule of the parameters the rate falls to 0.
+    assert run("e", looks=5, schedule="cosine")[0] < weight

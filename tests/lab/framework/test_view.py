@@ -51,6 +51,7 @@ def test_columns_that_do_not_fit_follow_below_and_no_interval_is_broken(result, 
     wide = changed(result, columns=[Column("score", f"score{k}") for k in range(9)], claims=())
     shown = text(wide.view, width)
     assert max(map(len, shown.splitlines())) <= width and shown.count("setting") > 1
+    assert wide.view.tables[1].title.startswith("Published and measured, part 2 of ")
     estimate = wide.estimate("high", "score")
     assert shown.count(f"[{estimate.low:.3f}, {estimate.high:.3f}]") == 9 and shown.count("published") >= 9
 

@@ -205,7 +205,7 @@ def test_mixed_precision_is_for_other_devices_than_the_cpu(net, pixels):
         ({"layers": "head:1"}, "has no part '1'"),
         ({"pool": "cls"}, r"The layer conv gives shape \(3, 4, 8, 8\), which has no tokens"),
         ({"pool": "meen"}, "pool is 'meen', but 'mean' or 'cls'"),
-        ({"format": "csv"}, "format is 'csv', but 'npy' or"),
+        ({"format": "csv"}, "no format named 'csv'"),
         ({"dtype": "int8"}, "dtype is 'int8', but 'float32' or"),
         ({"mixed": "int8"}, "mixed is 'int8', but"),
         ({"batch_size": 0}, "batch_size is 0, but a whole number of at least 1"),

@@ -85,7 +85,7 @@ def _sound(layer: Any, n: int) -> bool:
         case {"file": str(file), "shape": [int(rows), int()], "dtype": "float16" | "float32" | "float64"}:
             # A plain name, so that no file outside the folder is opened.
             known = format_of(Path(file))
-            return rows == n and file == os.path.basename(file) and known is not None and known.write is not None
+            return rows == n and file == os.path.basename(file) and known is not None and known.writes
     return False
 
 

@@ -1,4 +1,4 @@
-"""The .npy format, and arrays that lie as plain numbers at an offset of any file."""
+"""The formats of numpy, .npy and .npz; and arrays that lie as plain numbers at an offset of any file."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import io
 import math
 import os
 import warnings
+import zipfile
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
-from pathlib import Path
+from functools import cached_property
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,6 @@ from nearid.arrays.names import Entry
 from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import Rows
 from nearid.base.errors import InputError
-from nearid.base.files import replacing
 from nearid.base.limits import check_memory, readable
 
 
@@ -205,19 +204,74 @@ def read_npy(path: str | os.PathLike[str]) -> np.ndarray:
     return np.asarray(NpyContents(os.fspath(path), os.path.basename(path)).array(""))
 
 
-def write_npy(
-    target: Path,
-    shape: tuple[int, int],
-    dtype: np.dtype[Any],
-    blocks: Iterable[np.ndarray],
-    change: AbstractContextManager[None] | None = None,
-) -> None:
-    """Write blocks of rows as they come."""
-    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-    with replacing(target, change) as file:
-        np.lib.format.write_array_header_1_0(file, described)
-        for block in blocks:
-            file.write(block.data)
+def npy_header(
+    shape: tuple[int, ...], dtype: np.dtype[Any], name: str, about: Mapping[str, str], size: int | None
+) -> bytes:
+    """The header of an .npy file; numpy leaves room in it for any number of rows."""
+    buffer = io.BytesIO()
+    described = {"descr": np.lib.format.dtype_to_descr(dtype.newbyteorder("<")), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(buffer, described)
+    return buffer.getvalue()
 
 
-NPY = Format((".npy",), NpyContents, write=write_npy)
+_ADVICE = "Write it again with np.savez, or copy it again."
+
+
+class NpzContents(Contents):
+    """The arrays of an .npz archive, each loaded when it is asked for."""
+
+    @cached_property
+    def entries(self) -> Mapping[str, Entry]:
+        with damage_told(self.name, ".npz archive", _ADVICE), zipfile.ZipFile(self.path) as archive:
+            return {entry: _declared(archive, info) for entry, info in members_of(archive, self.name).items()}
+
+    def array(self, entry: str) -> np.ndarray:
+        with damage_told(self.name, ".npz archive", _ADVICE), zipfile.ZipFile(self.path) as archive:
+            return load_member(archive, members_of(archive, self.name)[entry], self.label(entry))
+
+
+def members_of(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
+    """The arrays of an archive by name."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        member = info.filename.removesuffix(".npy")
+        if member in members and member != info.filename:
+            raise InputError(f"{name} holds two arrays named {member!r}. Write it again with np.savez, each name once.")
+        if member != info.filename:
+            members[member] = info
+    return members
+
+
+def _declared(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Entry:
+    with archive.open(info) as member:
+        header = read_header(member)
+    return Entry(header.shape, header.dtype)
+
+
+def load_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> np.ndarray:
+    """Load one array, once its header is known to tell the truth and it fits into memory."""
+    with archive.open(info) as member:
+        promised = check_member(member, info, name)[1]
+        check_memory(name, promised, "Save the array as .npy, which is read block by block.")
+        member.seek(0)
+        array: np.ndarray = np.lib.format.read_array(member, allow_pickle=False)
+        member.read(1)  # the checksum is compared only once the end is reached
+    return array
+
+
+def check_member(member: IO[bytes], info: zipfile.ZipInfo, name: str) -> tuple[NpyHeader, int]:
+    """Header and size in bytes of an array that holds what it promises; `member` is left where the numbers begin."""
+    header = read_header(member)
+    refuse_objects(header, name)
+    promised = header.size
+    held = info.file_size - member.tell()
+    if promised != held or min(header.shape, default=0) < 0:
+        raise InputError(
+            f"{name} promises the shape {header.shape} ({readable(promised)}) but holds {readable(held)}: "
+            "it is truncated or its header is damaged. Write or copy the archive again."
+        )
+    return header, promised
+
+
+NPY = Format((".npy",), NpyContents, header=npy_header)
+NPZ = Format((".npz",), NpzContents)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from nearid.arrays.memory import MemoryRows, as_numpy
 from nearid.arrays.names import Entry, choose, not_found, refuse_names, whole_name
 from nearid.arrays.rows import Rows
 from nearid.arrays.tables import Columns
+from nearid.base.errors import InputError, unknown
+from nearid.base.files import replacing
 
 
 class Contents(ABC):
@@ -111,9 +116,12 @@ class Format:
         (path, name, key, ids) -> Rows, for tables, which have columns rather than arrays.
     columns : callable, optional
         (path, name, ids) -> Columns, or None for a table that only `rows` reads.
+    header : callable, optional
+        (shape, dtype, name, about, size) -> bytes, which plain numbers follow in a file: rows can be appended to it as
+        they come. `about` describes the array called `name`; with `size` the header is filled up to so many bytes.
     write : callable, optional
-        (target, shape, dtype, blocks, change) -> None: writes blocks of equally many rows (the last may have fewer).
-        `change` is what `nearid.base.files.replacing` takes.
+        (target, shape, dtype, blocks, change, about) -> None, for other formats that rows are written to: blocks of
+        equally many rows (the last may have fewer); `change` is what `nearid.base.files.replacing` takes.
     weights : bool
         Whether such a file may hold the weights of a module.
     is_folder : bool
@@ -126,6 +134,7 @@ class Format:
     contents: Callable[[str, str], Contents] | None = None
     rows: Callable[[str, str, str | None, str | None], Rows] | None = None
     columns: Callable[[str, str, str | None], Columns | None] | None = None
+    header: Callable[..., bytes] | None = None
     write: Callable[..., None] | None = None
     weights: bool = False
     is_folder: bool = False
@@ -145,6 +154,30 @@ class Format:
         ids = {} if rows.ids is None else {"ids": rows.ids}
         return Loaded(path, name, {"": rows.read(0, rows.shape[0]), **ids})
 
+    @property
+    def writes(self) -> bool:
+        """Whether rows can be written."""
+        return self.header is not None or self.write is not None
+
+    def write_rows(
+        self,
+        target: Path,
+        shape: tuple[int, int],
+        dtype: np.dtype[Any],
+        blocks: Iterable[np.ndarray],
+        change: AbstractContextManager[None] | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write blocks of rows to a temporary file or folder, which then takes the place of `target`."""
+        if self.write is not None:
+            self.write(target, shape, dtype, blocks, change, about)
+            return
+        assert self.header is not None
+        with replacing(target, change) as file:
+            file.write(self.header(shape, dtype, "rows", about or {}, None))
+            for block in blocks:
+                file.write(np.ascontiguousarray(block, dtype.newbyteorder("<")).data)
+
 
 # In the order in which messages list them; of two formats with a suffix in common the later one counts.
 FORMATS: list[Format] = []
@@ -156,7 +189,7 @@ def register(new: Format) -> Format:
     Examples
     --------
     >>> import numpy as np
-    >>> from nearid.arrays.formats.registry import FORMATS, Format, Loaded, register
+    >>> from nearid.arrays.formats.registry import FORMATS, Format, Loaded, register, suffixes
     >>> numbers = register(Format((".dat",), lambda path, name: Loaded(path, name, {"": np.loadtxt(path)})))
     >>> ".dat" in suffixes()
     True
@@ -179,5 +212,13 @@ def format_of(path: Path) -> Format | None:
 
 
 def suffixes(able_to: str = "open") -> list[str]:
-    """Suffixes of all formats, or of those that have `contents`, `columns`, `weights` or `write`."""
+    """Suffixes of all formats, or of those that have `contents` or `columns`, or hold weights, or `writes`."""
     return [suffix for known in FORMATS for suffix in known.suffixes if getattr(known, able_to)]
+
+
+def writable(form: str) -> Format:
+    """The format that a suffix without its point stands for, if rows can be written to it."""
+    known = format_of(Path(f"rows.{form}"))
+    if known is None or not known.writes:
+        raise InputError(unknown("format", form, [suffix[1:] for suffix in suffixes("writes")]))
+    return known

@@ -3,10 +3,8 @@
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,6 @@ from nearid.arrays.formats.npy import RawArray, RawRows
 from nearid.arrays.formats.registry import Contents, Format
 from nearid.arrays.names import Entry
 from nearid.base.errors import InputError
-from nearid.base.files import replacing
 from nearid.base.limits import readable
 
 _LONGEST_HEADER = 100_000_000  # the limit of the safetensors library
@@ -136,23 +133,16 @@ def _check_offsets(name: str, header: dict[str, Any], size: int) -> None:
         )
 
 
-def write_safetensors(
-    target: Path,
-    shape: tuple[int, int],
-    dtype: np.dtype[Any],
-    blocks: Iterable[np.ndarray],
-    change: AbstractContextManager[None] | None = None,
-) -> None:
-    """Write blocks of rows as they come, as one tensor named rows."""
+def safetensors_header(
+    shape: tuple[int, ...], dtype: np.dtype[Any], name: str, about: Mapping[str, str], size: int | None
+) -> bytes:
+    """The header of a file of one tensor; without a size it has room for more rows and more metadata."""
     code = next(code for code, stored in _STORED.items() if np.dtype(stored) == dtype.newbyteorder("<"))
-    size = math.prod(shape) * dtype.itemsize
-    text = json.dumps({"rows": {"dtype": code, "shape": shape, "data_offsets": [0, size]}}).encode()
-    with replacing(target, change) as file:
-        # Padded, so that the numbers are aligned.
-        length = -(-(8 + len(text)) // 64) * 64 - 8
-        file.write(length.to_bytes(8, "little") + text.ljust(length))
-        for block in blocks:
-            file.write(np.ascontiguousarray(block, dtype.newbyteorder("<")).data)
+    fields = {"dtype": code, "shape": shape, "data_offsets": [0, math.prod(shape) * dtype.itemsize]}
+    text = json.dumps({"__metadata__": about, name: fields}).encode()
+    # Aligned, as the numbers are then.
+    length = (size or -(-(len(text) + 256) // 64) * 64) - 8
+    return length.to_bytes(8, "little") + text.ljust(length)
 
 
-SAFETENSORS = Format((".safetensors",), SafetensorsContents, write=write_safetensors, weights=True)
+SAFETENSORS = Format((".safetensors",), SafetensorsContents, header=safetensors_header, weights=True)

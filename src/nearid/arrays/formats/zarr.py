@@ -181,6 +181,7 @@ def write_zarr(
     dtype: np.dtype[Any],
     blocks: Iterable[np.ndarray],
     change: AbstractContextManager[None] | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> None:
     """Write blocks of rows, each of which becomes a chunk; all but the last are of the same length."""
     import zarr
@@ -191,7 +192,12 @@ def write_zarr(
             # Empty chunks are written too: one that is missing means damage.
             if array is None:
                 array = zarr.create_array(
-                    str(folder), shape=shape, dtype=dtype, chunks=block.shape, config={"write_empty_chunks": True}
+                    str(folder),
+                    shape=shape,
+                    dtype=dtype,
+                    chunks=block.shape,
+                    attributes=dict(about or {}),
+                    config={"write_empty_chunks": True},
                 )
             array[start : start + len(block)] = block
             start += len(block)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.formats.npz import check_member, load_member, members_of
+from nearid.arrays.formats.npy import check_member, load_member, members_of
 from nearid.arrays.names import not_found
 from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError

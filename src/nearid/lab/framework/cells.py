@@ -1,7 +1,5 @@
 """Cells of a table, one row at one seed each: what they are, how they run, and how finished ones are kept."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

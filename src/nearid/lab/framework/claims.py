@@ -33,7 +33,6 @@ class Outcome:
 
     Attributes
     ----------
-    status : Status
     sentence : str
         With the figures that decided, of all comparisons.
     margin : float
@@ -145,11 +144,8 @@ def decide(
 
     Parameters
     ----------
-    result : ExperimentResult
     rows : sequence of str
         Keys of the rows that the estimate is of.
-    estimate : Estimate
-    threshold : float
     label : str
         What is estimated, in words.
     above : bool

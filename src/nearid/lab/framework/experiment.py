@@ -79,7 +79,6 @@ class Row:
     ----------
     key : str
         Short and stable; part of file names.
-    title : str
     changes : mapping
         Parameters in which the row differs from those of the run.
     published : mapping
@@ -156,7 +155,6 @@ class Experiment(Generic[P]):
     ----------
     name : str
         As the user types it.
-    paper : Paper
     shows : str
         The table or figure.
     about : str
@@ -165,7 +163,6 @@ class Experiment(Generic[P]):
         The parameters, frozen; see `nearid.lab.framework.settings`.
     presets : mapping
         By name: "smoke" (seconds), "cpu" (the default) and "paper" (the published protocol).
-    columns : sequence of Column
     rows : callable
         The rows for given parameters.
     cell : callable
@@ -173,8 +170,6 @@ class Experiment(Generic[P]):
         alone. In the folder, empty at first, it may keep what it needs to go on after an interruption; the folder is
         removed once the cell is done. It runs in a process of its own with one thread, and is a function of a module,
         as it travels by name.
-    claims : sequence of Claim
-    curves : sequence of Axes
     figures : callable, optional
         Figures drawn from the views of the cells.
     requires : mapping

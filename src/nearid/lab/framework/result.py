@@ -38,20 +38,32 @@ class Failed:
 
 @dataclass(frozen=True, repr=False)
 class ExperimentResult(Result):
-    """What a run of an experiment gave.
+    """What a run of an experiment gave: measured beside published, and every claim with its outcome.
 
     Attributes
     ----------
     experiment : Experiment
+        The paper's table: its rows, columns, published values and claims.
     preset : str
     parameters : dataclass instance
+        Of the run; rows change some of them.
     seeds : sequence of int
     cells : sequence of Finished
+        What each row gave at each seed.
     failures : sequence of Failed
+        Cells that gave no result.
     provenance : dict
         What made it: command, versions, machines, seconds.
     only : sequence of str
         Keys of the rows that were run; none stands for all.
+
+    Examples
+    --------
+    >>> import nearid
+    >>> small = {"side": 32, "points": 4}
+    >>> result = nearid.reproduce("square-manifolds", preset="smoke", seeds=1, rows=["x"], parameters=small)
+    >>> [str(outcome.status) for _, outcome in result.outcomes]
+    ['not testable here', 'not testable here', 'not testable here', 'not testable here']
     """
 
     experiment: Experiment[Any]

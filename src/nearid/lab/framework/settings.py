@@ -5,8 +5,6 @@ its bounds and its values in presets. Fields hold an int, a float, a bool, a str
 default is the type of the parameter.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -34,7 +32,6 @@ class Bounds:
     ----------
     least : float or callable
         A number, or one that follows from the other parameters.
-    most : float
     positive : bool
         Whether it must be above 0 and finite.
     multiple : int
@@ -52,8 +49,7 @@ class Bounds:
     def demand(self, value: Any, parameters: Any) -> str:
         """What the value would have to be; empty where it is all right."""
         if isinstance(value, str):
-            either = f"{', '.join(self.choices[:-1])} or {self.choices[-1]}" if self.choices else ""
-            return "" if value in self.choices else either
+            return "" if not self.choices or value in self.choices else either(self.choices)
         least = self.least(parameters) if callable(self.least) else self.least
         if self.positive and not 0 < value < math.inf:
             return "positive"
@@ -106,8 +102,18 @@ class Checked:
 
 
 def described(parameters: Any) -> list[tuple[str, Any, str]]:
-    """Name, value and meaning of each parameter."""
-    return [(f.name, getattr(parameters, f.name), f.metadata["about"]) for f in fields(parameters)]
+    """Name, value and meaning of each parameter; words that it must be one of are named."""
+    told = []
+    for f in fields(parameters):
+        about, choices = f.metadata["about"], f.metadata["bounds"].choices
+        missing = any(word not in about for word in choices)
+        told.append((f.name, getattr(parameters, f.name), f"{about}: {either(choices)}" if missing else about))
+    return told
+
+
+def either(words: Sequence[str]) -> str:
+    """Words of which one is meant."""
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def as_dict(parameters: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from nearid.lab.framework.experiment import Curve
 
@@ -15,25 +15,15 @@ if TYPE_CHECKING:
     from nearid.lab.models.trainer import Batches, Score
 
 
-class Trainable(Protocol):
-    """Parameters that say how long and how fast to train."""
-
-    @property
-    def steps(self) -> int: ...
-
-    @property
-    def rate(self) -> float: ...
-
-
 def trained(
     model: nn.Module,
     batches: Batches,
-    p: Trainable,
+    p: Any,
     seed: int,
     folder: Path,
     *,
-    looks: int,
     score: Score | None = None,
+    looks: int | None = None,
     **options: Any,
 ) -> dict[str, Curve]:
     """Train a model in place; gives its curves.
@@ -42,16 +32,17 @@ def trained(
     ----------
     model, batches, folder, score
         As `nearid.lab.models.trainer.train` takes them.
-    p : Trainable
-    seed : int
-    looks : int
-        Times that loss and scores are recorded, evenly.
+    p : dataclass instance
+        Parameters with steps and rate, and where they have them the schedule (by default a cosine) and the device.
+    looks : int, optional
+        Times that loss and scores are recorded, evenly; those of the parameters by default.
     **options
         Further fields of `nearid.lab.models.trainer.Training`.
     """
     from nearid.lab.models.trainer import Training, train
 
-    every = max(1, p.steps // looks)
+    every = max(1, p.steps // (p.looks if looks is None else looks))
+    options = {"schedule": getattr(p, "schedule", "cosine"), "device": getattr(p, "device", "cpu")} | options
     how = Training(p.steps, p.rate, seed=seed, log_every=every, score_every=every, **options)
     return curves(train(model, batches, how, folder=folder, score=score).records)
 

@@ -10,7 +10,7 @@ from nearid.lab.framework.cells import rows_of
 from nearid.lab.framework.claims import ORDER, Status
 from nearid.lab.framework.settings import described, shown
 from nearid.show.figures import Curve, Figure, Lines
-from nearid.show.view import BAD, CAREFUL, GOOD, Cell, Column, Row, Table, View, counted, number
+from nearid.show.view import BAD, CAREFUL, GOOD, Cell, Column, Row, Table, View, cell_lines, counted, number
 
 if TYPE_CHECKING:
     from nearid.lab.framework.experiment import Experiment, Published
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 MARKS = {Status.REPRODUCED: ("✓", GOOD), Status.NOT_TESTABLE: ("?", CAREFUL), Status.NOT_REPRODUCED: ("✗", BAD)}
 # What stands behind a published value that nobody has verified.
 UNVERIFIED = "*"
-# Characters of a line in the head of a column.
-HEAD = 20
+# Characters of a line in the head of a column; of all columns beside one another, on a page and on paper; and what the
+# names of the settings take of these at most.
+HEAD, ROOM, NAMES = 20, 96, 34
 
 
 def view(result: ExperimentResult) -> View:
@@ -36,7 +37,7 @@ def view(result: ExperimentResult) -> View:
         reason=f"{e.about}\n{cited(e)}\n{how_run(result)}",
         colour=MARKS[min(statuses, key=ORDER.index)][1] if statuses else CAREFUL,
         alerts=result.alerts,
-        tables=[_scores(result), _claims(result), *_comparisons(result), _cells(result)],
+        tables=[*_scores(result), _claims(result), *_comparisons(result), _cells(result)],
         facts=_facts(result),
         figures=[*_training(result), *(e.figures(result) if e.figures is not None else ())],
         provenance=result.provenance,
@@ -59,22 +60,43 @@ def how_run(result: ExperimentResult) -> str:
     return "; ".join(parts)
 
 
-def _scores(result: ExperimentResult) -> Table:
-    """Published and measured side by side; intervals are shown within the range of their score."""
-    columns = [Column("setting", left=True)]
-    cells: list[list[Cell]] = [
-        [f"{row.title} (violates: {', '.join(row.violated)})" if row.violated else row.title] for row in result.rows
-    ]
+def _scores(result: ExperimentResult) -> list[Table]:
+    """Published and measured side by side; columns for which a page has no room follow in further tables.
+
+    Intervals are shown within the range of their score.
+    """
+    names = [f"{r.title} (violates: {', '.join(r.violated)})" if r.violated else r.title for r in result.rows]
+    room = ROOM - min(NAMES, max(map(len, names), default=0))
+    parts: list[list[tuple[Column, list[Cell]]]] = []
     for column in result.experiment.columns:
         title = fill(column.title, HEAD)
-        if any(column.key in row.published for row in result.rows):
-            columns.append(Column(f"{title}\npublished", column.digits))
-            for row, line in zip(result.rows, cells, strict=True):
-                line.append(_published(row.published.get(column.key), column.digits))
-        columns.append(Column(f"{title}\nmeasured", column.digits))
-        for row, line in zip(result.rows, cells, strict=True):
-            line.append(result.estimate(row.key, column.key).within(column.least, column.most))
-    return Table("Published and measured", columns, [Row(line) for line in cells])
+        published: list[Cell] = [_published(row.published.get(column.key), column.digits) for row in result.rows]
+        measured: list[Cell] = [
+            result.estimate(row.key, column.key).within(column.least, column.most) for row in result.rows
+        ]
+        both = [(Column(f"{title}\nmeasured", column.digits), measured)]
+        if any(published):
+            both.insert(0, (Column(f"{title}\npublished", column.digits), published))
+        if parts and sum(map(_width, [*parts[-1], *both])) <= room:
+            parts[-1] += both
+        else:
+            parts.append(both)
+    several = [f", part {k + 1} of {len(parts)}" for k in range(len(parts))] if len(parts) > 1 else [""]
+    return [
+        Table(
+            f"Published and measured{which}",
+            [Column("setting", left=True), *(column for column, _ in part)],
+            [Row([name, *(cells[k] for _, cells in part)]) for k, name in enumerate(names)],
+        )
+        for which, part in zip(several, parts, strict=True)
+    ]
+
+
+def _width(shown: tuple[Column, list[Cell]]) -> int:
+    """Characters of a column, with the space between two."""
+    column, cells = shown
+    lines = [*column.title.split("\n"), *(line for cell in cells for line in cell_lines(cell, column))]
+    return 3 + max(map(len, lines))
 
 
 def _published(value: Published | None, digits: int) -> str:

@@ -61,19 +61,7 @@ FEW_NUMBERS = 100_000
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of a comparison in one direction.
-
-    Attributes
-    ----------
-    groups : tuple of Group
-    folds : int
-    options : dict
-        Of the fits: translation, scale, ridge.
-    svcca_k, in_sample, drop_nonfinite, permutations, random_state
-        As of `compare`.
-    negligible : float, optional
-        As of `decide`.
-    """
+    """The options of `compare`, those of the fits (translation, scale, ridge) together; `negligible` as of `decide`."""
 
     groups: tuple[Group, ...]
     folds: int
@@ -87,16 +75,9 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for the provenance."""
-        return {
-            "groups": [g.name for g in self.groups],
-            "folds": self.folds,
-            **self.options,
-            "svcca_k": self.svcca_k,
-            "in_sample": self.in_sample,
-            "drop_nonfinite": self.drop_nonfinite,
-            "permutations": self.permutations,
-            "random_state": self.random_state,
-        }
+        others = ("folds", "svcca_k", "in_sample", "drop_nonfinite", "permutations", "random_state")
+        own = {name: getattr(self, name) for name in others}
+        return {"groups": [g.name for g in self.groups], **self.options, **own}
 
 
 class Keywords(TypedDict, total=False):

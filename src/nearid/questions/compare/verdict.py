@@ -75,14 +75,9 @@ class GroupResult:
 
 @dataclass(frozen=True)
 class Replicates:
-    """Bootstrap replicates; column g of both arrays saw the same resampled rows, so differences are paired.
+    """Mean error, and squared error over that of the constant guess, both (replicates, groups).
 
-    Attributes
-    ----------
-    error : ndarray of shape (replicates, groups)
-        Mean error.
-    unexplained : ndarray of shape (replicates, groups)
-        Squared error over the squared error of the constant guess.
+    All columns of a replicate saw the same resampled rows, so that differences are paired.
     """
 
     error: Floats
@@ -146,6 +141,7 @@ def summaries(
         low, high = interval(replicates.error[:, g]) if replicates else (nan, nan)
         r2_high, r2_low = (1 - v for v in interval(replicates.unexplained[:, g])) if replicates else (nan, nan)
         mean, by_chance = float(errors[g].mean()), float(chance.error[:, g].mean()) if chance else nan
+        r2_chance = float(chance.r2[:, g].max()) if chance else nan
         results[group.name] = GroupResult(
             group.name,
             group.title,
@@ -153,7 +149,7 @@ def summaries(
             float(median) / size,
             float(q95) / size,
             float(errors[g].max()) / size,
-            Estimate(float(1 - unexplained[g]), r2_low, r2_high, float(chance.r2[:, g].max()) if chance else nan, of),
+            Estimate(float(1 - unexplained[g]), r2_low, r2_high, r2_chance, of),
             group.degrees_of_freedom(*dims),
         )
     return results

@@ -102,12 +102,12 @@ def attribution(
         Label of the rows that the batch's share is judged on, where these are of two batches or more.
     """
     places = np.arange(components.rows.shape[0]) if places is None else places
-    found = _additive(components, labels, batches, places)
+    every = _additive(components, labels, batches, places)
     mine = labels == control
     if control is None or len(np.unique(batches[mine])) < 2:
-        return found
+        return every
     among = _additive(components, labels[mine], batches[mine], places[mine])
-    return Attribution(among.batch, found.label, among.batch_p, found.label_p)
+    return Attribution(among.batch, every.label, among.batch_p, every.label_p)
 
 
 def _additive(components: ComponentRows, labels: np.ndarray, batches: np.ndarray, places: np.ndarray) -> Attribution:
@@ -128,17 +128,17 @@ def _additive(components: ComponentRows, labels: np.ndarray, batches: np.ndarray
         extra, rank = _extra(s.counts.T, s.label, s.batch)
         left, params = left_l - extra, len(sizes_l) + rank
     left = np.maximum(left, 0)
-    found = []
+    shares = []
     for before, groups in ((left_l, len(sizes_l)), (left_b, len(sizes_b))):
         free, spent = n - params, params - groups
         if free <= 0 or spent <= 0:
-            found.append((np.full(components.width, np.nan), np.ones(components.width)))
+            shares.append((np.full(components.width, np.nan), np.ones(components.width)))
             continue
         with np.errstate(divide="ignore", invalid="ignore"):
             share = 1 - (left / free) / (before / (n - groups))
             f = ((before - left) / spent) / (left / free)
-        found.append((share, np.asarray(fdtrc(spent, free, np.maximum(f, 0)))))
-    return Attribution(found[0][0], found[1][0], found[0][1], found[1][1])
+        shares.append((share, np.asarray(fdtrc(spent, free, np.maximum(f, 0)))))
+    return Attribution(shares[0][0], shares[1][0], shares[0][1], shares[1][1])
 
 
 def _gather(components: ComponentRows, places: np.ndarray, b: np.ndarray, l: np.ndarray) -> _Sums:

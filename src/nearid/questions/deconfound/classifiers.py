@@ -1,7 +1,5 @@
 """Classifiers of a perturbation, on which components they rest, and what they make of other batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -79,8 +77,8 @@ def check_boosting(options: Mapping[str, Any]) -> None:
         lightgbm.train(settings, data, 1)
     except (lightgbm.basic.LightGBMError, TypeError, ValueError) as error:
         # Where in its source it says so does not matter.
-        said = brief(error).partition(" at /")[0]
-        raise InputError(f"LightGBM refuses boosting={others}: {said}.") from None
+        why = brief(error).partition(" at /")[0]
+        raise InputError(f"LightGBM refuses boosting={others}: {why}.") from None
 
 
 def learn(

@@ -49,8 +49,8 @@ class Categories:
 
     def take(self, kept: np.ndarray) -> Categories:
         """The classes of some rows, all of which have one; names that are left without rows are forgotten."""
-        found, codes = np.unique(self.codes[kept], return_inverse=True)
-        return Categories(codes, tuple(self.names[code] for code in found))
+        left, codes = np.unique(self.codes[kept], return_inverse=True)
+        return Categories(codes, tuple(self.names[code] for code in left))
 
     def counts(self) -> np.ndarray:
         """Rows of each code."""
@@ -109,8 +109,8 @@ def open_design(
         if given is not None:
             ordered[what], more = _in_order(what, given, rows)
             notes += more
-    found = {what: _column(what, given, rows, table, places, at) for what, given in ordered.items()}
-    known = np.all([column.codes >= 0 for column in found.values()], axis=0)
+    columns = {what: _column(what, given, rows, table, places, at) for what, given in ordered.items()}
+    known = np.all([column.codes >= 0 for column in columns.values()], axis=0)
     alerts = [Alert("input", note) for note in (*rows.notes, *notes)]
     if not known.all():
         lost = f"{int(np.sum(~known))} of {len(known)} rows have no label, batch or block and are left out."
@@ -120,7 +120,7 @@ def open_design(
         if known.sum() < 2:
             raise InputError(f"{int(known.sum())} rows of {rows.name} have a label and a batch, but 2 are needed.")
         rows = SelectedRows(rows, kept[known])
-    coded = {what: column.take(known) for what, column in found.items()}
+    coded = {what: column.take(known) for what, column in columns.items()}
     for what, column in coded.items():
         alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
     same = [] if rows.columns is None else _copies(rows, list(coded.values()))
@@ -156,8 +156,8 @@ def _checked(rows: Rows, coded: dict[str, Categories], control: Any, alerts: lis
             "between batches. Name a batch column within which labels (or controls) vary."
         )
     if single:
-        told = f"{len(single)} of {len(batches.names)} batches have one label only ({few(map(repr, single))})"
-        alerts.append(Alert("single_label_batch", f"{told}: within them biology and batch cannot be separated."))
+        sentence = f"{len(single)} of {len(batches.names)} batches have one label only ({few(map(repr, single))})"
+        alerts.append(Alert("single_label_batch", f"{sentence}: within them biology and batch cannot be separated."))
     blocks = None
     if "blocks" in coded:
         # Names of wells repeat on every plate.
@@ -173,14 +173,14 @@ def without(design: Design, kept: np.ndarray) -> Design:
             "rows nothing is left to classify the others against."
         )
     dropped = design.n - int(kept.sum())
-    told = Alert("dropped_rows", f"{dropped} of {design.n} rows have a NaN or an infinity and are left out.")
+    alert = Alert("dropped_rows", f"{dropped} of {design.n} rows have a NaN or an infinity and are left out.")
     return Design(
         SelectedRows(design.rows, np.flatnonzero(kept)),
         Categories(design.labels.codes[kept], design.labels.names),
         Categories(design.batches.codes[kept], design.batches.names),
         None if design.blocks is None else design.blocks[kept],
         design.control,
-        (*design.alerts, told),
+        (*design.alerts, alert),
     )
 
 
@@ -240,15 +240,15 @@ def _copies(rows: Rows, coded: list[Categories]) -> list[str]:
     """Names of columns that are a column of classes once more (by the first rows), where classes are numbers."""
     assert rows.columns is not None
     block = rows.read(0, min(rows.shape[0], LOOKED_AT))
-    found: list[str] = []
+    copies: list[str] = []
     for column in coded:
         try:
             numbers = np.array([float(name) for name in column.names])
         except ValueError:
             continue
         equal = np.all(block == numbers[column.codes[: len(block)], None], axis=0)
-        found += [rows.columns[at] for at in np.flatnonzero(equal)]
-    return found
+        copies += [rows.columns[at] for at in np.flatnonzero(equal)]
+    return copies
 
 
 def _paired(rows: Rows, table: Columns | None) -> tuple[np.ndarray | None, np.ndarray | None, tuple[str, ...]]:
@@ -283,15 +283,15 @@ def _in_order(what: str, given: Any, rows: Rows) -> tuple[Any, tuple[str, ...]]:
     if not is_a(given, "pandas", "Series"):
         return given, ()
     if rows.ids is None and rows.index is None:
-        told = f"{rows.name} has no index as {what} have: the rows are paired by position."
-        return given, () if is_count(given.index) else (told,)
+        note = f"{rows.name} has no index as {what} have: the rows are paired by position."
+        return given, () if is_count(given.index) else (note,)
     index = labels(given.index)
     pair = pair_rows(rows, MemoryRows(what, np.zeros((len(index), 1)), index_ids(index), index=index))
     notes = pair.notes[len(rows.notes) :]
     mine, theirs = (slice(None) if places is None else places for places in (pair.x_index, pair.y_index))
-    found = np.full(rows.shape[0], None, dtype=object)
-    found[mine] = given.to_numpy(dtype=object)[theirs]
-    return found, notes
+    values = np.full(rows.shape[0], None, dtype=object)
+    values[mine] = given.to_numpy(dtype=object)[theirs]
+    return values, notes
 
 
 def _column(

@@ -1,7 +1,5 @@
 """Classifiers that learn on some batches and are judged on others, under every condition; means and tests of them."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -130,7 +128,7 @@ def _measure(
     """Components, neighbours and classifiers of each condition, one after the other."""
     rng = np.random.default_rng([plan.random_state, 4])
     some = np.sort(rng.permutation(design.n)[: plan.max_rows])
-    shown = np.sort(rng.permutation(design.n)[:SHOWN])
+    drawn = np.sort(rng.permutation(design.n)[:SHOWN])
     results: dict[str, ConditionResult] = {}
     scores: dict[str, dict[Key, list[Scores]]] = {}
     planes: list[Plane] = []
@@ -149,7 +147,7 @@ def _measure(
         if condition.width > 1 and name in ("pca", "ica"):
             pair = np.array([0, 1]) if name == "pca" else follows.ranked[::-1][:2]
             kind = "leading" if name == "pca" else "most biological"
-            points = components.some(pair).take(shown)
+            points = components.some(pair).take(drawn)
             planes.append(Plane(f"{condition.title}: the two {kind} components", (str(pair[0]), str(pair[1])), points))
         for without_technical in dropping:
             row = "kept" if without_technical else name
@@ -159,8 +157,8 @@ def _measure(
                 scores[row] = score_tasks(plan, design, components, tasks, dropping=without_technical, tick=tick)
     drawings = Drawings(
         tuple(planes),
-        tuple(design.labels.names[c] for c in design.labels.codes[shown]),
-        tuple(design.batches.names[c] for c in design.batches.codes[shown]),
+        tuple(design.labels.names[c] for c in design.labels.codes[drawn]),
+        tuple(design.batches.names[c] for c in design.batches.codes[drawn]),
     )
     return results, scores, drawings
 

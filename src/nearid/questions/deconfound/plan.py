@@ -1,7 +1,5 @@
 """What can be chosen of an evaluation, and what was chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Biology or batch: an embedding, whitened, unmixed and turned at random, judged in batches that were held out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -159,10 +157,10 @@ def deconfound(
         X, labels, batches, blocks, meta=meta, control=control, key=key, ids=ids, features=features, exclude=exclude
     )
     if classifiers is None and not boost:
-        told = (
+        missing = (
             "LightGBM is not installed, so logistic regression alone was used. To add the paper's classifier: "
             "pip install 'nearid[boost]'"
         )
-        design = replace(design, alerts=(*design.alerts, Alert("no_lightgbm", told)))
+        design = replace(design, alerts=(*design.alerts, Alert("no_lightgbm", missing)))
     with reporting(progress) as tracked, open_engine(engine) as opened:
         return evaluate(plan, design, X, opened, tracked)

@@ -1,7 +1,5 @@
 """Which rows are told apart, and which batches are held out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -113,8 +111,8 @@ def chosen(
     rare = [names[code] for code in possible if counts[code] < least]
     alerts = []
     if rare:
-        told = f"{len(rare)} labels have fewer than {least} rows and are not evaluated: {few(map(repr, rare))}."
-        alerts.append(Alert("rare_labels", f"{told} Lower min_rows (--min-rows) to evaluate them."))
+        sentence = f"{len(rare)} labels have fewer than {least} rows and are not evaluated: {few(map(repr, rare))}."
+        alerts.append(Alert("rare_labels", f"{sentence} Lower min_rows (--min-rows) to evaluate them."))
     return sorted(code for code in possible if counts[code] >= least), alerts
 
 
@@ -180,7 +178,7 @@ def contrasts(
             "AUROC within batches compares rows of one batch alone.",
         ),
     }
-    alerts = [Alert(kind, told.replace("{}", few(names))) for kind, (names, told) in sentences.items() if names]
+    alerts = [Alert(kind, sentence.replace("{}", few(names))) for kind, (names, sentence) in sentences.items() if names]
     if not made:
         why = " ".join(alert.message for alert in alerts) or "No label has enough rows."
         raise InputError(f"No perturbation can be judged in held-out batches. {why}")

@@ -119,11 +119,11 @@ class BatchSource:
                     "The loader shuffles or samples, so that rows could not be paired with another run: shuffle=False, "
                     f"or make each batch a dict with {IDS!r}."
                 )
-            found = np.arange(start, start + n) if ids is None else row_ids(self.name, np.asarray(ids), n)
-            if found.dtype != self.id_type:
-                raise InputError(f"The ids in batch {at} of {self.name} are {found.dtype}, but int64 is expected here.")
+            ids = np.arange(start, start + n) if ids is None else row_ids(self.name, np.asarray(ids), n)
+            if ids.dtype != self.id_type:
+                raise InputError(f"The ids in batch {at} of {self.name} are {ids.dtype}, but int64 is expected here.")
             if n:
-                yield Batch(start, {k: as_tensor(k or self.name, x) for k, x in arrays.items()}, found)
+                yield Batch(start, {k: as_tensor(k or self.name, x) for k, x in arrays.items()}, ids)
             start += n
 
 
@@ -213,16 +213,16 @@ def _named(name: str, given: Any) -> dict[str, Any]:
     if isinstance(given, tuple | list) and given:
         given = given[0]
     if isinstance(given, Mapping):
-        found = {str(k): x if hasattr(x, "shape") else _array_of(f"{name}:{k}", x) for k, x in given.items()}
+        arrays = {str(k): x if hasattr(x, "shape") else _array_of(f"{name}:{k}", x) for k, x in given.items()}
     elif hasattr(given, "shape"):
-        found = {SINGLE: given}
+        arrays = {SINGLE: given}
     else:
         raise InputError(f"{name} is a {type(given).__name__}, but an array, a tensor or a dict of them is expected.")
-    for key, x in found.items():
+    for key, x in arrays.items():
         if not len(x.shape):
             where = f"{name}:{key}" if key else name
             raise InputError(f"{where} is a single number, but one entry for each input is expected.")
-    return found
+    return arrays
 
 
 def _array_of(name: str, values: Any) -> np.ndarray:

@@ -154,7 +154,7 @@ class Forward:
         inputs, mask = self._inputs(batch)
         try:
             with self._cast():
-                found = self.taps.run(lambda: self.network.call(inputs), batch.n, mask)
+                pooled = self.taps.run(lambda: self.network.call(inputs), batch.n, mask)
         except InputError:
             raise
         except torch.OutOfMemoryError:
@@ -164,7 +164,7 @@ class Forward:
             ) from None
         except Exception as error:  # a model may raise anything at inputs that it does not take
             raise self._refusal(inputs, error) from error
-        return found, mask
+        return pooled, mask
 
     def main_of(self, arrays: Mapping[str, Tensor]) -> str | None:
         """Name of the array that is preprocessed: the single one, the model's main argument, or the only input."""
@@ -220,12 +220,12 @@ class Forward:
         if isinstance(stopped, nn.Embedding):
             raised = f"it has entries 0 to {stopped.num_embeddings - 1} only. Look at the ids, or give fewer tokens"
             return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {raised}.")
-        told = " ".join(str(error).split())[:300].rstrip(" .")
+        why = " ".join(str(error).split())[:300].rstrip(" .")
         last = not isinstance(inputs, dict) and inputs.is_floating_point() and looks_last(tuple(inputs.shape))
         advice = " If their channels are last, say channels='last' (--channels last)." if last else ""
         if self.network.pretrained:
             advice += f" This model takes {self.network.main_input()}{positions(self.network.module)}."
-        return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {told}.{advice}")
+        return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {why}.{advice}")
 
 
 def mixed_precision(name: str | None, device: torch.device) -> tuple[torch.dtype | None, tuple[Alert, ...]]:

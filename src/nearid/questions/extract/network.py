@@ -1,7 +1,5 @@
 """The model to run: a module, weights with a factory, or a transformers model; how it is called and what it is."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import json
@@ -224,12 +222,12 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
 
 def _reason(error: Exception) -> str:
     """Why a model was not loaded; where the library would advise to run what comes with it, words of our own."""
-    told = " ".join(str(error).split())
-    if "trust_remote_code" in told:
+    message = " ".join(str(error).split())
+    if "trust_remote_code" in message:
         return "it brings code of its own, which nearid never runs"
-    if "weights_only" in told:
+    if "weights_only" in message:
         return "its weights are a pickle with more than tensors, which could run code; save them as .safetensors"
-    return told[:300].rstrip(" .")
+    return message[:300].rstrip(" .")
 
 
 @contextmanager
@@ -251,8 +249,8 @@ def _quiet() -> Iterator[None]:
 def configuration(module: nn.Module) -> str:
     """What the weights do not tell, such as the number of heads; without where the model comes from."""
     config: Any = module.config
-    told = {key: value for key, value in config.to_dict().items() if key not in ORIGIN and not key.startswith("_")}
-    return json.dumps(told, sort_keys=True, default=str)
+    entries = {key: value for key, value in config.to_dict().items() if key not in ORIGIN and not key.startswith("_")}
+    return json.dumps(entries, sort_keys=True, default=str)
 
 
 def positions(module: nn.Module) -> str:
@@ -264,15 +262,15 @@ def positions(module: nn.Module) -> str:
 def options(module: nn.Module, inputs: dict[str, Tensor]) -> dict[str, Any]:
     """What the forward pass is asked for beside the inputs: hidden states, and every patch in its place."""
     config: Any = module.config
-    asked: dict[str, Any] = {"output_hidden_states": True, "return_dict": True}
+    options: dict[str, Any] = {"output_hidden_states": True, "return_dict": True}
     if getattr(config, "use_cache", False):
-        asked["use_cache"] = False
+        options["use_cache"] = False
     if hasattr(config, "mask_ratio") and "pixel_values" in inputs and "noise" not in inputs:
         # Masked autoencoders keep the patches of least noise, in its order. All of them, in order.
         pixels = inputs["pixel_values"]
         count = (config.image_size // config.patch_size) ** 2
-        asked["noise"] = torch.arange(count, device=pixels.device, dtype=torch.float32).expand(len(pixels), -1)
-    return asked
+        options["noise"] = torch.arange(count, device=pixels.device, dtype=torch.float32).expand(len(pixels), -1)
+    return options
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """Batches through the model, rows to the disk beside it, and what made them."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from collections import deque

@@ -1,7 +1,5 @@
 """One row of numbers for each input (or each token) out of what a layer gives: maps, sequences or vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -57,13 +55,13 @@ def pooled(layer: str, x: Tensor, n: int, pool: str | Pooler, mask: Tensor | Non
     if x.dtype.itemsize < 4 or not x.dtype.is_floating_point:
         x = x.float()
     if not isinstance(pool, str):
-        found = pool(x, mask)
-        if found.ndim != 2 or len(found) != n or not found.shape[1]:
+        rows = pool(x, mask)
+        if rows.ndim != 2 or len(rows) != n or not rows.shape[1]:
             raise InputError(
-                f"The pool function made {tuple(found.shape)} of {tuple(x.shape)} at the layer {layer}; "
+                f"The pool function made {tuple(rows.shape)} of {tuple(x.shape)} at the layer {layer}; "
                 f"({n}, width) is expected."
             )
-        return found
+        return rows
     if x.ndim == 0 or x.shape[0] != n:
         raise InputError(
             f"The layer {layer} gave shape {tuple(x.shape)} for {n} inputs, but one entry for each input must come "

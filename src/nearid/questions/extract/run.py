@@ -1,11 +1,10 @@
 """Hidden states of a model, layer by layer, into a folder or into memory."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 
+from nearid.arrays.formats.registry import writable
 from nearid.arrays.names import patterns_of
 from nearid.base.errors import InputError
 from nearid.base.options import Bound, Count, checked
@@ -22,7 +21,7 @@ def extract(
     layers: Iterable[str] | str | None = None,
     pool: Literal["mean", "cls", "last", "patches", "tokens", "flatten"] | Callable[[Any, Any], Any] = "mean",
     out: str | os.PathLike[str] | None = None,
-    format: Literal["npy", "zarr", "safetensors"] = "npy",
+    format: str = "npy",
     dtype: Literal["float32", "float16", "float64"] = "float32",
     batch_size: Count = 128,
     device: Any = None,
@@ -69,8 +68,8 @@ def extract(
         rows.
     out : path, optional
         Folder to write: a file for each layer, ids.npy and extraction.json. Default: rows are kept in memory.
-    format : {"npy", "zarr", "safetensors"}, default="npy"
-        Format of the files.
+    format : str, default="npy"
+        Format of the files: "npy", "zarr" or "safetensors".
     dtype : {"float32", "float16", "float64"}, default="float32"
         Type of the rows.
     batch_size : int, default=128
@@ -123,6 +122,7 @@ def extract(
     >>> {name: rows.shape for name, rows in layers.items()}
     {'0': (10, 4), '2': (10, 2)}
     """
+    writable(format)
     patterns = patterns_of(layers)
     target = None if out is None else check_out(out, overwrite=overwrite)
     if target is not None:

@@ -1,9 +1,6 @@
 """Layers on their way to a folder: a part that grows and can be taken up again, then the whole in one rename."""
 
-from __future__ import annotations
-
 import errno
-import io
 import json
 import os
 import re
@@ -16,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.formats.layers import IDS, MANIFEST, is_extraction, read_manifest
+from nearid.arrays.formats.registry import format_of, writable
 from nearid.base.errors import InputError
-from nearid.base.files import check_parent, local_path, replacing_folder, write_text
+from nearid.base.files import check_parent, local_path, write_text
 from nearid.base.limits import readable
 from nearid.base.resume import NAME as NOTE
 from nearid.base.resume import Resumable
@@ -37,7 +35,6 @@ CLOSE = 1e-2
 RAW = ".rows"
 # Chunks of a zarr array, which are also read at once while it is made.
 CHUNK_BYTES = 8 << 20
-_CODES = {"float16": "F16", "float32": "F32", "float64": "F64"}
 # More rows than any file holds, to leave room for the number in the header.
 _MOST = 10**18
 
@@ -51,7 +48,7 @@ def check_out(out: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Refuse a place where layers cannot or should not be written; asked before long work."""
     target = local_path(out)
     target = target if target.name else target.resolve()
-    if target.suffix in (".npy", ".npz", ".zarr", ".safetensors", ".html"):
+    if (format_of(target) is not None and not is_extraction(target)) or target.suffix == ".html":
         raise InputError(f"Layers are written to a folder, a file for each: name it {target.stem}, not {target.name}.")
     check_parent(target)
     if target.exists():
@@ -295,7 +292,7 @@ class Part:
     stem : str
         Name without suffix.
     form : str
-        "npy", "zarr" or "safetensors".
+        Suffix, without its point, of a format that rows are written to.
     width : int or None
         Columns; None for rows that are single values.
     name, about : str, dict of str
@@ -313,9 +310,10 @@ class Part:
         about: dict[str, str] | None = None,
     ) -> None:
         self.final = folder / f"{stem}.{form}"
-        self.path = folder / f"{stem}{RAW}" if form == "zarr" else self.final
+        self._format = writable(form)
+        self.path = self.final if self._format.header else folder / f"{stem}{RAW}"
         self.width, self.dtype = width, dtype.newbyteorder("<")
-        self._form, self._name, self._about = form, name, about or {}
+        self._name, self._about = name, about or {}
         self._offset = len(self._header(_MOST))
 
     @property
@@ -325,7 +323,7 @@ class Part:
 
     def cut(self, rows: int) -> None:
         """Keep the first rows alone; with 0 the file begins anew."""
-        if self.final.is_dir():
+        if not self._format.header and self.final.exists():
             return  # made whole already
         size = self._offset + rows * self.row_bytes
         with open(self.path, "r+b" if rows else "wb") as file:
@@ -335,12 +333,9 @@ class Part:
 
     def first(self, rows: int) -> np.ndarray:
         """The first rows that were written."""
-        if self.final.is_dir():
-            import zarr
-
-            return np.asarray(zarr.open_array(self.final, mode="r")[:rows])
-        width = self.width or 1
-        return np.fromfile(self.path, self.dtype, rows * width, offset=self._offset).reshape(rows, width)
+        if not self._format.header and self.final.exists():
+            return self._format.open(str(self.final), self.final.name, None, None).read(0, rows)
+        return self._rows(0, rows)
 
     def append(self, block: np.ndarray) -> None:
         """Add rows."""
@@ -356,53 +351,29 @@ class Part:
                 os.fsync(file.fileno())
 
     def finish(self, rows: int, about: dict[str, str]) -> None:
-        """Write the header, or turn the rows into a zarr array; done again without harm after an interruption."""
+        """Write the header, or the rows into their format; done again without harm after an interruption."""
         self._about = {**self._about, **about}
-        if self._form == "zarr":
-            self._to_zarr(rows)
-            return
-        header = self._header(rows)
-        with open(self.path, "r+b") as file:
-            file.write(header)
-            file.flush()
-            os.fsync(file.fileno())
+        if self._format.header:
+            header = self._header(rows, self._offset)
+            with open(self.path, "r+b") as file:
+                file.write(header)
+                file.flush()
+                os.fsync(file.fileno())
+        elif not self.final.exists():
+            chunk = max(1, min(rows, CHUNK_BYTES // self.row_bytes))
+            shape = (rows, self.width or 1)
+            blocks = (self._rows(start, min(chunk, rows - start)) for start in range(0, rows, chunk))
+            self._format.write_rows(self.final, shape, self.dtype, blocks, about=self._about)
+            self.path.unlink()
 
-    def _header(self, rows: int) -> bytes:
+    def _header(self, rows: int, size: int | None = None) -> bytes:
         shape = (rows,) if self.width is None else (rows, self.width)
-        if self._form == "zarr":
-            return b""
-        if self._form == "npy":
-            buffer = io.BytesIO()
-            described = {"descr": np.lib.format.dtype_to_descr(self.dtype), "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(buffer, described)
-            return buffer.getvalue()
-        told = {"dtype": _CODES[self.dtype.name], "shape": shape, "data_offsets": [0, rows * self.row_bytes]}
-        # Written once with the longest of numbers to know how long it may become; spaces fill it up.
-        text = json.dumps({"__metadata__": self._about, self._name: told}).encode()
-        size = getattr(self, "_offset", 0) - 8 if rows != _MOST else -(-(len(text) + 256) // 64) * 64 - 8
-        return size.to_bytes(8, "little") + text.ljust(size)
+        header = self._format.header
+        return b"" if header is None else header(shape, self.dtype, self._name, self._about, size)
 
-    def _to_zarr(self, rows: int) -> None:
-        import zarr
-
-        if self.final.is_dir():
-            return
-        chunk = max(1, min(rows, CHUNK_BYTES // self.row_bytes))
-        shape = (rows, self.width or 1)
-        with replacing_folder(self.final) as folder:
-            array = zarr.create_array(
-                store=str(folder),
-                shape=shape,
-                dtype=self.dtype,
-                chunks=(chunk, shape[1]),
-                attributes=dict(self._about),
-                config={"write_empty_chunks": True},
-            )
-            for start in range(0, rows, chunk):
-                count = min(chunk, rows - start)
-                block = np.fromfile(self.path, self.dtype, count * shape[1], offset=start * self.row_bytes)
-                array[start : start + count] = block.reshape(count, shape[1])
-        self.path.unlink()
+    def _rows(self, start: int, count: int) -> np.ndarray:
+        width, offset = self.width or 1, self._offset + start * self.row_bytes
+        return np.fromfile(self.path, self.dtype, count * width, offset=offset).reshape(count, width)
 
 
 def file_stems(layers: Iterable[str]) -> dict[str, str]:

@@ -62,7 +62,7 @@ class Taps:
         usual = [f"{HIDDEN}.*"] if hidden else [*blocks(model)] or [WHOLE]
         self._taps, self._states = _taps(model, patterns or usual, hidden, wanted=patterns is not None)
         self._stack = ExitStack()
-        self._found: dict[str, Tensor] = {}
+        self._pooled: dict[str, Tensor] = {}
         self._calls: Counter[str] = Counter()
         self._n = 0
         # Of the last module that tells, where it gave a map (n, channels, positions).
@@ -108,21 +108,21 @@ class Taps:
         return self._channels is not None and not turned
 
     def _keep(self, label: str, x: Tensor, maps: bool) -> None:
-        found = pooled(label, x, self._n, self._pool, self._mask, maps=maps)
+        rows = pooled(label, x, self._n, self._pool, self._mask, maps=maps)
         # The next layer may work in place.
-        if found.untyped_storage().data_ptr() == x.untyped_storage().data_ptr():
-            found = found.clone()
-        self._found[label] = found
+        if rows.untyped_storage().data_ptr() == x.untyped_storage().data_ptr():
+            rows = rows.clone()
+        self._pooled[label] = rows
 
     def run(self, call: Callable[[], Any], n: int, mask: Tensor | None) -> dict[str, Tensor]:
         """Pooled outputs by layer, in the order in which the layers were done, of one forward pass of n inputs."""
         self._n, self._mask = n, mask
-        self._found, self._calls, self._channels = {}, Counter(), None
+        self._pooled, self._calls, self._channels = {}, Counter(), None
         output = call()
         if self._states:
             self._hidden_states(output)
-        found, self._found = self._found, {}
-        return found
+        pooled, self._pooled = self._pooled, {}
+        return pooled
 
     def _hidden_states(self, output: Any) -> None:
         states = getattr(output, HIDDEN, None)
@@ -134,18 +134,18 @@ class Taps:
         names = [f"{HIDDEN}.{at}" for at in range(len(states))]
         for pattern in self._states:
             for name in chosen("The model", pattern, names):
-                if name not in self._found:
+                if name not in self._pooled:
                     self._keep(name, states[int(name.rpartition(".")[2])], False)
 
-    def refuse_silent(self, found: dict[str, Tensor]) -> None:
+    def refuse_silent(self, pooled: dict[str, Tensor]) -> None:
         """Refuse layers that the forward pass does not call, where they were asked for by name; and no layer at all."""
         for tap in self._taps:
-            if tap.wanted and tap.name not in found:
+            if tap.wanted and tap.name not in pooled:
                 raise InputError(
                     f"The layer {tap.name} is a part of the model, but its forward pass does not call it. "
                     "Name the layers inside it, or one that is called."
                 )
-        if not found:
+        if not pooled:
             raise InputError("None of the chosen layers is called by the model's forward pass; choose others.")
 
 
@@ -198,13 +198,13 @@ def tensor_of(layer: str, output: Any, part: str | None = None) -> Tensor:
     part : str, optional
         Keys and places that lead to the tensor, separated by dots.
     """
-    found = output
+    value = output
     for step in part.split(".") if part else ():
-        found = _step(layer, found, step, str(part))
-    tensor = _first(found)
+        value = _step(layer, value, step, str(part))
+    tensor = _first(value)
     if tensor is None:
         raise InputError(
-            f"The layer {layer} gave a {type(found).__name__} without a tensor of numbers; leave the layer out, or "
+            f"The layer {layer} gave a {type(value).__name__} without a tensor of numbers; leave the layer out, or "
             f"name a part of its output as {layer}:part."
         )
     return tensor

@@ -87,9 +87,9 @@ def fill(model: str, module: nn.Module, weights: Weights, prefix: str | None = N
     try:
         module.load_state_dict(weights)
     except RuntimeError as error:
-        told = _misfits(weights, own) or f"{brief(error)}."
+        misfits = _misfits(weights, own) or f"{brief(error)}."
         advice = "" if own.keys() <= weights.keys() else _prefix_advice(given, own, prefix or "")
-        raise InputError(f"The weights of {model} do not fit the module: {told}{advice}") from None
+        raise InputError(f"The weights of {model} do not fit the module: {misfits}{advice}") from None
     return module
 
 
@@ -101,8 +101,8 @@ def _misfits(weights: Weights, own: Weights) -> str:
         if k in own and w.shape != own[k].shape
     ]
     kinds = {"not in the module": extra, "missing": missing, "of another size": sizes}
-    told = [f"{len(names)} {kind}, such as {', '.join(names[:3])}" for kind, names in kinds.items() if names]
-    return f"{'; '.join(told)}." if told else ""
+    parts = [f"{len(names)} {kind}, such as {', '.join(names[:3])}" for kind, names in kinds.items() if names]
+    return f"{'; '.join(parts)}." if parts else ""
 
 
 def _prefix_advice(weights: Weights, own: Weights, prefix: str) -> str:

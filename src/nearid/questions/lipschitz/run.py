@@ -1,7 +1,5 @@
 """Does a decoder preserve distances? Its bi-Lipschitz constants, locally and between pairs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 
 from nearid.arrays import Rows, open_rows
-from nearid.arrays.formats.registry import suffixes
+from nearid.arrays.formats.registry import suffixes, writable
 from nearid.base.errors import InputError
 from nearid.base.files import alone_in, refuse_source
 from nearid.base.options import Bound, Count, Seed, checked
@@ -71,7 +71,7 @@ def unmix(
     dtype: Literal["float32", "float64"] | None = None,
     random_state: Seed = 0,
     engine: str | Engine | None = None,
-    format: Literal["npy", "zarr"] = "npy",
+    format: str = "npy",
     key: str | None = None,
     ids: str | None = None,
     features: Iterable[str] | str | None = None,
@@ -98,8 +98,8 @@ def unmix(
     engine : {"local", "dask"}, address or Engine, optional
         Where the passes run: "local" (this process, the default), "dask" (a cluster of this machine's cores), or the
         address of a Dask scheduler such as tcp://127.0.0.1:8786. The result is the same.
-    format : {"npy", "zarr"}, default="npy"
-        Format of the components.
+    format : str, default="npy"
+        Format of the components: "npy", "zarr" or "safetensors".
     key : str, optional
         Entry to read from a file that holds several arrays.
     ids : str, optional
@@ -128,9 +128,10 @@ def unmix(
     >>> import nearid
     >>> rng = np.random.default_rng(0)
     >>> unmixing = nearid.unmix(rng.laplace(size=(2000, 3)) @ rng.normal(size=(3, 3)))
-    >>> unmixing.view.headline
-    '3 components, found in 7 passes; none of them Gaussian'
+    >>> unmixing.converged_, unmixing.diagnostics_.super_gaussian
+    (True, 3)
     """
+    writable(format)
     rows = open_rows(x, key=key, ids=ids, features=features, exclude=exclude)
     if out is not None and isinstance(x, str | os.PathLike):
         refuse_input(Path(out), x)
@@ -350,7 +351,7 @@ def _components(folder: Path) -> list[Path]:
 
 
 def _places(folder: Path) -> list[Path]:
-    return [folder / f"components{suffix}" for suffix in suffixes("write")]
+    return [folder / f"components{suffix}" for suffix in suffixes("writes")]
 
 
 def _ids(folder: Path) -> list[Path]:

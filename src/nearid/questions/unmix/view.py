@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,6 +42,24 @@ def headline(ica: IcaEstimator) -> str:
     return f"{counted(d.components, 'component')}, {ended}; {apart}"
 
 
+def records(ica: IcaEstimator) -> list[dict[str, Any]]:
+    """A row for each component, and the column in which it is largest."""
+    d = ica.diagnostics_
+    columns = getattr(ica, "feature_names_in_", range(d.columns))
+    return [
+        {
+            "component": i,
+            "nongaussianity": float(d.nongaussianity[i]),
+            "z": float(d.z[i]),
+            "p_value": float(d.p_values[i]),
+            "kind": d.kinds[i],
+            "stability": np.nan if d.stability is None else float(d.stability[i]),
+            "largest_in_column": str(columns[largest]),
+        }
+        for i, largest in enumerate(np.abs(ica.mixing_).argmax(axis=0))
+    ]
+
+
 def _facts(ica: IcaEstimator) -> dict[str, str]:
     d = ica.diagnostics_
     facts = {
@@ -66,12 +84,8 @@ def _leading(ica: IcaEstimator) -> Table:
     shown = min(LEADING, d.components)
     stable = [] if d.stability is None else [Column("stability")]
     columns = [Column("component"), Column("non-Gaussianity"), Column("z", digits=1), Column("kind", left=True)]
-    names = getattr(ica, "feature_names_in_", range(d.columns))
-    largest = np.abs(ica.mixing_).argmax(axis=0)
-    rows = []
-    for i, kind in enumerate(d.kinds[:shown]):
-        again = [] if d.stability is None else [float(d.stability[i])]
-        rows.append(Row([i, float(d.nongaussianity[i]), float(d.z[i]), kind, *again, str(names[largest[i]])]))
+    names = ("component", "nongaussianity", "z", "kind", *(["stability"] if stable else []), "largest_in_column")
+    rows = [Row([record[name] for name in names]) for record in records(ica)[:shown]]
     title = f"the {shown} least Gaussian of {d.components} components" if shown < d.components else "components"
     return Table(title, [*columns, *stable, Column("largest in column", left=True)], rows)
 

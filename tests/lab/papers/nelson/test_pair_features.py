@@ -14,7 +14,7 @@ from nearid.lab.data.registry import cache_folder  # noqa: E402
 from nearid.lab.models.cifar_resnet import MEAN, STD, CifarResNet  # noqa: E402
 from nearid.lab.papers.common.wikitext import wikitext  # noqa: E402
 from nearid.lab.papers.nelson.pair_features import (  # noqa: E402
-    Course,
+    Budget,
     ImageModels,
     TextModels,
     files_of,
@@ -22,7 +22,7 @@ from nearid.lab.papers.nelson.pair_features import (  # noqa: E402
     resnet_features,
 )
 
-COURSE = Course(steps=2, rate=1e-3, batch=3, device="cpu")
+BUDGET = Budget(steps=2, rate=1e-3, batch=3, device="cpu")
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_other_weights_of_a_name_get_features_of_their_own(networks, home, rng):
 
 def test_autoencoders_follow_their_seeds(home, rng, tmp_path):
     write_cifar10_sheets(home("cifar10"), rng)
-    learner = ImageModels(held_out_pixels(4, 0), 8, 1, COURSE)
+    learner = ImageModels(held_out_pixels(4, 0), 8, 1, BUDGET)
     first, again, other = (learner.learn(seed, tmp_path / str(k)) for k, seed in enumerate((0, 0, 1)))
     np.testing.assert_array_equal(first.features, again.features)
     assert first.features.shape == (4, 8) and (first.features != other.features).any()
@@ -102,10 +102,10 @@ def test_autoencoders_follow_their_seeds(home, rng, tmp_path):
 
 def test_gpts_give_states_of_the_same_tokens(write_text, rng, tmp_path):
     write_text([f"w{k}" for k in rng.integers(0, 30, 400)])
-    learner = TextModels(40, 0, vocabulary=20, context=8, width=8, depth=2, course=COURSE)
+    learner = TextModels(40, 0, vocabulary=20, context=8, width=8, depth=2, budget=BUDGET)
     stream, rows, size = learner.tokens
     assert size == 20 and rows.shape == (10, 8) and len(stream) == 401
-    assert (TextModels(40, 1, 20, 8, 8, 2, COURSE).tokens[1] != rows).any()
+    assert (TextModels(40, 1, 20, 8, 8, 2, BUDGET).tokens[1] != rows).any()
     first, again, other = (learner.learn(seed, tmp_path / str(k)) for k, seed in enumerate((0, 0, 1)))
     np.testing.assert_array_equal(first.features, again.features)
     assert first.features.shape == (40, 8) and (first.features != other.features).any()
@@ -128,7 +128,7 @@ def test_the_state_that_the_head_reads_is_taken(write_text, monkeypatch, tmp_pat
 
     monkeypatch.setattr("nearid.lab.models.gpt.GPT", Told)
     write_text([f"w{k % 7}" for k in range(200)])
-    learner = TextModels(20, 0, vocabulary=20, context=8, width=8, depth=3, course=COURSE)
+    learner = TextModels(20, 0, vocabulary=20, context=8, width=8, depth=3, budget=BUDGET)
     layer, ids, places = learner.learn(0, tmp_path).features.T
     assert (layer == 3).all() and places.tolist() == [1, 3, 5, 7] * 5
     np.testing.assert_array_equal(ids, learner.tokens[1][:, [1, 3, 5, 7]].ravel())

@@ -54,8 +54,6 @@ class ImageSource(ABC):
 
     Attributes
     ----------
-    name : str
-    channels, side : int
     kinds : dict
         Kind of each factor by name, as `nearid.open_factors` takes them.
     periods : dict
@@ -204,10 +202,8 @@ class Components:
 
     Attributes
     ----------
-    values : ndarray of shape (n, k)
     back : ndarray of shape (k, latents)
         values @ back + mean are the latents.
-    mean : ndarray of shape (latents,)
     """
 
     values: Floats
@@ -235,9 +231,6 @@ def traversals(
     ----------
     decode : callable
         From latents of shape (n, latents) to images.
-    found : Components
-    which : ndarray of int
-    start : ndarray of shape (latents,)
 
     Returns
     -------
@@ -257,8 +250,6 @@ class Judge:
 
     Attributes
     ----------
-    source : ImageSource
-    sample : Sample
     dci_rows : int
         Rows for DCI, whose trees take the longest; 0 leaves it out.
     """
@@ -298,9 +289,5 @@ class Judge:
         if self.dci_rows:
             rows = min(self.dci_rows, len(z))
             found = dci(z[:rows], self._factors(rows), model="boost")
-            scores |= {
-                "dci_d": found.disentanglement,
-                "dci_c": found.completeness,
-                "dci_i": found.informativeness,
-            }
+            scores |= {"dci_d": found.disentanglement, "dci_c": found.completeness, "dci_i": found.informativeness}
         return scores

@@ -1,7 +1,5 @@
 """Pictures as text: a grid of images in one PNG that a page can hold, written without a library of pictures."""
 
-from __future__ import annotations
-
 import base64
 import struct
 import zlib

@@ -1,16 +1,12 @@
 """Figures that experiments on recovery share: true against recovered, at the first seed of each row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nearid.lab.framework.experiment import Row
+from nearid.lab.framework.result import ExperimentResult
 from nearid.show.figures import Figure, HeatMap, scatter_matrix
-
-if TYPE_CHECKING:
-    from nearid.lab.framework.result import ExperimentResult
 
 
 def first_views(result: ExperimentResult, rows: Sequence[Row] | None = None) -> Iterator[tuple[Row, dict[str, Any]]]:
@@ -37,7 +33,6 @@ def recovery_figures(
 
     Parameters
     ----------
-    result : ExperimentResult
     drawn : sequence of Row, optional
         All by default.
     scatter, heat : tuple of str

@@ -1,7 +1,5 @@
 """WikiText-2 as numbers, for the experiments that learn from it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 

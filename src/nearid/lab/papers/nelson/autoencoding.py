@@ -63,17 +63,15 @@ class Parameters(Checked):
     latents: int = parameter(2, "latents for each factor", least=1)
     side: int = parameter(32, "height and width of the images", multiple=16, paper=64)
     networks: str = parameter(
-        "light", "light (for a CPU) or protocol (twelve convolutions)", choices=NETWORKS, paper="protocol"
+        "light", "light (for a CPU) or protocol (12 convolutions)", choices=NETWORKS, paper="protocol"
     )
     steps: int = parameter(3000, "steps of AdamW", least=1, smoke=4, paper=200_000)
     batch: int = parameter(64, "images in each step", least=2, smoke=16, paper=128)
     rate: float = parameter(1e-3, "learning rate", positive=True)
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES, paper="constant")
+    schedule: str = parameter("cosine", "course of the learning rate", choices=SCHEDULES, paper="constant")
     judged: int = parameter(5000, "images drawn anew for the scores", least=100, smoke=100, paper=10_000)
     dci_rows: int = parameter(2000, "of which for DCI; 0 leaves it out", least=0, smoke=40, paper=10_000)
-    admitted: float = parameter(
-        0.9, "share of the pixels' variance that a setting must explain to be selected", smoke=0.0
-    )
+    admitted: float = parameter(0.9, "share of the pixels' variance that a selected setting explains", smoke=0.0)
     whiten: bool = parameter(False, "whether ICA whitens; the protocol does not")
     looks: int = parameter(10, "times that reconstruction is looked at during training", least=1, smoke=2)
     device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one", paper="auto")
@@ -105,19 +103,11 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         watched = sample.images[:WATCHED]
         return {"explained": explained(watched, reconstructed(model, watched))}
 
-    curves = trained(
-        model,
-        lambda rng: (source.sample(p.batch, rng).images,),
-        p,
-        order,
-        folder,
-        looks=p.looks,
-        score=look,
-        optimiser="adamw",
-        weight_decay=p.decay,
-        schedule=p.schedule,
-        device=p.device,
-    )
+    def batches(rng: np.random.Generator) -> tuple[Floats]:
+        return (source.sample(p.batch, rng).images,)
+
+    options: dict[str, Any] = {"optimiser": "adamw", "weight_decay": p.decay}
+    curves = trained(model, batches, p, order, folder, score=look, **options)
     scores, views = judged_model(p, model, Judge(source, sample, p.dci_rows))
     return {"scores": scores, "curves": curves, "views": views}
 

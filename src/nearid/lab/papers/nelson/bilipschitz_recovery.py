@@ -21,6 +21,7 @@ import numpy as np
 from nearid.lab.framework.cells import Finished
 from nearid.lab.framework.claims import Claim, Outcome, all_of, at_least, at_most, exceeds
 from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Experiment, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.recovery import first_views
@@ -32,7 +33,6 @@ from nearid.show.figures import Figure, HeatMap
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.lab.framework.result import ExperimentResult
 
 SOURCES = ("uniform", "laplace", "normal")
 # Widths of process and decoder, from latents to observations, as multiples of the number of sources.
@@ -62,9 +62,7 @@ class Parameters(Checked):
     steps: int = parameter(4000, "steps of Adam", least=1, smoke=20, paper=50_000)
     batch: int = parameter(256, "fresh rows in each step", least=1, smoke=64, paper=512)
     rate: float = parameter(3e-3, "learning rate, which falls to 0", positive=True, smoke=1e-2)
-    held_out: int = parameter(
-        4000, "fresh rows for the scores, by five folds; as many more for ICA", least=50, smoke=300
-    )
+    held_out: int = parameter(4000, "fresh rows for the scores, by five folds; as many for ICA", least=50, smoke=300)
     points: int = parameter(1000, "rows at which the constants are measured", least=2, smoke=100)
     device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one")
 
@@ -126,17 +124,11 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     mixing = process(p, np.random.default_rng(weights))
     with seeded(start):
         model = Autoencoder(p.n, Networks(p), reconstruction="squared")
-    curves = trained(
-        model,
-        lambda rng: (mixing(draw(p, p.batch, rng)).astype(np.float32),),
-        p,
-        order,
-        folder,
-        looks=40,
-        schedule="cosine",
-        warmup=p.steps // 20,
-        device=p.device,
-    )
+
+    def batches(rng: np.random.Generator) -> tuple[Floats]:
+        return (mixing(draw(p, p.batch, rng)).astype(np.float32),)
+
+    curves = trained(model, batches, p, order, folder, looks=40, warmup=p.steps // 20)
     model.to("cpu")
     u = draw(p, 2 * p.held_out, np.random.default_rng(held))
     x = torch.as_tensor(mixing(u).astype(np.float32))

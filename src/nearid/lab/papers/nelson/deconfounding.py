@@ -17,12 +17,12 @@ import numpy as np
 from nearid.base.errors import InputError
 from nearid.lab.framework.claims import Claim, all_of, at_least, exceeds
 from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment, Published, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.common.recovery import first_views
 from nearid.show.figures import Figure, Scatter, Text
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import ExperimentResult
     from nearid.questions.deconfound.result import Deconfounding
 
 CONDITIONS = ("base", "pca", "random", "ica")
@@ -52,9 +52,7 @@ class Parameters(Checked):
     biological: int = parameter(64, "of these biological", smoke=3, cpu=16)
     technical: int = parameter(64, "and technical", smoke=3, cpu=16)
     batches: int = parameter(50, "batches of the drawn screen", smoke=6, cpu=20)
-    drawn: int = parameter(
-        60, "perturbations of the drawn screen, each in half of its batches", least=1, smoke=2, cpu=20
-    )
+    drawn: int = parameter(60, "perturbations of the drawn screen, each in half the batches", least=1, smoke=2, cpu=20)
     controls: float = parameter(0.05, "share of controls in each of its batches", smoke=0.3)
     effect: float = parameter(1.0, "by how many deviations a perturbation moves its three factors")
     perturbations: int = parameter(6, "perturbations that are judged, the most frequent", least=1, smoke=2)

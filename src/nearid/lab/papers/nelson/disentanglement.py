@@ -9,23 +9,19 @@ thousands of steps instead of 200,000, with a learning rate that falls to 0. Its
 ones, which suit longer training; they were chosen by single runs on seed 0, which is also among the seeds judged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nearid.base.estimate import Estimate
 from nearid.lab.framework.claims import Claim, Outcome, decide
 from nearid.lab.framework.experiment import NELSON, Axes, Column, Experiment, Published, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.papers.common.images import stored_names
 from nearid.lab.papers.nelson.autoencoding import Parameters, cell
 from nearid.show.figures import Figure, HeatMap, Pictures
-
-if TYPE_CHECKING:
-    from nearid.lab.framework.result import ExperimentResult
 
 TITLES = {
     "ae": "AE",

@@ -16,6 +16,7 @@ import numpy as np
 
 from nearid.lab.framework.claims import Claim, all_of, exceeds
 from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Curve, Experiment, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import PLACES, as_planes, components, encoded, explained, traversals
@@ -28,7 +29,6 @@ from nearid.show.figures import Figure, HeatMap, Pictures, scatter_matrix
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nearid.lab.framework.result import ExperimentResult
 
 MODELS = ("pca", "ae")
 # Pictures in the figure of reconstructions, and rows in the scatter plots.
@@ -114,24 +114,15 @@ def _autoencoded(
     start, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
     with seeded(start):
         model = Autoencoder(p.latents, Light(images.shape[1], p.side))
-    curves = trained(
-        model,
-        lambda rng: (images[rng.integers(0, len(images), p.batch)],),
-        p,
-        order,
-        folder,
-        looks=p.looks,
-        score=lambda _: {"explained": explained(images, reconstructed(model, images))},
-        optimiser="adamw",
-        weight_decay=p.decay,
-        schedule="cosine",
-    )
-    return (
-        encoded(model.encode, images),
-        lambda z: decoded(model, z),
-        reconstructed(model, images),
-        curves,
-    )
+
+    def batches(rng: np.random.Generator) -> tuple[Floats]:
+        return (images[rng.integers(0, len(images), p.batch)],)
+
+    def look(_: object) -> dict[str, float]:
+        return {"explained": explained(images, reconstructed(model, images))}
+
+    curves = trained(model, batches, p, order, folder, score=look, optimiser="adamw", weight_decay=p.decay)
+    return encoded(model.encode, images), lambda z: decoded(model, z), reconstructed(model, images), curves
 
 
 def rows(p: Parameters) -> list[Row]:

@@ -16,12 +16,9 @@ pairs of runs then end in different subspaces, with rigid errors up to .08 at le
 11% or more for each of the digits 0 to 4. The number was chosen after a run with eight.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,15 +27,12 @@ from nearid.base.estimate import Estimate
 from nearid.lab.framework.cells import Finished
 from nearid.lab.framework.claims import Claim, Outcome, Test, all_of, at_most, decide
 from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Curve, Experiment, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.nelson.near_isometry import ORDERED, error_plot, fitted, ordered, pairs
 from nearid.moments import Floats
 from nearid.show.figures import Figure, Scatter
-
-if TYPE_CHECKING:
-    from nearid.lab.framework.result import ExperimentResult
-
 
 # What counts as a constant of 1, and which share of the error of the smallest leak may be left at the largest.
 NEAR_ONE, LEFT = 1.01, 0.5
@@ -65,19 +59,15 @@ class Parameters(Checked):
     one_digit: bool = parameter(False, "whether a cell sees one digit alone, the last of its seed; rows set it")
     latents: int = parameter(6, "coordinates of a representation", least=2, smoke=3)
     widths: tuple[int, ...] = parameter(
-        (128, 32), "hidden widths of the encoder, which the decoder mirrors", smoke=(24, 12)
+        (128, 32), "hidden widths of the encoder; the decoder mirrors it", smoke=(24, 12)
     )
     steps: int = parameter(1500, "steps of Adam, at most", least=1, smoke=10, paper=470_000)
     batch: int = parameter(128, "images in each step", least=1, smoke=32, paper=256)
     rate: float = parameter(3e-3, "learning rate", positive=True, paper=1e-3)
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES, paper="constant")
+    schedule: str = parameter("cosine", "course of the learning rate", choices=SCHEDULES, paper="constant")
     record: int = parameter(50, "steps between records of the loss", least=1, smoke=5, paper=235)
-    patience: int = parameter(
-        0, "records without a gain after which training ends; 0 never ends it early", least=0, paper=50
-    )
-    held_out: int = parameter(
-        10_000, "test images on which the two runs are compared, at most; by five folds", least=50, smoke=300
-    )
+    patience: int = parameter(0, "records without a gain that end the training; 0 for none", least=0, paper=50)
+    held_out: int = parameter(10_000, "test images that are compared, at most; by five folds", least=50, smoke=300)
     points: int = parameter(1000, "test images at which the constants are measured", least=2, smoke=100)
     directions: int = parameter(10, "random directions at each of them")
     reference: float = parameter(1.0, "leak whose reconstruction errors decide which runs are dropped")
@@ -132,17 +122,12 @@ def run(p: Parameters, seen: np.ndarray, held: np.ndarray, seed: int, folder: Pa
 
     with seeded(seed):
         model = Autoencoder(p.latents, Orthogonal(seen.shape[1], p.widths, p.leak), reconstruction="squared")
-    looks = trained(
-        model,
-        lambda rng: (scaled(seen[rng.integers(0, len(seen), p.batch)]),),
-        p,
-        seed,
-        folder,
-        looks=max(1, p.steps // p.record),
-        schedule=p.schedule,
-        device=p.device,
-        patience=p.patience or None,
-    )
+
+    def batches(rng: np.random.Generator) -> tuple[np.ndarray]:
+        return (scaled(seen[rng.integers(0, len(seen), p.batch)]),)
+
+    looks = max(1, p.steps // p.record)
+    curves = trained(model, batches, p, seed, folder, looks=looks, patience=p.patience or None)
     model.to("cpu")
     with torch.no_grad():
         x = torch.as_tensor(scaled(held))
@@ -158,7 +143,7 @@ def run(p: Parameters, seen: np.ndarray, held: np.ndarray, seed: int, folder: Pa
         constants.exact.local.mean.value,
         [q.value for q in local.quantiles.values()],
         error,
-        looks,
+        curves,
     )
 
 
@@ -274,7 +259,7 @@ def _predicts(group: str, constant: str) -> Test:
         said = f"{len(dropped)} of {len(kept) + len(dropped)} cells were dropped ({DROPPED[group]} in the paper)."
         rate = fitted(kept, constant, "rigid")
         if rate is not None:
-            said += f" The fitted curve is {rate.constant:.3g} √(L² - 1), R² {rate.r2:.2f}."
+            said += f" The fitted curve is {rate.constant.value:.3g} √(L² - 1), R² {rate.r2:.2f}."
         return decided if decided.needs else replace(decided, sentence=f"{decided.sentence} {said}")
 
     return test

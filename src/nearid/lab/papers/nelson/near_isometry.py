@@ -1,10 +1,7 @@
 """What experiments on bi-Lipschitz constants share (Nelson et al. 2026): errors beside L, the curve sqrt(L^2 - 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +10,8 @@ from nearid.base.estimate import Estimate
 from nearid.geometry.bounds import FittedRate, fit_rate
 from nearid.lab.framework.cells import Finished
 from nearid.lab.framework.claims import Outcome, Test, decide
+from nearid.lab.framework.result import ExperimentResult
 from nearid.show.figures import Coordinates, Scatter
-
-if TYPE_CHECKING:
-    from nearid.lab.framework.result import ExperimentResult
 
 # What counts as a clear order: Spearman's correlation over the rows of a seed.
 ORDERED = 0.8
@@ -65,7 +60,6 @@ def ordered(
         Keys of the scores.
     label : str
         What is correlated, in words.
-    rising : bool
     """
 
     def test(result: ExperimentResult) -> Outcome:
@@ -104,7 +98,6 @@ def error_plot(
 
     Parameters
     ----------
-    title, caption : str
     groups : mapping
         Cells by the name of their group.
     fit : sequence of Finished

@@ -37,7 +37,7 @@ DECAY = 0.05
 
 
 @dataclass(frozen=True)
-class Course:
+class Budget:
     """How long, how fast and on how many rows at a time a network is trained."""
 
     steps: int
@@ -47,7 +47,7 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Learnt:
+class Trained:
     """What a trained network makes of the held-out rows, and how its training went."""
 
     features: Floats
@@ -101,13 +101,12 @@ class ImageModels:
         Held-out images as bytes.
     width, depth : int
         Of the encoder.
-    course : Course
     """
 
     pixels: np.ndarray
     width: int
     depth: int
-    course: Course
+    budget: Budget
 
     @cached_property
     def images(self) -> Images:
@@ -116,23 +115,20 @@ class ImageModels:
 
         return load("cifar10", split="train").images
 
-    def learn(self, seed: int, folder: Path) -> Learnt:
+    def learn(self, seed: int, folder: Path) -> Trained:
         """Train a network from a seed, which draws its start, its batches and what is masked."""
         from nearid.lab.models.autoencoders.masked import MaskedAutoencoder
 
         images = self.images
 
         def batches(rng: np.random.Generator) -> tuple[Floats]:
-            return (as_planes(images.take(rng.integers(0, len(images), self.course.batch))),)
+            return (as_planes(images.take(rng.integers(0, len(images), self.budget.batch))),)
 
-        model, curves = _trained(
-            lambda: MaskedAutoencoder(3, images.shape[1], width=self.width, depth=self.depth),
-            batches,
-            self.course,
-            seed,
-            folder,
-        )
-        return Learnt(_seen(model.encode, as_planes(self.pixels), model), curves)
+        def make() -> MaskedAutoencoder:
+            return MaskedAutoencoder(3, images.shape[1], width=self.width, depth=self.depth)
+
+        model, curves = _trained(make, batches, self.budget, seed, folder)
+        return Trained(_seen(model.encode, as_planes(self.pixels), model), curves)
 
 
 @dataclass(frozen=True)
@@ -145,8 +141,6 @@ class TextModels:
         Tokens of test text, at most.
     seed : int
         Draws these tokens.
-    vocabulary, context, width, depth : int
-    course : Course
     """
 
     held_out: int
@@ -155,7 +149,7 @@ class TextModels:
     context: int
     width: int
     depth: int
-    course: Course
+    budget: Budget
 
     @cached_property
     def tokens(self) -> tuple[np.ndarray, np.ndarray, int]:
@@ -165,7 +159,7 @@ class TextModels:
         rows = unseen[: len(unseen) // self.context * self.context].reshape(-1, self.context)
         return seen, rows[_drawn(len(rows), self.held_out // PLACES, self.seed)], len(text.vocabulary)
 
-    def learn(self, seed: int, folder: Path) -> Learnt:
+    def learn(self, seed: int, folder: Path) -> Trained:
         """Train a network from a seed, which draws its start and its batches."""
         from nearid.lab.models.gpt import GPT
 
@@ -174,15 +168,12 @@ class TextModels:
         places = np.arange(self.context + 1)
 
         def batches(rng: np.random.Generator) -> tuple[np.ndarray]:
-            return (stream[rng.integers(0, len(stream) - self.context, (self.course.batch, 1)) + places],)
+            return (stream[rng.integers(0, len(stream) - self.context, (self.budget.batch, 1)) + places],)
 
-        model, curves = _trained(
-            lambda: GPT(size, self.width, self.depth, heads=4, context=self.context),
-            batches,
-            self.course,
-            seed,
-            folder,
-        )
+        def make() -> GPT:
+            return GPT(size, self.width, self.depth, heads=4, context=self.context)
+
+        model, curves = _trained(make, batches, self.budget, seed, folder)
         step = self.context // PLACES
 
         def last(ids: Tensor) -> Tensor:
@@ -190,7 +181,7 @@ class TextModels:
             states: Tensor = model.hidden_states(ids)[-1][:, step - 1 :: step][:, :PLACES]
             return states.flatten(0, 1)
 
-        return Learnt(_seen(last, rows, model), curves)
+        return Trained(_seen(last, rows, model), curves)
 
 
 def files_of(given: str) -> tuple[str, str]:
@@ -211,25 +202,14 @@ def stamped(given: str) -> str:
 
 
 def _trained(
-    make: Callable[[], Any], batches: Callable[[np.random.Generator], Any], course: Course, seed: int, folder: Path
+    make: Callable[[], Any], batches: Callable[[np.random.Generator], Any], budget: Budget, seed: int, folder: Path
 ) -> tuple[Any, dict[str, Curve]]:
     from nearid.lab.models.trainer import seeded
 
     with seeded(seed):
         model: nn.Module = make()
-    curves = trained(
-        model,
-        batches,
-        course,
-        seed,
-        folder,
-        looks=LOOKS,
-        optimiser="adamw",
-        weight_decay=DECAY,
-        schedule="cosine",
-        warmup=course.steps // 20,
-        device=course.device,
-    )
+    options: dict[str, Any] = {"optimiser": "adamw", "weight_decay": DECAY, "warmup": budget.steps // 20}
+    curves = trained(model, batches, budget, seed, folder, looks=LOOKS, **options)
     return model.eval(), curves
 
 

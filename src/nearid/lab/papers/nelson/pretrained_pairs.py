@@ -40,9 +40,10 @@ import numpy as np
 from nearid.base.estimate import Estimate
 from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_least, exceeds
 from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Curve, Experiment, Published, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.nelson.pair_features import (
-    Course,
+    Budget,
     ImageModels,
     TextModels,
     files_of,
@@ -54,7 +55,6 @@ from nearid.moments import Floats
 from nearid.show.figures import Dots, Figure, HeatMap
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import ExperimentResult
     from nearid.questions.compare.result import Comparison
 
 
@@ -110,9 +110,7 @@ SHOWN = 32
 class Parameters(Checked):
     """Parameters of the experiment with pairs; rows of the table set kind and pair."""
 
-    kind: str = parameter(
-        "resnet", "resnet (downloaded), mae or gpt (trained here), given (files of features)", choices=KINDS
-    )
+    kind: str = parameter("resnet", "resnet (downloaded), mae or gpt (trained here), given (as files)", choices=KINDS)
     pair: str = parameter("", "by comma: both networks, source and target; or both files and digests of them")
     every: bool = parameter(True, "all pairs of networks, or a pair of each kind alone", smoke=False)
     pythia: str = parameter("", "files FIRST,SECOND of features of the published pair of Pythia-160M")
@@ -121,9 +119,7 @@ class Parameters(Checked):
     resnet18: str = parameter("", "files FIRST,SECOND of features of the published pair of ResNet-18")
     held_out: int = parameter(10_000, "test images, or tokens of test text, at most", least=100, smoke=320)
     columns: int = parameter(0, "columns of the features that are compared, for trials; 0 for all", least=0, smoke=6)
-    mae_width: int = parameter(
-        64, "coordinates of an embedding of the masked autoencoders", multiple=4, smoke=8, paper=192
-    )
+    mae_width: int = parameter(64, "coordinates of an embedding of masked autoencoders", multiple=4, smoke=8, paper=192)
     mae_depth: int = parameter(2, "blocks of their encoder", least=1, smoke=1, paper=12)
     mae_steps: int = parameter(1000, "steps of their training", least=1, smoke=3, paper=200_000)
     mae_batch: int = parameter(64, "images in each step", least=1, smoke=8, paper=256)
@@ -135,9 +131,7 @@ class Parameters(Checked):
     gpt_rate: float = parameter(3e-3, "learning rate, which falls to 0", positive=True, paper=1e-3)
     vocabulary: int = parameter(5000, "words that the GPTs know", least=3, smoke=100, paper=33_000)
     context: int = parameter(64, "tokens that they read", least=4, smoke=8, paper=256)
-    device: str = parameter(
-        "cpu", "where networks are trained: cpu, cuda, or auto for a GPU where there is one", paper="auto"
-    )
+    device: str = parameter("cpu", "for training: cpu, cuda, or auto for a GPU where there is one", paper="auto")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -198,11 +192,11 @@ def representations(p: Parameters, seed: int, folder: Path) -> tuple[Any, Any, d
         return first, second, {}
     learner: ImageModels | TextModels
     if p.kind == "mae":
-        course = Course(p.mae_steps, p.mae_rate, p.mae_batch, p.device)
-        learner = ImageModels(held_out_pixels(p.held_out, chosen), p.mae_width, p.mae_depth, course)
+        budget = Budget(p.mae_steps, p.mae_rate, p.mae_batch, p.device)
+        learner = ImageModels(held_out_pixels(p.held_out, chosen), p.mae_width, p.mae_depth, budget)
     else:
-        course = Course(p.gpt_steps, p.gpt_rate, p.gpt_batch, p.device)
-        learner = TextModels(p.held_out, chosen, p.vocabulary, p.context, p.gpt_width, p.gpt_depth, course)
+        budget = Budget(p.gpt_steps, p.gpt_rate, p.gpt_batch, p.device)
+        learner = TextModels(p.held_out, chosen, p.vocabulary, p.context, p.gpt_width, p.gpt_depth, budget)
     one, other = (learner.learn(start, folder / name) for name, start in zip(("first", "second"), starts, strict=True))
     return one.features, other.features, {f"{p.kind}_{key}": curve for key, curve in one.curves.items()}
 
@@ -299,10 +293,7 @@ CLAIMS = (
         f"Fully trained ResNets of one architecture have the published order of errors, in sample: {PUBLISHED_ORDER}.",
         _in_sample(keys(ALIKE)),
     ),
-    Claim(
-        "ResNets of different depth have the published order of errors, in sample.",
-        _in_sample(keys(DEPTHS)),
-    ),
+    Claim("ResNets of different depth have the published order of errors, in sample.", _in_sample(keys(DEPTHS))),
     Claim(
         "Masked autoencoders and GPTs that are trained here have the published order of errors, in sample.",
         _in_sample(HERE),

@@ -9,25 +9,20 @@ here are images of pixels, blurred over one pixel, differentiated by finite diff
 The factors 4 and 8 were derived here along the paper's argument, as its formulas are not legible in the text at hand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nearid.lab.framework.claims import Claim, all_of, at_most, exceeds
 from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment, Published, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.processes.images.metric import distortion
 from nearid.lab.processes.images.squares import SquareProcess, isotropic
 from nearid.moments import Floats
 from nearid.show.figures import Figure, Scatter
-
-if TYPE_CHECKING:
-    from nearid.lab.framework.result import ExperimentResult
 
 # Columns of (x, y, r) that vary in each manifold.
 MANIFOLDS = {"x": (0,), "xy": (0, 1), "xr": (0, 2), "xyr": (0, 1, 2)}

@@ -27,6 +27,7 @@ import numpy as np
 from nearid.geometry.diversity import affine_generator, quadratic_generator
 from nearid.lab.framework.experiment import CellData
 from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
+from nearid.lab.framework.training import trained
 from nearid.lab.papers.reizinger.cross_entropy_scores import (
     LinearFit,
     largest_within,
@@ -60,38 +61,28 @@ class Parameters(Checked):
 
     d: int = parameter(5, "latents, observations and features", least=2, smoke=3)
     classes: int = parameter(100, "classes |C|, their vectors uniform on the sphere", least=2, smoke=50)
-    instances: int = parameter(
-        1000, "instances N; instance i has class i mod |C|", least=lambda p: p.classes, smoke=100
-    )
+    instances: int = parameter(1000, "instances N; instance i has class i mod C", least=lambda p: p.classes, smoke=100)
     kappa: float = parameter(10.0, "concentration of the latents about their class vector", positive=True)
-    conditional: str = parameter(
-        "vmf", "law of the latents: vmf, or laplace or normal of the same spread", choices=("vmf", *FAMILIES)
-    )
+    conditional: str = parameter("vmf", "law of the latents, all of one spread", choices=("vmf", *FAMILIES))
     noise: float = parameter(0.0, "share of the labels that are drawn anew, uniformly", least=0, most=1)
     normalise: bool = parameter(True, "whether the rows of W are rescaled to length 1 before each step")
     beta: float = parameter(1.0, "inverse temperature", positive=True)
     layers: int = parameter(4, "layers of the mixing", least=1)
-    draws: int = parameter(
-        25_000, "draws that set the largest condition number of the mixing's layers", least=1, smoke=50
-    )
+    draws: int = parameter(25_000, "draws that bound the condition numbers of the mixing's layers", least=1, smoke=50)
     widths: tuple[int, ...] = parameter(
-        (128, 128, 128), "hidden widths; none stands for 10d, 50d four times, 10d", smoke=(16,), paper=()
+        (128, 128, 128), "hidden widths; none: 10d, 50d four times, 10d", smoke=(16,), paper=()
     )
-    activation: str = parameter(
-        "gelu", "of hidden units: gelu or leaky_relu", choices=("gelu", "leaky_relu"), paper="leaky_relu"
-    )
+    activation: str = parameter("gelu", "hidden units", choices=("gelu", "leaky_relu"), paper="leaky_relu")
     residual: bool = parameter(True, "whether hidden layers add to their inputs", paper=False)
     batch_norm: bool = parameter(False, "whether hidden layers are normalised over the batch", paper=True)
-    whiten: bool = parameter(
-        True, "whether the covariance of the observations is first brought to the identity", paper=False
-    )
+    whiten: bool = parameter(True, "whether observations are first whitened", paper=False)
     optimiser: str = parameter("muon", "muon or adam", choices=("muon", "adam"), paper="adam")
     steps: int = parameter(2000, "steps of the optimiser", least=1, smoke=10, paper=50_000)
     batch: int = parameter(512, "fresh rows in each step", least=2, smoke=64, paper=1024)
     rate: float = parameter(1e-2, "learning rate", positive=True, paper=1e-3)
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES, paper="constant")
+    schedule: str = parameter("cosine", "course of the learning rate", choices=SCHEDULES, paper="constant")
     held_out: int = parameter(
-        8192, "fresh rows for the scores, half to fit and half to judge", least=lambda p: 4 * (p.d + 1), smoke=400
+        8192, "fresh rows, half to fit and half to judge", least=lambda p: 4 * (p.d + 1), smoke=400
     )
     looks: int = parameter(20, "times that scores are taken during training", least=1, smoke=2)
 
@@ -140,7 +131,7 @@ def run(p: Parameters, seed: int, folder: Path, *, instances: bool) -> CellData:
 
     from nearid.lab.models.encoders import mlp
     from nearid.lab.models.objectives import CrossEntropy
-    from nearid.lab.models.trainer import Training, seeded, train
+    from nearid.lab.models.trainer import seeded
 
     made, held_out, start, whitened = (int(s) for s in np.random.SeedSequence(seed).generate_state(4))
     process = process_of(p, np.random.default_rng(made))
@@ -174,26 +165,11 @@ def run(p: Parameters, seed: int, folder: Path, *, instances: bool) -> CellData:
             whiten=sample,
         )
         model = CrossEntropy(encoder, p.d, count, beta=p.beta, normalise_weights=p.normalise)
-    every = max(1, p.steps // p.looks)
-    options = Training(
-        p.steps,
-        p.rate,
-        optimiser=p.optimiser,
-        schedule=p.schedule,
-        seed=start,
-        device="auto",
-        log_every=every,
-        score_every=every,
-    )
-    trained = train(model, batches, options, folder=folder, score=score)
+    curves = trained(model, batches, p, start, folder, score=score, optimiser=p.optimiser, device="auto")
     with torch.no_grad():
         return {
             "scores": scores_of(p, model.cpu(), held, instances=instances),
-            "curves": {
-                key: {"x": [float(r["step"]) for r in seen], "y": [r[key] for r in seen]}
-                for key in ("r2_z", "r2_w", "loss")
-                if (seen := [r for r in trained.records if key in r])
-            },
+            "curves": curves,
             "views": views_of(p, model, held),
         }
 

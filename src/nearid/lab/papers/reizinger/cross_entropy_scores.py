@@ -1,7 +1,5 @@
 """Scores of a trained cross-entropy model beside the process that made its data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,8 +40,6 @@ def linear_fit(
 
     Parameters
     ----------
-    learned, true : ndarray of shape (rows, d)
-    intercept : bool
     first : ndarray of shape (rows,), optional
         The rows to fit, the others being judged; the first half by default.
     """
@@ -83,8 +79,6 @@ def least_loss(process: ClusterProcess, z: Floats, labels: Labels, *, instances:
 
     Parameters
     ----------
-    process : ClusterProcess
-    z : ndarray of shape (rows, d)
     labels : ndarray of shape (rows,)
         Instances or classes.
     instances : bool

@@ -7,24 +7,19 @@ Supervised classification (Table 3) classifies classes. R2 of w->v is fitted on 
 on the second, and left out where half of them are too few.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nearid.lab.framework.claims import Claim, Test, all_of, at_least, at_most, exceeds
 from nearid.lab.framework.experiment import REIZINGER, Axes, CellData, Column, Experiment, Published, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import changed, parameter
 from nearid.lab.papers.common.recovery import recovery_figures
 from nearid.lab.papers.reizinger.cross_entropy import Parameters, run, violations
 from nearid.show.figures import Figure
-
-if TYPE_CHECKING:
-    from nearid.lab.framework.result import ExperimentResult
-
 
 HEADS = ("unit", "free")
 # What counts as the published R2, in points.
@@ -103,8 +98,6 @@ class Setting:
 
     Attributes
     ----------
-    key, title : str
-    changes : mapping
     unit, free : tuple of float
         Published R2 of z~->z and of w->v with normalised and with free W; empty where there is none.
     """
@@ -241,9 +234,7 @@ ROBUSTNESS = (
 class DietParameters(Parameters):
     """Parameters of the DIET experiment."""
 
-    many_instances: int = parameter(
-        10_000, "instances in the row with many of them", smoke=200, paper=PUBLISHED_INSTANCES
-    )
+    many_instances: int = parameter(10_000, "instances in the row with many", smoke=200, paper=PUBLISHED_INSTANCES)
 
 
 def diet_rows(p: DietParameters) -> list[Row]:
@@ -253,9 +244,7 @@ def diet_rows(p: DietParameters) -> list[Row]:
     settings = [base, Setting("many-instances", f"N = {many:,}", {"instances": many}), *others]
     known = {k: v for k, v in TABLE_2.items() if k != "many-instances" or many == PUBLISHED_INSTANCES}
     return rows_of(
-        [replace(s, unit=known[s.key][0], free=known[s.key][1]) if s.key in known else s for s in settings],
-        p,
-        NOTE_2,
+        [replace(s, unit=known[s.key][0], free=known[s.key][1]) if s.key in known else s for s in settings], p, NOTE_2
     )
 
 
@@ -280,10 +269,7 @@ DIET = Experiment(
         Claim(
             f"With normalised W the maps are scaled rotations (base; singular values within {100 * NEAR_EQUAL:g}% of "
             "their value in the mean).",
-            all_of(
-                at_most("base-unit", "rotation_z", NEAR_EQUAL),
-                at_most("base-unit", "singular_w", NEAR_EQUAL),
-            ),
+            all_of(at_most("base-unit", "rotation_z", NEAR_EQUAL), at_most("base-unit", "singular_w", NEAR_EQUAL)),
         ),
         *ROBUSTNESS,
     ),

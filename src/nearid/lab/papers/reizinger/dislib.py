@@ -36,6 +36,7 @@ from nearid.lab.framework.experiment import (
     Row,
     presets,
 )
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import (
@@ -53,7 +54,6 @@ from nearid.show.figures import Figure, HeatMap
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.lab.framework.result import ExperimentResult
 
 MODELS = {"pixels": "pixels", "mlp": "MLP", "cnn": "CNN"}
 NETWORKS = ("small", "resnet18")
@@ -108,18 +108,12 @@ class Parameters(Checked):
     steps: int = parameter(2000, "steps of Adam", least=1, smoke=8, paper=20_000)
     batch: int = parameter(128, "images in each step", least=2, smoke=16, paper=4096)
     rate: float = parameter(1e-3, "learning rate", positive=True)
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES, paper="constant")
+    schedule: str = parameter("cosine", "course of the learning rate", choices=SCHEDULES, paper="constant")
     fitted: int = parameter(10_000, "images on which the linear maps are fitted", least=10, smoke=300, paper=50_000)
     judged: int = parameter(
-        2000,
-        "other images on which they are judged; both are fewer where a data set has no more",
-        least=10,
-        smoke=100,
-        paper=20_000,
+        2000, "other images to judge on; fewer where there are no more", least=10, smoke=100, paper=20_000
     )
-    ridge: float = parameter(
-        1e-4, "penalty of the linear maps, over the mean variance of the features", least=0, paper=0.0
-    )
+    ridge: float = parameter(1e-4, "penalty of the linear maps, over the features' mean variance", least=0, paper=0.0)
     looks: int = parameter(10, "times that the accuracy is taken during training", least=1, smoke=2)
     device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one", paper="auto")
 
@@ -213,8 +207,7 @@ def _features(
             batch = source.sample(p.batch, rng)
             return batch.images, batch.codes[:, place]
 
-        options = {"schedule": p.schedule, "device": p.device}
-        curves = trained(model, batches, p, order, folder, looks=p.looks, score=accuracy, **options)
+        curves = trained(model, batches, p, order, folder, score=accuracy)
     else:
         settle_norms(model, sample.images[: p.batch])
     scores = accuracy(model) if p.trained else {}

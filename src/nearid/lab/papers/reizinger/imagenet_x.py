@@ -21,7 +21,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,13 +31,11 @@ from nearid.base.errors import InputError
 from nearid.lab.data.imagenet_x import FACTORS, SELECTIONS, Annotations, image_name, load_annotations
 from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of
 from nearid.lab.framework.experiment import REIZINGER, CellData, Column, Experiment, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.reizinger.probing import FEWEST, AboveChance, judged_on, probe, told
 from nearid.moments import Floats
 from nearid.show.figures import Figure, HeatMap
-
-if TYPE_CHECKING:
-    from nearid.lab.framework.result import ExperimentResult
 
 TARGETS = (*FACTORS, "class")
 # Classes from this one on are the second half.
@@ -61,9 +58,7 @@ class Parameters(Checked):
     features: str = parameter("", "files of features, by comma: FILE, FILE:KEY, or NAME=FILE:KEY")
     baselines: str = parameter("", "files of features of untrained networks or of pixels, likewise")
     annotations: str = parameter("", "file of annotations (.jsonl or .csv); those of the package imagenet-x if empty")
-    factors: str = parameter(
-        "top", "annotations of the package: top (one factor for each image) or multi", choices=SELECTIONS
-    )
+    factors: str = parameter("top", "annotations of the package: top (one for each image) or multi", choices=SELECTIONS)
     ids: str = parameter("", "column or entry of the files that names the images, where they do not say so themselves")
     source: str = parameter("", "the features of a cell; rows set it")
     contents: str = parameter("", "digest of features, their ids and annotations; rows set it")
@@ -295,10 +290,7 @@ IMAGENET_X = Experiment(
             f"the {len(TARGETS)} targets, t-tests with Bonferroni's correction).",
             _most,
         ),
-        Claim(
-            f"{EASY[0]} and {EASY[1]} decode even from untrained networks and from pixels.",
-            _easy,
-        ),
+        Claim(f"{EASY[0]} and {EASY[1]} decode even from untrained networks and from pixels.", _easy),
     ),
     figures=figures,
     requires={},

@@ -44,7 +44,6 @@ def probe(features: Floats, answers: np.ndarray, rng: np.random.Generator) -> fl
     ----------
     features : ndarray of shape (n, d)
         In whatever precision: the fit keeps it.
-    answers : ndarray of bool, shape (n,)
     rng : numpy.random.Generator
         Draws the split.
     """

@@ -37,6 +37,7 @@ from nearid.base.errors import InputError
 from nearid.lab.data.images import Images
 from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_least, exceeds
 from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Experiment, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import SCHEDULES, Checked, parameter, shown
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.roeder.radial import CARRIED, transforms
@@ -46,7 +47,6 @@ from nearid.show.figures import Coordinates, Figure, Scatter
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.models.objectives import Predictive
 
 
@@ -81,7 +81,7 @@ class Parameters(Checked):
     steps: int = parameter(800, "steps of Adam", least=1, smoke=6, paper=50_000)
     batch: int = parameter(256, "images in each step, at most those there are", least=2, smoke=32)
     rate: float = parameter(1e-3, "learning rate", positive=True)
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES)
+    schedule: str = parameter("cosine", "course of the learning rate", choices=SCHEDULES)
     held_out: int = parameter(
         5000,
         "test images on whose patches runs are compared, by five folds",
@@ -104,13 +104,6 @@ class Parameters(Checked):
 
 def patches(images: np.ndarray, size: int, rng: np.random.Generator, *, bottom: bool) -> Floats:
     """One patch of each image, anywhere in its top or bottom half, as rows in units of the pixels' spread.
-
-    Parameters
-    ----------
-    images : ndarray of uint8, shape (n, 32, 32, 3)
-    size : int
-    rng : numpy.random.Generator
-    bottom : bool
 
     Returns
     -------
@@ -200,8 +193,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         return found | ({"held_out": float(np.mean(losses))} if losses else {})
 
     before, start = correlations(), look()
-    options = {"schedule": p.schedule, "device": p.device}
-    curves = trained(Together(*runs), batches, p, order, folder, looks=p.looks, score=look, **options)
+    curves = trained(Together(*runs), batches, p, order, folder, score=look)
     for name, value in start.items():
         curves[name] = {"x": [0.0, *curves[name]["x"]], "y": [value, *curves[name]["y"]]}
     after, end, made = correlations(), look(), encoded()

@@ -108,9 +108,8 @@ def pretrained_states(
     models : sequence of str
         Folders of transformers models or names on the hub, all with one way of cutting text into tokens; or folders
         that `nearid extract --pool tokens` wrote for the same tokens.
-    sentences : sequence of sequences of str
     before_last : sequence of int
-        Layers, 0 for the last.
+        LayerRows, 0 for the last.
     folder : Path
         Where states are kept meanwhile: those of a large model do not fit into memory.
     """
@@ -215,9 +214,8 @@ def check_models(models: str, before_last: tuple[int, ...], least: int) -> None:
 
     Parameters
     ----------
-    models : str
     before_last : tuple of int
-        Layers that are compared, counted back from the last.
+        LayerRows that are compared, counted back from the last.
     least : int
         The least width of a model.
     """

@@ -43,6 +43,7 @@ from nearid.base.errors import InputError
 from nearid.base.estimate import Estimate
 from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_least, decide, exceeds
 from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Published, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.common.wikitext import SPLITS, Text, wikitext
 from nearid.lab.papers.roeder.gpt2_states import (
@@ -60,7 +61,6 @@ from nearid.lab.papers.roeder.gpt2_states import (
 from nearid.show.figures import Coordinates, Figure, Scatter
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.models.gpt import GPT
 
 
@@ -106,19 +106,13 @@ class Parameters(Checked):
     vocabulary: int = parameter(4000, "most frequent words that are told apart", least=100, smoke=200, paper=8000)
     context: int = parameter(48, "words that a model reads at a time", least=2, smoke=12, paper=64)
     text: str = parameter("train", "split of WikiText-2 to learn from: train or valid", choices=SPLITS, smoke="valid")
-    sentences: int = parameter(
-        2000, "sentences of the Penn Treebank sample, the first ones, of 3914", least=20, most=SAMPLE, smoke=40
-    )
-    held_out: int = parameter(
-        20_000, "words of held-out text for the cross-entropy", least=lambda p: p.context + 1, smoke=500
-    )
+    sentences: int = parameter(2000, "first sentences of the Penn Treebank sample", least=20, most=SAMPLE, smoke=40)
+    held_out: int = parameter(20_000, "held-out words for the cross-entropy", least=lambda p: p.context + 1, smoke=500)
     components: tuple[int, ...] = parameter(
-        (2, 4, 8, 16, 24, 31), "numbers k of leading components; 16 among them", smoke=(4, 16)
+        (2, 4, 8, 16, 24, 31), "numbers k of leading components, with 16", smoke=(4, 16)
     )
     steps: int = parameter(300, "steps of Muon", least=1, smoke=2, paper=20_000)
-    batch: int = parameter(
-        21, "rows of text in each step, each of the length of the context", least=1, smoke=4, paper=32
-    )
+    batch: int = parameter(21, "rows of text in each step, as long as the context", least=1, smoke=4, paper=32)
     rate: float = parameter(2e-3, "learning rate, which falls to 0", positive=True)
     looks: int = parameter(3, "times that the cross-entropy is looked at during training", least=1, smoke=1)
 
@@ -174,18 +168,11 @@ def _model(p: Parameters, width: int, seed: int, text: Text, folder: Path) -> tu
     def batches(rng: np.random.Generator) -> tuple[np.ndarray]:
         return (stream[rng.integers(0, len(stream) - p.context, p.batch)[:, None] + places],)
 
-    return model, trained(
-        model,
-        batches,
-        p,
-        seed,
-        folder,
-        looks=p.looks,
-        score=lambda _: {"held_out": _loss(model, p, text)},
-        optimiser="muon",
-        schedule="cosine",
-        warmup=min(p.steps // 4, 50),
-    )
+    def look(_: object) -> dict[str, float]:
+        return {"held_out": _loss(model, p, text)}
+
+    options: dict[str, Any] = {"optimiser": "muon", "warmup": min(p.steps // 4, 50)}
+    return model, trained(model, batches, p, seed, folder, score=look, **options)
 
 
 def _loss(model: GPT, p: Parameters, text: Text) -> float:
@@ -352,15 +339,9 @@ COLUMNS = (
 )
 EARLIER = f"those 4, 8 and 12 layers before (k = {MODERATE})"
 CLAIMS = (
-    Claim(
-        f"Models of several widths: the last hidden state agrees more than {EARLIER}.",
-        _last_leads("widths"),
-    ),
+    Claim(f"Models of several widths: the last hidden state agrees more than {EARLIER}.", _last_leads("widths")),
     Claim("So it does in models of one width.", _last_leads("same")),
-    Claim(
-        f"The mean of the last and 4 before agrees more than 8 before (k = {MODERATE}).",
-        _later_lead(8),
-    ),
+    Claim(f"The mean of the last and 4 before agrees more than 8 before (k = {MODERATE}).", _later_lead(8)),
     Claim("It agrees more than 12 before, the embedding.", _later_lead(12)),
     Claim(
         f"Training adds more to the agreement of the last hidden state than to {EARLIER}.",

@@ -32,6 +32,7 @@ import numpy as np
 
 from nearid.lab.framework.claims import Claim, Outcome, at_least, at_most
 from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Published, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.common.recovery import recovery_figures
 from nearid.lab.processes.classes import Labels, RadialClasses
@@ -39,7 +40,6 @@ from nearid.moments import Floats
 from nearid.show.figures import Figure
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.models.objectives import CrossEntropy
     from nearid.lab.models.trainer import Training
 

@@ -34,13 +34,13 @@ from numpy.typing import NDArray
 
 from nearid.lab.framework.claims import Claim, all_of, at_least, at_most, exceeds
 from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.common.wikitext import SPLITS, wikitext
 from nearid.moments import Floats
 from nearid.show.figures import Figure, Scatter
 
 if TYPE_CHECKING:
-    from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.models.log_bilinear import LogBilinear
 
 Ids = NDArray[np.int32]
@@ -66,20 +66,14 @@ class Parameters(Checked):
     dimensions: int = parameter(PLANE, "coordinates of a vector; rows set it", least=2)
     more: int = parameter(8, "coordinates in the rows with more of them", least=3, smoke=3, paper=64)
     trained: bool = parameter(True, "whether the models are trained; rows set it")
-    starts: int = parameter(
-        4, "starts of each run, of which the one with the least loss counts", least=1, smoke=2, paper=10
-    )
+    starts: int = parameter(4, "starts of each run; the one with the least loss counts", least=1, smoke=2, paper=10)
     vocabulary: int = parameter(
-        2000, "most frequent words that are told apart", least=lambda p: p.frequent + 2, smoke=300, paper=8000
+        2000, "most frequent words told apart", least=lambda p: p.frequent + 2, smoke=300, paper=8000
     )
     text: str = parameter("train", "split of WikiText-2 to learn from: train or valid", choices=SPLITS, smoke="valid")
     noise: int = parameter(25, "words of noise for each right one", least=1, smoke=5)
-    frequent: int = parameter(
-        1000, "most frequent words whose vectors are compared, by five folds", least=50, smoke=100, paper=2000
-    )
-    held_out: int = parameter(
-        20_000, "contexts of held-out text on which f is compared, by five folds", least=50, smoke=300
-    )
+    frequent: int = parameter(1000, "most frequent words, compared by five folds", least=50, smoke=100, paper=2000)
+    held_out: int = parameter(20_000, "held-out contexts on which f is compared, by five folds", least=50, smoke=300)
     steps: int = parameter(300, "steps of stochastic gradient descent with momentum", least=10, smoke=10, paper=3000)
     batch: int = parameter(2048, "gaps in each step", least=1, smoke=64)
     rate: float = parameter(1.0, "learning rate, which falls to 0", positive=True)
@@ -132,18 +126,8 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
     curves = {}
     if p.trained:
-        curves = trained(
-            Together(*models),
-            batches,
-            p,
-            order,
-            folder,
-            looks=p.looks,
-            score=compared,
-            optimiser="sgd",
-            schedule="cosine",
-            warmup=min(p.steps // 4, 20),
-        )
+        options: dict[str, Any] = {"optimiser": "sgd", "warmup": min(p.steps // 4, 20)}
+        curves = trained(Together(*models), batches, p, order, folder, score=compared, **options)
     chosen = best()
     found = _vectors(chosen, around, p.frequent)
     early = {f"early_{name}": _after(curves[f"cca_{name}"], p.steps / 10) for name in found} if curves else {}

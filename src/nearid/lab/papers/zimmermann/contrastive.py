@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from nearid.lab.framework.experiment import Axes, CellData, Row
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import SCHEDULES, Checked, changed, parameter
 from nearid.lab.framework.training import curves
 from nearid.lab.papers.common.recovery import recovery_figures
@@ -38,7 +39,6 @@ from nearid.show.figures import Figure
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.models.objectives import Contrastive, Regression
     from nearid.lab.models.trainer import Training
 
@@ -53,6 +53,7 @@ CURVES = (
 )
 
 SPACES = {"sphere": Sphere, "box": Box, "unbounded": Unbounded}
+OBJECTIVES = ("contrastive", "supervised")
 NOISES = ("laplace", "normal", "generalised normal")
 # Shape of the generalised normal noise.
 BETA = 3.0
@@ -70,50 +71,32 @@ RECORD = 50
 class Parameters(Checked):
     """Parameters of the contrastive experiments; rows of the tables set those of process and objective."""
 
-    n: int = parameter(
-        4, "latents, as many as observed and recovered coordinates", least=2, smoke=2, paper=PUBLISHED_LATENTS
-    )
-    space: str = parameter("sphere", "where latents live: sphere, box ([0, 1]^n) or unbounded", choices=tuple(SPACES))
-    marginal: str = parameter(
-        "uniform", "law of the latents: uniform, laplace, normal or generalised normal", choices=("uniform", *NOISES)
-    )
+    n: int = parameter(4, "latents, observed and recovered coordinates", least=2, smoke=2, paper=PUBLISHED_LATENTS)
+    space: str = parameter("sphere", "where latents live; the box is [0, 1]^n", choices=tuple(SPACES))
+    marginal: str = parameter("uniform", "law of the latents", choices=("uniform", *NOISES))
     marginal_scale: float = parameter(1.0, "scale of a marginal that is not uniform", positive=True)
-    conditional: str = parameter(
-        "vmf", "law of positives: vmf, laplace, normal or generalised normal", choices=("vmf", *NOISES)
-    )
+    conditional: str = parameter("vmf", "law of positives", choices=("vmf", *NOISES))
     kappa: float = parameter(1.0, "concentration of a vMF conditional", positive=True)
     scale: float = parameter(0.05, "scale of any other conditional", positive=True)
-    objective: str = parameter(
-        "contrastive", "contrastive, or supervised: regression onto the latents", choices=("contrastive", "supervised")
-    )
+    objective: str = parameter("contrastive", "supervised is regression onto the latents", choices=OBJECTIVES)
     output: str = parameter(
-        "sphere",
-        "where representations live: sphere, scaled sphere, box or unbounded",
-        choices=("sphere", "scaled sphere", "box", "unbounded"),
+        "sphere", "where representations live", choices=("sphere", "scaled sphere", "box", "unbounded")
     )
     exponent: float = parameter(
-        0.0, "p of the distance L_p^p in the loss; 0 for the dot product", least=lambda p: 1 if p.exponent else 0
+        0.0, "p of the distance L_p^p; 0 for the dot product", least=lambda p: 1 if p.exponent else 0
     )
-    unit: float = parameter(
-        0.2, "length that distances are measured in: the temperature is unit^p", positive=True, paper=1.0
-    )
+    unit: float = parameter(0.2, "unit of distances: the temperature is unit^p", positive=True, paper=1.0)
     layers: int = parameter(3, "layers of the mixing; with 0 the latents themselves are observed", least=0)
-    width: int = parameter(
-        64, "units of each hidden layer; 0 for the published widths (10n, four of 50n, 10n)", least=0, smoke=16, paper=0
-    )
+    width: int = parameter(64, "units of each hidden layer; 0 for 10n, four of 50n, 10n", least=0, smoke=16, paper=0)
     depth: int = parameter(3, "hidden layers; without meaning for the published widths", least=1, smoke=2)
-    activation: str = parameter(
-        "gelu", "of hidden units: gelu or leaky_relu", choices=("gelu", "leaky_relu"), paper="leaky_relu"
-    )
+    activation: str = parameter("gelu", "hidden units", choices=("gelu", "leaky_relu"), paper="leaky_relu")
     residual: bool = parameter(True, "whether hidden layers add to their inputs", paper=False)
-    whiten: bool = parameter(
-        True, "whether the covariance of the observations is first brought to the identity", paper=False
-    )
+    whiten: bool = parameter(True, "whether observations are first whitened", paper=False)
     optimiser: str = parameter("muon", "muon or adam", choices=("muon", "adam"), paper="adam")
     steps: int = parameter(3000, "steps of the optimiser", least=1, smoke=20, paper=300_000)
     batch: int = parameter(1024, "fresh pairs in each step", least=2, smoke=64, paper=6144)
     rate: float = parameter(2e-3, "learning rate", positive=True, smoke=1e-2, paper=1e-4)
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES, paper="constant")
+    schedule: str = parameter("cosine", "course of the learning rate", choices=SCHEDULES, paper="constant")
     warmup: int = parameter(100, "steps over which the learning rate rises", smoke=5, paper=0)
     held_out: int = parameter(4000, "fresh rows for the scores, by five folds", least=50, smoke=200)
     looks: int = parameter(20, "times that the scores are taken during training", least=1, smoke=2)

@@ -18,13 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from nearid.lab.framework.claims import Claim, all_of, at_least, exceeds
 from nearid.lab.framework.experiment import ZIMMERMANN, Column, Experiment, Published, Row, presets
-from nearid.lab.papers.zimmermann.contrastive import (
-    CURVES,
-    Parameters,
-    cell,
-    described,
-    figures,
-)
+from nearid.lab.papers.zimmermann.contrastive import CURVES, Parameters, cell, described, figures
 
 if TYPE_CHECKING:
     pass
@@ -194,9 +188,7 @@ CONTRASTIVE_BOX = Experiment(
         ),
         Claim(
             f"Squared L2 in R^n loses MCC (at least {LOST:g} points less than L1 in a box).",
-            all_of(
-                *(exceeds(("laplace-box", "mcc"), (f"{key}-unbounded", "mcc"), by=LOST) for key in SQUARED),
-            ),
+            all_of(*(exceeds(("laplace-box", "mcc"), (f"{key}-unbounded", "mcc"), by=LOST) for key in SQUARED)),
         ),
         Claim(
             f"The box brings it back (at least {HIGH_MCC:g}%, {LOST:g} points more than in R^n).",

@@ -30,7 +30,7 @@ from nearid.lab.framework.experiment import ZIMMERMANN, CellData, Column, Experi
 from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import BLOCK, as_planes, encoded
-from nearid.lab.papers.zimmermann.contrastive import CURVES, figures, scores, views
+from nearid.lab.papers.zimmermann.contrastive import CURVES, OBJECTIVES, figures, scores, views
 from nearid.lab.processes.noise import Laplace, Noise, Normal
 from nearid.lab.processes.pairs import PairProcess, StoredPairs
 from nearid.lab.processes.spaces import Box, violated
@@ -56,31 +56,21 @@ HIGH, LOST = 90.0, 10.0
 class Parameters(Checked):
     """Parameters of the experiment on 3DIdent; rows of the table set conditional, objective and output."""
 
-    conditional: str = parameter(
-        "normal", "law of positives before they are matched: normal or laplace", choices=tuple(NOISES)
-    )
+    conditional: str = parameter("normal", "law of positives before they are matched", choices=tuple(NOISES))
     scale: float = parameter(0.1, "its scale; latents are from -1 to 1", positive=True)
-    objective: str = parameter(
-        "contrastive", "contrastive, or supervised: regression onto the latents", choices=("contrastive", "supervised")
-    )
+    objective: str = parameter("contrastive", "supervised is regression onto the latents", choices=OBJECTIVES)
     output: str = parameter("box", "where representations live: box or unbounded", choices=("box", "unbounded"))
     exponent: float = parameter(SQUARED, "p of the distance L_p^p in the loss", least=1)
-    unit: float = parameter(
-        0.2, "length that distances are measured in: the temperature is unit^p", positive=True, paper=1.0
-    )
+    unit: float = parameter(0.2, "unit of distances: the temperature is unit^p", positive=True, paper=1.0)
     network: str = parameter(
-        "small", "encoder: small (four convolutions) or resnet18", choices=("small", "resnet18"), paper="resnet18"
+        "small", "encoder; small has four convolutions", choices=("small", "resnet18"), paper="resnet18"
     )
-    side: int = parameter(
-        64, "height and width that images are scaled to", multiple=2 ** len(WIDTHS), smoke=16, paper=224
-    )
-    unpack: bool = parameter(
-        True, "whether images are first written to the cache as plain numbers, which takes room", smoke=False
-    )
+    side: int = parameter(64, "height and width of scaled images", multiple=2 ** len(WIDTHS), smoke=16, paper=224)
+    unpack: bool = parameter(True, "whether images are first unpacked to the cache, which takes room", smoke=False)
     steps: int = parameter(3000, "steps of Adam", least=1, smoke=6, paper=30_000)
     batch: int = parameter(128, "pairs in each step", least=2, smoke=8, paper=512)
     rate: float = parameter(1e-3, "learning rate", positive=True, paper=1e-4)
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES, paper="constant")
+    schedule: str = parameter("cosine", "course of the learning rate", choices=SCHEDULES, paper="constant")
     held_out: int = parameter(4096, "test images for the scores, by five folds", least=50, smoke=200)
     looks: int = parameter(10, "times that the scores are taken during training", least=1, smoke=2)
     device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one", paper="auto")
@@ -161,17 +151,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     def score(_: nn.Module) -> dict[str, float]:
         return scores(unseen.encoded(model, held), z)
 
-    curves = trained(
-        model,
-        batches,
-        p,
-        order,
-        folder,
-        looks=p.looks,
-        score=score,
-        schedule=p.schedule,
-        device=p.device,
-    )
+    curves = trained(model, batches, p, order, folder, score=score)
     found = unseen.encoded(model, held)
     in_sample = {f"{name}_in_sample": value for name, value in scores(found, z, folds=1).items()}
     return {"scores": scores(found, z) | in_sample, "curves": curves, "views": views(found, z)}
@@ -209,11 +189,7 @@ IDENT3D = Experiment(
         cpu=("hours on 2 idle cores (estimated), after the images are unpacked (3 GB)", 3),
         paper=("days on a GPU (estimated), after the images are unpacked (41 GB)", 3),
     ),
-    columns=(
-        Column("mcc", "MCC (%)", 2),
-        Column("mcc_in_sample", "MCC in sample (%)", 2),
-        Column("r2", "R2 (%)", 2),
-    ),
+    columns=(Column("mcc", "MCC (%)", 2), Column("mcc_in_sample", "MCC in sample (%)", 2), Column("r2", "R2 (%)", 2)),
     rows=rows,
     cell=cell,
     claims=(

@@ -22,6 +22,7 @@ from nearid.base.errors import InputError
 from nearid.lab.data.base import LabelledImages
 from nearid.lab.framework.claims import Claim, at_least, exceeds
 from nearid.lab.framework.experiment import ZIMMERMANN, CellData, Column, Experiment, Published, Row, presets
+from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import as_planes, encoded
@@ -35,7 +36,6 @@ from nearid.show.figures import Figure, scatter_matrix
 if TYPE_CHECKING:
     from torch import nn
 
-    from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.models.objectives import Contrastive
 
 DATA = ("masks", "kitti-masks")
@@ -53,24 +53,20 @@ class Parameters(Checked):
     """Parameters of the experiment on masks; rows of the table set output, exponent, walkers and latents."""
 
     data: str = parameter(
-        "masks", "masks, drawn; or kitti-masks, where the file is here", choices=DATA, paper="kitti-masks"
+        "masks", "masks are drawn, kitti-masks are read from a file", choices=DATA, paper="kitti-masks"
     )
     walkers: int = parameter(1, "outlines of drawn masks", least=1)
-    step: float = parameter(
-        0.05, "scale of a Laplace step of drawn masks, in units of the box of latents", positive=True
-    )
+    step: float = parameter(0.05, "scale of a Laplace step of drawn masks, in units of their box", positive=True)
     gap: int = parameter(1, "frames of a pair are 1 to so many steps apart", least=1, paper=5)
     side: int = parameter(48, "height and width of the masks", multiple=2 ** len(WIDTHS), paper=64)
     latents: int = parameter(3, "coordinates of a representation", least=1, paper=10)
     output: str = parameter("box", "where representations live: box or unbounded", choices=("box", "unbounded"))
     exponent: float = parameter(1.0, "p of the distance L_p^p in the loss")
-    unit: float = parameter(
-        0.2, "length that distances are measured in: the temperature is unit^p", positive=True, paper=1.0
-    )
+    unit: float = parameter(0.2, "unit of distances: the temperature is unit^p", positive=True, paper=1.0)
     steps: int = parameter(1000, "steps of Adam", least=1, smoke=4, paper=300_000)
     batch: int = parameter(64, "pairs in each step", least=2, smoke=8, paper=32)
     rate: float = parameter(1e-3, "learning rate", positive=True, paper=1e-4)
-    schedule: str = parameter("cosine", "of the learning rate: cosine or constant", choices=SCHEDULES, paper="constant")
+    schedule: str = parameter("cosine", "course of the learning rate", choices=SCHEDULES, paper="constant")
     held_out: int = parameter(4000, "fresh frames for the scores, by five folds", least=50, smoke=100, paper=10_000)
     looks: int = parameter(10, "times that the scores are taken during training", least=1, smoke=2)
     device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one", paper="auto")
@@ -180,8 +176,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     def batches(rng: np.random.Generator) -> tuple[Floats, Floats]:
         return source.pairs(p.batch, rng)
 
-    options = {"schedule": p.schedule, "device": p.device}
-    curves = trained(model, batches, p, order, folder, looks=p.looks, score=score, **options)
+    curves = trained(model, batches, p, order, folder, score=score)
     z = recovered()
     found = mcc(z, factors, method="spearman")
     shown = {
