@@ -5,12 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 
 from deconfound_plans import plan_of
 from nearid import InputError
 from nearid.arrays import open_rows
-from nearid.measures.auroc import auroc
 from nearid.questions.deconfound import classifiers
 from nearid.questions.deconfound.classifiers import auroc_within, check_boosting, hoyer, learn
 from nearid.questions.deconfound.conditions import ComponentRows, Condition
@@ -25,12 +23,6 @@ def data():
     y = x[:, 2] + 0.5 * rng.normal(size=300) > 0.8
     view = ComponentRows(open_rows(x), Condition("pca", np.zeros(4), np.eye(4), np.arange(4), np.ones(4)))
     return view, x.astype(np.float32), y
-
-
-def test_area_under_the_curve(rng):
-    scores, truth = rng.integers(0, 5, 60).astype(float), rng.random(60) < 0.3
-    assert auroc(truth, scores) == pytest.approx(roc_auc_score(truth, scores))
-    assert np.isnan(auroc(np.zeros(4, bool), np.arange(4.0)))
 
 
 def test_area_under_the_curve_within_batches(rng):
