@@ -258,7 +258,7 @@ class _Job:
     def _tell(self, sentence: str) -> None:
         """Report that an earlier run is taken up."""
         if callable(self.progress):
-            self.progress(sentence, 0)
+            self.progress(sentence, 1)()
         elif self.progress:
             print(sentence, file=sys.stderr)
 
