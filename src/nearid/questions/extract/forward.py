@@ -59,8 +59,8 @@ class Preprocess:
         if dtype == "uint8" and len(shape) != 4 and self.scale is None:
             grey = " Images without colours need an axis of channels, as x[:, None]." if len(shape) == 3 else ""
             raise InputError(
-                f"{name} holds bytes of shape {shape}: for pixels give scale=255 (--scale 255), for token ids convert it to "
-                f"int64.{grey}"
+                f"{name} holds bytes of shape {shape}: for pixels give scale=255 (--scale 255), for token ids convert "
+                f"it to int64.{grey}"
             )
         if "int" in dtype and dtype != "uint8" and self.scale is None and self != Preprocess():
             raise InputError(
