@@ -9,8 +9,9 @@ import pytest
 
 from nearid.arrays import open_rows
 from nearid.arrays.columns import open_columns
+from nearid.arrays.formats import csv
 from nearid.arrays.memory import MemoryRows
-from nearid.arrays.reading import damage_told, unchanged
+from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
 
 BOTH = pytest.mark.parametrize("opened", [open_rows, open_columns])
@@ -139,10 +140,19 @@ def test_files_that_change_are_refused(written: Path, matrix: np.ndarray) -> Non
         rows.fingerprint()
 
 
-def test_a_change_while_a_file_is_loaded(tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
-    with pytest.raises(InputError, match=r"x\.csv changed"), unchanged(str(tmp_path / "x.csv"), "x.csv"):
-        write_to(tmp_path / "x.csv")
+def test_a_change_while_a_file_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1,2\n3,4\n")
+
+    def read_and_change(*args, read=csv.read_text):
+        table = read(*args)
+        write_to(path)
+        return table
+
+    monkeypatch.setattr(csv, "read_text", read_and_change, raising=True)
+    for opener in (open_rows, open_columns):
+        with pytest.raises(InputError, match=r"x\.csv changed"):
+            opener(path)
 
 
 def test_layers_of_an_extraction_that_change(tmp_path: Path) -> None:

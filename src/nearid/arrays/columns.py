@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.formats.h5ad import open_cells
-from nearid.arrays.formats.hdf5 import opened
+from nearid.arrays.formats.hdf5 import open_cells, opened
 from nearid.arrays.formats.registry import format_of
 from nearid.arrays.memory import as_numpy, index_ids, is_a, labels, names_index
 from nearid.arrays.open import open_rows
-from nearid.arrays.reading import damage_told, reached, unchanged
+from nearid.arrays.reading import FileState, damage_told, reached
 from nearid.arrays.rows import Rows, row_ids
 from nearid.arrays.tables import (
     Columns,
@@ -75,9 +74,12 @@ def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
         path = local_path(source)
         if not os.path.isfile(path):
             return None
-        with reached(path), unchanged(str(path), path.name):
+        with reached(path):
             path.open("rb").close()
-            return _file(path, ids)
+            state = FileState(str(path))
+            table = _file(path, ids)
+            state.check(path.name)
+            return table
     if is_a(source, "pandas", "DataFrame"):
         return _frame(source, name or "table", ids)
     if is_a(source, "pandas", "Series"):

@@ -1,6 +1,7 @@
 """Rows made of other rows as they are read: a choice of them, a map of them, several side by side."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -10,13 +11,7 @@ from nearid.base.errors import InputError
 
 
 class SelectedRows(Rows):
-    """Rows of a source at given places, in the order given; nothing is copied until it is read.
-
-    Parameters
-    ----------
-    source : Rows
-    places : ndarray of int, shape (n,)
-    """
+    """Rows of a source at given places, in the order given; nothing is copied until it is read."""
 
     def __init__(self, source: Rows, places: np.ndarray) -> None:
         super().__init__(source.name, (len(places), source.shape[1]), source.dtype, notes=source.notes)
@@ -31,38 +26,13 @@ class SelectedRows(Rows):
         return self._source.take(self._places[indices])
 
 
-class SelectedColumns(Rows):
-    """Columns of a source at given places.
-
-    Parameters
-    ----------
-    source : Rows
-    places : ndarray of int, shape (d,)
-    """
-
-    def __init__(self, source: Rows, places: np.ndarray) -> None:
-        super().__init__(source.name, (source.shape[0], len(places)), source.dtype, source.ids, source.notes)
-        self.index, self.is_table, self.window = source.index, source.is_table, source.window
-        self.unused, self.inputs_sha256 = source.unused, source.inputs_sha256
-        if source.columns is not None:
-            self.columns = tuple(source.columns[at] for at in places)
-        self._source, self._places = source, places
-
-    def _read(self, start: int, stop: int) -> np.ndarray:
-        return self._source.read(start, stop)[:, self._places]
-
-    def _take(self, indices: np.ndarray) -> np.ndarray:
-        return self._source.take(indices)[:, self._places]
-
-
 class MappedRows(Rows):
-    """Rows that a function makes of the rows of a source, block by block.
+    """Rows that a function makes of the rows of a source, block by block; ids and index are those of the source.
 
     Parameters
     ----------
     name : str
     source : Rows
-        Its ids and its index are kept.
     width : int
         Columns of the result.
     function : callable
@@ -79,6 +49,22 @@ class MappedRows(Rows):
 
     def _take(self, indices: np.ndarray) -> np.ndarray:
         return self._function(self._source.take(indices))
+
+
+class SelectedColumns(MappedRows):
+    """Columns of a source at given places."""
+
+    def __init__(self, source: Rows, places: np.ndarray) -> None:
+        super().__init__(source.name, source, len(places), partial(_columns, places=places))
+        self.notes, self.is_table = source.notes, source.is_table
+        self.unused, self.inputs_sha256 = source.unused, source.inputs_sha256
+        if source.columns is not None:
+            self.columns = tuple(source.columns[at] for at in places)
+
+
+def _columns(block: np.ndarray, places: np.ndarray) -> np.ndarray:
+    chosen: np.ndarray = block[:, places]
+    return chosen
 
 
 class JoinedRows(Rows):

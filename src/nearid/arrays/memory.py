@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.names import refuse_names
-from nearid.arrays.rows import Rows, check_rows
+from nearid.arrays.rows import Rows, check_rows, delivered
 from nearid.arrays.tables import (
     Column,
     declared,
@@ -145,26 +145,24 @@ class FrameRows(Rows):
     """Numeric columns of a DataFrame, which is kept as it is."""
 
     def __init__(self, name: str, frame: Any, ids: str | None = None) -> None:
-        columns = [Column(str(label), _is_numeric(dtype)) for label, dtype in frame.dtypes.items()]
+        columns = [Column(str(label), dtype.kind in "fiub") for label, dtype in frame.dtypes.items()]
         names = [column.name for column in columns]
         indexed = names_index(frame, ids)
         id_at = None if indexed else id_position(name, names, ids)
         chosen = features(name, columns, id_at, lambda: np.asarray(frame.iloc[:, 0]))
-        stored = [_stored(frame.dtypes.iloc[at]) for at in chosen.positions]
+        # Of a sparse column the type of its values.
+        dtypes = [getattr(frame.dtypes.iloc[at], "subtype", frame.dtypes.iloc[at]) for at in chosen.positions]
         id_values = frame.index if indexed else None if id_at is None else frame.iloc[:, id_at]
         super().__init__(
             name,
             (len(frame), len(chosen.positions)),
-            np.result_type(*stored),
+            np.result_type(*map(delivered, dtypes)),
             index_ids(frame.index) if ids is None else np.asarray(id_values),
             chosen.notes,
         )
         self.index = labels(frame.index) if ids is None else None
-        self.is_table = True
-        self._frame = frame
-        self._positions = chosen.positions
-        self.columns = tuple(str(frame.columns[at]) for at in chosen.positions)
-        self.unused = chosen.unused
+        self.columns, self.unused, self.is_table = tuple(names[at] for at in chosen.positions), chosen.unused, True
+        self._frame, self._positions = frame, chosen.positions
 
     def _read(self, start: int, stop: int) -> np.ndarray:
         return self._to_numpy(self._frame.iloc[start:stop, self._positions])
@@ -240,13 +238,3 @@ def index_ids(index: Any) -> np.ndarray | None:
     plain = labels(index)
     usable = plain.inferred_type in ("string", "integer") and plain.nlevels == 1 and plain.is_unique
     return np.asarray(plain) if usable and "" not in plain and not is_count(index) else None
-
-
-def _is_numeric(dtype: Any) -> bool:
-    return dtype.kind in "fiub"
-
-
-def _stored(dtype: Any) -> np.dtype[Any]:
-    dtype = getattr(dtype, "subtype", dtype)  # that of the values of a sparse column
-    small_float = dtype.kind == "f" and dtype.itemsize <= 4
-    return np.dtype(np.float32 if small_float else np.float64)

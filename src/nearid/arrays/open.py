@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.formats.h5ad import open_cells
+from nearid.arrays.formats.hdf5 import open_cells
 from nearid.arrays.formats.layers import name_rows
 from nearid.arrays.formats.registry import FORMATS, Contents, Format, format_of, suffixes
 from nearid.arrays.memory import MemoryRows, TensorRows, as_numpy, is_a, open_array, open_frame, open_polars

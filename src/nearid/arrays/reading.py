@@ -59,33 +59,20 @@ def damage_told(name: str, kind: str, advice: str = "Write or copy it again.") -
 
 
 class FileState:
-    """Size and time of a file, taken when it is opened.
-
-    Parameters
-    ----------
-    path : str
-    """
+    """Size and time of a file, taken when it is opened: numbers of two states would mix."""
 
     def __init__(self, path: str) -> None:
-        self._path, self._state = path, _state(path)
+        self._path, self._state = path, self._now(path)
+
+    @staticmethod
+    def _now(path: str) -> tuple[int, int]:
+        state = os.stat(path)
+        return state.st_size, state.st_mtime_ns
 
     def check(self, name: str) -> None:
         """Refuse a file that has been written to since."""
-        if _state(self._path) != self._state:
+        if self._now(self._path) != self._state:
             raise InputError(
                 f"{name} changed while it was read, so its numbers are of two states. "
                 "Run again once nothing writes to it."
             )
-
-
-@contextmanager
-def unchanged(path: str, name: str) -> Iterator[None]:
-    """Refuse a file that is written to while it is loaded."""
-    state = FileState(path)
-    yield
-    state.check(name)
-
-
-def _state(path: str) -> tuple[int, int]:
-    state = os.stat(path)
-    return state.st_size, state.st_mtime_ns

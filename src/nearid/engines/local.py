@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from pkgutil import resolve_name
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -144,7 +145,7 @@ LOCAL = Local()
 
 
 def open_engine(engine: str | Engine | None) -> AbstractContextManager[Engine]:
-    """Give an engine, and close at the end what was opened for it.
+    """A context that gives an engine and closes at the end what was opened for it; a wrong name is refused at once.
 
     Parameters
     ----------
@@ -167,11 +168,5 @@ def open_engine(engine: str | Engine | None) -> AbstractContextManager[Engine]:
     return opener(given)
 
 
-def _open_dask(address: str) -> AbstractContextManager[Engine]:
-    from nearid.engines.cluster import open_cluster
-
-    return open_cluster(address)
-
-
 register_engine("local", lambda _: nullcontext(LOCAL))
-register_engine("dask", _open_dask)
+register_engine("dask", lambda address: resolve_name("nearid.engines.cluster:open_cluster")(address))

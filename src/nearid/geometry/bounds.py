@@ -6,8 +6,6 @@ isometries (Alestalo, Trotsenko and Vaisala 2001): for L^2 - 1 < 1 there is a ri
 c_d D sqrt(L^2 - 1). That c_d exists and depends on the dimension alone is proven; its size is given or fitted here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

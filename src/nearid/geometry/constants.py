@@ -60,7 +60,6 @@ class Distribution:
     quantiles : dict of float to Estimate
         5%, 50%, 95% and 99%, with intervals from order statistics, which hold for any distribution. An end that so
         few points cannot give is 1 below (no constant is smaller) or infinite above.
-    maximum : Maximum
     """
 
     mean: Estimate
@@ -107,7 +106,7 @@ class Constants:
         return two_sided(self.least, self.greatest)
 
     def to_dict(self) -> dict[str, Any]:
-        """What is told of them, with L(z) in the place of the stretches."""
+        """As plain data, with L(z) in the place of the stretches."""
         return {name: getattr(self, name) for name in ("local", "scale", "scaled", "scale_free", "values")}
 
 
@@ -242,7 +241,6 @@ class Pairwise:
 
     Attributes
     ----------
-    pairs : int
     least, greatest : float
         Smallest and largest ratio.
     quantiles : tuple of float

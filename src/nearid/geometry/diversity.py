@@ -1,7 +1,5 @@
 """Diversity conditions: whether classes are many and varied enough for their heads or vectors to pin features down."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,14 +19,10 @@ class Diversity:
 
     Attributes
     ----------
-    holds : bool
-    classes : int
-    rank : int
     needed : int
-        Rank that the condition asks for.
+        Rank that the condition requires.
     condition : float
         Largest over smallest singular value of the matrix in question; infinite where the rank falls short.
-    note : str
     """
 
     holds: bool
@@ -54,7 +48,6 @@ class Pairs:
         Condition number of the matrix of differences, of the worst head; infinite without pairs.
     draws : int
         Choices of pairs that were tried.
-    note : str
     """
 
     holds: bool
@@ -71,12 +64,9 @@ class Prior:
     Attributes
     ----------
     holds : bool
-        Whether a uniform prior is compatible with the counts: chi-square test at the level asked for.
+        Whether a uniform prior is compatible with the counts: chi-square test at the given level.
     largest_deviation : float
         Largest |count / mean count - 1| over classes: 0 where all counts are equal.
-    chi_square : float
-    p_value : float
-    note : str
     """
 
     holds: bool
@@ -117,10 +107,8 @@ def choose_pairs(
     ----------
     *heads : arrays of shape (K, M)
         Vectors g of the K classes, one array per model.
-    draws : int
     largest_condition : float
         What counts as well conditioned.
-    random_state : int
 
     Returns
     -------

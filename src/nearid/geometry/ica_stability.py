@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from nearid.base.errors import InputError
 from nearid.geometry.diversity import finite_rows
+from nearid.ica.contrast import CONTRASTS
 from nearid.moments import Floats
 
 if TYPE_CHECKING:
@@ -112,8 +113,6 @@ def contrast_hessian(ica: IcaEstimator, components: Floats) -> Floats:
     -------
     ndarray of shape (k (k - 1) / 2, k (k - 1) / 2)
     """
-    from nearid.ica.contrast import CONTRASTS
-
     contrast, (n, k) = CONTRASTS[ica.contrast], components.shape
     signs = np.sign(ica.kappa_)
     slopes = contrast.slope(components)

@@ -5,8 +5,6 @@ columns g(A) - g(B), L'^T f' = L^T f, so that f' = (L L'^-1)^T f. Features in ro
 Logits with biases b(y) differ by b(A) - b(B) as well, and the map gets an offset.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -100,7 +98,6 @@ class TransformComparison:
 
     Attributes
     ----------
-    heads : HeadTransform
     fitted : ndarray of shape (M, M)
         Least squares on the training half, with an intercept where the heads have biases.
     disagreement : float or None

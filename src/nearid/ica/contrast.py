@@ -1,7 +1,5 @@
 """Contrasts: the function G whose mean tells how far a unit-variance component is from Gaussian."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -14,7 +12,7 @@ from nearid.moments import Floats
 
 
 class Evaluated(NamedTuple):
-    """g = G' of every entry, and per component the sums of g' and (where asked) of G."""
+    """g = G' of every entry, and per component the sums of g' and (on request) of G."""
 
     g: Floats
     slopes: Floats
@@ -27,7 +25,6 @@ class Contrast:
 
     Attributes
     ----------
-    name : str
     evaluate : callable
         (y, with_values) -> Evaluated, of y of shape (rows, k).
     slope : callable
@@ -145,7 +142,7 @@ RADIAL = Contrast("radial", _radial, np.ones_like, 1, 0.0, 1.0, 1.0)
 
 @cache
 def _quadrature() -> tuple[Floats, Floats]:
-    """Nodes and weights of the mean over a standard Gaussian; every look at a rotation asks for them."""
+    """Nodes and weights of the mean over a standard Gaussian; every pass over a rotation uses them."""
     v, weights = np.polynomial.hermite_e.hermegauss(60)
     return v, weights / weights.sum()
 
@@ -158,7 +155,6 @@ class UnwhitenedContrast:
     ----------
     variances : ndarray of shape (k,)
         Of the coordinates that are rotated, in their common unit.
-    contrast : Contrast
     """
 
     variances: Floats

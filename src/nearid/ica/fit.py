@@ -83,8 +83,6 @@ class Unmixing:
         Without whitening, the principal rotation in one common unit.
     kappa : ndarray of shape (k,)
         E[g'(s)] - E[g(s) s] of each component.
-    solution : Solution
-    diagnostics : Diagnostics
     """
 
     mean: Floats
@@ -114,7 +112,6 @@ def fit_ica(
 
     Parameters
     ----------
-    rows : Rows
     options : IcaOptions, optional
     seed : int
         Of the first rotation.
@@ -176,7 +173,6 @@ class _Problem:
 
     Attributes
     ----------
-    passes : RowPasses
     whitener : Whitener
         Without whitening, the principal rotation in one common unit.
     unwhitened : UnwhitenedContrast or None

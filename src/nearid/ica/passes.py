@@ -5,8 +5,6 @@ taken with y, not with x: unmixing those afterwards would blow up their rounding
 sums are added in a fixed tree: the result does not depend on threads or engines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -34,7 +32,7 @@ class Sums:
     slopes : ndarray of shape (k,)
         E[g'(y)].
     values : ndarray of shape (k,)
-        E[G(y)], zero where not asked for.
+        E[G(y)], or zero without `with_values`.
     """
 
     products: Floats
@@ -48,11 +46,9 @@ class RowPasses:
 
     Attributes
     ----------
-    rows : Rows
     kept : ndarray of bool or None
         Rows in use.
     mean : ndarray of shape (p,)
-    contrast : Contrast
     dtype : dtype
         Precision of the products; sums are float64.
     engine : Engine

@@ -14,8 +14,6 @@ Three stages, each for what it does best:
 3. *Descend.* On real embeddings the fixed point creeps or circles. L-BFGS takes over once signs have settled.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -95,11 +93,9 @@ class Solution:
 
     Attributes
     ----------
-    state : State
     signs : ndarray of shape (k,)
     gradients : list of float
         Relative gradient after each pass.
-    converged : bool
     """
 
     state: State
@@ -131,7 +127,6 @@ def solve(
     start : ndarray of shape (k, k) or Checkpoint
     tol : float
         Relative gradient to stop at.
-    max_passes : int
     n : int
         Rows behind each mean: signs of kappa within 2 / sqrt(n) of zero are noise and do not flip.
     gaussian : float

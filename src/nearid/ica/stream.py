@@ -1,7 +1,5 @@
 """Rows mapped block by block, into memory or into a file, in bounded memory."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

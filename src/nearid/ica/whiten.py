@@ -1,7 +1,5 @@
 """Whitening from moments: the map that makes a covariance the identity on the directions that exist."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,7 +10,7 @@ from nearid.moments import Floats, Moments, spectrum
 
 Form = Literal["pca", "zca"]
 
-# Directions need this many times the variance of rounding to be told from it.
+# Directions need this many times the variance of rounding to be distinguished from it.
 ROUNDINGS = 4
 
 
@@ -62,17 +60,17 @@ def fit_whitener(
     stored : dtype, optional
         Precision of the rows: directions that vary no more than its rounding do not exist. Float64 by default.
     """
-    found = spectrum(moments.scatter / max(moments.n, 1), moments.n)
+    units = spectrum(moments.scatter / max(moments.n, 1), moments.n)
     # Rounding moves a value by up to half a unit in its last place, evenly: a twelfth of the unit squared.
-    unit = float(np.finfo(stored or np.float64).eps) * moments.mean / found.sizes
-    real = found.values > ROUNDINGS * (found.vectors**2).T @ (unit**2 / 12)
+    unit = float(np.finfo(stored or np.float64).eps) * moments.mean / units.sizes
+    real = units.values > ROUNDINGS * (units.vectors**2).T @ (unit**2 / 12)
     if not real.any():
         raise InputError("No column varies by more than the rounding of its numbers: there is nothing to whiten.")
-    found = replace(found, values=found.values[real], vectors=found.vectors[:, real])
+    units = replace(units, values=units.values[real], vectors=units.vectors[:, real])
     # Rows of `span` carry unit coordinates to the data's own units, `unspan` back. The principal directions of the data
     # are a rotation u of those coordinates: applying u, never dividing by singular values, keeps small scales exact.
-    span = (found.vectors * np.sqrt(found.values)).T * found.sizes
-    unspan = found.vectors / np.sqrt(found.values) / found.sizes[:, None]
+    span = (units.vectors * np.sqrt(units.values)).T * units.sizes
+    unspan = units.vectors / np.sqrt(units.values) / units.sizes[:, None]
     u, singular, vt = np.linalg.svd(span, full_matrices=False)
     rank = len(singular) if rtol == 0 else int(np.sum(singular > np.sqrt(rtol) * singular[0]))
     k = rank if components is None else min(components, rank)

@@ -10,6 +10,7 @@ from torch import nn
 import nearid
 from nearid import InputError, extract
 from nearid.arrays import open_rows
+from nearid.questions.extract.network import Network
 
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)
 
@@ -211,7 +212,7 @@ def test_mixed_precision_is_for_other_devices_than_the_cpu(net, pixels):
         ({"batch_size": 0}, "batch_size is 0, but a whole number of at least 1"),
         ({"scale": 0.0}, "scale is 0.0, but a number above 0"),
         ({"channels": "middle"}, "channels is 'middle', but 'first' or 'last'"),
-        ({"device": "nowhere"}, "not to be had"),
+        ({"device": "nowhere"}, "is not available"),
         ({"factory": "a:b"}, "belongs to a model that is loaded"),
         ({"mask": np.ones((37, 8, 8))}, r"The mask has shape"),
     ],
@@ -272,12 +273,12 @@ def test_inputs_by_name_are_preprocessed_like_a_single_one(pixels):
     shift = np.ones(37, np.float32)
     beside = extract(model, {"shift": shift, "images": pixels}, **options)["output"].read(0, 37)
     np.testing.assert_allclose(beside, single + 1, rtol=1e-5, atol=1e-5)
-    with pytest.raises(InputError, match="Which of a, b scale, mean, std and channels are for cannot be told"):
+    with pytest.raises(InputError, match="It is not clear which of a, b scale, mean, std and channels are for"):
         extract(model, {"a": pixels, "b": pixels}, mean=MEAN)
 
 
 def test_floats_with_channels_last_are_told(net, pixels):
-    with pytest.raises(InputError, match="say channels='last'"):
+    with pytest.raises(InputError, match="give channels='last'"):
         extract(net, pixels / 255)
     assert extract(net, pixels / 255, channels="last", layers="head")["head"].shape == (37, 7)
 
@@ -354,3 +355,10 @@ def test_mixed_precision_rounds_the_products_and_no_more(net, pixels, monkeypatc
         assert rows.dtype == np.float32
         np.testing.assert_allclose(rows.read(0, 37), full[layer].read(0, 37), rtol=2e-2, atol=5e-3)
     assert not np.array_equal(found["conv"].read(0, 37), full["conv"].read(0, 37))
+
+
+def test_a_module_runs_where_it_is_and_a_loaded_model_on_a_gpu_where_there_is_one(monkeypatch):
+    monkeypatch.setattr("nearid.questions.extract.network.torch_device", lambda name: name)
+    assert Network(torch.nn.Linear(1, 1), "mine").place() == torch.device("cpu")
+    assert Network(torch.nn.Linear(1, 1), "net.pt", loaded=True).place() == "auto"
+    assert Network(torch.nn.Linear(1, 1), "mine").place("cuda") == "cuda"

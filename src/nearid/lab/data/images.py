@@ -1,7 +1,5 @@
 """Images that are read block by block: from memory, a map of a file, an .npz archive, or a folder of pictures."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import threading
@@ -13,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.formats.npz import check_member, load_member, members_of
+from nearid.arrays.formats.npy import check_member, load_member, members_of
 from nearid.arrays.names import not_found
 from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError

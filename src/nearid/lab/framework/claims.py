@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nearid.base.estimate import Estimate
 
@@ -113,6 +113,11 @@ def exceeds(higher: tuple[str, str], lower: tuple[str, str], by: float = 0.0) ->
 def all_of(*tests: Test) -> Test:
     """A test that all of some tests must pass."""
     return lambda result: worst(*(test(result) for test in tests))
+
+
+def for_parameters(make: Callable[[Any], Test]) -> Test:
+    """A test that follows from the parameters of the run."""
+    return lambda result: make(result.parameters)(result)
 
 
 def worst(*outcomes: Outcome) -> Outcome:

@@ -34,7 +34,7 @@ def view(result: ExperimentResult) -> View:
         question=f"{e.name}: {e.shows}",
         subject=f"{e.name}: {e.shows}",
         headline=", ".join(f"{counted(statuses.count(s), 'claim')} {s}" for s in MARKS if s in statuses),
-        reason=f"{e.about}\n{cited(e)}\n{how_run(result)}",
+        reason=e.about,
         colour=MARKS[min(statuses, key=ORDER.index)][1] if statuses else CAREFUL,
         alerts=result.alerts,
         tables=[*_scores(result), _claims(result), *_comparisons(result), _cells(result)],
@@ -150,11 +150,15 @@ def _cells(result: ExperimentResult) -> Table:
 
 
 def _facts(result: ExperimentResult) -> dict[str, str]:
-    """What has to be said of the values in the table."""
+    """Where the table comes from, and what has to be said of its values."""
     published = [value for row in result.rows for value in row.published.values()]
     interval = "[95% interval of the mean, Student's t, cut where a score ends]"
     over = f"mean over {counted(len(result.seeds), 'seed')} {interval}"
-    facts = {"measured": "one seed, so without intervals" if len(result.seeds) == 1 else over}
+    facts = {
+        "paper": cited(result.experiment),
+        "run": how_run(result),
+        "measured": "one seed, so without intervals" if len(result.seeds) == 1 else over,
+    }
     fewer = [row.title for row in result.rows if result.failed_seeds(row.key)]
     if fewer:
         facts["of fewer seeds, as cells failed"] = "; ".join(fewer)

@@ -4,8 +4,6 @@ The vectors of the output are those of the input (tied), and there is no bias: p
 <g(token), f(those before)>, with f the last hidden state. That is the model of linear identifiability.
 """
 
-from __future__ import annotations
-
 import math
 
 from torch import Tensor, nn
@@ -75,12 +73,12 @@ class GPT(nn.Module):
         if length > longest:
             raise InputError(f"Rows of {length} tokens are too long: this model reads at most {longest}.")
         state = self.tokens(ids) + self.places.weight[:length]
-        found = [state]
+        states = [state]
         for block in self.blocks:
             state = block(state)
-            found.append(state)
-        found[-1] = self.norm(state)
-        return found
+            states.append(state)
+        states[-1] = self.norm(state)
+        return states
 
     def forward(self, ids: Tensor) -> Tensor:
         """The mean cross-entropy of each token but the first of a row, given those before it."""

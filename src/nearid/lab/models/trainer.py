@@ -5,8 +5,6 @@ the seed and the step alone, and checkpoints hold all other state, so that a run
 that was not disturbed.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -38,7 +36,6 @@ class Training:
 
     Attributes
     ----------
-    steps : int
     learning_rate : float
         The largest; `schedule` and `warmup` lower it.
     optimiser : {"adam", "adamw", "muon", "sgd"}
@@ -61,7 +58,6 @@ class Training:
         Steps between scores: a multiple of `log_every`.
     patience : int, optional
         Stop when for so many records in a row the mean loss has not fallen by more than `least_gain` below its best.
-    least_gain : float
     seconds : float, optional
         Stop at the first record after so many seconds of training, those before an interruption included.
     checkpoint_seconds : float
@@ -110,12 +106,12 @@ class Training:
 
     def rate(self, step: int) -> float:
         """Learning rate of a step, counted from 0."""
-        found = self.learning_rate
+        rate = self.learning_rate
         if self.warmup:
-            found *= min(1.0, (step + 1) / self.warmup)
+            rate *= min(1.0, (step + 1) / self.warmup)
         if self.schedule == "cosine":
-            found *= (1 + math.cos(math.pi * step / self.steps)) / 2
-        return found
+            rate *= (1 + math.cos(math.pi * step / self.steps)) / 2
+        return rate
 
     def torch_optimiser(self, model: torch.nn.Module) -> torch.optim.Optimizer:
         """The optimiser of a model's parameters."""
@@ -374,8 +370,8 @@ class _Run:
                 f"{[np.shape(array) for array in batch] if isinstance(batch, tuple | list) else type(batch).__name__}."
             )
         dtype = next(self.model.parameters()).dtype
-        found = [torch.as_tensor(array) for array in batch]
-        return [t.to(self.device, dtype if t.is_floating_point() else torch.int64) for t in found]
+        tensors = [torch.as_tensor(array) for array in batch]
+        return [t.to(self.device, dtype if t.is_floating_point() else torch.int64) for t in tensors]
 
     def judge(self, loss: float) -> None:
         """Whether the run is over, and why."""

@@ -41,16 +41,12 @@ class Gathered:
 
     Attributes
     ----------
-    pair : Pair
     fold : ndarray of uint8, shape (n,)
         Fold of each row.
-    parts : FoldMoments
     moments : PairMoments
         Of all rows in use.
-    options : dict
-        Of the fits on all rows.
-    without_fold : list of dict
-        Of the fits on the rows outside each fold.
+    options, without_fold : dict, list of dict
+        Of the fits on all rows, and on the rows outside each fold.
     alerts : tuple of Alert
         Of what was prepared on each side alone.
     """
@@ -76,15 +72,7 @@ class Gathered:
 
 @dataclass(frozen=True)
 class Similarities:
-    """Similarity of the two sides beside the ladder.
-
-    Attributes
-    ----------
-    cca : ndarray
-        Canonical correlations.
-    svcca : float
-    cka : float
-    """
+    """Similarity of the two sides beside the ladder: all canonical correlations, SVCCA and linear CKA."""
 
     cca: Floats
     svcca: float
@@ -98,17 +86,7 @@ class Similarities:
 
 @dataclass(frozen=True)
 class Fits:
-    """What is fitted on moments alone.
-
-    Attributes
-    ----------
-    maps : list over folds of lists over groups
-    means : list over folds
-        The target's mean over the rows fitted on: the constant guess.
-    cca : ndarray
-        Canonical correlations.
-    svcca : float
-    """
+    """What is fitted on moments alone: maps by fold and group, the target's mean by fold (the constant guess), CCA."""
 
     maps: list[list[Map]]
     means: list[Floats]
@@ -263,14 +241,9 @@ def target_diameter(pair: Pair, evaluation: Evaluation, progress: Progress = sil
 
 @dataclass(frozen=True)
 class Frame:
-    """Where one side's rows are measured from, and in what units.
+    """Where one side's rows are measured from, the mean rounded to their precision, and in what units.
 
-    Attributes
-    ----------
-    origin : ndarray of shape (d,)
-        The mean, rounded to the precision of the rows.
-    units : ndarray of shape (d,) or (1,)
-        1, or typical sizes where squares of such numbers would leave the range of float32.
+    Units are 1, or typical sizes where squares of such numbers would leave the range of float32.
     """
 
     origin: Floats
@@ -322,17 +295,7 @@ def unexplained_share(errors: Floats, spread: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Chance:
-    """What the ladder reaches by chance.
-
-    Attributes
-    ----------
-    error, r2 : ndarray of shape (permutations, groups)
-        Mean error and explained share of variance.
-    similarity : Similarities
-        Mean over permutations.
-    rows : int
-        Rows in use.
-    """
+    """Mean error and explained variance, (permutations, groups), by chance; mean similarities; and the rows in use."""
 
     error: Floats
     r2: Floats

@@ -23,21 +23,7 @@ PASSES, FOLD_PASSES = 500, 200
 
 @dataclass(frozen=True)
 class Components:
-    """Components of one run.
-
-    Attributes
-    ----------
-    components : ndarray of shape (k, p)
-    mixing : ndarray of shape (p, k)
-    gaussian : ndarray of bool, shape (k,)
-        Components that cannot be told from Gaussian ones.
-    n : int
-        Rows in use.
-    passes : int
-    gradient : float
-        Where the search ended, relative.
-    converged : bool
-    """
+    """Components (k, p) of one run, the mixing (p, k), which of them may be Gaussian, and how the search ended."""
 
     components: Floats
     mixing: Floats
@@ -76,50 +62,29 @@ class ComponentCache:
         alerts = tuple(_alerts((pair.x.name, pair.y.name), whole, folds))
         return Prepared(_fit_options(whole), [_fit_options(sides) for sides in folds], alerts)
 
-    def _both(
-        self,
-        pair: Pair,
-        used: np.ndarray,
-        moments: PairMoments,
-        start: Sides | None,
-        tick: Tick,
-    ) -> Sides:
-        own = (Moments(moments.n, moments.mean_x, moments.xx), Moments(moments.n, moments.mean_y, moments.yy))
+    def _both(self, pair: Pair, used: np.ndarray, moments: PairMoments, start: Sides | None, tick: Tick) -> Sides:
+        own = Moments(moments.n, moments.mean_x, moments.xx), Moments(moments.n, moments.mean_y, moments.yy)
         source, target = (
             self._fit(rows, _rows_used(rows, index, used), m, start[k] if start else None, tick)
             for k, ((rows, index), m) in enumerate(zip(pair.sides, own, strict=True))
         )
         return source, target
 
-    def _fit(
-        self,
-        rows: Rows,
-        kept: np.ndarray,
-        moments: Moments,
-        start: Components | None,
-        tick: Tick,
-    ) -> Components:
+    def _fit(self, rows: Rows, kept: np.ndarray, moments: Moments, start: Components | None, tick: Tick) -> Components:
         key = id(rows), hashlib.sha256(np.packbits(kept).tobytes()).digest()
         if key not in self._known:
             self._known[key] = self._fitted(rows, kept, moments, start, tick)
         return self._known[key]
 
     def _fitted(
-        self,
-        rows: Rows,
-        kept: np.ndarray,
-        moments: Moments,
-        start: Components | None,
-        tick: Tick,
+        self, rows: Rows, kept: np.ndarray, moments: Moments, start: Components | None, tick: Tick
     ) -> Components:
         from nearid.ica.fit import IcaOptions, fit_ica
 
-        width = rows.shape[1]
         if not np.any(np.diag(moments.scatter) > 0):
             # All variation of this run is in the fold left out: one component that is always 0, and no match with it.
-            return Components(
-                np.zeros((1, width)), np.zeros((width, 1)), np.ones(1, dtype=bool), moments.n, 0, 0.0, True
-            )
+            none = np.zeros((1, rows.shape[1]))
+            return Components(none, none.T, np.ones(1, dtype=bool), moments.n, 0, 0.0, True)
         fit = fit_ica(
             rows,
             IcaOptions(max_passes=FOLD_PASSES if start else PASSES),
@@ -130,16 +95,9 @@ class ComponentCache:
             engine=self._engine,
             tick=tick,
         )
-        gradients = fit.solution.gradients
-        return Components(
-            fit.components,
-            fit.mixing,
-            fit.diagnostics.gaussian,
-            moments.n,
-            len(gradients),
-            gradients[-1],
-            fit.solution.converged,
-        )
+        solution, gaussian = fit.solution, fit.diagnostics.gaussian
+        ended = len(solution.gradients), solution.gradients[-1], solution.converged
+        return Components(fit.components, fit.mixing, gaussian, moments.n, *ended)
 
 
 def _rows_used(rows: Rows, index: np.ndarray | None, used: np.ndarray) -> np.ndarray:

@@ -157,28 +157,17 @@ class Comparison(Result):
         return written
 
     def _records(self) -> list[dict[str, Any]]:
-        directions = [self] if self.reverse is None else [self, self.reverse]
-        return [
-            {
-                "source": c.names[0],
-                "target": c.names[1],
-                "group": g.name,
-                "epsilon": g.epsilon.value,
-                "low": g.epsilon.low,
-                "high": g.epsilon.high,
-                "chance": g.epsilon.chance,
-                "median": g.median,
-                "q95": g.q95,
-                "max": g.max,
-                "r2": g.r2.value,
-                "r2_low": g.r2.low,
-                "r2_high": g.r2.high,
-                "chance_r2": g.r2.chance,
-                "is_verdict": g.name == (self.one_way if c is self and self.one_way else c.verdict).group,
-            }
-            for c in directions
-            for g in c.groups.values()
-        ]
+        records = []
+        for c in (self,) if self.reverse is None else (self, self.reverse):
+            verdict = self.one_way or c.verdict if c is self else c.verdict
+            for g in c.groups.values():
+                record: dict[str, Any] = {"source": c.names[0], "target": c.names[1], "group": g.name}
+                for name, e in (("epsilon", g.epsilon), ("r2", g.r2)):
+                    bounds = {f"{name}_{bound}": getattr(e, bound) for bound in ("low", "high", "chance")}
+                    record |= {name: e.value, **bounds}
+                record |= {"median": g.median, "q95": g.q95, "max": g.max, "is_verdict": g.name == verdict.group}
+                records.append(record)
+        return records
 
     def _view(self) -> View:
         from nearid.questions.compare.view import view

@@ -75,14 +75,9 @@ class GroupResult:
 
 @dataclass(frozen=True)
 class Replicates:
-    """Bootstrap replicates; column g of both arrays saw the same resampled rows, so differences are paired.
+    """Mean error, and squared error over that of the constant guess, both (replicates, groups).
 
-    Attributes
-    ----------
-    error : ndarray of shape (replicates, groups)
-        Mean error.
-    unexplained : ndarray of shape (replicates, groups)
-        Squared error over the squared error of the constant guess.
+    All columns of a replicate saw the same resampled rows, so that differences are paired.
     """
 
     error: Floats
@@ -146,6 +141,7 @@ def summaries(
         low, high = interval(replicates.error[:, g]) if replicates else (nan, nan)
         r2_high, r2_low = (1 - v for v in interval(replicates.unexplained[:, g])) if replicates else (nan, nan)
         mean, by_chance = float(errors[g].mean()), float(chance.error[:, g].mean()) if chance else nan
+        r2_chance = float(chance.r2[:, g].max()) if chance else nan
         results[group.name] = GroupResult(
             group.name,
             group.title,
@@ -153,7 +149,7 @@ def summaries(
             float(median) / size,
             float(q95) / size,
             float(errors[g].max()) / size,
-            Estimate(float(1 - unexplained[g]), r2_low, r2_high, float(chance.r2[:, g].max()) if chance else nan, of),
+            Estimate(float(1 - unexplained[g]), r2_low, r2_high, r2_chance, of),
             group.degrees_of_freedom(*dims),
         )
     return results
@@ -241,16 +237,16 @@ def _strength(r2: float) -> str:
 
 def _reason(groups: Sequence[Group], r2: Floats, chosen: int, best: int) -> str:
     smaller = [k for k in range(chosen) if groups[k].name in groups[chosen].contains]
-    said = f"A {groups[chosen].title} explains {_percent(r2[chosen])} of the target's variance on held-out rows"
+    reason = f"A {groups[chosen].title} explains {_percent(r2[chosen])} of the target's variance on held-out rows"
     if chosen != best:
-        said += f", within the margin of what a {groups[best].title} explains ({_percent(r2[best])})"
+        reason += f", within the margin of what a {groups[best].title} explains ({_percent(r2[best])})"
     elif smaller:
-        said += ", and no smaller group explains as much"
+        reason += ", and no smaller group explains as much"
     elif len(groups) > 1:
-        said += f", and no {'other' if chosen else 'larger'} group does better"
+        reason += f", and no {'other' if chosen else 'larger'} group does better"
     if smaller:
-        said += f"; a {groups[smaller[-1]].title} explains {_percent(r2[smaller[-1]])}"
-    return said + "."
+        reason += f"; a {groups[smaller[-1]].title} explains {_percent(r2[smaller[-1]])}"
+    return reason + "."
 
 
 def _percent(share: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -128,7 +128,7 @@ def view(c: Comparison) -> View:
         alerts=c.alerts,
         tables=[_ladder(c), *([] if c.reverse is None else [_ladder(c.reverse)]), _similarity(c)],
         facts=facts,
-        figures=_figures(c),
+        figures=[_dots(c), _overlaid(c), *_curves(c)],
         method=f"Each group is fitted on {options['folds'] - 1} of {options['folds']} folds and judged on the other. "
         f"{METHOD} Chance: the target's rows permuted ({c.provenance['chance_rows']:,} rows).",
         provenance=c.provenance,
@@ -155,6 +155,7 @@ def overview(comparisons: Comparisons) -> View:
         rows.append(Row([*cells, float(np.mean(c.similarity.cca))], part=k))
     # All pairs of runs make a matrix; one pair at several layers does not.
     whole = len(names) > 2 and len(set(comparisons.pairs)) == len(names) * (len(names) - 1) // 2
+    maps = {group: comparisons.matrix(group).values for group in (groups if whole else ())}
     return View(
         question=QUESTION,
         subject=", ".join(names),
@@ -164,19 +165,8 @@ def overview(comparisons: Comparisons) -> View:
         tables=[Table("Mean error / diameter, held out [95% interval]", columns, rows)],
         facts=_directions(results),
         figures=[
-            HeatMap(
-                f"Mean epsilon, {group}",
-                "",
-                {"": comparisons.matrix(group).values},
-                names,
-                names,
-                "target",
-                "source",
-                high=None,
-                low=None,
-                digits=3,
-            )
-            for group in (groups if whole else ())
+            HeatMap(f"Mean epsilon, {g}", "", {"": v}, names, names, "target", "source", None, None, digits=3)
+            for g, v in maps.items()
         ],
         provenance=comparisons.provenance,
         parts=[view(c) for c in results],
@@ -250,78 +240,48 @@ def _similarity(c: Comparison) -> Table:
     return Table("Similarity, held out (CKA debiased)", columns, rows)
 
 
-def _figures(c: Comparison) -> list[Figure]:
-    v, groups = c.views, list(c.groups.values())
-    ladder = {"held out, 95% interval": [g.epsilon for g in groups]}
+def _dots(c: Comparison) -> Dots:
+    ladder = {"held out, 95% interval": [g.epsilon for g in c.groups.values()]}
     if c.in_sample:
-        ladder["in sample"] = [c.in_sample[g.name].epsilon for g in groups]
-    target = v.overlay["target"]
-    panels = [
-        Cloud(title, {"target": (target[:, 0], target[:, 1]), "source": (source[:, 0], source[:, 1])})
-        for title, source in v.overlay.items()
-        if title != "target"
-    ]
+        ladder["in sample"] = [c.in_sample[name].epsilon for name in c.groups]
+    titles, colours = [g.title for g in c.groups.values()], [GROUPS[name].colour for name in c.groups]
+    about = "Mean error of held-out rows over the target's diameter."
+    return Dots("How nearly: the ladder", about, "mean error / diameter", titles, ladder, colours, from_zero=True)
+
+
+def _overlaid(c: Comparison) -> Panels:
+    points = {title: (p[:, 0], p[:, 1]) for title, p in c.views.overlay.items()}
+    target = points.pop("target")
+    panels = [Cloud(title, {"target": target, "source": source}) for title, source in points.items()]
+    about = "A sample of rows in the target's first two principal components. Maps fitted on all rows."
+    colours = {"target": TARGET, "source": SOURCE}
+    return Panels("Both runs before and after alignment", about, panels, len(panels), colours=colours)
+
+
+def _curves(c: Comparison) -> Iterator[Figure]:
+    v = c.views
     middle = (v.epsilon_edges[1:] + v.epsilon_edges[:-1]) / 2
-    spectra = {"source": (v.spectrum_x, SOURCE), "target": (v.spectrum_y, TARGET)}
-    curves = {"held out": (c.similarity, TARGET, "solid"), "chance": (c.chance_similarity, CHANCE, "dot")}
+    shares = {
+        name: Curve(middle, counts / c.n, GROUPS[name].colour, steps=True) for name, counts in v.epsilon_counts.items()
+    }
+    about = "Held out. A long right tail means a few rows disagree."
+    yield Lines("Error of each row", about, "error / diameter of a row", "share of rows", shares)
+    about = (
+        "Absolute correlation, columns in the order of their matches (strongest first, at most 64). A bright diagonal "
+        "on a dark field is a permutation."
+    )
+    sources, targets = [f"s{s}" for s in v.matched[:, 0]], [f"t{t}" for t in v.matched[:, 1]]
+    matched = {"": v.correlation}
+    yield HeatMap("Matched columns", about, matched, sources, targets, "target column", "source column")
+    spectra = {
+        name: Curve(np.arange(1, len(s) + 1), np.where(s > 1e-16, s, np.nan), colour, markers=True)
+        for name, s, colour in (("source", v.spectrum_x, SOURCE), ("target", v.spectrum_y, TARGET))
+    }
+    about = "Eigenvalues of each side's covariance."
+    yield Lines("Spectra", about, "principal component", "share of variance", spectra, log=True)
+    known = [("held out", c.similarity, TARGET, "solid"), ("chance", c.chance_similarity, CHANCE, "dot")]
     if c.in_sample_similarity:
-        curves["in sample"] = (c.in_sample_similarity, SOURCE, "dash")
-    return [
-        Dots(
-            "How nearly: the ladder",
-            "Mean error of held-out rows over the target's diameter.",
-            "mean error / diameter",
-            [g.title for g in groups],
-            ladder,
-            [GROUPS[g.name].colour for g in groups],
-            from_zero=True,
-        ),
-        Panels(
-            "Both runs before and after alignment",
-            "A sample of rows in the target's first two principal components. Maps fitted on all rows.",
-            panels,
-            len(panels),
-            colours={"target": TARGET, "source": SOURCE},
-        ),
-        Lines(
-            "Error of each row",
-            "Held out. A long right tail means a few rows disagree.",
-            "error / diameter of a row",
-            "share of rows",
-            {
-                name: Curve(middle, counts / c.n, GROUPS[name].colour, steps=True)
-                for name, counts in v.epsilon_counts.items()
-            },
-        ),
-        HeatMap(
-            "Matched columns",
-            "Absolute correlation, columns in the order of their matches (strongest first, at most 64). A bright "
-            "diagonal on a dark field is a permutation.",
-            {"": v.correlation},
-            [f"s{s}" for s in v.matched[:, 0]],
-            [f"t{t}" for t in v.matched[:, 1]],
-            "target column",
-            "source column",
-        ),
-        Lines(
-            "Spectra",
-            "Eigenvalues of each side's covariance.",
-            "principal component",
-            "share of variance",
-            {
-                name: Curve(np.arange(1, len(s) + 1), np.where(s > 1e-16, s, np.nan), colour, markers=True)
-                for name, (s, colour) in spectra.items()
-            },
-            log=True,
-        ),
-        Lines(
-            "Canonical correlations",
-            "Directions fitted on the other folds.",
-            "canonical direction",
-            "correlation",
-            {
-                name: Curve(np.arange(1, len(s.cca) + 1), s.cca, colour, dash)
-                for name, (s, colour, dash) in curves.items()
-            },
-        ),
-    ]
+        known.append(("in sample", c.in_sample_similarity, SOURCE, "dash"))
+    curves = {name: Curve(np.arange(1, len(s.cca) + 1), s.cca, colour, dash) for name, s, colour, dash in known}
+    about = "Directions fitted on the other folds."
+    yield Lines("Canonical correlations", about, "canonical direction", "correlation", curves)

@@ -58,18 +58,11 @@ class Tile:
         cut = blocks(self.pair.n, self.pair.x.shape[1] + self.pair.y.shape[1])
         quartic = np.sum(list(ordered_map(lengths, cut)), axis=0)
         p = len(self.x)
-        return np.array(
-            [
-                [
-                    debiased_cka(
-                        self.between(self.all, i, j),
-                        np.array([quartic[i, p + j], quartic[i, i], quartic[p + j, p + j]]),
-                    )
-                    for j in range(len(self.y))
-                ]
-                for i in range(p)
-            ]
-        )
+        cka = np.empty((p, len(self.y)))
+        for i, j in np.ndindex(cka.shape):
+            fourth = np.array([quartic[i, p + j], quartic[i, i], quartic[p + j, p + j]])
+            cka[i, j] = debiased_cka(self.between(self.all, i, j), fourth)
+        return cka
 
     def held_out(self, measure: str, k: int | None) -> Floats:
         """A measure that is fitted, on rows that the fit has not seen."""
@@ -82,21 +75,18 @@ class Tile:
             return np.asarray(np.mean(self.parts.map_splits(lambda _, train, test: self._matched(train, test)), axis=0))
         leading = measure == "svcca"
         folds = self.parts.map_splits(lambda _, train, test: self._correlations(train, test, leading, k))
-        return np.array(
-            [
-                [float(np.mean(pooled([fold[i][j] for fold in folds]))) for j in range(len(self.y))]
-                for i in range(len(self.x))
-            ]
-        )
+        means = np.empty((len(self.x), len(self.y)))
+        for i, j in np.ndindex(means.shape):
+            means[i, j] = np.mean(pooled([fold[i][j] for fold in folds]))
+        return means
 
     def _errors(self, group: Group, train: PairMoments, test: PairMoments) -> Floats:
         """Squared errors, of a group's maps and of the mean, of shape (2, layers of x, layers of y)."""
         errors = np.empty((2, len(self.x), len(self.y)))
-        for i in range(len(self.x)):
-            for j in range(len(self.y)):
-                a, b = self.between(train, i, j), self.between(test, i, j)
-                errors[0, i, j] = squared_errors(group.fit(a), b).sum()
-                errors[1, i, j] = np.trace(b.yy) + b.n * np.sum((b.mean_y - a.mean_y) ** 2)
+        for i, j in np.ndindex(errors.shape[1:]):
+            a, b = self.between(train, i, j), self.between(test, i, j)
+            errors[0, i, j] = squared_errors(group.fit(a), b).sum()
+            errors[1, i, j] = np.trace(b.yy) + b.n * np.sum((b.mean_y - a.mean_y) ** 2)
         return errors
 
     def _matched(self, train: PairMoments, test: PairMoments) -> Floats:

@@ -1,7 +1,5 @@
 """How a decoder stretches lengths: Jacobian-vector products at many latents and along many directions at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -165,7 +163,7 @@ def _tried(
                 "another width, or in another precision, may be meant."
             ) from error
         break
-    # NaN compares as no difference here: it is told of all rows, later.
+    # NaN compares as no difference here: it is reported for all rows, later.
     if alone.shape[1] != together.shape[1] or bool((alone - together[:1]).abs().max() > ROUNDED * together.abs().max()):
         raise InputError(
             "The decoder gives a row another output in a batch than alone: rows influence one another, or something is "
@@ -238,15 +236,12 @@ def stretches(
 
     Parameters
     ----------
-    decoder : Decoder
     z : ndarray of shape (n, d)
     index : ndarray of int, shape (n,)
         Rows of the latents that z are.
-    directions : int
     whole : bool
         Whether to form whole Jacobians, which give the singular values.
     rng : numpy.random.Generator
-    progress : Progress
     """
     n, d = z.shape
     vectors = _directions(directions, n, d, rng)

@@ -1,7 +1,5 @@
 """`nearid apply`: rows of a file mapped by a model that `nearid unmix` wrote."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`nearid unmix`: independent components of a file, the model that gives them, and whether to trust it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,10 +1,7 @@
 """The fit that an unmixing is: a scikit-learn transformer, and a result that shows whether to trust it."""
 
-from __future__ import annotations
-
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,7 +9,7 @@ from nearid.base.alerts import Alert
 from nearid.base.jsonable import plain
 from nearid.ica.estimators import IcaEstimator
 from nearid.ica.fit import with_options
-from nearid.questions.unmix.view import view
+from nearid.questions.unmix.view import records, view
 from nearid.show.result import Result
 from nearid.show.view import View
 
@@ -99,20 +96,7 @@ class ICA(Result, IcaEstimator):
 
     def _records(self) -> list[dict[str, Any]]:
         check_is_fitted(self)
-        d = self.diagnostics_
-        columns = getattr(self, "feature_names_in_", range(d.columns))
-        return [
-            {
-                "component": i,
-                "nongaussianity": d.nongaussianity[i],
-                "z": d.z[i],
-                "p_value": d.p_values[i],
-                "kind": d.kinds[i],
-                "stability": np.nan if d.stability is None else d.stability[i],
-                "largest_in_column": columns[largest],
-            }
-            for i, largest in enumerate(np.abs(self.mixing_).argmax(axis=0))
-        ]
+        return records(self)
 
     def __repr__(self) -> str:
         # As scikit-learn shows an estimator, in pipelines too.

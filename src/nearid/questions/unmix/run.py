@@ -128,8 +128,8 @@ def unmix(
     >>> import nearid
     >>> rng = np.random.default_rng(0)
     >>> unmixing = nearid.unmix(rng.laplace(size=(2000, 3)) @ rng.normal(size=(3, 3)))
-    >>> unmixing.view.headline
-    '3 components, found in 7 passes; none of them Gaussian'
+    >>> unmixing.converged_, unmixing.diagnostics_.super_gaussian
+    (True, 3)
     """
     writable(format)
     rows = open_rows(x, key=key, ids=ids, features=features, exclude=exclude)
@@ -258,7 +258,7 @@ class _Job:
     def _tell(self, sentence: str) -> None:
         """Report that an earlier run is taken up."""
         if callable(self.progress):
-            self.progress(sentence, 0)
+            self.progress(sentence, 1)()
         elif self.progress:
             print(sentence, file=sys.stderr)
 
@@ -326,7 +326,7 @@ class Keeper:
         return Checkpoint(rotation, signs, tensors["gradients"].tolist(), texts["stage"])
 
     def _refuse_foreign(self) -> None:
-        """Refuse a file that no fit has written, or of which this cannot be told."""
+        """Refuse a file that no fit has written, or that cannot be read."""
         if self.path.exists() and not is_checkpoint(self.path):
             raise InputError(
                 f"{self.path} is not a checkpoint of nearid unmix, or it is damaged. Write to another folder, or move "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,10 +36,28 @@ def headline(ica: IcaEstimator) -> str:
     """The outcome in a sentence."""
     d = ica.diagnostics_
     gaussian = int(np.sum(d.gaussian))
-    apart = f"{gaussian} of them cannot be told from Gaussian" if gaussian else "none of them Gaussian"
+    apart = f"{gaussian} of them cannot be distinguished from Gaussian noise" if gaussian else "none of them Gaussian"
     passes = counted(d.passes, "pass", "passes")
     ended = f"found in {passes}" if d.converged else f"not settled after {passes}"
     return f"{counted(d.components, 'component')}, {ended}; {apart}"
+
+
+def records(ica: IcaEstimator) -> list[dict[str, Any]]:
+    """A row for each component, and the column in which it is largest."""
+    d = ica.diagnostics_
+    columns = getattr(ica, "feature_names_in_", range(d.columns))
+    return [
+        {
+            "component": i,
+            "nongaussianity": float(d.nongaussianity[i]),
+            "z": float(d.z[i]),
+            "p_value": float(d.p_values[i]),
+            "kind": d.kinds[i],
+            "stability": np.nan if d.stability is None else float(d.stability[i]),
+            "largest_in_column": str(columns[largest]),
+        }
+        for i, largest in enumerate(np.abs(ica.mixing_).argmax(axis=0))
+    ]
 
 
 def _facts(ica: IcaEstimator) -> dict[str, str]:
@@ -66,12 +84,8 @@ def _leading(ica: IcaEstimator) -> Table:
     shown = min(LEADING, d.components)
     stable = [] if d.stability is None else [Column("stability")]
     columns = [Column("component"), Column("non-Gaussianity"), Column("z", digits=1), Column("kind", left=True)]
-    names = getattr(ica, "feature_names_in_", range(d.columns))
-    largest = np.abs(ica.mixing_).argmax(axis=0)
-    rows = []
-    for i, kind in enumerate(d.kinds[:shown]):
-        again = [] if d.stability is None else [float(d.stability[i])]
-        rows.append(Row([i, float(d.nongaussianity[i]), float(d.z[i]), kind, *again, str(names[largest[i]])]))
+    names = ("component", "nongaussianity", "z", "kind", *(["stability"] if stable else []), "largest_in_column")
+    rows = [Row([record[name] for name in names]) for record in records(ica)[:shown]]
     title = f"the {shown} least Gaussian of {d.components} components" if shown < d.components else "components"
     return Table(title, [*columns, *stable, Column("largest in column", left=True)], rows)
 
@@ -88,8 +102,8 @@ def _figures(ica: IcaEstimator) -> list[Figure]:
     return [
         Scatter(
             "How far from Gaussian",
-            "E[G(s)] minus its value for a Gaussian, component by component. Grey ones cannot be told from Gaussian: "
-            "any rotation among them fits as well.",
+            "E[G(s)] minus its value for a Gaussian, component by component. Grey ones cannot be distinguished from "
+            "Gaussian noise: any rotation among them fits as well.",
             "component",
             "E[G(s)] - Gaussian",
             {n: (numbers[kinds == n], d.nongaussianity[kinds == n]) for n in COLOURS if (kinds == n).any()},

@@ -1,7 +1,5 @@
 """Convolutional encoders and decoders of images: those of the disentanglement protocol, and light ones for a CPU."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -26,7 +24,6 @@ class Convolutional:
 
     Parameters
     ----------
-    channels : int
     side : int
         Height and width of an image: 64 in the protocol, a multiple of 16 from 32 on.
     """
@@ -92,8 +89,8 @@ class Modulated(nn.Module):
             # ReLU follows every dense layer of the protocol but the encoder's last, these among them.
             scale, bias = functional.relu(modulation(style))[:, :, None, None].chunk(2, dim=1)
             x = functional.instance_norm(x, eps=EPSILON) * scale + bias
-        found: Tensor = self.last(x)
-        return found
+        images: Tensor = self.last(x)
+        return images
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,6 @@ class Light:
 
     Parameters
     ----------
-    channels : int
     side : int
         Height and width of an image: 16 times a power of 2, such as 32 or 64.
     """

@@ -1,7 +1,5 @@
 """Autoencoders with discrete latents: VQ-VAE (van den Oord et al. 2017) and QLAE (Hsu et al. 2023)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -52,10 +50,10 @@ class _Quantised(Autoencoder):
 
     def code(self, x: Tensor) -> tuple[Tensor, Tensor]:
         z = super().encode(x)
-        found = self.entries(self.nearest(z))
-        pull = self.quantisation * (z.detach() - found).square().mean()
-        commit = self.commitment * (z - found.detach()).square().mean()
-        return straight_through(z, found), pull + commit
+        quantised = self.entries(self.nearest(z))
+        pull = self.quantisation * (z.detach() - quantised).square().mean()
+        commit = self.commitment * (z - quantised.detach()).square().mean()
+        return straight_through(z, quantised), pull + commit
 
     def undecayed(self) -> list[nn.Parameter]:
         return [*super().undecayed(), self.codebook]
@@ -71,8 +69,6 @@ class VQVAE(_Quantised):
 
     Parameters
     ----------
-    latents : int
-    networks : Networks
     size, dimension : int
         Entries of the codebook and their coordinates; `encode` gives latents x dimension numbers for a row.
     quantisation, commitment : float
@@ -110,8 +106,8 @@ class VQVAE(_Quantised):
     def nearest(self, z: Tensor) -> Tensor:
         vectors, codebook = z.detach().unflatten(1, (self.latents, -1)), self.codebook.detach()
         # |z|^2 is the same for all entries.
-        found: Tensor = (codebook.square().sum(dim=1) - 2 * vectors @ codebook.T).argmin(dim=2)
-        return found
+        codes: Tensor = (codebook.square().sum(dim=1) - 2 * vectors @ codebook.T).argmin(dim=2)
+        return codes
 
     def entries(self, codes: Tensor) -> Tensor:
         return functional.embedding(codes, self.codebook).flatten(1)
@@ -122,8 +118,6 @@ class QLAE(_Quantised):
 
     Parameters
     ----------
-    latents : int
-    networks : Networks
     values : int
         Scalars for each latent; they start evenly spread over [-1/2, 1/2].
     quantisation, commitment : float

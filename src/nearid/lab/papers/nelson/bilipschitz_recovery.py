@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearid.lab.framework.cells import Finished
-from nearid.lab.framework.claims import Claim, Outcome, all_of, at_least, at_most, exceeds
+from nearid.lab.framework.claims import Claim, all_of, at_least, at_most, exceeds, for_parameters
 from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Experiment, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
@@ -189,17 +189,8 @@ def swept(result: ExperimentResult) -> list[Finished]:
     return [f for row in result.rows if row.key.startswith(f"{LEAK}-") for f in result.of_row(row.key)]
 
 
-def _nearest(result: ExperimentResult) -> str:
-    return f"{LEAK}-{max(result.parameters.leaks):g}"
-
-
-def _recovers(result: ExperimentResult) -> Outcome:
-    return all_of(*(at_least(row, "mcc", RECOVERED) for row in (_nearest(result), "laplace")))(result)
-
-
-def _ica_helps(result: ExperimentResult) -> Outcome:
-    row = _nearest(result)
-    return exceeds((row, "mcc"), (row, "mcc_before"), by=BROUGHT)(result)
+def _nearest(p: Parameters) -> str:
+    return f"{LEAK}-{max(p.leaks):g}"
 
 
 def figures(result: ExperimentResult) -> list[Figure]:
@@ -249,9 +240,13 @@ BILIPSCHITZ_RECOVERY = Experiment(
     cell=cell,
     claims=(
         Claim(
-            f"Where the process is an isometry, ICA recovers the sources (MCC of at least {RECOVERED:g}).", _recovers
+            f"Where the process is an isometry, ICA recovers the sources (MCC of at least {RECOVERED:g}).",
+            for_parameters(lambda p: all_of(*(at_least(row, "mcc", RECOVERED) for row in (_nearest(p), "laplace")))),
         ),
-        Claim(f"There it is ICA that does so (MCC higher by at least {BROUGHT:g} than of the latents).", _ica_helps),
+        Claim(
+            f"There it is ICA that does so (MCC higher by at least {BROUGHT:g} than of the latents).",
+            for_parameters(lambda p: exceeds((_nearest(p), "mcc"), (_nearest(p), "mcc_before"), by=BROUGHT)),
+        ),
         Claim(
             f"Errors grow with √(L² - 1): rank correlation of at least {ORDERED:g}.",
             all_of(

@@ -121,7 +121,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
             c: {name: found.mean(c, perturbation=name, **of).mean for name in found.perturbations} for c in CONDITIONS
         },
         "text": str(found),
-        "table": found.to_frame().to_dict("records"),
+        "table": told["scores"],
         **{name: told[name] for name in ("tests", "conditions", "alerts", "perturbations", "provenance")},
     }
     return {"scores": {key: value for key, value in scores.items() if np.isfinite(value)}, "views": views}

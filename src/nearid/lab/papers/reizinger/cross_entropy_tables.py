@@ -9,12 +9,12 @@ on the second, and left out where half of them are too few.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from nearid.lab.framework.claims import Claim, Test, all_of, at_least, at_most, exceeds
-from nearid.lab.framework.experiment import REIZINGER, Axes, CellData, Column, Experiment, Published, Row, presets
+from nearid.lab.framework.experiment import REIZINGER, Axes, Column, Experiment, Published, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import changed, parameter
 from nearid.lab.papers.common.recovery import recovery_figures
@@ -248,11 +248,6 @@ def diet_rows(p: DietParameters) -> list[Row]:
     )
 
 
-def diet_cell(p: DietParameters, seed: int, folder: Path) -> CellData:
-    """One training on instances."""
-    return run(p, seed, folder, instances=True)
-
-
 DIET = Experiment(
     name="diet",
     paper=REIZINGER,
@@ -263,7 +258,7 @@ DIET = Experiment(
     presets=PRESETS,
     columns=columns(instances=True),
     rows=diet_rows,
-    cell=diet_cell,
+    cell=partial(run, instances=True),
     claims=(
         near_published(TABLE_2["base"]),
         Claim(
@@ -288,11 +283,6 @@ def supervised_rows(p: Parameters) -> list[Row]:
     return rows_of([replace(s, free=(TABLE_3[s.key],)) if s.key in TABLE_3 else s for s in settings], p, NOTE_3)
 
 
-def supervised_cell(p: Parameters, seed: int, folder: Path) -> CellData:
-    """One training on classes."""
-    return run(p, seed, folder, instances=False)
-
-
 SUPERVISED = Experiment(
     name="supervised",
     paper=REIZINGER,
@@ -303,7 +293,7 @@ SUPERVISED = Experiment(
     presets=PRESETS,
     columns=columns(instances=False),
     rows=supervised_rows,
-    cell=supervised_cell,
+    cell=partial(run, instances=False),
     claims=(near_published(((), (TABLE_3["base"],))), *ROBUSTNESS),
     curves=CURVES,
     figures=figures,

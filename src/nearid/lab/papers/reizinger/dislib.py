@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearid.base.errors import InputError
-from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_least, exceeds
+from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_least, exceeds, for_parameters
 from nearid.lab.framework.experiment import (
     REIZINGER,
     Axes,
@@ -259,10 +259,6 @@ def _published(source: str, model: str) -> dict[str, Published]:
     return {name: Published(found[at], note=note) for name, found in values.items()}
 
 
-def _far_better(result: ExperimentResult) -> Outcome:
-    return all_of(*(_beyond_pixels(s, model) for s in result.parameters.sources for model in ("mlp", "cnn")))(result)
-
-
 def _beyond_pixels(source: str, model: str) -> Test:
     """Not testable where pixels leave less to gain than is claimed: r is never above 1."""
 
@@ -276,15 +272,6 @@ def _beyond_pixels(source: str, model: str) -> Test:
         return exceeds((f"{source}-{model}", "mean"), (f"{source}-pixels", "mean"), by=FAR)(result)
 
     return test
-
-
-def _owed_to_training(result: ExperimentResult) -> Outcome:
-    networks = [f"{source}-{model}" for source in result.parameters.sources for model in ("mlp", "cnn")]
-    return all_of(*(exceeds((name, "mean"), (f"{name}-untrained", "mean")) for name in networks))(result)
-
-
-def _high(result: ExperimentResult) -> Outcome:
-    return all_of(*(at_least(f"{source}-cnn", "mean", 0.8) for source in result.parameters.sources))(result)
 
 
 def figures(result: ExperimentResult) -> list[Figure]:
@@ -326,10 +313,26 @@ DISLIB = Experiment(
     claims=(
         Claim(
             f"Trained features decode the factors far better than pixels (mean r higher by at least {FAR:g}).",
-            _far_better,
+            for_parameters(
+                lambda p: all_of(*(_beyond_pixels(s, model) for s in p.sources for model in ("mlp", "cnn")))
+            ),
         ),
-        Claim("That is owed to the training: the same networks decode less without it.", _owed_to_training),
-        Claim("The CNN's features decode the factors well (mean r at least 0.8).", _high),
+        Claim(
+            "That is owed to the training: the same networks decode less without it.",
+            for_parameters(
+                lambda p: all_of(
+                    *(
+                        exceeds((f"{s}-{model}", "mean"), (f"{s}-{model}-untrained", "mean"))
+                        for s in p.sources
+                        for model in ("mlp", "cnn")
+                    )
+                )
+            ),
+        ),
+        Claim(
+            "The CNN's features decode the factors well (mean r at least 0.8).",
+            for_parameters(lambda p: all_of(*(at_least(f"{s}-cnn", "mean", 0.8) for s in p.sources))),
+        ),
     ),
     curves=(
         Axes("accuracy", "Accuracy during training", "steps", "accuracy, held out"),

@@ -35,7 +35,7 @@ import numpy as np
 
 from nearid.base.errors import InputError
 from nearid.lab.data.images import Images
-from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_least, exceeds
+from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_least, exceeds, for_parameters
 from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Experiment, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import SCHEDULES, Checked, parameter, shown
@@ -227,10 +227,6 @@ def _rises(more: tuple[str, str], less: tuple[str, str]) -> Test:
     return all_of(*(exceeds((more[0], key + more[1]), (less[0], key + less[1])) for key in ENCODERS.values()))
 
 
-def _with_images(result: ExperimentResult) -> Outcome:
-    return _rises(("base", ""), (f"images-{min(result.parameters.sizes)}", ""))(result)
-
-
 def _with_own_images(result: ExperimentResult) -> Outcome:
     sizes = result.parameters.sizes
     if len(sizes) < 2:
@@ -238,9 +234,9 @@ def _with_own_images(result: ExperimentResult) -> Outcome:
     return _rises((f"own-{max(sizes)}", ""), (f"own-{min(sizes)}", ""))(result)
 
 
-def _with_width(result: ExperimentResult) -> Outcome:
-    by_width = sorted(_widths(result.parameters).items())
-    return _rises((by_width[-1][1], ""), (by_width[0][1], ""))(result)
+def _with_width(p: Parameters) -> Test:
+    by_width = sorted(_widths(p).items())
+    return _rises((by_width[-1][1], ""), (by_width[0][1], ""))
 
 
 def _widths(p: Parameters) -> dict[int, str]:
@@ -324,9 +320,12 @@ CLAIMS = (
         "CCA rises with training, for f and g: above that of untrained networks.",
         _rises(("base", ""), ("base", "_start")),
     ),
-    Claim("CCA rises with the number of images, the same ones for both runs.", _with_images),
+    Claim(
+        "CCA rises with the number of images, the same ones for both runs.",
+        for_parameters(lambda p: _rises(("base", ""), (f"images-{min(p.sizes)}", ""))),
+    ),
     Claim("CCA rises with the number of images where each run has images of its own.", _with_own_images),
-    Claim("CCA rises with width.", _with_width),
+    Claim("CCA rises with width.", for_parameters(_with_width)),
     Claim(
         "The linear map that the proof builds from the g of two runs alone carries the f of one to the other's "
         f"(held out, R2 at least {CARRIED}).",

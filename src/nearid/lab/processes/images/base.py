@@ -1,7 +1,5 @@
 """What image processes share: factors drawn or from a grid, images of them, and what they say about the theorems."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -117,11 +115,6 @@ class FactorImages(ABC):
         """Factors of shape (size, k): uniform in their ranges, an endless supply."""
         return draw_factors(self.factors, size, rng)
 
-    def sample_grid(self, size: int, rng: np.random.Generator) -> tuple[Floats, Codes]:
-        """(factors, their places on the grid), each of shape (size, k): uniform on the grid."""
-        at_least("size", size, 1)
-        return self.grid(rng.integers(0, self.grid_size, size))
-
     def grid(self, index: ArrayLike) -> tuple[Floats, Codes]:
         """(factors, their places) of points 0 to grid_size - 1 of the grid; the last factor changes first."""
         codes = grid_codes(self.factors, index)
@@ -134,7 +127,6 @@ class FactorImages(ABC):
         ----------
         z : ndarray of shape (size, k)
         dtype : float32 or float64
-        threads : int
 
         Returns
         -------
@@ -180,9 +172,9 @@ class FactorImages(ABC):
         steps = [STEP * f.deviation if f.continuous else 0.0 for f in self.factors]
         metrics = metric_tensors(lambda at: self.observe(at, np.float64), z, steps)
         scales = np.array([f.deviation for f in moving])
-        found = distortion(metrics * np.outer(scales, scales)).bilipschitz
-        note = f"at least {found:.3g} after the best scaling, measured at {POINTS} draws of the continuous factors"
-        return Assumption("bi-Lipschitz rendering", needed, bool(np.isfinite(found)), note)
+        constant = distortion(metrics * np.outer(scales, scales)).bilipschitz
+        note = f"at least {constant:.3g} after the best scaling, measured at {POINTS} draws of the continuous factors"
+        return Assumption("bi-Lipschitz rendering", needed, bool(np.isfinite(constant)), note)
 
     def _column(self, z: Floats, name: str) -> Floats:
         """Values of one factor, or its default."""
@@ -192,8 +184,8 @@ class FactorImages(ABC):
 
     def _range(self, name: str) -> tuple[float, float]:
         """Least and largest value of one factor."""
-        found = [(f.low, f.high) for f in self.factors if f.name == name]
-        return found[0] if found else (self.settings[name].default, self.settings[name].default)
+        ranges = [(f.low, f.high) for f in self.factors if f.name == name]
+        return ranges[0] if ranges else (self.settings[name].default, self.settings[name].default)
 
     def _shapes_drawn(self) -> tuple[int, ...]:
         low, high = self._range("shape")
