@@ -4,7 +4,7 @@ import pytest
 from rich.text import Text
 
 from nearid.base.interrupt import Interrupted
-from nearid.show.deliver import WIDTH, deliver, show
+from nearid.show.deliver import WIDTH, answer, show
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,14 @@ def test_the_width_is_that_of_columns_where_it_is_a_number(monkeypatch, capsys, 
 
 
 def test_an_interruption_of_the_printing_tells_of_the_report(tmp_path):
-    class Found:
+    class Stopped:
         def save_report(self, path):
             path.write_text("page")
 
-    def interrupted(found, width):
-        raise Interrupted
+        @property
+        def view(self):
+            raise Interrupted
 
     with pytest.raises(Interrupted) as stop:
-        deliver(Found(), interrupted, False, tmp_path / "r.html")
-    assert stop.value.left == f"the report is in {tmp_path / 'r.html'}"
+        answer(Stopped(), False, tmp_path / "r.html", "Layers written to out")
+    assert stop.value.left == f"Layers written to out; report written to {tmp_path / 'r.html'}"

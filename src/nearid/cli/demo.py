@@ -1,12 +1,64 @@
-"""`nearid demo`: train two autoencoders, compare them, write the report."""
+"""`nearid demo`: train two small autoencoders of handwritten digits, compare them layer by layer, write the report."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from nearid.moments import Floats
+    from nearid.questions.compare.result import Comparisons
+
+LAYERS = (64, 16, 64)
+EPOCHS = 150
+
+
+def digits() -> Floats:
+    """The 1,797 handwritten 8 x 8 digits that ship with scikit-learn, in [0, 1]."""
+    from sklearn.datasets import load_digits
+
+    images: Floats = load_digits().data / 16
+    return images
+
+
+def autoencoder_states(images: Floats, seed: int, tick: Callable[[], object] | None = None) -> list[Floats]:
+    """Train a tanh autoencoder 64 -> 64 -> 16 -> 64 -> 64 from a seed; states of its three hidden layers and output."""
+    import numpy as np
+    from sklearn.neural_network import MLPRegressor
+
+    model = MLPRegressor(
+        hidden_layer_sizes=LAYERS, activation="tanh", batch_size=64, learning_rate_init=2e-3, random_state=seed
+    )
+    for _ in range(EPOCHS):
+        model.partial_fit(images, images)
+        if tick:
+            tick()
+    states, state = [], images
+    for weights, bias in zip(model.coefs_[:-1], model.intercepts_[:-1], strict=True):
+        state = np.tanh(state @ weights + bias)
+        states.append(state)
+    return [*states, state @ model.coefs_[-1] + model.intercepts_[-1]]
+
+
+def layer_names() -> list[str]:
+    """Names of the compared layers."""
+    return [f"hidden {k} ({width})" for k, width in enumerate(LAYERS, start=1)] + ["output (64)"]
+
+
+def compare_layers(first: list[Floats], second: list[Floats]) -> Comparisons:
+    """One comparison per layer."""
+    from nearid.questions.compare.result import Comparisons
+    from nearid.questions.compare.run import compare
+
+    results = [
+        compare(a, b, names=(f"{layer}: seed 0", "seed 1"))
+        for layer, a, b in zip(layer_names(), first, second, strict=True)
+    ]
+    return Comparisons(("seed 0", "seed 1"), ((0, 1),) * len(results), tuple(results))
 
 
 def demo(
@@ -14,7 +66,6 @@ def demo(
 ) -> None:
     """Train two small autoencoders on handwritten digits from different seeds and compare them layer by layer."""
     from nearid.base.progress import reporting
-    from nearid.demo import EPOCHS, autoencoder_states, compare_layers, digits
     from nearid.show.deliver import show
     from nearid.show.page import check_report, write
     from nearid.show.terminal import render

@@ -28,19 +28,6 @@ def show(draw: Callable[[int], RenderableType]) -> None:
     console.print(draw(console.width))
 
 
-def deliver(found: Any, render: Callable[[Any, int], RenderableType], as_json: bool, report: Path | None) -> None:
-    """Write the report that was asked for, then print a result as JSON or as a table."""
-    if report is not None:
-        found.save_report(report)
-    with leaving("nothing was written" if report is None else f"the report is in {report}"):
-        if as_json:
-            typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
-        else:
-            show(lambda width: render(found, width))
-        if report is not None:
-            typer.echo(f"Report written to {report}", err=True)
-
-
 def answer(result: Any, as_json: bool, report: Path | None, written: str = "", quiet: bool = False) -> None:
     """Write the report where one is wanted, then print a result as JSON or as tables.
 
@@ -59,7 +46,7 @@ def answer(result: Any, as_json: bool, report: Path | None, written: str = "", q
     if report is not None:
         result.save_report(report)
     notes = [*([written] if written else []), *([f"Report written to {report}"] if report is not None else [])]
-    with leaving("; ".join(notes) or "nothing was written"):
+    with leaving("; ".join([*notes[:1], *(n[0].lower() + n[1:] for n in notes[1:])]) or "nothing was written"):
         if as_json:
             typer.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False))
         else:
