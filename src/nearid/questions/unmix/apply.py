@@ -5,8 +5,6 @@ from typing import Annotated
 
 import typer
 
-from nearid.show.columns import ExcludeOption, FeaturesOption
-
 
 def apply(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that `nearid unmix` wrote.")],
@@ -15,8 +13,12 @@ def apply(
     inverse: Annotated[bool, typer.Option("--inverse", help="X holds components; write rows.")] = False,
     key: Annotated[str | None, typer.Option(help="Entry to read from a file that holds several arrays.")] = None,
     ids: Annotated[str | None, typer.Option(help="Column (or entry) with row ids; kept beside the output.")] = None,
-    features: FeaturesOption = None,
-    exclude: ExcludeOption = None,
+    features: Annotated[
+        str | None, typer.Option(help="Columns of a table to use, as 'emb_*,size'; all numeric columns by default.")
+    ] = None,
+    exclude: Annotated[
+        str | None, typer.Option(help="Columns of a table to leave out, as 'plate,well_*': metadata, for example.")
+    ] = None,
     drop_nonfinite: Annotated[
         bool, typer.Option("--drop-nonfinite", help="Give rows with NaN or Inf an output of NaN.")
     ] = False,
