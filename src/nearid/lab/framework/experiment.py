@@ -254,8 +254,8 @@ def experiment(name: str) -> Experiment[Any]:
     """An experiment by name."""
     if name not in HOMES:
         raise InputError(unknown("experiment", name, HOMES))
-    found: Experiment[Any] = resolve_name(HOMES[name])
-    return found
+    chosen: Experiment[Any] = resolve_name(HOMES[name])
+    return chosen
 
 
 def experiments() -> list[Experiment[Any]]:
