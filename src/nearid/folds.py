@@ -158,7 +158,7 @@ def _moments(
     """Moments of every fold, the width of the first side, the rows in use, and traits where folds are held out."""
     indices = tuple(index for _, index in source.sides)
     sample = _sample(source)
-    plan = Plan(indices, fold, folds, drop_nonfinite, _shift(sample), trait_weights(sample) if folds > 1 else None)
+    plan = FoldPass(indices, fold, folds, drop_nonfinite, _shift(sample), trait_weights(sample) if folds > 1 else None)
     parts, kept, row_traits = _gather(source, plan, engine, tick)
     whole = total(parts)
     # Far from the mean, a shift lets digits cancel: then the mean just found is a better one.
@@ -169,7 +169,7 @@ def _moments(
 
 
 @dataclass(frozen=True)
-class Plan:
+class FoldPass:
     """What the pass over the blocks needs to know beside the rows; see `fold_moments`.
 
     Attributes
@@ -200,7 +200,7 @@ class Sums(NamedTuple):
     traits: Floats
 
 
-def _sums(block: tuple[int, int], plan: Plan, *rows: Rows) -> Iterator[Sums]:
+def _sums(block: tuple[int, int], plan: FoldPass, *rows: Rows) -> Iterator[Sums]:
     """Sums over a block, fold by fold."""
     sides = [read_side(side, index, *block) for side, index in zip(rows, plan.indices, strict=True)]
     label = plan.fold[slice(*block)]
@@ -237,7 +237,7 @@ def _add(into: Sums, part: Sums) -> Sums:
 
 
 def _gather(
-    source: Pair | Single, plan: Plan, engine: Engine, tick: Callable[[], object] | None
+    source: Pair | Single, plan: FoldPass, engine: Engine, tick: Callable[[], object] | None
 ) -> tuple[list[Moments], np.ndarray, Floats]:
     """One pass: moments of each fold from sums about the shift, which rows are in use, and their traits."""
     width = len(plan.shift)

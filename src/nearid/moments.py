@@ -67,7 +67,7 @@ class Moments:
         gap = first / n
         about_shift = np.diag(second).copy()
         second -= (n * gap)[:, None] * gap
-        return cls(n, shift + gap, _silenced(second, np.diag(second) <= CANCELLED * about_shift))
+        return cls(n, shift + gap, _zero_constant_columns(second, np.diag(second) <= CANCELLED * about_shift))
 
     @classmethod
     def zero(cls, width: int) -> Moments:
@@ -78,11 +78,11 @@ class Moments:
         return total([self, other])
 
 
-def _silenced(scatter: Floats, still: np.ndarray) -> Floats:
+def _zero_constant_columns(scatter: Floats, constant: np.ndarray) -> Floats:
     """The scatter with rows and columns of constant columns set to zero, in place."""
-    if still.any():
-        scatter[still] = 0
-        scatter[:, still] = 0
+    if constant.any():
+        scatter[constant] = 0
+        scatter[:, constant] = 0
     return scatter
 
 
@@ -129,9 +129,9 @@ class PairMoments:
         Merging parts of a constant column leaves rounding of its mean; it is set to zero here.
         """
         s = joint.scatter
-        still = (np.diag(s) > 0) & (np.diag(s) <= joint.n * (ROUNDING * joint.mean) ** 2)
-        if still.any():
-            s = _silenced(s.copy(), still)
+        constant = (np.diag(s) > 0) & (np.diag(s) <= joint.n * (ROUNDING * joint.mean) ** 2)
+        if constant.any():
+            s = _zero_constant_columns(s.copy(), constant)
         return cls(
             joint.n, joint.mean[:width], joint.mean[width:], s[:width, :width], s[:width, width:], s[width:, width:]
         )
@@ -204,8 +204,8 @@ def _centred(rows: Floats) -> Floats:
     """Rows less their mean; 0 in columns that are constant."""
     mean = rows.mean(axis=0)
     centred: Floats = rows - mean
-    still = np.einsum("ij,ij->j", centred, centred) <= len(rows) * (ROUNDING * mean) ** 2
-    centred[:, still] = 0
+    constant = np.einsum("ij,ij->j", centred, centred) <= len(rows) * (ROUNDING * mean) ** 2
+    centred[:, constant] = 0
     return centred
 
 
@@ -271,7 +271,7 @@ def spectrum(scatter: Floats, n: int, centred: bool = True) -> Spectrum:
 
 
 @dataclass(frozen=True)
-class Factor:
+class Cholesky:
     """Cholesky factor of a scatter in units of each column's own size: scatter = S L L^T S.
 
     Attributes
@@ -284,7 +284,7 @@ class Factor:
     lower: Floats
 
 
-def cholesky(scatter: Floats, n: int) -> Factor | None:
+def cholesky(scatter: Floats, n: int) -> Cholesky | None:
     """Factor a scatter of n rows, or None where its rank is not safely full; far cheaper than a spectrum."""
     sizes = np.sqrt(np.clip(np.diag(scatter), 0, None))
     if n <= len(scatter) or not sizes.all():
@@ -294,4 +294,4 @@ def cholesky(scatter: Floats, n: int) -> Factor | None:
     if failed:
         return None
     rcond, _ = lapack().dpocon(lower, np.abs(scaled).sum(axis=0).max(), uplo="L")
-    return Factor(sizes, lower) if rcond > resolution(len(scatter)) else None
+    return Cholesky(sizes, lower) if rcond > resolution(len(scatter)) else None

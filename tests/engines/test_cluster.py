@@ -1,6 +1,7 @@
 """The Dask engine: the same bytes as in this process, and what happens when parts of the cluster die."""
 
 import gc
+import json
 import os
 import signal
 import time
@@ -358,3 +359,14 @@ def test_tasks_while_workers_and_the_scheduler_die(processes, monkeypatch):
         os.killpg(processes.scheduler.pid, signal.SIGKILL)
         with pytest.raises(EngineError, match=r"is gone|has lost its tasks"):
             next(waiting)
+
+
+def test_compare_gives_the_same_figures_on_dask(nearid, dask_client, tmp_path, rng):
+    x = rng.normal(size=(600, 3))
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", x @ rng.normal(size=(3, 3)))
+    address = dask_client.scheduler_info()["address"]
+    here = nearid("compare", "x.npy", "y.npy", "--json")
+    there = nearid("compare", "x.npy", "y.npy", "--json", "--engine", address)
+    assert there.returncode == 0, there.stderr
+    assert json.loads(there.stdout) == json.loads(here.stdout)

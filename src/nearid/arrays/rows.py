@@ -103,7 +103,7 @@ class Rows(ABC):
         """Rows `start` to `stop` as an array of shape (stop - start, d); it may be a read-only view."""
         if not 0 <= start <= stop <= self.shape[0]:
             raise IndexError(f"Rows {start} to {stop} were asked of {self.name}, which has {self.shape[0]} rows.")
-        with self._told():
+        with self._reading_errors():
             return np.asarray(self._read(start, stop), dtype=self.dtype)
 
     def take(self, indices: np.ndarray) -> np.ndarray:
@@ -120,11 +120,11 @@ class Rows(ABC):
                 f"Row {indices.min() if indices.min() < 0 else indices.max()} was asked of {self.name}, "
                 f"which has rows 0 to {self.shape[0] - 1}."
             )
-        with self._told():
+        with self._reading_errors():
             return np.asarray(self._take(indices), dtype=self.dtype)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _reading_errors(self) -> Iterator[None]:
         """Turn what the system says of a file that is gone or out of reach into a sentence; refuse one that changed."""
         try:
             yield

@@ -4,8 +4,6 @@ A pickle is a program that may call any function it names. This reader knows thr
 an array, and answers each with a stand-in of its own that only keeps what it is given; every other name is refused.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import pickle

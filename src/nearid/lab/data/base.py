@@ -29,7 +29,6 @@ class FactorInfo:
 
     Attributes
     ----------
-    name : str
     kind : {"continuous", "integer", "categorical", "circular"}
         As `nearid.open_factors` knows them; "integer" stands for ordered levels.
     size : int or None
@@ -53,15 +52,12 @@ class RemoteFile:
 
     Attributes
     ----------
-    name : str
-        What it is called in the folder of its data set.
-    url : str
-        Where it comes from.
+    name, url : str
+        What it is called in the folder of its data set, and where it comes from.
     size : int or None
         Bytes, where they are known.
     checksum : str or None
         "sha256:..." or "md5:...", where one is published; `checked_by` says by whom.
-    checked_by : str
     members : tuple of str
         Of an archive that is unpacked after the download: the paths in it that are kept, folders with a slash at the
         end. Empty for a file that is read as it is.
@@ -94,10 +90,8 @@ class FileSet:
     ----------
     name : str
         As the user types it; also its folder.
-    title, about : str
     files : tuple of RemoteFile
         Empty for what comes with a library.
-    licence, citation, homepage : str
     splits : tuple of str
         Parts that the source keeps apart; all together by default.
     folders : tuple of str
@@ -175,15 +169,7 @@ class Dataset(FileSet):
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus(FileSet):
-    """A data set of text.
-
-    Attributes
-    ----------
-    words : int
-        How many there are in all splits, punctuation included.
-    read : callable
-        read(folder, parts) gives the `Sentences` of these splits, from a folder that holds the files.
-    """
+    """A data set of text; `words` counts all splits, punctuation included, and `read` is as that of `Dataset`."""
 
     words: int
     read: Callable[[Path, tuple[str, ...]], Sentences]
@@ -207,14 +193,7 @@ class Profiles(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileSet(FileSet):
-    """A data set of profiles of wells with their perturbations and batches.
-
-    Attributes
-    ----------
-    rows : int
-    read : callable
-        read(folder, parts) gives the `Profiles`, from a folder that holds the files.
-    """
+    """A data set of profiles of wells with their perturbations and batches; `read` is as that of `Dataset`."""
 
     rows: int
     read: Callable[[Path, tuple[str, ...]], Profiles]
@@ -229,13 +208,7 @@ class ProfileSet(FileSet):
 
 @dataclass(frozen=True, kw_only=True)
 class Weights(FileSet):
-    """Weights of trained networks.
-
-    Attributes
-    ----------
-    networks : mapping
-        The file of each network, by the name of the network.
-    """
+    """Weights of trained networks: `networks` has the file of each by the name of the network."""
 
     networks: Mapping[str, str]
 
@@ -258,7 +231,6 @@ class LabelledImages:
 
     Attributes
     ----------
-    name : str
     images : Images
         Read block by block: `images.read(start, stop)`, `images.take(indices)`.
     factors : tuple of FactorInfo

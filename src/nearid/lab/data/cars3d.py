@@ -1,7 +1,5 @@
 """Cars3D: 183 models of cars, rendered from 24 sides and 4 heights."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from pathlib import Path

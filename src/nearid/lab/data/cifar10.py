@@ -1,7 +1,5 @@
 """CIFAR-10: small photographs of ten classes of things."""
 
-from __future__ import annotations
-
 import json
 from itertools import takewhile
 from pathlib import Path

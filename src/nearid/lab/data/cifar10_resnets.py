@@ -1,7 +1,5 @@
 """ResNets for CIFAR-10 that several people trained independently, with one program."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from nearid.base.errors import InputError, unknown

@@ -1,19 +1,15 @@
 """COIL-20: 20 objects on a turntable, photographed every 5 degrees."""
 
-from __future__ import annotations
-
 import re
-import tarfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
-from nearid.lab.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile, grid
+from nearid.lab.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile, grid
 from nearid.lab.data.images import ArrayImages, decode
+from nearid.lab.data.unarchive import opened
 
 FILE = "coil-20-proc.zip"
 # Another archive of the same pictures.
@@ -33,7 +29,7 @@ def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
     codes = grid(FACTORS)
     images = np.empty((len(codes), SIDE, SIDE, 1), np.uint8)
     seen = np.zeros(len(codes), bool)
-    for name, data in _members(path):
+    for name, data in _pictures(path):
         numbers = re.search(r"obj(\d+)__(\d+)\.png$", name)
         if numbers is None:
             continue
@@ -47,26 +43,18 @@ def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
     return LabelledImages("coil20", ArrayImages("coil20", images), FACTORS, codes)
 
 
-def _members(path: Path) -> Iterator[tuple[str, bytes]]:
+def _pictures(path: Path) -> Iterator[tuple[str, bytes]]:
     """Name and bytes of each file of the archive."""
-    with damage_told(path.name, "archive", AGAIN):
-        if path.suffix == ".zip":
-            with zipfile.ZipFile(path) as archive:
-                for info in archive.infolist():
-                    _refuse_large(path, info.filename, info.file_size)
-                    yield info.filename, archive.read(info)
-        else:
-            with tarfile.open(path) as packed:
-                for member in packed:
-                    _refuse_large(path, member.name, member.size)
-                    file = packed.extractfile(member) if member.isreg() else None
-                    if file is not None:
-                        yield member.name, file.read()
-
-
-def _refuse_large(path: Path, name: str, size: int) -> None:
-    if size > MOST:
-        raise InputError(f"{path.name} declares {size} bytes for {name!r}, which is no picture of this set.")
+    with opened(path) as members:
+        for member in members:
+            if member.size > MOST:
+                raise InputError(
+                    f"{path.name} declares {member.size} bytes for {member.name!r}, which is no picture of this set."
+                )
+            file = member.open() if member.plain and not member.folder else None
+            if file is not None:
+                with file:
+                    yield member.name, file.read()
 
 
 COIL20 = Dataset(

@@ -1,7 +1,5 @@
 """Digits: the small handwritten digits that come with scikit-learn."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

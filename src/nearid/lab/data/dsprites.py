@@ -1,7 +1,5 @@
 """dSprites: white shapes on black, every combination of five factors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Faces: 698 renderings of one face under changing pose and light, the data of Isomap."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 from pathlib import Path

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from nearid.arrays.reading import damage_told
 from nearid.base.errors import InputError
-from nearid.base.files import alone_in, write_text
+from nearid.base.files import alone_in, replacing, write_text
 from nearid.base.limits import readable
 from nearid.base.progress import Progress, Reporting, reporting, silent
 from nearid.lab.data.base import FileSet, RemoteFile
@@ -58,7 +58,6 @@ def fetch(
 
     Parameters
     ----------
-    dataset : FileSet
     given : tuple of Path
         Files that were downloaded before, to be used instead of their addresses and of what is here.
     again : bool
@@ -145,23 +144,13 @@ def _one(file: RemoteFile, folder: Path, source: Path | None, again: bool, progr
         else:
             verify(file, source, source)
             if not file.members:
-                _copy(source, target)
+                with open(source, "rb") as held, replacing(target) as out:
+                    shutil.copyfileobj(held, out, MB)
     if file.members:
         say(f"{file.name}: unpacking")
         _unpack(file, folder, target if source is None else source, progress)
         if source is None or not (target.exists() and target.samefile(source)):
             target.unlink(missing_ok=True)
-
-
-def _copy(source: Path, target: Path) -> None:
-    copy = target.with_name(f".{target.name}.copy")
-    try:
-        shutil.copyfile(source, copy)
-        os.replace(copy, target)
-    except OSError as error:
-        raise InputError(f"{source} could not be copied to {target.parent}: {error.strerror or error}.") from None
-    finally:
-        copy.unlink(missing_ok=True)
 
 
 def _unpack(file: RemoteFile, folder: Path, archive: Path, progress: Progress) -> None:

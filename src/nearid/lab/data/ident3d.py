@@ -1,7 +1,5 @@
 """3DIdent: a rendered object under a spotlight, ten continuous factors."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

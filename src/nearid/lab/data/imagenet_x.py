@@ -4,8 +4,6 @@ The annotations come with the Python package imagenet-x (CC BY-NC 4.0), or as a 
 each image, or a table with the same names. The package is found, not imported, and nothing of it is kept.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json
@@ -21,22 +19,8 @@ from nearid.base.errors import InputError
 from nearid.base.files import local_path
 
 FACTORS = (
-    "pose",
-    "background",
-    "pattern",
-    "color",
-    "smaller",
-    "shape",
-    "partial_view",
-    "subcategory",
-    "texture",
-    "larger",
-    "darker",
-    "object_blocking",
-    "person_blocking",
-    "style",
-    "brighter",
-    "multiple_objects",
+    *("pose", "background", "pattern", "color", "smaller", "shape", "partial_view", "subcategory", "texture", "larger"),
+    *("darker", "object_blocking", "person_blocking", "style", "brighter", "multiple_objects"),
 )
 PACKAGE = "imagenet_x"
 # The factor that sets an image apart most, or all of them.

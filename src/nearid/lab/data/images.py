@@ -1,7 +1,5 @@
 """Images that are read block by block: from memory, a map of a file, an .npz archive, or a folder of pictures."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import threading

@@ -1,7 +1,5 @@
 """KITTI Masks: outlines of people in street scenes, as short films."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

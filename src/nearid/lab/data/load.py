@@ -1,7 +1,5 @@
 """Loading a data set by name: images with their factors, text, or profiles."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Arrays of MATLAB files, whose declared sizes are looked at before anything is loaded."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,7 +33,6 @@ def load_mat(path: Path, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, np.
 
     Parameters
     ----------
-    path : Path
     wanted : mapping of name to shape
         What to load; -1 stands for any size.
     """

@@ -1,7 +1,5 @@
 """MNIST: handwritten digits."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import struct

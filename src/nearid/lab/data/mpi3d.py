@@ -1,7 +1,5 @@
 """MPI3D: a robot arm that holds an object, drawn, rendered and photographed; every combination of seven factors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

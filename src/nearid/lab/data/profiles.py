@@ -1,7 +1,5 @@
 """Profiles of wells by Cell Painting with their perturbations and batches; downloaded by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

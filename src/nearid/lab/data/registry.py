@@ -1,7 +1,5 @@
 """The data sets there are, each declared in the module that reads it, and the folders in which they lie."""
 
-from __future__ import annotations
-
 import os
 from functools import cache
 from importlib import import_module

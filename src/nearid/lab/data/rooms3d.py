@@ -1,9 +1,6 @@
 """Falcor3D and Isaac3D: a rendered living room and a kitchen with a robot, every combination of their factors."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,52 +10,22 @@ from nearid.base.errors import InputError
 from nearid.lab.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile, grid
 from nearid.lab.data.images import PictureImages
 
-CITATION = "Nie et al.: Semi-Supervised StyleGAN for Disentanglement Learning, ICML 2020"
-HOMEPAGE = "https://github.com/NVlabs/High-res-disentanglement-datasets"
 
-
-def _ordered(*names_and_sizes: tuple[str, int]) -> tuple[FactorInfo, ...]:
-    return tuple(FactorInfo(name, "integer", size) for name, size in names_and_sizes)
+def _ordered(**sizes: int) -> tuple[FactorInfo, ...]:
+    return tuple(FactorInfo(name, "integer", size) for name, size in sizes.items())
 
 
 LIVING_ROOM = _ordered(
-    ("lighting_intensity", 5),
-    ("lighting_x", 6),
-    ("lighting_y", 6),
-    ("lighting_z", 6),
-    ("camera_x", 6),
-    ("camera_y", 6),
-    ("camera_z", 6),
+    lighting_intensity=5, lighting_x=6, lighting_y=6, lighting_z=6, camera_x=6, camera_y=6, camera_z=6
 )
 # In this order the last factor varies fastest. The home page lists another order beside the same steps, which its
 # sizes contradict; its program and the labels have this one.
 KITCHEN = (
     FactorInfo("object_shape", "categorical", 3),
-    *_ordered(
-        ("robot_x", 8),
-        ("robot_y", 5),
-        ("camera_height", 4),
-        ("object_scale", 4),
-        ("lighting_intensity", 4),
-        ("lighting_y", 6),
-    ),
+    *_ordered(robot_x=8, robot_y=5, camera_height=4, object_scale=4, lighting_intensity=4, lighting_y=6),
     FactorInfo("object_color", "categorical", 4),
     FactorInfo("wall_color", "categorical", 4),
 )
-
-
-def _reader(
-    name: str, home: str, labels: str, factors: tuple[FactorInfo, ...]
-) -> Callable[[Path, tuple[str, ...]], LabelledImages]:
-    def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
-        """Open the folder of pictures, each named by its number; the labels must agree with the order."""
-        codes = grid(factors)
-        _check_labels(folder / home / labels, codes, factors)
-        pictures = folder / home / "images"
-        images = PictureImages(name, len(codes), lambda at: pictures / f"{at:06}.png", channels=3)
-        return LabelledImages(name, images, factors, codes)
-
-    return read
 
 
 def _check_labels(path: Path, codes: np.ndarray, factors: tuple[FactorInfo, ...]) -> None:
@@ -83,26 +50,18 @@ def _load(path: Path) -> np.ndarray:
     return rows.read(0, rows.shape[0])
 
 
-def _dataset(
-    name: str, title: str, about: str, archive: RemoteFile, factors: tuple[FactorInfo, ...], home: str, labels: str
-) -> Dataset:
-    return Dataset(
-        name=name,
-        title=title,
-        about=about,
-        images=math.prod(factor.size or 1 for factor in factors),
-        shape=(128, 128, 3),
-        factors=factors,
-        files=(archive,),
-        licence="CC BY 4.0",
-        citation=CITATION,
-        homepage=HOMEPAGE,
-        read=_reader(name, home, labels, factors),
-    )
+def _dataset(title: str, about: str, drive: str, factors: tuple[FactorInfo, ...], labels: str) -> Dataset:
+    name, home = title.lower(), f"{title}_down128"
 
+    def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
+        """Open the folder of pictures, each named by its number; the labels must agree with the order."""
+        codes = grid(factors)
+        _check_labels(folder / home / labels, codes, factors)
+        pictures = folder / home / "images"
+        images = PictureImages(name, len(codes), lambda at: pictures / f"{at:06}.png", channels=3)
+        return LabelledImages(name, images, factors, codes)
 
-def _archive(home: str, labels: str, drive: str) -> RemoteFile:
-    return RemoteFile(
+    archive = RemoteFile(
         f"{home}.zip",
         f"https://drive.google.com/uc?export=download&id={drive}",
         members=(f"{home}/images/", f"{home}/{labels}"),
@@ -110,23 +69,32 @@ def _archive(home: str, labels: str, drive: str) -> RemoteFile:
         # Google Drive asks a person before it gives a file of this size.
         by_hand=True,
     )
+    return Dataset(
+        name=name,
+        title=f"{title} (128 x 128)",
+        about=about,
+        images=math.prod(factor.size or 1 for factor in factors),
+        shape=(128, 128, 3),
+        factors=factors,
+        files=(archive,),
+        licence="CC BY 4.0",
+        citation="Nie et al.: Semi-Supervised StyleGAN for Disentanglement Learning, ICML 2020",
+        homepage="https://github.com/NVlabs/High-res-disentanglement-datasets",
+        read=read,
+    )
 
 
 FALCOR3D = _dataset(
-    "falcor3d",
-    "Falcor3D (128 x 128)",
+    "Falcor3D",
     "a living room: lighting and camera",
-    _archive("Falcor3D_down128", "train-rec.labels", "1XAQfFK1x6cpN1eiovbP0hVfLTm5SsSoJ"),
+    "1XAQfFK1x6cpN1eiovbP0hVfLTm5SsSoJ",
     LIVING_ROOM,
-    "Falcor3D_down128",
     "train-rec.labels",
 )
 ISAAC3D = _dataset(
-    "isaac3d",
-    "Isaac3D (128 x 128)",
+    "Isaac3D",
     "a kitchen with a robot: object, robot, camera, lighting, colours",
-    _archive("Isaac3D_down128", "labels.npy", "1OmQ1G2wnm6eTsSFGTKFZZAh5D3nQTW1B"),
+    "1OmQ1G2wnm6eTsSFGTKFZZAh5D3nQTW1B",
     KITCHEN,
-    "Isaac3D_down128",
     "labels.npy",
 )

@@ -1,7 +1,5 @@
 """3D Shapes: an object in a room, every combination of six factors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

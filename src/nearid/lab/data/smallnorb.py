@@ -1,10 +1,10 @@
 """Small NORB: photographs of 50 toys from many sides, under six lights."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,7 @@ def _labels(folder: Path, stem: str) -> np.ndarray:
 
 
 def _first_camera(path: Path) -> np.ndarray:
-    with damage_told(path.name, "smallNORB file", AGAIN), gzip.open(path) as file:
-        shape, dtype = _header(file, path.name)
+    with _opened(path) as (file, shape, dtype):
         if len(shape) != 4 or shape[1] != 2 or dtype != np.uint8:
             raise InputError(f"{path.name} has shape {shape} and dtype {dtype}, but pairs of pictures are expected.")
         check_memory(path.name, math.prod(shape) // 2, "Load one split at a time.")
@@ -56,19 +55,25 @@ def _first_camera(path: Path) -> np.ndarray:
         for start in range(0, shape[0], BLOCK):
             stop = min(start + BLOCK, shape[0])
             pictures[start:stop] = _numbers(file, (stop - start, *shape[1:]), dtype, path.name)[:, 0]
-        _refuse_more(file, path.name)
     return pictures
 
 
 def _matrix(path: Path, dimensions: int) -> np.ndarray:
-    with damage_told(path.name, "smallNORB file", AGAIN), gzip.open(path) as file:
-        shape, dtype = _header(file, path.name)
+    with _opened(path) as (file, shape, dtype):
         if len(shape) != dimensions or dtype.kind != "i":
             raise InputError(f"{path.name} has shape {shape} and dtype {dtype}, but labels are expected.")
         check_memory(path.name, math.prod(shape) * dtype.itemsize, "Close other programs.")
-        labels = _numbers(file, shape, dtype, path.name)
-        _refuse_more(file, path.name)
-    return labels
+        return _numbers(file, shape, dtype, path.name)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[gzip.GzipFile, tuple[int, ...], np.dtype[Any]]]:
+    """The file, its shape and its type; refused if more is left in it at the end."""
+    with damage_told(path.name, "smallNORB file", AGAIN), gzip.open(path) as file:
+        yield file, *_header(file, path.name)
+        # Reading to the end also compares the checksum of the gzip format.
+        if file.read(1):
+            raise InputError(f"{path.name} holds more numbers than it declares. {AGAIN}")
 
 
 def _header(file: gzip.GzipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -89,12 +94,6 @@ def _numbers(file: gzip.GzipFile, shape: tuple[int, ...], dtype: np.dtype[Any], 
     if len(data) < size:
         raise InputError(f"{name} holds fewer numbers than it declares. {AGAIN}")
     return np.frombuffer(data, dtype).reshape(shape)
-
-
-def _refuse_more(file: gzip.GzipFile, name: str) -> None:
-    # Reading to the end also compares the checksum of the gzip format.
-    if file.read(1):
-        raise InputError(f"{name} holds more numbers than it declares. {AGAIN}")
 
 
 SIZES_AND_SUMS = {

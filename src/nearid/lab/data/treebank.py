@@ -1,7 +1,5 @@
 """The sample of the Penn Treebank that comes with NLTK: sentences of the Wall Street Journal, parsed by hand."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

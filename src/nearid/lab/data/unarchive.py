@@ -4,14 +4,12 @@ pooch's own Untar and Unzip are not used: they read the list of all members firs
 cannot be printed, or more than the disk holds.
 """
 
-from __future__ import annotations
-
 import shutil
 import stat
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, NamedTuple
@@ -25,7 +23,7 @@ from nearid.lab.data.base import AGAIN
 STEP = 1000
 
 
-class _Member(NamedTuple):
+class Member(NamedTuple):
     """What an archive says of a member, and the function that opens it."""
 
     name: str
@@ -44,15 +42,11 @@ def unarchive(archive: Path, folder: Path, wanted: tuple[str, ...], progress: Pr
     taken = 0
     # Counted in thousands: an archive of pictures has hundreds of thousands, and their number is not known beforehand.
     tick = progress(f"unpacking {archive.name} (thousands of files)", 1)
-    with damage_told(archive.name, "archive", AGAIN), ExitStack() as opened:
-        members: Iterable[_Member]
-        if zipfile.is_zipfile(archive):
-            members = _zipped(opened.enter_context(zipfile.ZipFile(archive)))
-            # A .tar has no list of what it holds: there only file after file is compared with the room that is left.
+    with opened(archive, folder) as members:
+        # A .tar has no list of what it holds: there only file after file is compared with the room that is left.
+        if isinstance(members, list):
             total = sum(member.size for member in members if _is_wanted(archive, member, wanted))
             check_room(archive.name, total, folder)
-        else:
-            members = _tarred(opened.enter_context(tarfile.open(archive)), folder)
         for member in members:
             if _is_wanted(archive, member, wanted):
                 check_room(f"{member.name} of {archive.name}", member.size, folder)
@@ -65,27 +59,39 @@ def unarchive(archive: Path, folder: Path, wanted: tuple[str, ...], progress: Pr
     return taken
 
 
-def _zipped(archive: zipfile.ZipFile) -> list[_Member]:
+@contextmanager
+def opened(archive: Path, folder: Path | None = None) -> Iterator[Iterable[Member]]:
+    """Members of a .zip (a list), .tar or .tar.gz (one after the other); `folder` is where they will be written."""
+    with damage_told(archive.name, "archive", AGAIN):
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as packed:
+                yield _zipped(packed)
+        else:
+            with tarfile.open(archive) as tarred:
+                yield _tarred(tarred, folder)
+
+
+def _zipped(archive: zipfile.ZipFile) -> list[Member]:
     return [
-        _Member(i.filename, i.file_size, i.is_dir(), not stat.S_ISLNK(i.external_attr >> 16), partial(archive.open, i))
+        Member(i.filename, i.file_size, i.is_dir(), not stat.S_ISLNK(i.external_attr >> 16), partial(archive.open, i))
         for i in archive.infolist()
     ]
 
 
-def _tarred(archive: tarfile.TarFile, folder: Path) -> Iterator[_Member]:
+def _tarred(archive: tarfile.TarFile, folder: Path | None) -> Iterator[Member]:
     def opening(info: tarfile.TarInfo) -> IO[bytes] | None:
         # The standard library's own rules as well (from 3.11.4 on), for what is not thought of here.
-        if hasattr(tarfile, "data_filter"):
+        if folder is not None and hasattr(tarfile, "data_filter"):
             tarfile.data_filter(info, str(folder))
         return archive.extractfile(info)
 
     while (info := archive.next()) is not None:
-        yield _Member(info.name, info.size, info.isdir(), info.isreg(), partial(opening, info))
+        yield Member(info.name, info.size, info.isdir(), info.isreg(), partial(opening, info))
         # The list of members would grow with every one.
         archive.members = []  # type: ignore[attr-defined]
 
 
-def _is_wanted(archive: Path, member: _Member, wanted: tuple[str, ...]) -> bool:
+def _is_wanted(archive: Path, member: Member, wanted: tuple[str, ...]) -> bool:
     name, windows = member.name, PureWindowsPath(member.name)
     if name.startswith("/") or windows.drive or windows.root or ".." in windows.parts or "\\" in name:
         raise InputError(f"{archive.name} has a member {name!r} that would be written outside of its folder. Not used.")
@@ -99,7 +105,7 @@ def _is_wanted(archive: Path, member: _Member, wanted: tuple[str, ...]) -> bool:
     return True
 
 
-def _write(archive: Path, member: _Member, target: Path) -> None:
+def _write(archive: Path, member: Member, target: Path) -> None:
     source = member.open()
     assert source is not None  # a plain file
     with source:

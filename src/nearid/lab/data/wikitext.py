@@ -1,7 +1,5 @@
 """WikiText-2: good articles of Wikipedia, cut into words; rare ones are <unk> at the source."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from nearid.arrays.reading import damage_told

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nearid.base.interrupt import leaving
-from nearid.show.engine import EngineName, EngineOption, SchedulerOption, engine_of
 
 if TYPE_CHECKING:
     from nearid.lab.framework.result import ExperimentResult
@@ -34,8 +33,9 @@ def reproduce(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a parameter; may be repeated.")
     ] = None,
-    engine: EngineOption = EngineName.local,
-    scheduler: SchedulerOption = None,
+    engine: Annotated[
+        str, typer.Option(help="Where cells run: local, dask (a cluster of this machine), or a scheduler's address.")
+    ] = "local",
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results, one in it by experiment.")] = Path(
         "nearid-results"
     ),
@@ -72,13 +72,12 @@ def reproduce(
         else:
             _draw(*map(view_of_plan, plans))
         return
-    machine = engine_of(engine, scheduler)
     if several:
-        plans = _possible(plans, machine)
+        plans = _possible(plans, engine)
     results: dict[str, ExperimentResult] = {}
     command = shlex.join(["nearid", *sys.argv[1:]])
     with leaving(lambda: resume_hint(out if several else out / name)):
-        for result in run(plans, engine=machine, command=command, say=(lambda text: None) if quiet else _say):
+        for result in run(plans, engine=engine, command=command, say=(lambda text: None) if quiet else _say):
             results[result.experiment.name] = result
             if not as_json:
                 _draw(result.view)

@@ -1,7 +1,5 @@
 """The residual networks for CIFAR-10 (He et al. 2016), and weights that others trained."""
 
-from __future__ import annotations
-
 import os
 import re
 

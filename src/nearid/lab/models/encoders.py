@@ -3,8 +3,6 @@
 Networks of images take channels first and give rows of nonnegative features; a linear layer makes the rest of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise

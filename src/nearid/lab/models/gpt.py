@@ -4,8 +4,6 @@ The vectors of the output are those of the input (tied), and there is no bias: p
 <g(token), f(those before)>, with f the last hidden state. That is the model of linear identifiability.
 """
 
-from __future__ import annotations
-
 import math
 
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """The log of a training run, as JSON lines; read without torch."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -6,8 +6,6 @@ words, training tells the right word from noise, words that are drawn from the c
 themselves, without a normalising constant, so that the probabilities sum to 1 only approximately.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -4,8 +4,6 @@ One row of distances at a time stays in the cache nearest to the core, and the l
 out rows or coordinates, each of which is summed by one thread in one order: the result does not depend on their number.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -30,7 +28,6 @@ def power_distances(x: Array, y: Array, cubic: bool, out: Array, threads: int) -
     cubic : bool
         p = 3; otherwise p = 1.
     out : ndarray of shape (rows, columns)
-    threads : int
     """
     share_out(threads, len(x), lambda part: _distances(x[part], y, cubic, out[part]))
 
@@ -47,7 +44,6 @@ def power_gradients(
     cubic : bool
         p = 3; otherwise p = 1.
     grad_x, grad_y : ndarray of shape (n, rows) and (n, columns)
-    threads : int
     """
     share_out(threads, len(y), lambda k: _gradients(x[k], y[k], weights, cubic, grad_x[k], grad_y[k]))
 

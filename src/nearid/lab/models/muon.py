@@ -6,8 +6,6 @@ in the precision of the parameters: PyTorch's own Muon takes bfloat16, which som
 is not a matrix to another optimiser.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -46,7 +44,6 @@ class Muon(torch.optim.Optimizer):
 
     Parameters
     ----------
-    model : nn.Module
     lr : float
         Of Adam; hidden matrices take steps of MATRIX_RATE times as much, in each of their singular directions.
     """

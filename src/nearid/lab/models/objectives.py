@@ -1,7 +1,5 @@
 """Objectives: what an encoder is trained to minimise, and the space that its representations live in."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -159,7 +157,6 @@ class Contrastive(nn.Module):
     space : {"unbounded", "sphere", "scaled sphere", "box"}
     p : float or None
         The distance sum_k |a_k - b_k|^p; None for the dot product, on spheres alone.
-    temperature : float
     """
 
     def __init__(

@@ -5,8 +5,6 @@ The sum needs all pairs, and a matrix of all pairs that autograd keeps, several 
 slow. Here a block of rows that fits in the cache is made, summed, turned into gradients and forgotten.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Protocol
 

@@ -5,8 +5,6 @@ the seed and the step alone, and checkpoints hold all other state, so that a run
 that was not disturbed.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -38,7 +36,6 @@ class Training:
 
     Attributes
     ----------
-    steps : int
     learning_rate : float
         The largest; `schedule` and `warmup` lower it.
     optimiser : {"adam", "adamw", "muon", "sgd"}
@@ -61,7 +58,6 @@ class Training:
         Steps between scores: a multiple of `log_every`.
     patience : int, optional
         Stop when for so many records in a row the mean loss has not fallen by more than `least_gain` below its best.
-    least_gain : float
     seconds : float, optional
         Stop at the first record after so many seconds of training, those before an interruption included.
     checkpoint_seconds : float

@@ -1,7 +1,5 @@
 """Labelled latents: clusters about class vectors on the sphere, and classes by angle in the plane."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ ones; the others vary by themselves. The mixing turns the factors, bends each co
 again, so that no column of the embedding is biological or technical alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -131,7 +129,6 @@ def draw_microscopy(
         Factors and columns; what is neither biological nor technical varies by itself.
     biological, technical : int
         Numbers of such factors.
-    perturbations, batches : int
     targets : int
         Biological factors that a perturbation moves.
     effect : float

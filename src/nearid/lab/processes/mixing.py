@@ -7,8 +7,6 @@ scale the mixing is locally bi-Lipschitz with slope^(-k / 2), and at slope 1 it 
 folds of the activations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -109,14 +107,6 @@ def draw_mixing(n: int, layers: int, rng: np.random.Generator, *, slope: float =
 
     Weights are uniform in [-1, 1] with columns of unit length, and drawn again until their condition number is at most
     the least of `draws` such draws.
-
-    Parameters
-    ----------
-    n : int
-    layers : int
-    rng : Generator
-    slope : float
-    draws : int
     """
     at_least("n of the mixing", n, 1)
     at_least("layers", layers, 1)
@@ -228,8 +218,6 @@ def draw_orthogonal(widths: Sequence[int], rng: np.random.Generator, *, slope: f
     ----------
     widths : sequence of int
         Latents, hidden widths and observed coordinates; they must not fall.
-    rng : Generator
-    slope : float
     """
     if len(widths) < 2 or min(widths) < 1 or list(widths) != sorted(widths):
         raise InputError(f"The widths are {list(widths)}, but at least two are expected, none below the one before.")

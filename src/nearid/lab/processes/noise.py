@@ -4,8 +4,6 @@ Each family of noise has the density exp(-(|t| / scale)^exponent) up to constant
 exponent; the von Mises-Fisher density exp(kappa <z, centre>) matches the dot product.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -130,7 +128,6 @@ class GeneralisedNormal(Noise):
 
     Parameters
     ----------
-    scale : float
     beta : float
         Shape, at least 0.1; the noise tends to the uniform one on [-scale, scale] as it grows.
     """

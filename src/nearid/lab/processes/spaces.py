@@ -1,7 +1,5 @@
 """Latent spaces (the unit sphere, a box, all of R^n), and the record of what a theorem needs of a process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -23,7 +21,6 @@ class Assumption:
         Stable name, for programs.
     needed : str
         What the theorem asks for.
-    holds : bool
     note : str
         What the process has instead, or in which way it meets the condition.
     """

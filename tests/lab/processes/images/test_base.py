@@ -14,7 +14,7 @@ PLACE = (DSPRITES[3], DSPRITES[4])
 
 def test_finite_and_infinite_draws(rng):
     process = SpriteProcess()
-    z, codes = process.sample_grid(2000, rng)
+    z, codes = process.grid(rng.integers(0, process.grid_size, 2000))
     assert len(np.unique(z[:, 3])) == 32 and len(np.unique(z[:, 1])) == 6
     np.testing.assert_allclose(z, np.column_stack([f.values[c] for f, c in zip(DSPRITES, codes.T, strict=True)]))
     free = process.sample(2000, rng)

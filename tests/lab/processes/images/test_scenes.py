@@ -197,7 +197,7 @@ def test_images_are_colours_and_the_grid_is_that_of_shapes3d(rng):
     assert process.grid_size == 480_000
     images = process.observe(process.sample(500, rng), threads=2)
     assert images.shape == (500, 3, 64, 64) and images.min() >= 0 and images.max() <= 1
-    z, codes = process.sample_grid(300, rng)
+    z, codes = process.grid(rng.integers(0, process.grid_size, 300))
     assert codes.max(axis=0).tolist() == [9, 9, 9, 7, 3, 14] and z.shape == (300, 6)
 
 

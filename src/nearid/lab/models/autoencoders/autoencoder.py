@@ -4,8 +4,6 @@ The plain one, the one with nonnegative latents of little energy (BioAE, Whittin
 al. 2017) and beta-TCVAE (Chen et al. 2018).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Protocol
 
@@ -143,9 +141,6 @@ class BioAE(Autoencoder):
 
     Parameters
     ----------
-    latents : int
-    networks : Networks
-    activity : float
     reconstruction : {"bernoulli", "squared"}
     """
 
@@ -206,8 +201,6 @@ class BetaVAE(Autoencoder):
 
     Parameters
     ----------
-    latents : int
-    networks : Networks
     beta : float
         1 for the plain variational autoencoder.
     reconstruction : {"bernoulli", "squared"}
@@ -247,9 +240,6 @@ class BetaTCVAE(BetaVAE):
 
     Parameters
     ----------
-    latents : int
-    networks : Networks
-    beta : float
     reconstruction : {"bernoulli", "squared"}
     """
 

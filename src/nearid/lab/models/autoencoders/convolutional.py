@@ -1,7 +1,5 @@
 """Convolutional encoders and decoders of images: those of the disentanglement protocol, and light ones for a CPU."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -26,7 +24,6 @@ class Convolutional:
 
     Parameters
     ----------
-    channels : int
     side : int
         Height and width of an image: 64 in the protocol, a multiple of 16 from 32 on.
     """
@@ -104,7 +101,6 @@ class Light:
 
     Parameters
     ----------
-    channels : int
     side : int
         Height and width of an image: 16 times a power of 2, such as 32 or 64.
     """

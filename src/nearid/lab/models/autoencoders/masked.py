@@ -1,7 +1,5 @@
 """The masked autoencoder (He et al. 2022) with a small vision transformer."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 
@@ -22,7 +20,6 @@ class MaskedAutoencoder(nn.Module):
 
     Parameters
     ----------
-    channels : int
     side : int
         Height and width of an image.
     patch : int

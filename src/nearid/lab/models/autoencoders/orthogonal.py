@@ -6,8 +6,6 @@ singular value of the Jacobian lies in [alpha^m, 1], hence the local bi-Lipschit
 et al. 2026, Section 4.1). At alpha = 1 the decoder is a linear isometry.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,7 +46,6 @@ def orthogonal_linear(inputs: int, outputs: int, orthogonal_map: str = "cholesky
 
     Parameters
     ----------
-    inputs, outputs : int
     orthogonal_map : {"cholesky", "cayley", "matrix_exp", "householder"}
         From free parameters to orthogonal weights, worked out anew at every call; all but cholesky are those of
         `torch.nn.utils.parametrizations.orthogonal`. All reach the same networks; they differ in speed.

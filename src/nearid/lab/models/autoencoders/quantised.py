@@ -1,7 +1,5 @@
 """Autoencoders with discrete latents: VQ-VAE (van den Oord et al. 2017) and QLAE (Hsu et al. 2023)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -71,8 +69,6 @@ class VQVAE(_Quantised):
 
     Parameters
     ----------
-    latents : int
-    networks : Networks
     size, dimension : int
         Entries of the codebook and their coordinates; `encode` gives latents x dimension numbers for a row.
     quantisation, commitment : float
@@ -122,8 +118,6 @@ class QLAE(_Quantised):
 
     Parameters
     ----------
-    latents : int
-    networks : Networks
     values : int
         Scalars for each latent; they start evenly spread over [-1/2, 1/2].
     quantisation, commitment : float

@@ -1,7 +1,5 @@
 """Parts of small transformers: blocks with attention, positions of patches, images as rows of patches."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional

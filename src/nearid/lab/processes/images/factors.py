@@ -1,7 +1,5 @@
 """Factors of variation: independent and uniform, drawn from their range or from a finite grid."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,10 +23,8 @@ class Factor:
 
     Parameters
     ----------
-    name : str
     kind : "interval", "circle" or "category"
         On a circle `high` is `low` again.
-    low, high : float
     count : int
         Number of values on the grid.
     """

@@ -5,8 +5,6 @@ across the edge: exact for straight edges and their right-angled corners, to fir
 Lengths are in pixels, x to the right and y down; images are (size, channels, side, side).
 """
 
-from __future__ import annotations
-
 import math
 
 from numba import njit
@@ -88,7 +86,6 @@ def draw_sprites(shape, radius, angle, centre, colour, cosines, sines, bounds, s
     colour : ndarray of shape (size, channels)
     cosines, sines, bounds : ndarray, ndarray, tuple
         Outline of the heart.
-    soft : float
     out : ndarray of shape (size, channels, side, side)
     """
     side = out.shape[3]
@@ -125,7 +122,6 @@ def draw_masks(outline, scale, pole, cosines, sines, bounds, soft, out):  # type
     scale : ndarray of shape (size,)
     pole : ndarray of shape (size, 2)
     cosines, sines, bounds : ndarray of shape (outlines, harmonics + 1), the same, and (outlines, 3)
-    soft : float
     out : ndarray of shape (size, 1, side, side)
     """
     side = out.shape[3]
@@ -153,7 +149,6 @@ def draw_solids(shape, size, turn, floor, wall, colour, soft, out):  # type: ign
     turn : ndarray of shape (count,)
         About the vertical axis, in radians between -pi/4 and pi/4; the corner of the room moves along.
     floor, wall, colour : ndarray of shape (count, 3)
-    soft : float
     out : ndarray of shape (count, 3, side, side)
     """
     side = out.shape[3]

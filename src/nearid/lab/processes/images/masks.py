@@ -4,8 +4,6 @@ After KITTI Masks (Klindt et al. 2021): each sequence shows one walker, whose fa
 mass and its area. What is known here and not there: the law of the steps.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 

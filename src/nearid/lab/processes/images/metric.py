@@ -1,7 +1,5 @@
 """The metric that images give to their factors: pulled back by finite differences, and how far it is from flat."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

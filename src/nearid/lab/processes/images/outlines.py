@@ -97,8 +97,6 @@ def draw_walkers(count: int, rng: np.random.Generator, *, variety: float = 0.15)
 
     Parameters
     ----------
-    count : int
-    rng : Generator
     variety : float
         Standard deviation of the logarithm of the radius, about.
     """

@@ -1,7 +1,5 @@
 """Scenes with known factors: flat sprites on black after dSprites, and solids in a room after Shapes3D."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -43,7 +41,6 @@ class SpriteProcess(FactorImages):
 
     Parameters
     ----------
-    side : int
     factors : tuple of Factor
         By default those of dSprites, on whose grid there are 737,280 images; (*DSPRITES, HUE) adds colour,
         and category("shape", 1, 2) in the place of the shape keeps to hearts.
@@ -126,7 +123,6 @@ class SolidProcess(FactorImages):
 
     Parameters
     ----------
-    side : int
     factors : tuple of Factor
         By default those of Shapes3D, on whose grid there are 480,000 images.
     """

@@ -5,8 +5,6 @@ Moving alone is a scaled isometry; moving and growing is a conformal map once th
 normal density of deviation sigma and seen at the centres of pixels.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
