@@ -86,7 +86,7 @@ class Row:
     violated : sequence of str
         Names of the theorem's assumptions that the row does not meet.
     note : str
-        What a reader of the row should know; told below the table.
+        What a reader of the row should know; printed below the table.
     """
 
     key: str
