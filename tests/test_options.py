@@ -52,6 +52,7 @@ CALLS = {
     "r2": lambda folder, **o: nearid.r2(Z, U, **o),
     "sap": lambda folder, **o: nearid.sap(Z, U, **o),
     "score": lambda folder, **o: nearid.score(Z, U, measures="mcc,r2", permutations=1, **o),
+    "unmix": lambda folder, **o: nearid.unmix(Z, folder / "out", overwrite=True, **o),
 }
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nearid.measures.mig import mig
     from nearid.measures.modularity import explicitness, modularity
     from nearid.measures.r2 import r2
+    from nearid.measures.registry import Measured
     from nearid.measures.sap import sap
     from nearid.measures.similarity import cca, linear_cka, svcca
     from nearid.questions.compare.result import Comparison, Comparisons
@@ -54,6 +55,7 @@ _HOMES = {
     "InputError": "nearid.base.errors",
     "LayerComparison": "nearid.questions.layers.result",
     "Linear": "nearid.groups.estimators",
+    "Measured": "nearid.measures.registry",
     "NearidError": "nearid.base.errors",
     "Rigid": "nearid.groups.estimators",
     "Rows": "nearid.arrays",
@@ -100,6 +102,7 @@ __all__ = [
     "InputError",
     "LayerComparison",
     "Linear",
+    "Measured",
     "NearidError",
     "Rigid",
     "Rows",

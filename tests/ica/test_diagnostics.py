@@ -94,7 +94,7 @@ def test_warnings_are_typed(rng):
         nearid.ICA().fit(np.column_stack([x[:, :2], x[:, 0] + x[:, 1]]))
     with pytest.warns(ConvergenceWarning, match="stopped after 2 passes"):
         nearid.ICA(max_passes=2, tol=1e-12).fit(x)
-    with pytest.warns(IdentifiabilityWarning, match="2 of 2 components cannot be told from Gaussian"):
+    with pytest.warns(IdentifiabilityWarning, match="2 of 2 components cannot be distinguished from Gaussian"):
         nearid.ICA().fit(rng.normal(size=(2000, 2)))
     with pytest.warns(IdentifiabilityWarning, match="rows are few"):
         nearid.ICA(max_passes=3).fit(rng.laplace(size=(60, 10)))

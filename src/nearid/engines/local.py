@@ -145,7 +145,7 @@ LOCAL = Local()
 
 
 def open_engine(engine: str | Engine | None) -> AbstractContextManager[Engine]:
-    """Give an engine, and close at the end what was opened for it.
+    """A context that gives an engine and closes at the end what was opened for it; a wrong name is refused at once.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ class Constants:
         return two_sided(self.least, self.greatest)
 
     def to_dict(self) -> dict[str, Any]:
-        """What is told of them, with L(z) in the place of the stretches."""
+        """As plain data, with L(z) in the place of the stretches."""
         return {name: getattr(self, name) for name in ("local", "scale", "scaled", "scale_free", "values")}
 
 

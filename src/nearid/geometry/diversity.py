@@ -20,7 +20,7 @@ class Diversity:
     Attributes
     ----------
     needed : int
-        Rank that the condition asks for.
+        Rank that the condition requires.
     condition : float
         Largest over smallest singular value of the matrix in question; infinite where the rank falls short.
     """
@@ -64,7 +64,7 @@ class Prior:
     Attributes
     ----------
     holds : bool
-        Whether a uniform prior is compatible with the counts: chi-square test at the level asked for.
+        Whether a uniform prior is compatible with the counts: chi-square test at the given level.
     largest_deviation : float
         Largest |count / mean count - 1| over classes: 0 where all counts are equal.
     """

@@ -12,7 +12,7 @@ from nearid.moments import Floats
 
 
 class Evaluated(NamedTuple):
-    """g = G' of every entry, and per component the sums of g' and (where asked) of G."""
+    """g = G' of every entry, and per component the sums of g' and (on request) of G."""
 
     g: Floats
     slopes: Floats
@@ -142,7 +142,7 @@ RADIAL = Contrast("radial", _radial, np.ones_like, 1, 0.0, 1.0, 1.0)
 
 @cache
 def _quadrature() -> tuple[Floats, Floats]:
-    """Nodes and weights of the mean over a standard Gaussian; every look at a rotation asks for them."""
+    """Nodes and weights of the mean over a standard Gaussian; every pass over a rotation uses them."""
     v, weights = np.polynomial.hermite_e.hermegauss(60)
     return v, weights / weights.sum()
 

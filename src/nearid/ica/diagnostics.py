@@ -15,7 +15,7 @@ from nearid.ica.contrast import Contrast
 from nearid.ica.stream import Affine
 from nearid.moments import Floats
 
-# Components with a larger p-value cannot be told from Gaussian ones.
+# Components with a larger p-value cannot be distinguished from Gaussian ones.
 LEVEL = 0.01
 # Fewer rows per parameter of the rotation than this, and a good part of the contrast is a fit to noise.
 FEW_ROWS = 5
@@ -34,7 +34,7 @@ class Diagnostics:
     Attributes
     ----------
     gradient, tol : float
-        Relative projected gradient at the end, and what was asked for.
+        Relative projected gradient at the end, and where it was to stop.
     rows, columns, components, rank : int
         Rows in use, columns, components, and directions that exist in the data.
     rows_per_parameter : float
@@ -50,7 +50,7 @@ class Diagnostics:
         That the best of all directions of as many Gaussian columns gets as far: ICA searches for what is not
         Gaussian, and finds some of it in noise, up to z of about 2 sqrt(k).
     gaussian : ndarray of bool, shape (k,)
-        Components that cannot be told from Gaussian ones; two or more such are not identifiable.
+        Components that cannot be distinguished from Gaussian ones; two or more such are not identifiable.
     kinds : list of str
         "super-Gaussian" (heavy tails), "sub-Gaussian" or "Gaussian", for each component.
     super_gaussian, sub_gaussian : int
@@ -172,7 +172,7 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
     if k > 1 and d.rows_per_parameter < FEW_ROWS:
         yield Alert(
             "few_rows",
-            f"{d.rows} rows are few for the {k * (k - 1) // 2} angles between {k} components: part of what was found "
+            f"{d.rows} rows are few for the {k * (k - 1) // 2} angles between {k} components: part of the result "
             "is noise. More rows, or fewer components, would help.",
         )
     doubtful = int(np.sum(d.gaussian))
@@ -180,8 +180,8 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
     if doubtful > 1:
         yield Alert(
             "gaussian",
-            f"{doubtful} of {k} components cannot be told from Gaussian ones with {d.rows} rows: ICA cannot separate "
-            "these from one another.",
+            f"{doubtful} of {k} components cannot be distinguished from Gaussian ones with {d.rows} rows: ICA cannot "
+            "separate these from one another.",
         )
     least = -SADDLE * d.typical_curvature
     saddles = [c for c in d.curvature if c[2] < least and not (d.gaussian[c[0]] and d.gaussian[c[1]])]

@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
@@ -132,7 +132,7 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise InputError(f"{self.n_components_} components a row are expected, but {name} has shape {shape}.")
 
     def _rows(self, X: Any, reset: bool) -> Any:
-        """Rows for paths and Rows, a validated array for the rest."""
+        """Rows for paths and Rows, a validated array for the rest, which may be a single row."""
         if not isinstance(X, str | os.PathLike | Rows):
             return validated(self, X, reset=reset, dtype=PRECISIONS, ensure_min_samples=2 if reset else 1)
         rows = open_rows(X)
@@ -178,6 +178,7 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class Whitening(LinearUnmixer):
     """Bring the covariance to the identity on the directions that exist, from float64 moments in one pass.
 
@@ -210,25 +211,18 @@ class Whitening(LinearUnmixer):
     True
     """
 
+    n_components: int | None = None
+    _: KW_ONLY
+    form: Form = "pca"
+    rtol: float = 0.0
+    engine: str | Engine | None = None
+
     _parameter_constraints = {  # noqa: RUF012
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "form": [StrOptions({"pca", "zca"})],
         "rtol": [Interval(Real, 0, 1, closed="left")],
         "engine": [None, str, Engine],
     }
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        form: Form = "pca",
-        rtol: float = 0.0,
-        engine: str | Engine | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.form = form
-        self.rtol = rtol
-        self.engine = engine
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to an array, or to a path or Rows read block by block."""

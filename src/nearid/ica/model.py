@@ -112,7 +112,7 @@ def refuse_foreign(folder: Path, *others: Path) -> None:
 
 
 def _describes_model(path: Path) -> bool | None:
-    """Whether a file is the description of a model; None where this cannot be told."""
+    """Whether a file is the description of a model; None where this cannot be known."""
     if not path.is_file():
         return None
     if path.stat().st_size > LARGEST_ABOUT:
@@ -125,7 +125,7 @@ def _describes_model(path: Path) -> bool | None:
 
 
 def _holds_model(path: Path) -> bool | None:
-    """Whether a file holds the numbers of a model; None where this cannot be told."""
+    """Whether a file holds the numbers of a model; None where this cannot be known."""
     declared = header(path)
     return None if declared is None else declared.keys() - {"__metadata__"} == SHAPES.keys()
 
@@ -227,7 +227,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def check_size(path: Path, least: int, most: int) -> None:
-    """Refuse a file whose size does not fit what it should hold; asked before anything is read into memory."""
+    """Refuse a file whose size does not fit what it should hold; called before anything is read into memory."""
     size = os.path.getsize(path)
     if not least <= size <= most + HEADER_BYTES:
         raise InputError(
@@ -238,7 +238,7 @@ def check_size(path: Path, least: int, most: int) -> None:
 
 
 def header(path: Path) -> dict[str, Any] | None:
-    """What a safetensors file declares; None where it cannot be told."""
+    """What a safetensors file declares; None where this cannot be known."""
     # Opening a pipe would wait for somebody to write into it.
     if not path.is_file():
         return None

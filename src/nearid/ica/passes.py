@@ -32,7 +32,7 @@ class Sums:
     slopes : ndarray of shape (k,)
         E[g'(y)].
     values : ndarray of shape (k,)
-        E[G(y)], zero where not asked for.
+        E[G(y)], or zero without `with_values`.
     """
 
     products: Floats

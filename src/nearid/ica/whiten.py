@@ -10,7 +10,7 @@ from nearid.moments import Floats, Moments, spectrum
 
 Form = Literal["pca", "zca"]
 
-# Directions need this many times the variance of rounding to be told from it.
+# Directions need this many times the variance of rounding to be distinguished from it.
 ROUNDINGS = 4
 
 

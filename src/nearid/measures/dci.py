@@ -236,11 +236,10 @@ def _lightgbm(x: Floats, y: np.ndarray, classes: bool, seed: int) -> tuple[Any, 
     import lightgbm
 
     labels, codes = np.unique(y, return_inverse=True) if classes else (None, y)
-    objective: dict[str, Any] = {"objective": "regression"}
-    if labels is not None:
-        objective = (
-            {"objective": "binary"} if len(labels) == 2 else {"objective": "multiclass", "num_class": len(labels)}
-        )
+    several = {"objective": "multiclass", "num_class": len(np.unique(y))}
+    objective = (
+        {"objective": "regression"} if labels is None else {"objective": "binary"} if len(labels) == 2 else several
+    )
     options = {
         **objective,
         "num_leaves": LEAVES,

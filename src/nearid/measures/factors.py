@@ -302,7 +302,18 @@ def open_factors(
     periods : mapping of column to number, optional
         Period of each circular factor, such as 360 or 2 * pi; a column with a period is circular.
     key, ids, name
-        As of `nearid.arrays.open_rows`.
+        As of `nearid.open_rows`.
+
+    Returns
+    -------
+    Factors
+
+    Examples
+    --------
+    >>> import nearid
+    >>> factors = nearid.open_factors({"shape": ["disc", "square", "disc"], "pan": [0, 90, 350]}, periods={"pan": 360})
+    >>> [(factor.name, factor.kind) for factor in factors.items]
+    [('shape', 'categorical'), ('pan', 'circular')]
     """
     if isinstance(source, Factors):
         if any(option is not None for option in (kinds, periods, key, ids, name)):
@@ -383,8 +394,13 @@ def constant_latents(still: np.ndarray) -> tuple[Alert, ...]:
     at = np.flatnonzero(still)
     if not len(at):
         return ()
-    shown = ", ".join(map(str, at[:5])) + (" ..." if len(at) > 5 else "")
-    return (Alert("constant_latents", f"{len(at)} of {len(still)} latents are constant ({shown}): they tell nothing."),)
+    text = f"{len(at)} of {len(still)} latents are constant ({shortened(at)}): they tell nothing."
+    return (Alert("constant_latents", text),)
+
+
+def shortened(names: Sequence[object] | np.ndarray) -> str:
+    """The first five of some names or numbers, in words."""
+    return ", ".join(map(str, names[:5])) + (" ..." if len(names) > 5 else "")
 
 
 def dropped_rows(count: int, n: int) -> Alert:

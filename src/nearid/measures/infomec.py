@@ -8,7 +8,6 @@ read off all latents linearly. All three are in sample, as defined.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -19,7 +18,7 @@ from nearid.base.errors import InputError
 from nearid.base.options import Bound, Count
 from nearid.base.progress import Progress, silent
 from nearid.engines.local import ordered_map
-from nearid.measures.factors import BINS, Bins, Factors, check_bins
+from nearid.measures.factors import BINS, Bins, Factors, check_bins, shortened
 from nearid.measures.information import Codes, discrete_mutual_information, entropy
 from nearid.measures.registry import INFINITY, Measured, Part, measure
 from nearid.moments import Floats
@@ -122,7 +121,7 @@ def infomec(
     >>> u = np.random.default_rng(0).integers(0, 4, size=(300, 2))
     >>> m = nearid.infomec(u * [2.0, -1.0], u)
     >>> round(m.infom, 2), round(m.infoc, 2), m.active.tolist()
-    (0.95, 0.95, [True, True])
+    (1.0, 1.0, [True, True])
     """
     check_bins(bins, len(x))
     # Counted anew, for some bins may be empty.
@@ -233,6 +232,7 @@ def _alerts(
     bins: int,
     converged: bool,
 ) -> Iterator[Alert]:
+    names = np.array([repr(name) for name in factors.names])
     if len(nmi) == 1:
         yield Alert("one_factor", "InfoM is not defined for a single factor.")
     if active.sum() == 1:
@@ -241,13 +241,13 @@ def _alerts(
     if len(quiet) and len(nmi) > 1:
         yield Alert(
             "uninformative_latents",
-            f"Active latents {_listed(quiet)} inform of no factor (0/0): each counts as no preference, 0 in InfoM.",
+            f"Active latents {shortened(quiet)} inform of no factor (0/0): each counts as no preference, 0 in InfoM.",
         )
     lost = np.flatnonzero(nmi[:, active].sum(axis=1) == 0)
     if len(lost):
         yield Alert(
             "unrecovered_factors",
-            f"No active latent informs of {_named(lost, factors)} (0/0): each counts as no preference, 0 in InfoC.",
+            f"No active latent informs of {shortened(names[lost])} (0/0): each counts as no preference, 0 in InfoC.",
         )
     cut = [repr(factor.name) for factor in factors.items if not factor.discrete]
     if cut:
@@ -258,7 +258,7 @@ def _alerts(
         advice = "" if converged else "; infomec(..., converged=True) goes on"
         yield Alert(
             "unfinished_fits",
-            f"Linear fits of {_named(capped, factors)} ended before their tolerance, after {most} iterations at most: "
+            f"Linear fits of {shortened(names[capped])} ended before their tolerance, after {most} iterations at most: "
             f"their explicitness can be too small{advice}.",
         )
     n, d = shape
@@ -269,26 +269,8 @@ def _alerts(
         )
 
 
-def _named(indices: np.ndarray, factors: Factors) -> str:
-    return ", ".join(repr(factors.names[i]) for i in indices[:5]) + (" ..." if len(indices) > 5 else "")
-
-
-def _listed(indices: np.ndarray) -> str:
-    return ", ".join(str(i) for i in indices[:5]) + (" ..." if len(indices) > 5 else "")
-
-
-@dataclass(frozen=True)
-class LogisticFit:
-    """The end of a fit.
-
-    Attributes
-    ----------
-    loss : float
-        Unweighted mean log-loss of the fitted rows, in nats.
-    iterations : int
-    finished : bool
-        The fit ended by its tolerances, not by the cap on iterations or a failed line search.
-    """
+class LogisticFit(NamedTuple):
+    """The end of a fit: mean log-loss of its rows in nats, iterations, and whether it ended by its tolerances."""
 
     loss: float
     iterations: int
@@ -335,13 +317,8 @@ def fit_logistic(design: Floats, codes: Codes, *, scaling: Scaling = "mean", con
             gradient += block.columns @ likelihoods.T
         return loss, gradient.ravel()
 
-    end = minimize(
-        objective,
-        np.zeros(d * len(sizes)),
-        jac=True,
-        method="L-BFGS-B",
-        options=CONVERGED if converged else STOPS[scaling],
-    )
+    stop = CONVERGED if converged else STOPS[scaling]
+    end = minimize(objective, np.zeros(d * len(sizes)), jac=True, method="L-BFGS-B", options=stop)
     total = sum(float(np.minimum(b.evaluate(end.x.reshape(d, -1))[2], WORST).sum()) for b in blocks)
     return LogisticFit(total / n, int(end.nit), bool(end.success))
 

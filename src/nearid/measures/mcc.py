@@ -15,7 +15,7 @@ from nearid.arrays import Pair, open_rows, pair_rows
 from nearid.base.alerts import Alert
 from nearid.base.options import Seed
 from nearid.folds import assign, few_rows_per_fold, fold_moments
-from nearid.groups.fits import fit_linear
+from nearid.groups.fits import assignment, fit_linear
 from nearid.measures.factors import Factor
 from nearid.measures.registry import EACH_LATENT, Measured, measure, variant
 from nearid.measures.targets import Inputs, Targets
@@ -71,7 +71,7 @@ def mcc(
     >>> import numpy as np
     >>> import nearid
     >>> u = np.random.default_rng(0).uniform(size=(300, 2))
-    >>> m = nearid.mcc(np.exp(u[:, ::-1]), {"x": u[:, 0], "y": u[:, 1]}, method="spearman")
+    >>> m = nearid.mcc(-3 * u[:, ::-1], {"x": u[:, 0], "y": u[:, 1]})
     >>> round(m.value, 3), dict(zip(m.factors, m.matched.tolist()))
     (1.0, {'x': 1, 'y': 0})
     """
@@ -121,15 +121,13 @@ variant(
 
 def _matched(targets: Targets, seen: Floats, held: Floats) -> Measured:
     """Match on correlations seen in training, shape (folds + 1, d, m), all rows last; judge by those held out."""
-    from scipy.optimize import linear_sum_assignment
-
     d, m = held.shape[1:]
     values = np.zeros((len(held), m))
     for k in range(len(held)):
-        rows, columns = linear_sum_assignment(seen[k], maximize=True)
+        rows, columns = assignment(seen[k])
         values[k, columns] = held[k, rows, columns]
     matched = np.full(m, -1)
-    rows, columns = linear_sum_assignment(seen[-1], maximize=True)
+    rows, columns = assignment(seen[-1])
     matched[columns] = rows
     alerts = targets.alerts + few_rows_per_fold("MCC", sum(targets.source.counts), len(targets.source.counts))
     if d < m:

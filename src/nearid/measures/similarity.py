@@ -62,10 +62,8 @@ def svcca(x: object, y: object, *, k: Count | None = None, folds: int = 5, rando
     x, y : array, tensor, path or Rows, of shape (n, p) and (n, q)
     k : int, optional
         Principal components kept on each side; by default as many as hold 99% of the variance.
-    folds : int
-        Number of folds; 1 gives the in-sample correlations.
-    random_state : int, default=0
-        Seed of the folds.
+    folds, random_state : int
+        As of `cca`.
 
     Returns
     -------

@@ -163,7 +163,7 @@ def test_ctrl_c_keeps_finished_cells_and_the_same_command_goes_on(start, reprodu
         (["diet", "--set", "normalise=true"], "The parameter normalise of diet cannot be set: every row"),
         (["radial", "--seeds", "0"], "Invalid value for '--seeds'"),
         (["all", "--set", "nothing=1"], "no parameter of radial named 'nothing'"),
-        (["radial", "--engine", "spark"], "The engine must be"),
+        (["radial", "--engine", "dusk"], "The engine must be"),
         (["radial", "-o", "note.txt"], "note.txt is a file"),
     ],
 )

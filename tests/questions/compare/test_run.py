@@ -1,5 +1,6 @@
 """compare(): the issue's known answers, oracles for every figure, honest options, bad inputs."""
 
+import inspect
 import json
 
 import numpy as np
@@ -11,6 +12,7 @@ import nearid
 from nearid import InputError, Linear, Rigid, SignedPermutation, compare
 from nearid.arrays import open_rows
 from nearid.folds import assign
+from nearid.questions.compare.run import Keywords
 
 
 def noisy(y, rng):
@@ -251,6 +253,11 @@ def test_constant_inputs_are_refused_and_constant_columns_told(rng):
     y = np.hstack([x, np.full((100, 1), 0.1), x[:, :1] * 2])
     codes = {a.code for a in compare(x, y).alerts}
     assert {"constant_columns", "duplicate_columns", "rank_deficient"} <= codes
+
+
+def test_overloads_name_every_keyword():
+    keywords = [p.name for p in inspect.signature(compare).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    assert list(Keywords.__annotations__) == keywords
 
 
 def test_json_has_what_is_promised(partial):

@@ -5,16 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 
+from deconfound_plans import plan_of
 from nearid import InputError
 from nearid.arrays import open_rows
-from nearid.measures.auroc import auroc
 from nearid.questions.deconfound import classifiers
 from nearid.questions.deconfound.classifiers import auroc_within, check_boosting, hoyer, learn
 from nearid.questions.deconfound.conditions import ComponentRows, Condition
 
-OPTIONS = {"options": {"trees": 10}, "random_state": 0, "threads": 1}
+PLAN = plan_of(boosting={"trees": 10}), 1
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +23,6 @@ def data():
     y = x[:, 2] + 0.5 * rng.normal(size=300) > 0.8
     view = ComponentRows(open_rows(x), Condition("pca", np.zeros(4), np.eye(4), np.arange(4), np.ones(4)))
     return view, x.astype(np.float32), y
-
-
-def test_area_under_the_curve(rng):
-    scores, truth = rng.integers(0, 5, 60).astype(float), rng.random(60) < 0.3
-    assert auroc(truth, scores) == pytest.approx(roc_auc_score(truth, scores))
-    assert np.isnan(auroc(np.zeros(4, bool), np.arange(4.0)))
 
 
 def test_area_under_the_curve_within_batches(rng):
@@ -44,12 +37,12 @@ def test_area_under_the_curve_within_batches(rng):
 def test_logistic_regression(data):
     view, x, y = data
     rows = np.arange(0, 300, 2)
-    found = learn("logistic", view, rows, y[rows], **OPTIONS)
+    found = learn("logistic", view, rows, y[rows], *PLAN)
     model = LogisticRegression(class_weight="balanced").fit(x[rows], y[rows])
     assert np.allclose(found.predict(x), model.decision_function(x), atol=1e-2)
     sizes = np.abs(model.coef_[0])
     assert np.allclose(found.shares, sizes / sizes.sum(), atol=1e-3) and found.shares.argmax() == 2
-    part = learn("logistic", view.some(np.array([2, 3])), rows, y[rows], **OPTIONS)
+    part = learn("logistic", view.some(np.array([2, 3])), rows, y[rows], *PLAN)
     assert part.shares.shape == (2,) and part.shares.argmax() == 0
 
 
@@ -61,7 +54,7 @@ def test_logistic_regression_does_not_mind_a_rotation(data, held, monkeypatch):
     rows = np.flatnonzero(np.abs(x[:, 0]) < 0.3)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
     turned = ComponentRows(view.rows, Condition("random", np.zeros(4), turn, np.arange(4), np.ones(4)))
-    scores = [learn("logistic", v, rows, y[rows], **OPTIONS).predict(v.take(np.arange(300))) for v in (view, turned)]
+    scores = [learn("logistic", v, rows, y[rows], *PLAN).predict(v.take(np.arange(300))) for v in (view, turned)]
     assert np.allclose(*scores, atol=2e-2)
 
 
@@ -69,7 +62,7 @@ def test_boosting_with_the_published_hyperparameters(data, monkeypatch):
     lightgbm = pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
     view, x, y = data
     rows, which = np.arange(0, 300, 2), np.array([0, 2, 3])
-    whole = learn("boost", view.some(which), rows, y[rows], **OPTIONS)
+    whole = learn("boost", view.some(which), rows, y[rows], *PLAN)
     settings = {**classifiers.PUBLISHED, "objective": "binary", "seed": 0, "num_threads": 1, "verbosity": -1}
     settings |= {"deterministic": True, "force_col_wise": True}
     part = np.ascontiguousarray(x[:, which])
@@ -79,7 +72,7 @@ def test_boosting_with_the_published_hyperparameters(data, monkeypatch):
     assert splits.sum() > 0 and np.allclose(whole.shares, splits / splits.sum())
     # Rows that are mapped while they are binned give the same trees.
     monkeypatch.setattr(classifiers, "HELD_BYTES", 0)
-    pieces = learn("boost", view.some(which), rows, y[rows], **OPTIONS)
+    pieces = learn("boost", view.some(which), rows, y[rows], *PLAN)
     assert np.allclose(pieces.predict(part), whole.predict(part))
 
 
@@ -90,7 +83,7 @@ def test_standard_output_is_left_to_results(data, monkeypatch, capfd):
     monkeypatch.setattr(classifiers, "BIN_ROWS", 20)
     # A thread of its own, in which nothing has been set yet.
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(learn, "boost", view, np.arange(300), y, **OPTIONS).result()
+        pool.submit(learn, "boost", view, np.arange(300), y, *PLAN).result()
     assert capfd.readouterr().out == ""
 
 
@@ -114,7 +107,7 @@ def test_hyperparameters_that_would_be_overlooked_or_fail_are_told(options, told
 def test_too_few_rows_for_a_split_give_no_shares(data):
     pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
     view, x, y = data
-    found = learn("boost", view, np.arange(40), y[:40], **OPTIONS)
+    found = learn("boost", view, np.arange(40), y[:40], *PLAN)
     assert not found.shares.any() and np.ptp(found.predict(x)) == 0
 
 
@@ -140,7 +133,7 @@ def test_the_same_as_on_a_held_matrix(rows, which, monkeypatch):
     for condition in conditions(x):
         view = ComponentRows(open_rows(x), condition if which is None else condition.some(which))
         monkeypatch.setattr(classifiers, "HELD_BYTES", 0)
-        found = learn("logistic", view, places, y[places], **OPTIONS)
+        found = learn("logistic", view, places, y[places], *PLAN)
         z = view.take(np.arange(len(x))).astype(np.float64)
         exact = LogisticRegression(class_weight="balanced", tol=1e-8, solver="newton-cholesky").fit(
             z[places], y[places]

@@ -30,7 +30,7 @@ def plan_and_view():
 
 def run(plan, design, against, view, dropping=False):
     tasks = _tasks(plan, against, dropping)
-    return score_tasks(plan, design, view, tasks, dropping=dropping, tick=lambda: None)
+    return score_tasks(plan, design, view, tasks, dropping, lambda: None)
 
 
 def test_every_split_is_scored(plan_and_view):

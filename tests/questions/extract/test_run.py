@@ -10,6 +10,7 @@ from torch import nn
 import nearid
 from nearid import InputError, extract
 from nearid.arrays import open_rows
+from nearid.questions.extract.network import Network
 
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)
 
@@ -354,3 +355,10 @@ def test_mixed_precision_rounds_the_products_and_no_more(net, pixels, monkeypatc
         assert rows.dtype == np.float32
         np.testing.assert_allclose(rows.read(0, 37), full[layer].read(0, 37), rtol=2e-2, atol=5e-3)
     assert not np.array_equal(found["conv"].read(0, 37), full["conv"].read(0, 37))
+
+
+def test_a_module_runs_where_it_is_and_a_loaded_model_on_a_gpu_where_there_is_one(monkeypatch):
+    monkeypatch.setattr("nearid.questions.extract.network.torch_device", lambda name: name)
+    assert Network(torch.nn.Linear(1, 1), "mine").place() == torch.device("cpu")
+    assert Network(torch.nn.Linear(1, 1), "net.pt", loaded=True).place() == "auto"
+    assert Network(torch.nn.Linear(1, 1), "mine").place("cuda") == "cuda"

@@ -1,3 +1,14 @@
+"""Going on from a part: only with the data, ids, weights and functions that it was made with."""
+
+import errno
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from nearid import InputError, extract
+from nearid.questions.extract import store
 from nearid.questions.extract.store import file_stems
 
 
@@ -7,3 +18,99 @@ def test_files_are_plain_distinct_and_leave_reserved_names():
     assert stems["relu#2"] == "relu#2" and stems["ids"] == "ids_2"
     assert not any("/" in s or s.startswith(".") for s in stems.values())
     assert max(map(len, stems.values())) <= 124
+
+
+X = np.arange(160, dtype=np.float32).reshape(40, 4)
+
+
+class Stopping(nn.Linear):
+    """Is interrupted when it has seen some batches."""
+
+    left, factor = 3, 1.0
+
+    def forward(self, input):
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return self.factor * super().forward(input)
+
+
+def stopped(out, data, **options):
+    """A model whose extraction was stopped after two batches."""
+    model = Stopping(4, 3)
+    with pytest.raises(KeyboardInterrupt):
+        extract(model, data, out=out, batch_size=10, **options)
+    model.left = 100
+    return model
+
+
+@pytest.mark.parametrize("form", ["npy", "zarr", "safetensors"])
+def test_a_part_that_lacks_its_end_alone_is_of_its_own_data(tmp_path, monkeypatch, form):
+    model, options = nn.Linear(4, 3), {"out": tmp_path / "out", "format": form}
+    ready = store.Part.finish
+
+    def full(self, rows, about):
+        if self.final.stem == "ids":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        ready(self, rows, about)
+
+    monkeypatch.setattr(store.Part, "finish", full)
+    with pytest.raises(InputError, match="The rows of 40 inputs are kept"):
+        extract(model, X, **options)
+    monkeypatch.setattr(store.Part, "finish", ready)
+    other = X.copy()
+    other[39] += 1
+    with pytest.raises(InputError, match="the first 40 inputs, or their ids, have changed"):
+        extract(model, other, **options)
+    found = extract(model, X, **options)
+    with torch.no_grad():
+        np.testing.assert_allclose(found["output"].read(0, 40), model(torch.tensor(X)), rtol=1e-5)
+    assert found.provenance["data"]["sha256"] == extract(model, X).provenance["data"]["sha256"]
+
+
+def test_a_whole_part_is_not_taken_for_longer_data(tmp_path, monkeypatch):
+    model = nn.Linear(4, 3)
+    monkeypatch.setattr(store.Part, "finish", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+    with pytest.raises(InputError, match="kept"):
+        extract(model, iter(X.reshape(4, 10, 4)), out=tmp_path / "out")
+    monkeypatch.undo()
+    with pytest.raises(InputError, match="there are more inputs than before"):
+        extract(model, iter(np.concatenate([X, X]).reshape(8, 10, 4)), out=tmp_path / "out")
+
+
+def test_ids_that_come_with_batches_are_those_of_before(tmp_path):
+    def batches(shift):
+        return [{"input": x, "ids": np.arange(10) + 10 * at + shift} for at, x in enumerate(X.reshape(4, 10, 4))]
+
+    model = stopped(tmp_path / "out", batches(0))
+    with pytest.raises(InputError, match="or their ids, have changed"):
+        extract(model, batches(1000), out=tmp_path / "out", batch_size=10)
+    found = extract(model, batches(0), out=tmp_path / "out", batch_size=10)
+    assert found["output"].ids.tolist() == list(range(40))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_functions_and_numbers_beside_the_weights_are_those_of_before(tmp_path, dtype):
+    options = {"batch_size": 10, "dtype": dtype, "out": tmp_path / "out"}
+    model = stopped(tmp_path / "out", X, pool=lambda x, mask: x, dtype=dtype)
+    with pytest.raises(InputError, match="inputs, model or pool function have changed"):
+        extract(model, X, pool=lambda x, mask: -x, **options)
+    model.factor = 2.0
+    with pytest.raises(InputError, match="inputs, model or pool function have changed"):
+        extract(model, X, pool=lambda x, mask: x, **options)
+    model.factor = 1.0
+    rows = extract(model, X, pool=lambda x, mask: x, **options)["output"].read(0, 40)
+    np.testing.assert_array_equal(rows, extract(model, X, batch_size=10, dtype=dtype)["output"].read(0, 40))
+
+
+def test_a_folder_with_files_of_others_is_not_replaced(tmp_path):
+    model, out = nn.Linear(4, 3), tmp_path / "out"
+    extract(model, X, out=out)
+    (out / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"also holds thesis\.txt, which extract did not write"):
+        extract(model, X, out=out, overwrite=True)
+    assert (out / "thesis.txt").exists()
+    (out / "extraction.json").write_text('{"mine": 1}')
+    with pytest.raises(InputError, match="no folder of extracted layers"):
+        extract(model, X, out=out, overwrite=True)
+    assert (out / "thesis.txt").exists()

@@ -119,6 +119,17 @@ def test_maps_of_one_thing_are_drawn_once():
     assert "x&lt;y&gt;" in scatter.draw()["data"][1]["x"]
 
 
+def test_values_far_below_zero_leave_room_for_the_others():
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=(40, 2))
+    wide = score(np.hstack([u, rng.normal(size=(40, 28))]), u, measures="mcc,r2", permutations=2)
+    assert wide.measures["r2"].overall.chance < -1
+    (measured, *_) = wide.view.figures
+    mcc, r2 = measured.groups["latents"]
+    assert mcc == wide.measures["mcc"].overall
+    assert r2 is None or (np.isnan(r2.chance) and r2.low >= -1)
+
+
 def test_a_table_of_every_figure(found):
     frame = found.to_frame()
     assert list(frame.columns) == ["latents", "measure", "part", "factor", "value", "low", "high", "chance"]

@@ -29,7 +29,13 @@ def x(tmp_path):
 def test_a_table_and_the_files(nearid, x, tmp_path, width):
     done = nearid("unmix", "x.npy", "-o", "out", columns=width)
     assert done.returncode == 0 and done.stderr.strip() == "Components and model written to out"
-    for word in ("7 components", "cannot be told from Gaussian", "super-Gaussian", "sub-Gaussian", "rank: 7 of 7"):
+    for word in (
+        "7 components",
+        "cannot be distinguished from Gaussian",
+        "super-Gaussian",
+        "sub-Gaussian",
+        "rank: 7 of 7",
+    ):
         assert word in " ".join(done.stdout.split())
     assert max(map(len, done.stdout.splitlines())) <= width and "…" not in done.stdout
     assert sorted(os.listdir(tmp_path / "out")) == WRITTEN

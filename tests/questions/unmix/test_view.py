@@ -20,7 +20,7 @@ def ica():
 
 def test_the_headline(ica):
     assert ica.view.headline.startswith("12 components, found in")
-    assert ica.view.headline.endswith("1 of them cannot be told from Gaussian")
+    assert ica.view.headline.endswith("1 of them cannot be distinguished from Gaussian noise")
     with pytest.warns(ConvergenceWarning), pytest.warns(IdentifiabilityWarning, match="this is no optimum"):
         short = ICA(max_passes=1).fit(np.random.default_rng(0).laplace(size=(4000, 3)))
     assert "not settled after 1 pass;" in short.view.headline and short.view.colour == BAD

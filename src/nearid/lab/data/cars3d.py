@@ -75,8 +75,8 @@ def _names(home: Path) -> list[str]:
         if unsafe:
             raise InputError(f"{listing} names {unsafe[0]!r}, which is not a file of this folder. {AGAIN}")
         return names
-    found = [path.stem for path in home.glob("*.mat")]
-    return sorted(found, key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)])
+    stems = [path.stem for path in home.glob("*.mat")]
+    return sorted(stems, key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)])
 
 
 CARS3D = Dataset(

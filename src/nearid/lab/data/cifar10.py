@@ -28,9 +28,9 @@ FACTORS = (FactorInfo("class", "categorical", len(CLASSES), levels=CLASSES),)
 def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
     """Load images and classes from the binary files, or from sheets, which may hold a part of the training images."""
     one = read_binary if (folder / HOME).is_dir() else read_sheets
-    found = [one(folder, part) for part in parts]
-    images, labels = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-    seen = dict(zip(parts, (len(each) for each, _ in found), strict=True)).get("train", TRAIN)
+    splits = [one(folder, part) for part in parts]
+    images, labels = (np.concatenate(arrays) for arrays in zip(*splits, strict=True))
+    seen = dict(zip(parts, (len(each) for each, _ in splits), strict=True)).get("train", TRAIN)
     # A part of the set must not pass for the whole.
     name = "cifar10" if seen == TRAIN else f"cifar10 ({seen} of the {TRAIN} training images)"
     return LabelledImages(name, ArrayImages(name, images), FACTORS, labels[:, None].astype(np.int32))

@@ -85,21 +85,21 @@ def package_folder() -> Path | None:
     """The folder of the package's annotations, where it is installed."""
     spec = find_spec(PACKAGE)
     places = [] if spec is None else list(spec.submodule_search_locations or [])
-    return next((found for place in places if (found := Path(place, "annotations")).is_dir()), None)
+    return next((folder for place in places if (folder := Path(place, "annotations")).is_dir()), None)
 
 
 def _prototypes(path: Path) -> frozenset[str]:
     try:
         with path.open(encoding="utf-8", newline="") as lines:
-            found = frozenset(image_name(row["file_name"]) for row in csv.DictReader(lines))
+            prototypes = frozenset(image_name(row["file_name"]) for row in csv.DictReader(lines))
     except (OSError, UnicodeDecodeError, csv.Error, KeyError):
-        found = frozenset()
-    if not found:
+        prototypes = frozenset()
+    if not prototypes:
         raise InputError(
             f"The package imagenet-x is damaged: a table with the column file_name cannot be read from {path}. Install "
             "it anew, or name a file of annotations with --set annotations=FILE."
         )
-    return found
+    return prototypes
 
 
 def _annotations(path: Path, without: frozenset[str]) -> Annotations:
@@ -152,12 +152,12 @@ def _numbers(name: str, line: int, record: Mapping[str, Any]) -> list[int]:
         numbers = [float(value) for value in given]
     except (TypeError, ValueError, OverflowError):
         numbers = [-1.0]
-    found = [int(number) if number.is_integer() else -1 for number in numbers]
-    if not 0 <= found[0] < CLASSES or not set(found[1:]) <= {0, 1}:
+    whole = [int(number) if number.is_integer() else -1 for number in numbers]
+    if not 0 <= whole[0] < CLASSES or not set(whole[1:]) <= {0, 1}:
         raise InputError(
             f"Line {line} of {name} has a class that is not from 0 to {CLASSES - 1}, or a factor that is not 0 or 1."
         )
-    return found
+    return whole
 
 
 _LAYOUT = "each image needs its file_name, class and a 0 or 1 for each of the sixteen factors."

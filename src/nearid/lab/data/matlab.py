@@ -43,10 +43,10 @@ def load_mat(path: Path, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, np.
     for name, shape in wanted.items():
         if name not in declared:
             raise InputError(f"{path.name} has no array {name!r}. It holds {', '.join(declared) or 'no numbers'}.")
-        found, width = declared[name]
-        if len(found) != len(shape) or any(w not in (-1, f) for w, f in zip(shape, found, strict=True)):
-            raise InputError(f"{path.name} has {name!r} of shape {found}, but {shape} is expected (-1: any).")
-        total += math.prod(found) * width
+        stored, width = declared[name]
+        if len(stored) != len(shape) or any(w not in (-1, f) for w, f in zip(shape, stored, strict=True)):
+            raise InputError(f"{path.name} has {name!r} of shape {stored}, but {shape} is expected (-1: any).")
+        total += math.prod(stored) * width
     check_memory(path.name, total, "Close other programs.")
     with damage_told(path.name, "MATLAB file", AGAIN):
         held = loadmat(str(path), variable_names=list(wanted))

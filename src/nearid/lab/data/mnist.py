@@ -27,8 +27,8 @@ def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
 def read_idx(path: Path, dimensions: int) -> np.ndarray:
     """The bytes of a gzipped idx file: a magic number that tells type and dimensions, the sizes, the numbers."""
     with damage_told(path.name, "idx file", AGAIN), gzip.open(path) as file:
-        zero, kind, found = struct.unpack(">HBB", file.read(4))
-        if zero or kind != 8 or found != dimensions:
+        zero, kind, axes = struct.unpack(">HBB", file.read(4))
+        if zero or kind != 8 or axes != dimensions:
             raise InputError(f"{path.name} does not begin as an idx file of bytes with {dimensions} dimensions does.")
         shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
         size = math.prod(shape)

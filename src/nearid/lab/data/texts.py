@@ -42,8 +42,8 @@ class Vocabulary:
             raise InputError(f"A vocabulary of {size} words has no room for any beside {UNKNOWN} and {END}.")
         counts = Counter(word for sentence in sentences for word in sentence if word not in (UNKNOWN, END))
         # Words of one count in the order of the alphabet, so that files in another order give the same numbers.
-        found = sorted(counts, key=lambda word: (-counts[word], word))
-        return cls((UNKNOWN, END, *found[: size - 2]))
+        frequent = sorted(counts, key=lambda word: (-counts[word], word))
+        return cls((UNKNOWN, END, *frequent[: size - 2]))
 
     @cached_property
     def numbers(self) -> dict[str, int]:

@@ -24,10 +24,10 @@ def read(folder: Path, parts: tuple[str, ...]) -> Sentences:
     """Words of each sentence as they are printed, in the order of the articles."""
     path = folder / FILE if (folder / FILE).is_file() else folder / RENAMED
     names = [f"treebank/combined/wsj_{article:04d}.mrg" for article in range(1, ARTICLES + 1)]
-    found = []
+    sentences = []
     for name, text in zip(names, members(path, names), strict=True):
-        found += list(_sentences(name, text))
-    return found
+        sentences += list(_sentences(name, text))
+    return sentences
 
 
 def _sentences(name: str, text: str) -> Iterator[list[str]]:

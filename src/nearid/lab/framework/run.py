@@ -396,6 +396,8 @@ def check_machine(plan: Plan, engine: str | None = None) -> None:
                 f"The experiment {plan.experiment.name} needs {module}, which is not installed: "
                 f"pip install 'nearid[{extra}]'."
             )
+    # Refuses a name that no engine has; nothing is opened yet.
+    open_engine(engine)
     if engine not in LOCAL_ENGINES:
         return
     device = getattr(plan.parameters, "device", "auto")

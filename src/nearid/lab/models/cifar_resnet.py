@@ -64,8 +64,8 @@ class CifarResNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Scores of the classes."""
-        found: Tensor = self.linear(self.features(x))
-        return found
+        scores: Tensor = self.linear(self.features(x))
+        return scores
 
 
 def _stage(before: int, after: int, blocks: int, stride: int) -> nn.Sequential:
@@ -75,7 +75,7 @@ def _stage(before: int, after: int, blocks: int, stride: int) -> nn.Sequential:
 def load_cifar_resnet(path: str | os.PathLike[str]) -> CifarResNet:
     """A network from a file of weights, in evaluation mode; the depth is told from the names of the weights."""
     weights = load_weights(path)
-    blocks = {found[1] for name in weights if (found := re.search(r"(?:^|\.)layer1\.(\d+)\.", name))}
+    blocks = {match[1] for name in weights if (match := re.search(r"(?:^|\.)layer1\.(\d+)\.", name))}
     if not blocks:
         raise InputError(f"{os.fspath(path)} holds no weights of a CIFAR ResNet: none is of a block of layer1.")
     module = CifarResNet(6 * len(blocks) + 2)

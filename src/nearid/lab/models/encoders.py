@@ -80,8 +80,8 @@ class Residual(nn.Module):
         self.layer = layer
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = x + self.layer(x)
-        return found
+        output: Tensor = x + self.layer(x)
+        return output
 
 
 class Whiten(nn.Module):
@@ -94,9 +94,9 @@ class Whiten(nn.Module):
 
     def __init__(self, rows: Floats) -> None:
         super().__init__()
-        found = fit_whitener(Moments.of(rows), form="zca")
-        self.register_buffer("mean", torch.as_tensor(found.mean, dtype=torch.float32))
-        self.register_buffer("matrix", torch.as_tensor(found.forward.T, dtype=torch.float32))
+        whitener = fit_whitener(Moments.of(rows), form="zca")
+        self.register_buffer("mean", torch.as_tensor(whitener.mean, dtype=torch.float32))
+        self.register_buffer("matrix", torch.as_tensor(whitener.forward.T, dtype=torch.float32))
         self.mean: Tensor
         self.matrix: Tensor
 
@@ -190,5 +190,5 @@ class BasicBlock(nn.Module):
             self.skip = nn.Sequential(nn.Conv2d(before, after, 1, stride=stride, bias=False), nn.BatchNorm2d(after))
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = (self.body(x) + self.skip(x)).relu()
-        return found
+        output: Tensor = (self.body(x) + self.skip(x)).relu()
+        return output

@@ -73,12 +73,12 @@ class GPT(nn.Module):
         if length > longest:
             raise InputError(f"Rows of {length} tokens are too long: this model reads at most {longest}.")
         state = self.tokens(ids) + self.places.weight[:length]
-        found = [state]
+        states = [state]
         for block in self.blocks:
             state = block(state)
-            found.append(state)
-        found[-1] = self.norm(state)
-        return found
+            states.append(state)
+        states[-1] = self.norm(state)
+        return states
 
     def forward(self, ids: Tensor) -> Tensor:
         """The mean cross-entropy of each token but the first of a row, given those before it."""

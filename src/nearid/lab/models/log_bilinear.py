@@ -53,8 +53,8 @@ class LogBilinear(nn.Module):
 
     def encode(self, contexts: Tensor) -> Tensor:
         """The vector f that the words around a gap predict, of shape (rows, width)."""
-        found: Tensor = (self.context(contexts) * self.weights).sum(dim=1)
-        return found
+        predicted: Tensor = (self.context(contexts) * self.weights).sum(dim=1)
+        return predicted
 
     def log_scores(self, contexts: Tensor) -> Tensor:
         """Scores of all words, shape (rows, words): their log p, as far as it is normalised."""
@@ -72,5 +72,5 @@ class LogBilinear(nn.Module):
         products = torch.bmm(self.target(words), self.encode(contexts)[:, :, None]).squeeze(2)
         # Log odds of a word to be the right one: log p less the log of its expected number in the noise.
         odds = products + self.excess[words] - math.log(noise.shape[1])
-        found: Tensor = (functional.softplus(-odds[:, 0]) + functional.softplus(odds[:, 1:]).sum(dim=1)).mean()
-        return found
+        loss: Tensor = (functional.softplus(-odds[:, 0]) + functional.softplus(odds[:, 1:]).sum(dim=1)).mean()
+        return loss

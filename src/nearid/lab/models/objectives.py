@@ -78,18 +78,18 @@ class Regression(nn.Module):
 
     def encode(self, x: Tensor) -> Tensor:
         """Representations of inputs, shape (rows, n)."""
-        found: Tensor = self.output(full_precision(self.encoder(x)))
-        return found
+        representations: Tensor = self.output(full_precision(self.encoder(x)))
+        return representations
 
     def forward(self, x: Tensor, latents: Tensor) -> Tensor:
         """Mean squared error of a batch, over rows and latents."""
-        found = self.encode(x)
-        if found.shape != latents.shape:
+        z = self.encode(x)
+        if z.shape != latents.shape:
             raise InputError(
-                f"Representations have shape {tuple(found.shape)} and latents {tuple(latents.shape)}; make the encoder "
+                f"Representations have shape {tuple(z.shape)} and latents {tuple(latents.shape)}; make the encoder "
                 "with as many outputs as there are latents."
             )
-        return (found - latents).square().mean()
+        return (z - latents).square().mean()
 
 
 class Predictive(nn.Module):
@@ -178,8 +178,8 @@ class Contrastive(nn.Module):
 
     def encode(self, x: Tensor) -> Tensor:
         """Representations of inputs, shape (rows, n)."""
-        found: Tensor = self.output(full_precision(self.encoder(x)))
-        return found
+        representations: Tensor = self.output(full_precision(self.encoder(x)))
+        return representations
 
     def forward(self, x: Tensor, positive: Tensor) -> Tensor:
         """The loss of a batch of pairs."""
@@ -249,8 +249,8 @@ class CrossEntropy(nn.Module):
 
     def encode(self, x: Tensor) -> Tensor:
         """Representations of inputs, shape (rows, n)."""
-        found = full_precision(self.encoder(x))
-        return functional.normalize(found, dim=1) if self.normalise_features else found
+        features = full_precision(self.encoder(x))
+        return functional.normalize(features, dim=1) if self.normalise_features else features
 
     def forward(self, x: Tensor, labels: Tensor) -> Tensor:
         """The loss of a batch with one label, from 0 on, for each row."""
@@ -267,9 +267,9 @@ class CrossEntropy(nn.Module):
             )
         self._rescale()
         features, how, smooth = self.encode(x), Dot(self.beta), self.label_smoothing
-        found = mean_log_partition(features, self.weights, how)
-        found = found - (1 - smooth) * how.pairs(features, self.weights[labels]).mean()
+        loss = mean_log_partition(features, self.weights, how)
+        loss = loss - (1 - smooth) * how.pairs(features, self.weights[labels]).mean()
         if smooth:
             # The mean of all logits of a row is the logit of the mean weight.
-            found = found - smooth * how.pairs(features, self.weights.mean(dim=0, keepdim=True)).mean()
-        return found
+            loss = loss - smooth * how.pairs(features, self.weights.mean(dim=0, keepdim=True)).mean()
+        return loss

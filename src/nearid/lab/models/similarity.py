@@ -57,8 +57,8 @@ class SquaredEuclidean:
         # |x|^2 - 2 <x, y> + |y|^2 loses the digits that a common offset takes.
         centre = y.mean(dim=0)
         x, y = x - centre, y - centre
-        found = torch.addmm(y.square().sum(dim=1), x, y.T, beta=-self.scale, alpha=2 * self.scale)
-        return found.sub_(x.square().sum(dim=1, keepdim=True), alpha=self.scale).clamp_(max=0)
+        logits = torch.addmm(y.square().sum(dim=1), x, y.T, beta=-self.scale, alpha=2 * self.scale)
+        return logits.sub_(x.square().sum(dim=1, keepdim=True), alpha=self.scale).clamp_(max=0)
 
     def pull(self, x: Tensor, y: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         twice = 2 * self.scale
@@ -82,15 +82,15 @@ class LpPower:
         return (x - y).abs().pow(self.p).sum(dim=1) * -self.scale
 
     def logits(self, x: Tensor, y: Tensor) -> Tensor:
-        found = x.new_empty(len(x), len(y))
+        logits = x.new_empty(len(x), len(y))
         if self._compiled(x):
             columns = y.T.contiguous()
-            power_distances(x.numpy(), columns.numpy(), self.p == 3, found.numpy(), torch.get_num_threads())
-            return found.mul_(-self.scale)
-        found.zero_()
+            power_distances(x.numpy(), columns.numpy(), self.p == 3, logits.numpy(), torch.get_num_threads())
+            return logits.mul_(-self.scale)
+        logits.zero_()
         for a, b in zip(x.T, y.T.contiguous(), strict=True):
-            found.sub_(_power((a[:, None] - b).abs_(), self.p), alpha=self.scale)
-        return found
+            logits.sub_(_power((a[:, None] - b).abs_(), self.p), alpha=self.scale)
+        return logits
 
     def pull(self, x: Tensor, y: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         rows, columns = x.T.contiguous(), y.T.contiguous()
@@ -169,8 +169,8 @@ def mean_log_partition(rows: Tensor, columns: Tensor, similarity: Similarity, ex
     Tensor
         A scalar that can be differentiated once.
     """
-    found: Tensor = _MeanLogPartition.apply(rows, columns, extra, similarity)  # type: ignore[no-untyped-call]
-    return found
+    mean: Tensor = _MeanLogPartition.apply(rows, columns, extra, similarity)  # type: ignore[no-untyped-call]
+    return mean
 
 
 class _MeanLogPartition(torch.autograd.Function):
@@ -189,8 +189,8 @@ class _MeanLogPartition(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        found = (None if saved is None else saved * grad for saved in ctx.saved_tensors)
-        return (*found, None)
+        gradients = (None if saved is None else saved * grad for saved in ctx.saved_tensors)
+        return (*gradients, None)
 
 
 def _evaluate(

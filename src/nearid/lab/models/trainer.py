@@ -106,12 +106,12 @@ class Training:
 
     def rate(self, step: int) -> float:
         """Learning rate of a step, counted from 0."""
-        found = self.learning_rate
+        rate = self.learning_rate
         if self.warmup:
-            found *= min(1.0, (step + 1) / self.warmup)
+            rate *= min(1.0, (step + 1) / self.warmup)
         if self.schedule == "cosine":
-            found *= (1 + math.cos(math.pi * step / self.steps)) / 2
-        return found
+            rate *= (1 + math.cos(math.pi * step / self.steps)) / 2
+        return rate
 
     def torch_optimiser(self, model: torch.nn.Module) -> torch.optim.Optimizer:
         """The optimiser of a model's parameters."""
@@ -370,8 +370,8 @@ class _Run:
                 f"{[np.shape(array) for array in batch] if isinstance(batch, tuple | list) else type(batch).__name__}."
             )
         dtype = next(self.model.parameters()).dtype
-        found = [torch.as_tensor(array) for array in batch]
-        return [t.to(self.device, dtype if t.is_floating_point() else torch.int64) for t in found]
+        tensors = [torch.as_tensor(array) for array in batch]
+        return [t.to(self.device, dtype if t.is_floating_point() else torch.int64) for t in tensors]
 
     def judge(self, loss: float) -> None:
         """Whether the run is over, and why."""

@@ -77,7 +77,7 @@ class ClusterProcess:
         prior = uniform_prior(np.bincount(np.arange(self.instances) % self.classes))
         is_vmf = isinstance(self.conditional, VonMisesFisher) and self.conditional.kappa > 0
         note = self.conditional.label + (" projected to the sphere" if isinstance(self.conditional, Noise) else "")
-        found = [
+        assumptions = [
             Assumption("diversity", f"differences of class vectors span R^{d}", spanned.holds, spanned.note),
             Assumption("vMF conditional", "latents are vMF about their class vector, kappa > 0", is_vmf, note),
             Assumption(
@@ -90,8 +90,8 @@ class ClusterProcess:
         ]
         if normalised_heads:
             needed = f"rows [v * v, v] of class vectors have rank {2 * d}"
-            found.insert(1, Assumption("quadratic diversity", needed, quadratic.holds, quadratic.note))
-        return tuple(found)
+            assumptions.insert(1, Assumption("quadratic diversity", needed, quadratic.holds, quadratic.note))
+        return tuple(assumptions)
 
 
 def draw_clusters(

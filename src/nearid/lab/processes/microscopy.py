@@ -95,14 +95,14 @@ class MicroscopyProcess:
 
     def observe(self, factors: Floats, out: Floats | None = None) -> Floats:
         """Embedding of factors of shape (n, width), block by block; `out` may be the factors themselves."""
-        found = np.empty_like(factors) if out is None else out
+        embedding = np.empty_like(factors) if out is None else out
         inner, outer = self.inner.astype(factors.dtype), (self.scales[:, None] * self.outer).astype(factors.dtype)
         for a, b in blocks(*factors.shape):
             h = factors[a:b] @ inner
             # Slopes 1 + bend h / sqrt(1 + h^2).
             h += self.bend * (np.sqrt(1 + h * h) - 1)
-            found[a:b] = h @ outer
-        return found
+            embedding[a:b] = h @ outer
+        return embedding
 
 
 def draw_microscopy(

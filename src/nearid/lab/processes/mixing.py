@@ -94,12 +94,12 @@ def network(weights: Sequence[Floats], slope: float, z: Floats) -> Floats:
 def network_jacobian(weights: Sequence[Floats], slope: float, z: Floats) -> Floats:
     """Derivatives of shape (size, outputs, inputs) of `network`."""
     x = z @ weights[0].T
-    found = np.broadcast_to(weights[0], (len(z), *weights[0].shape))
+    jacobian = np.broadcast_to(weights[0], (len(z), *weights[0].shape))
     for w in weights[1:]:
         slopes = np.where(x > 0, 1.0, slope)
         x = (slopes * x) @ w.T
-        found = w @ (slopes[:, :, None] * found)
-    return np.array(found)
+        jacobian = w @ (slopes[:, :, None] * jacobian)
+    return np.array(jacobian)
 
 
 def draw_mixing(n: int, layers: int, rng: np.random.Generator, *, slope: float = 0.2, draws: int = DRAWS) -> Mixing:

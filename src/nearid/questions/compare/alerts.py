@@ -6,44 +6,40 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nearid.arrays.metadata import input_alerts
 from nearid.base.alerts import Alert
 from nearid.folds import repeated_rows
 from nearid.measures.diameter import Diameter
-from nearid.moments import Floats, PairMoments, cholesky, spectrum
+from nearid.moments import Floats, cholesky, spectrum
+from nearid.questions.compare.errors import Evaluation, Gathered
 
 FEW_ROWS = 10
 DUPLICATE = 1e-10
 
 
-def alerts(
-    moments: PairMoments,
-    names: tuple[str, str],
-    radii: tuple[Floats, Floats],
-    traits: Floats,
-    diameter: Diameter,
-) -> list[Alert]:
-    """All cautions about the numbers of a pair.
-
-    `radii` are the distances of the rows of each side from its mean, and `traits` numbers that copies of a row share.
-    """
-    found: list[Alert] = []
-    p, q = len(moments.mean_x), len(moments.mean_y)
+def alerts(gathered: Gathered, evaluation: Evaluation, diameter: Diameter) -> Iterator[Alert]:
+    """All alerts about the inputs and the numbers of a pair."""
+    pair, moments, kept = gathered.pair, gathered.moments, gathered.kept
+    (x, p), (y, q) = ((rows.name, rows.shape[1]) for rows in (pair.x, pair.y))
+    n = moments.n
+    if evaluation.same:
+        yield Alert("same_input", f"{x} and {y} hold the same numbers in every row.")
+    yield from input_alerts(pair)
+    if n < pair.n:
+        yield Alert("input", f"{pair.n - n} of {pair.n} pairs of rows held NaN or Inf and were dropped.")
     if p != q:
-        found.append(
-            Alert(
-                "widths_differ",
-                f"{names[0]} has {p} columns and {names[1]} has {q}: the verdict says whether {names[1]} can be had "
-                f"from {names[0]}, not the other way; compare both ways with symmetric=True (--symmetric).",
-            )
+        yield Alert(
+            "widths_differ",
+            f"{x} has {p} columns and {y} has {q}: the verdict says whether {y} can be had from {x}, not the reverse. "
+            "Compare both ways with symmetric=True (--symmetric).",
         )
-    found.extend(repeated_rows(traits))
-    n, widest = moments.n, max(len(moments.mean_x), len(moments.mean_y))
-    found.extend(few_rows(n, widest))
-    for name, scatter in zip(names, (moments.xx, moments.yy), strict=True):
-        found.extend(_columns(name, scatter, n))
-    found.extend(_outliers(names[0], radii[0]))
-    found.extend(_tails(names[1], radii[1], diameter))
-    return found
+    yield from repeated_rows(gathered.parts.traits)
+    yield from few_rows(n, max(p, q))
+    yield from _columns(x, moments.xx, n)
+    yield from _columns(y, moments.yy, n)
+    yield from _outliers(x, evaluation.source_radii[kept])
+    yield from _tails(y, evaluation.radii[kept], diameter)
+    yield from gathered.alerts
 
 
 def few_rows(n: int, widest: int) -> Iterator[Alert]:
@@ -109,5 +105,5 @@ def _tails(name: str, radii: Floats, diameter: Diameter) -> Iterator[Alert]:
 
 
 def _listed(columns: np.ndarray) -> str:
-    shown = ", ".join(str(c) for c in columns[:5])
-    return f"column{'s' if len(columns) > 1 else ''} {shown}{' ...' if len(columns) > 5 else ''}"
+    first = ", ".join(str(c) for c in columns[:5])
+    return f"column{'s' if len(columns) > 1 else ''} {first}{' ...' if len(columns) > 5 else ''}"

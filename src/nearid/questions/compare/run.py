@@ -12,8 +12,7 @@ from typing import Annotated, Any, TypedDict, Unpack, overload
 import numpy as np
 
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
-from nearid.arrays.metadata import choose_columns, input_alerts
-from nearid.base.alerts import Alert
+from nearid.arrays.metadata import choose_columns
 from nearid.base.errors import InputError
 from nearid.base.options import Bound, Count, Folds, Seed, Size, checked
 from nearid.base.progress import Progress, Reporting, reporting
@@ -348,26 +347,10 @@ def _answer(
         in_sample_similarity=None if whole is None else Similarities(whole.cca, whole.svcca, cka_from_moments(moments)),
         reverse=None,
         one_way=None,
-        alerts=_alerts(gathered, judged),
+        alerts=list(alerts(gathered, seen, judged.diameter)),
         provenance=provenance(s.to_dict(), zip(given, (pair.x, pair.y), strict=True), chance_rows=inferred.chance.rows),
         views=views(gathered, s.groups, judged.errors, judged.diameter.lower, s.random_state),
     )
-
-
-def _alerts(gathered: Gathered, judged: _Judged) -> list[Alert]:
-    pair, n, kept, seen = gathered.pair, gathered.moments.n, gathered.kept, judged.evaluation
-    names = pair.x.name, pair.y.name
-    listed = input_alerts(pair)
-    if seen.same:
-        listed.insert(0, Alert("same_input", f"{names[0]} and {names[1]} hold the same numbers in every row."))
-    if n < pair.n:
-        listed.append(Alert("input", f"{pair.n - n} of {pair.n} pairs of rows held NaN or Inf and were dropped."))
-    radii = seen.source_radii[kept], seen.radii[kept]
-    return [
-        *listed,
-        *alerts(gathered.moments, names, radii, gathered.parts.traits, judged.diameter),
-        *gathered.alerts,
-    ]
 
 
 def _dims(pair: Pair) -> tuple[int, int]:
@@ -382,9 +365,8 @@ def _both_ways(there: Comparison, back: Comparison) -> Comparison:
         return order.index(c.verdict.group), -c.groups[c.verdict.group].r2.value if c.verdict.group in c.groups else 0.0
 
     # Both directions are known now, so that the widths are no reason for doubt.
-    said = [a for a in there.alerts if a.code != "widths_differ"]
-    said += [a for a in back.alerts if a.code != "widths_differ" and a not in said]
-    joined = replace(there, reverse=back, one_way=there.verdict, alerts=said)
+    both = [a for a in dict.fromkeys([*there.alerts, *back.alerts]) if a.code != "widths_differ"]
+    joined = replace(there, reverse=back, one_way=there.verdict, alerts=both)
     if standing(back) <= standing(there):
         return joined
     reason = f"From {back.names[0]} to {back.names[1]}: {back.verdict.reason}"

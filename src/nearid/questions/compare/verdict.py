@@ -237,16 +237,16 @@ def _strength(r2: float) -> str:
 
 def _reason(groups: Sequence[Group], r2: Floats, chosen: int, best: int) -> str:
     smaller = [k for k in range(chosen) if groups[k].name in groups[chosen].contains]
-    said = f"A {groups[chosen].title} explains {_percent(r2[chosen])} of the target's variance on held-out rows"
+    reason = f"A {groups[chosen].title} explains {_percent(r2[chosen])} of the target's variance on held-out rows"
     if chosen != best:
-        said += f", within the margin of what a {groups[best].title} explains ({_percent(r2[best])})"
+        reason += f", within the margin of what a {groups[best].title} explains ({_percent(r2[best])})"
     elif smaller:
-        said += ", and no smaller group explains as much"
+        reason += ", and no smaller group explains as much"
     elif len(groups) > 1:
-        said += f", and no {'other' if chosen else 'larger'} group does better"
+        reason += f", and no {'other' if chosen else 'larger'} group does better"
     if smaller:
-        said += f"; a {groups[smaller[-1]].title} explains {_percent(r2[smaller[-1]])}"
-    return said + "."
+        reason += f"; a {groups[smaller[-1]].title} explains {_percent(r2[smaller[-1]])}"
+    return reason + "."
 
 
 def _percent(share: float) -> str:

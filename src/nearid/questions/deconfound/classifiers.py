@@ -11,6 +11,7 @@ from nearid.base.errors import InputError, brief
 from nearid.measures.auroc import auroc
 from nearid.moments import Floats
 from nearid.questions.deconfound.conditions import PIECE, ComponentRows
+from nearid.questions.deconfound.plan import Plan
 
 # Table 6 of the paper.
 PUBLISHED: dict[str, Any] = {
@@ -82,40 +83,15 @@ def check_boosting(options: Mapping[str, Any]) -> None:
 
 
 def learn(
-    name: str,
-    components: ComponentRows,
-    places: np.ndarray,
-    positive: np.ndarray,
-    *,
-    options: Mapping[str, Any],
-    random_state: int,
-    threads: int,
+    name: str, components: ComponentRows, places: np.ndarray, positive: np.ndarray, plan: Plan, threads: int
 ) -> Learned:
-    """Learn to tell positive rows from the others.
-
-    Parameters
-    ----------
-    places : ndarray of int, shape (n,)
-        Rows to learn from.
-    positive : ndarray of bool, shape (n,)
-    options : mapping
-        Hyperparameters of LightGBM that differ from those of the paper; "trees" is their number.
-    threads : int
-        Threads of LightGBM.
-    """
+    """A classifier of positive rows against the others, learned from the rows at `places`; both of shape (n,)."""
     if name == "boost":
-        return _boost(components, places, positive, options, random_state, threads)
+        return _boost(components, places, positive, plan, threads)
     return _logistic(components, places, positive)
 
 
-def _boost(
-    components: ComponentRows,
-    places: np.ndarray,
-    positive: np.ndarray,
-    options: Mapping[str, Any],
-    random_state: int,
-    threads: int,
-) -> Learned:
+def _boost(components: ComponentRows, places: np.ndarray, positive: np.ndarray, plan: Plan, threads: int) -> Learned:
     import lightgbm
 
     class Blocks(lightgbm.Sequence):
@@ -131,12 +107,12 @@ def _boost(
         def __len__(self) -> int:
             return len(places)
 
-    chosen = {**PUBLISHED, **options}
+    chosen = {**PUBLISHED, **plan.boosting}
     trees = int(chosen.pop("trees", TREES))
     settings = {
         **chosen,
         "objective": "binary",
-        "seed": random_state,
+        "seed": plan.random_state,
         "num_threads": threads,
         "deterministic": True,
         # By columns: the other way keeps a second copy of the bins.

@@ -154,7 +154,7 @@ def _measure(
             tasks = _tasks(plan, against, without_technical)
             tick = progress(f"{CONDITIONS[row]}: classifiers", len(tasks))
             with timer.stage(f"classifiers, {row}"):
-                scores[row] = score_tasks(plan, design, components, tasks, dropping=without_technical, tick=tick)
+                scores[row] = score_tasks(plan, design, components, tasks, without_technical, tick)
     drawings = Drawings(
         tuple(planes),
         tuple(design.labels.names[c] for c in design.labels.codes[drawn]),
@@ -184,13 +184,7 @@ def _tasks(plan: Plan, against: Sequence[Contrast], dropping: bool) -> list[Task
 
 
 def score_tasks(
-    plan: Plan,
-    design: Design,
-    components: ComponentRows,
-    tasks: Sequence[Task],
-    *,
-    dropping: bool,
-    tick: Callable[[], object],
+    plan: Plan, design: Design, components: ComponentRows, tasks: list[Task], dropping: bool, tick: Callable[[], object]
 ) -> dict[Key, list[Scores]]:
     """Scores of all splits under one condition, without its technical components where `dropping`."""
     most = max((len(split.rows) for _, _, split in tasks), default=1)
@@ -198,7 +192,7 @@ def score_tasks(
     threads = cores() // workers
 
     def run(task: Task) -> Scores:
-        return _scores(plan, design, components, *task, dropping, threads)
+        return _scores(plan, design, components, task, dropping, threads)
 
     scores: dict[Key, list[Scores]] = {}
     # Filters of warnings belong to the process, not to a thread: they are set around all fits.
@@ -210,16 +204,8 @@ def score_tasks(
     return scores
 
 
-def _scores(
-    plan: Plan,
-    design: Design,
-    components: ComponentRows,
-    key: Key,
-    contrast: Contrast,
-    split: Split,
-    dropping: bool,
-    threads: int,
-) -> Scores:
+def _scores(plan: Plan, design: Design, components: ComponentRows, task: Task, dropping: bool, threads: int) -> Scores:
+    key, contrast, split = task
     labels, train, test = design.labels.codes, split.train, split.test
     positive, truth = labels[train] == contrast.code, labels[test] == contrast.code
     used = np.arange(components.width)
@@ -232,9 +218,7 @@ def _scores(
 
     def fit(which: np.ndarray) -> tuple[Learned, np.ndarray]:
         part = components if len(which) == components.width else components.some(which)
-        seed = plan.random_state
-        model = learn(key.classifier, part, train, positive, options=plan.boosting, random_state=seed, threads=threads)
-        return model, which
+        return learn(key.classifier, part, train, positive, plan, threads), which
 
     whole, _ = first = fit(used)
     models = [first]

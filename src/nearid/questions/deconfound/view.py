@@ -244,8 +244,8 @@ def _differences(result: Deconfounding) -> Dots:
     shown = [*list(result.perturbations)[:DIFFERENCES], ALL]
     return Dots(
         "Paired differences",
-        "Dots with 95% intervals; right of 0 is better. First direction and classifier of the tables.",
-        "difference of AUROC in held-out batches",
+        "Dots with 95% intervals; right of 0 is better. Held-out batches, first direction and classifier.",
+        "difference of AUROC",
         ["all" if name == ALL else name for name in shown],
         {f"{BRIEF[c]} less {BRIEF[base]}": [differences.get((c, name)) for name in shown] for c in others},
     )

@@ -193,16 +193,16 @@ def _alerts(compared: TransformComparison, pairs: Pairs | None, n: int, width: i
     built = compared.heads
     alerts = []
     if n // 2 < FEW * width:
-        said = (
+        text = (
             f"{n // 2} rows, half of all, are few to fit a map of {width} features: it may explain less than it could."
         )
-        alerts.append(Alert("few_rows", said))
+        alerts.append(Alert("few_rows", text))
     if pairs is not None and pairs.pairs is not None and not pairs.holds:
         alerts.append(Alert("ill_conditioned", f"The best of {pairs.draws} choices of pairs has {pairs.note}."))
     for i, d in enumerate(built.diversity, start=1):
         if d.holds and d.condition > LARGEST_CONDITION:
-            said = f"Head {i} has condition number {d.condition:.3g}: small errors of it become large ones of the map."
-            alerts.append(Alert("ill_conditioned", said))
+            text = f"Head {i} has condition number {d.condition:.3g}: small errors of it become large ones of the map."
+            alerts.append(Alert("ill_conditioned", text))
     return alerts
 
 
@@ -228,13 +228,13 @@ def _decide(compared: TransformComparison, width: int) -> HeadVerdict:
     # A map that was fitted to few rows may do worse than the one from the heads.
     best = max(seen.fitted.value, seen.heads.value)
     if best < LEAST_EXPLAINED:
-        outcome, said = "disagree", "the features are not linear in each other"
+        outcome, meaning = "disagree", "the features are not linear in each other"
     elif seen.heads.low >= (1 - MARGIN) * best:
         # As many equations as unknowns or fewer: there the map restates that the logits are equal.
         restated = "the features agree there up to that map, which says no more than that the logits agree"
-        outcome, said = "agree", "evidence of linear identifiability" if whole else restated
+        outcome, meaning = "agree", "evidence of linear identifiability" if whole else restated
     elif seen.heads.low > 0:
-        outcome, said = "in part", "the likelihoods of the models agree in part"
+        outcome, meaning = "in part", "the likelihoods of the models agree in part"
     else:
-        outcome, said = "disagree", "the models' likelihoods differ too much for their heads to carry the map"
-    return HeadVerdict(outcome, f"{scope}{figures}: {said}.{rest}")
+        outcome, meaning = "disagree", "the models' likelihoods differ too much for their heads to carry the map"
+    return HeadVerdict(outcome, f"{scope}{figures}: {meaning}.{rest}")

@@ -163,7 +163,7 @@ def _tried(
                 "another width, or in another precision, may be meant."
             ) from error
         break
-    # NaN compares as no difference here: it is told of all rows, later.
+    # NaN compares as no difference here: it is reported for all rows, later.
     if alone.shape[1] != together.shape[1] or bool((alone - together[:1]).abs().max() > ROUNDED * together.abs().max()):
         raise InputError(
             "The decoder gives a row another output in a batch than alone: rows influence one another, or something is "

@@ -18,7 +18,7 @@ from nearid.geometry.constants import Constants, Isometry
 from nearid.moments import Floats
 from nearid.questions.lipschitz.result import BiLipschitz
 
-# Latents up to which the whole Jacobian is formed unless it is asked for.
+# Latents up to which the whole Jacobian is formed by default.
 EXACT = 128
 # The largest constant of half of the points falls short by this share: more points would find more.
 UNSETTLED = 0.05
@@ -185,7 +185,7 @@ def _drawn(decoder: Any, count: int, width: int | None, seed: int) -> Rows:
     columns = width or latent_width(decoder)
     if columns is None:
         raise InputError(
-            "How many coordinates a latent has cannot be told from this decoder: give width=N (--width N)."
+            "nearid cannot tell from this decoder how many coordinates a latent has: give width=N (--width N)."
         )
     # A stream of its own: directions are drawn from the seed itself.
     draws = np.random.default_rng([seed, 1]).standard_normal((count, columns), dtype=np.float32)

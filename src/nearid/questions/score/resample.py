@@ -54,7 +54,7 @@ def resample(
     tick : callable
         Called after each of the GROUPS + permutations values.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     rng = np.random.default_rng([seed, 6])
     if measure.costly and len(x) > COSTLY_ROWS:
@@ -80,7 +80,7 @@ def resample(
         if without:
             figures = np.array([np.nan if m is None else figure(m) for m in without])
             variance = (GROUPS - 1) / GROUPS * np.sum((figures - figures.mean()) ** 2)
-            spread = np.sqrt(variance * len(x) / rows) * t.ppf(0.975, GROUPS - 1)
+            spread = np.sqrt(variance * len(x) / rows) * stdtrit(GROUPS - 1, 0.975)
         chance = np.mean([np.nan if m is None else figure(m) for m in mixed])
         # Not by max and min, which would lose a NaN.
         least, most = float(np.maximum(value - spread, low)), float(np.minimum(value + spread, high))

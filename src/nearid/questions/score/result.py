@@ -128,6 +128,15 @@ class Score(Result):
         What made the result.
     points : dict of name -> Points
         For scatter plots.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> u = np.random.default_rng(0).uniform(size=(200, 2))
+    >>> score = nearid.score(u[:, ::-1] * [-2, 5], u, measures="mcc")
+    >>> score.verdict.group, score.verdict.strength, [factor.matched for factor in score.factors]
+    ('scaled_permutation', 'nearly exactly', [1, 0])
     """
 
     names: tuple[str, str]

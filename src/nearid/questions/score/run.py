@@ -19,7 +19,7 @@ from nearid.base.provenance import described, origin_of, provenance
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
 from nearid.groups.ladder import ladder
-from nearid.measures.factors import Factors, load_paired, open_factors, unnamed
+from nearid.measures.factors import Factors, load_paired, open_factors, shortened, unnamed
 from nearid.measures.infomec import active_latents
 from nearid.measures.registry import Measure, Measured
 from nearid.measures.registry import measures as declared_measures
@@ -372,11 +372,10 @@ def _latent_alerts(x: Floats, active: np.ndarray, factors: Factors) -> Iterator[
     small = np.flatnonzero(~active & ~constant)
     d, m = x.shape[1], len(factors.items)
     if len(small):
-        shown = ", ".join(map(str, small[:5])) + (" ..." if len(small) > 5 else "")
         yield Alert(
             "inactive_latents",
-            f"{len(small)} of {d} latents ({shown}) vary by less than a twentieth of the widest: they are inactive, "
-            "and do not count in InfoM and InfoC.",
+            f"{len(small)} of {d} latents ({shortened(small)}) vary by less than a twentieth of the widest: they are "
+            "inactive, and do not count in InfoM and InfoC.",
         )
     varying = x[:, ~constant]
     if varying.shape[1] > 1:

@@ -26,6 +26,8 @@ METHOD = (
 )
 # Latents and factors that a heat map, factors that the scatter plots show; measures in a narrow table of factors.
 MAP_LATENTS, MAP_FACTORS, SCATTERS, NARROW = 64, 64, 12, 4
+# Values below are not drawn.
+LOWEST = -1.0
 AFTER = "after ICA"
 
 
@@ -140,14 +142,16 @@ def _ladder(score: Score) -> Table:
 
 def _figures(both: list[tuple[str, Score]]) -> Iterator[Figure]:
     score = both[0][1]
-    groups = {label.removeprefix(", ") or "latents": [m.overall for m in s.measures.values()] for label, s in both}
+    groups = {
+        label.removeprefix(", ") or "latents": [_drawn(m.overall) for m in s.measures.values()] for label, s in both
+    }
     titles = [m.declared.title for m in score.measures.values()]
     yield Dots("The measures", "Dots with 95% intervals; bars mark chance.", "value", titles, groups)
     for label, s in both:
         names = [f.name for f in s.factors][:MAP_FACTORS]
         own = {_starred(m.declared.each, m): m.factors for m in s.measures.values() if m.factors}
         if own:
-            of_each = {title: [_without_chance(each.get(name)) for name in names] for title, each in own.items()}
+            of_each = {title: [_drawn(each.get(name), chance=False) for name in names] for title, each in own.items()}
             yield Dots(f"Each factor{label}", "With 95% intervals.", "value", names, of_each)
     drawn: set[str] = set()
     for m in score.measures.values():
@@ -172,8 +176,12 @@ def _figures(both: list[tuple[str, Score]]) -> Iterator[Figure]:
             )
 
 
-def _without_chance(e: Estimate | None) -> Estimate | None:
-    return None if e is None else replace(e, chance=float("nan"))
+def _drawn(e: Estimate | None, *, chance: bool = True) -> Estimate | None:
+    """What is drawn of an estimate: R2 far below 0 would leave no room for the others on the axis."""
+    if e is None or e.value < LOWEST:
+        return None
+    known = chance and e.chance >= LOWEST
+    return replace(e, low=max(e.low, LOWEST) if e.has_interval else e.low, chance=e.chance if known else float("nan"))
 
 
 def _heat_maps(name: str, both: list[tuple[str, Score]]) -> Iterator[HeatMap]:

@@ -258,7 +258,7 @@ class _Job:
     def _tell(self, sentence: str) -> None:
         """Report that an earlier run is taken up."""
         if callable(self.progress):
-            self.progress(sentence, 0)
+            self.progress(sentence, 1)()
         elif self.progress:
             print(sentence, file=sys.stderr)
 
@@ -326,7 +326,7 @@ class Keeper:
         return Checkpoint(rotation, signs, tensors["gradients"].tolist(), texts["stage"])
 
     def _refuse_foreign(self) -> None:
-        """Refuse a file that no fit has written, or of which this cannot be told."""
+        """Refuse a file that no fit has written, or that cannot be read."""
         if self.path.exists() and not is_checkpoint(self.path):
             raise InputError(
                 f"{self.path} is not a checkpoint of nearid unmix, or it is damaged. Write to another folder, or move "

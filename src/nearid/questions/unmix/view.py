@@ -36,7 +36,7 @@ def headline(ica: IcaEstimator) -> str:
     """The outcome in a sentence."""
     d = ica.diagnostics_
     gaussian = int(np.sum(d.gaussian))
-    apart = f"{gaussian} of them cannot be told from Gaussian" if gaussian else "none of them Gaussian"
+    apart = f"{gaussian} of them cannot be distinguished from Gaussian noise" if gaussian else "none of them Gaussian"
     passes = counted(d.passes, "pass", "passes")
     ended = f"found in {passes}" if d.converged else f"not settled after {passes}"
     return f"{counted(d.components, 'component')}, {ended}; {apart}"
@@ -102,8 +102,8 @@ def _figures(ica: IcaEstimator) -> list[Figure]:
     return [
         Scatter(
             "How far from Gaussian",
-            "E[G(s)] minus its value for a Gaussian, component by component. Grey ones cannot be told from Gaussian: "
-            "any rotation among them fits as well.",
+            "E[G(s)] minus its value for a Gaussian, component by component. Grey ones cannot be distinguished from "
+            "Gaussian noise: any rotation among them fits as well.",
             "component",
             "E[G(s)] - Gaussian",
             {n: (numbers[kinds == n], d.nongaussianity[kinds == n]) for n in COLOURS if (kinds == n).any()},

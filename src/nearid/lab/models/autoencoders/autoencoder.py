@@ -82,8 +82,8 @@ class Autoencoder(nn.Module):
 
     def decode(self, z: Tensor) -> Tensor:
         """Inputs that representations stand for; in [0, 1] for bernoulli."""
-        found = full_precision(self.decoder(z))
-        return found.sigmoid() if self.reconstruction == "bernoulli" else found
+        decoded = full_precision(self.decoder(z))
+        return decoded.sigmoid() if self.reconstruction == "bernoulli" else decoded
 
     def code(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """What the decoder is given in training, and what is added to the error of the reconstruction."""
@@ -97,14 +97,14 @@ class Autoencoder(nn.Module):
 
     def error(self, x: Tensor, z: Tensor) -> Tensor:
         """Mean error of the reconstructions of x from z."""
-        found = full_precision(self.decoder(z))
-        if found.shape != x.shape:
+        decoded = full_precision(self.decoder(z))
+        if decoded.shape != x.shape:
             raise InputError(
-                f"Inputs have shape {tuple(x.shape)} and their reconstructions {tuple(found.shape)}; make the networks "
-                "for inputs of this shape."
+                f"Inputs have shape {tuple(x.shape)} and their reconstructions {tuple(decoded.shape)}; make the "
+                "networks for inputs of this shape."
             )
         if self.reconstruction == "squared":
-            return functional.mse_loss(found, x)
+            return functional.mse_loss(decoded, x)
         least, most = (float(end) for end in x.aminmax())
         # NaN is left to the trainer, which tells where the loss became none.
         if least < 0 or most > 1:
@@ -112,7 +112,7 @@ class Autoencoder(nn.Module):
                 f"Inputs run from {least:g} to {most:g}, but bernoulli needs them in [0, 1]: divide bytes by 255, or "
                 "choose the squared reconstruction."
             )
-        return functional.binary_cross_entropy_with_logits(found, x)
+        return functional.binary_cross_entropy_with_logits(decoded, x)
 
     def undecayed(self) -> list[nn.Parameter]:
         """Parameters that weight decay is to spare: the biases."""
@@ -244,5 +244,5 @@ class BetaTCVAE(BetaVAE):
     """
 
     def divergence(self, z: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
-        found = kl_from_standard_normal(mean, deviation)
-        return found + (self.beta - 1) * total_correlation(z, mean, deviation)
+        divergence = kl_from_standard_normal(mean, deviation)
+        return divergence + (self.beta - 1) * total_correlation(z, mean, deviation)

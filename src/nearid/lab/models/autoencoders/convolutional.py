@@ -89,8 +89,8 @@ class Modulated(nn.Module):
             # ReLU follows every dense layer of the protocol but the encoder's last, these among them.
             scale, bias = functional.relu(modulation(style))[:, :, None, None].chunk(2, dim=1)
             x = functional.instance_norm(x, eps=EPSILON) * scale + bias
-        found: Tensor = self.last(x)
-        return found
+        images: Tensor = self.last(x)
+        return images
 
 
 @dataclass(frozen=True)

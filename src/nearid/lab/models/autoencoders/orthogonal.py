@@ -33,8 +33,8 @@ class Cholesky(nn.Module):
         factor, failed = torch.linalg.cholesky_ex(wide @ wide.T)
         # A failure becomes NaN, of which the trainer tells.
         factor = torch.where(failed == 0, factor, math.nan)
-        found: Tensor = torch.linalg.solve_triangular(factor, wide, upper=False)
-        return found.T if tall else found
+        orthogonal: Tensor = torch.linalg.solve_triangular(factor, wide, upper=False)
+        return orthogonal.T if tall else orthogonal
 
     def right_inverse(self, weight: Tensor) -> Tensor:
         """A matrix that has this factor: itself."""

@@ -50,10 +50,10 @@ class _Quantised(Autoencoder):
 
     def code(self, x: Tensor) -> tuple[Tensor, Tensor]:
         z = super().encode(x)
-        found = self.entries(self.nearest(z))
-        pull = self.quantisation * (z.detach() - found).square().mean()
-        commit = self.commitment * (z - found.detach()).square().mean()
-        return straight_through(z, found), pull + commit
+        quantised = self.entries(self.nearest(z))
+        pull = self.quantisation * (z.detach() - quantised).square().mean()
+        commit = self.commitment * (z - quantised.detach()).square().mean()
+        return straight_through(z, quantised), pull + commit
 
     def undecayed(self) -> list[nn.Parameter]:
         return [*super().undecayed(), self.codebook]
@@ -106,8 +106,8 @@ class VQVAE(_Quantised):
     def nearest(self, z: Tensor) -> Tensor:
         vectors, codebook = z.detach().unflatten(1, (self.latents, -1)), self.codebook.detach()
         # |z|^2 is the same for all entries.
-        found: Tensor = (codebook.square().sum(dim=1) - 2 * vectors @ codebook.T).argmin(dim=2)
-        return found
+        codes: Tensor = (codebook.square().sum(dim=1) - 2 * vectors @ codebook.T).argmin(dim=2)
+        return codes
 
     def entries(self, codes: Tensor) -> Tensor:
         return functional.embedding(codes, self.codebook).flatten(1)

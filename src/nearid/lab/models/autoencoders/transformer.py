@@ -27,8 +27,8 @@ class Block(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         tokens = tokens + self.attend(self.before_attention(tokens))
-        found: Tensor = tokens + self.perceptron(self.before_perceptron(tokens))
-        return found
+        output: Tensor = tokens + self.perceptron(self.before_perceptron(tokens))
+        return output
 
     def attend(self, tokens: Tensor) -> Tensor:
         """Every token as a weighted mean of the tokens of its row that it sees, head by head."""
@@ -36,8 +36,8 @@ class Block(nn.Module):
         split = self.project(tokens).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         query, key, value = split.unbind()
         mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=self.causal)
-        found: Tensor = self.merge(mixed.transpose(1, 2).flatten(2))
-        return found
+        attended: Tensor = self.merge(mixed.transpose(1, 2).flatten(2))
+        return attended
 
 
 def blocks(depth: int, width: int, heads: int) -> nn.Sequential:
@@ -64,8 +64,8 @@ def positions(grid: int, width: int) -> Tensor:
 
 def to_patches(images: Tensor, patch: int) -> Tensor:
     """Square images (rows, channels, side, side) as (rows, patches, channels * patch^2), row by row."""
-    found = functional.pixel_unshuffle(images, patch)
-    return found.flatten(2).transpose(1, 2)
+    patches = functional.pixel_unshuffle(images, patch)
+    return patches.flatten(2).transpose(1, 2)
 
 
 def from_patches(patches: Tensor, patch: int) -> Tensor:

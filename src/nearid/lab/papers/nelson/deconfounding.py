@@ -121,7 +121,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
             c: {name: result.mean(c, perturbation=name, **of).mean for name in result.perturbations} for c in CONDITIONS
         },
         "text": str(result),
-        "table": result.to_frame().to_dict("records"),
+        "table": told["scores"],
         **{name: told[name] for name in ("tests", "conditions", "alerts", "perturbations", "provenance")},
     }
     return {"scores": {key: value for key, value in scores.items() if np.isfinite(value)}, "views": views}

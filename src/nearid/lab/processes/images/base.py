@@ -172,9 +172,9 @@ class FactorImages(ABC):
         steps = [STEP * f.deviation if f.continuous else 0.0 for f in self.factors]
         metrics = metric_tensors(lambda at: self.observe(at, np.float64), z, steps)
         scales = np.array([f.deviation for f in moving])
-        found = distortion(metrics * np.outer(scales, scales)).bilipschitz
-        note = f"at least {found:.3g} after the best scaling, measured at {POINTS} draws of the continuous factors"
-        return Assumption("bi-Lipschitz rendering", needed, bool(np.isfinite(found)), note)
+        constant = distortion(metrics * np.outer(scales, scales)).bilipschitz
+        note = f"at least {constant:.3g} after the best scaling, measured at {POINTS} draws of the continuous factors"
+        return Assumption("bi-Lipschitz rendering", needed, bool(np.isfinite(constant)), note)
 
     def _column(self, z: Floats, name: str) -> Floats:
         """Values of one factor, or its default."""
@@ -184,8 +184,8 @@ class FactorImages(ABC):
 
     def _range(self, name: str) -> tuple[float, float]:
         """Least and largest value of one factor."""
-        found = [(f.low, f.high) for f in self.factors if f.name == name]
-        return found[0] if found else (self.settings[name].default, self.settings[name].default)
+        ranges = [(f.low, f.high) for f in self.factors if f.name == name]
+        return ranges[0] if ranges else (self.settings[name].default, self.settings[name].default)
 
     def _shapes_drawn(self) -> tuple[int, ...]:
         low, high = self._range("shape")

@@ -128,15 +128,15 @@ class MaskProcess:
 
     def assumptions(self, similarity: float | None = None) -> tuple[Assumption, ...]:
         """What the theorem on contrastive losses needs of pairs, for a loss L_p^p (default: that of the steps)."""
-        found = []
+        assumptions = []
         for assumption in PairProcess(BOX, "uniform", self.step).assumptions(similarity):
             if assumption.name == "matching conditional" and self.gap > 1:
                 note = f"1 to {self.gap} steps of {self.step.label}"
                 assumption = replace(assumption, holds=False, note=note)
             if assumption.name == "injective mixing":
                 assumption = self._injective()
-            found.append(assumption)
-        return tuple(found)
+            assumptions.append(assumption)
+        return tuple(assumptions)
 
     def _injective(self) -> Assumption:
         several, rounded = len(self.walkers) > 1, self.binary

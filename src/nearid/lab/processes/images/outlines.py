@@ -104,20 +104,20 @@ def draw_walkers(count: int, rng: np.random.Generator, *, variety: float = 0.15)
     positive("variety", variety, zero=True)
     t, k = _angles(), np.arange(2, 6)
     upright = 1 / np.sqrt((np.cos(t) / 0.5) ** 2 + np.sin(t) ** 2)
-    found = []
+    walkers = []
     for _ in range(count):
         waves = np.cos(np.outer(t, k) + rng.uniform(0, 2 * np.pi, len(k))) @ (rng.standard_normal(len(k)) / np.sqrt(k))
         outline = _inside_unit_circle(upright * np.exp(variety * waves))
-        found.append(outline.scaled(outline.area**-0.5))
-    return tuple(found)
+        walkers.append(outline.scaled(outline.area**-0.5))
+    return tuple(walkers)
 
 
 def _inside_unit_circle(radius: Floats) -> Outline:
     """The first harmonics of a radius sampled at all angles; damped, so that corners become round and do not ring."""
     k = np.arange(HARMONICS + 1)
-    found = np.fft.rfft(radius)[: HARMONICS + 1] * np.exp(-((1.2 * k / HARMONICS) ** 2)) / ANGLES
-    found[1:] *= 2
-    outline = Outline(found.real, -found.imag)
+    harmonics = np.fft.rfft(radius)[: HARMONICS + 1] * np.exp(-((1.2 * k / HARMONICS) ** 2)) / ANGLES
+    harmonics[1:] *= 2
+    outline = Outline(harmonics.real, -harmonics.imag)
     return outline.scaled(1 / outline.bounds[1])
 
 
