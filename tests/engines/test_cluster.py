@@ -127,7 +127,7 @@ def test_rows_travel_once_and_nothing_is_left_behind(dask_client, x):
     ticks: list[int] = []
     fit_ica(rows, engine=engine, tick=lambda: ticks.append(1))
     # A pass for the start and one for the diagnostics, beside those of the search.
-    assert engine.sent == ["Plan", "MemoryRows", *["Task"] * (len(ticks) + 2)]
+    assert engine.sent == ["FoldPass", "MemoryRows", *["Task"] * (len(ticks) + 2)]
     assert list(engine._sent) == [id(rows)]
     del rows
     gc.collect()

@@ -17,26 +17,14 @@ BIAS = 0.05
 
 
 def entropy(codes: Codes) -> float:
-    """Entropy of a discrete variable.
-
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n,)
-        Values from 0 on.
-    """
+    """Entropy of a discrete variable with values from 0 on."""
     counts = np.bincount(codes)
     shares = counts[counts > 0] / len(codes)
     return max(0.0, -float(np.sum(shares * np.log(shares))))
 
 
 def discrete_mutual_information(a: Codes, b: Codes) -> float:
-    """Mutual information of two discrete variables.
-
-    Parameters
-    ----------
-    a, b : ndarray of int of shape (n,)
-        Values from 0 on.
-    """
+    """Mutual information of two discrete variables with values from 0 on."""
     width = int(b.max()) + 1
     # The pairs are counted among those that occur: a table of all of them could be larger than memory.
     pairs, joint = np.unique(a.astype(np.int64) * width + b, return_counts=True)

@@ -38,14 +38,8 @@ class Mixing(NamedTuple):
 def mixing(x: Floats, labels: np.ndarray, batches: np.ndarray, k: int = NEIGHBOURS) -> Mixing:
     """Mixing of batches within labels.
 
-    Labels with fewer rows than 2 k + 1 are given as many neighbours as half of their other rows.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n, d)
-    labels, batches : ndarray of int, shape (n,)
-    k : int
-        Neighbours.
+    Labels with fewer rows than 2 k + 1 are given as many neighbours as half of their other rows. Labels and batches are
+    whole numbers, of shape (n,).
     """
     apart: list[Floats] = []
     effective: list[Floats] = []
@@ -109,15 +103,8 @@ class Replicates(NamedTuple):
 def replicates(x: Floats, labels: np.ndarray, batches: np.ndarray, control: int | None = None) -> Replicates:
     """Mean average precision of rows of the same perturbation among all rows of other batches, by cosine similarity.
 
-    Controls are candidates, but nobody asks for them.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n, d)
-        Centred.
-    labels, batches : ndarray of int, shape (n,)
-    control : int, optional
-        Label of the controls.
+    Rows x are centred; labels and batches are whole numbers, of shape (n,). Rows with the label of the controls are
+    candidates, but nobody asks for them.
     """
     norms = np.sqrt(np.einsum("ij,ij->i", x, x))
     unit = x / np.where(norms > 0, norms, 1)[:, None]

@@ -91,16 +91,7 @@ class Targets:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Latents and factors as they were given, and how to read them.
-
-    Attributes
-    ----------
-    latents, factors : object
-    drop_nonfinite : bool
-        Leave out rows with a NaN or an infinity among the latents.
-    engine : str, Engine or None
-    progress : Progress
-    """
+    """Latents and factors as they were given, and how to read them: the common parameters of measures."""
 
     latents: object
     factors: object
@@ -199,10 +190,7 @@ class WideRows:
 
     Attributes
     ----------
-    x : ndarray of shape (n, d)
-    y : ndarray of shape (n, q)
-    fold : ndarray of shape (n,)
-    folds : int
+    x, y : ndarray of shape (n, d) and (n, q)
     kept : ndarray of bool or None
         Rows of the inputs that are in use; None when that is all.
     """

@@ -378,7 +378,7 @@ class HeatMap(Figure):
                 data.append({**_written(heat, z, self.digits), "xaxis": f"x{axis}", "yaxis": f"y{axis}"})
             # Names that have no room beside one another are turned.
             turned = sum(map(len, self.columns)) * len(self.panels) > 60
-            layout[f"xaxis{axis}"] = {"type": "category", "automargin": True, "title": {"text": self.x}}
+            layout[f"xaxis{axis}"] = {"type": "category", "automargin": True, "title": {"text": wrapped(self.x, NAME)}}
             layout[f"xaxis{axis}"] |= {"tickangle": -45} if turned else {"tickangle": 0}
             layout[f"xaxis{axis}"] |= {"dtick": 1} if len(columns) <= 40 else {}
             named = {
@@ -386,7 +386,7 @@ class HeatMap(Figure):
                 "automargin": place == 1,
                 **({"dtick": 1} if len(rows) <= 40 else {}),
             }
-            head = {"title": {"text": self.y if place == 1 else "", "standoff": 12}}
+            head = {"title": {"text": wrapped(self.y, NAME) if place == 1 else "", "standoff": 16}}
             layout[f"yaxis{axis}"] = {"type": "category", "autorange": "reversed", **named, **head}
             if len(self.panels) > 1:
                 layout["annotations"].append(_above(title, axis))

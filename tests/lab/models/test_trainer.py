@@ -179,7 +179,7 @@ def test_options_that_cannot_be(options, told):
 
 
 def test_a_device_that_is_not_here():
-    with pytest.raises(InputError, match="'nowhere' is not to be had"):
+    with pytest.raises(InputError, match="'nowhere' is not available"):
         train(model(), pairs, Training(steps=1, device="nowhere"))
 
 

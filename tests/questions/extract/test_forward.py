@@ -39,7 +39,7 @@ def test_bad_options_are_told(options, message):
 
 def test_what_cannot_be_told_apart_is_asked():
     plain = Preprocess.of(None, None, None, None)
-    with pytest.raises(InputError, match="for pixels say scale=255"):
+    with pytest.raises(InputError, match="for pixels give scale=255"):
         plain.check("x", (5, 784), "uint8")
     Preprocess.of(255, None, None, None).check("x", (5, 784), "uint8")
     with pytest.raises(InputError, match=r"need an axis of channels, as x\[:, None\]"):

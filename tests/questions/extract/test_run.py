@@ -212,7 +212,7 @@ def test_mixed_precision_is_for_other_devices_than_the_cpu(net, pixels):
         ({"batch_size": 0}, "batch_size is 0, but a whole number of at least 1"),
         ({"scale": 0.0}, "scale is 0.0, but a number above 0"),
         ({"channels": "middle"}, "channels is 'middle', but 'first' or 'last'"),
-        ({"device": "nowhere"}, "not to be had"),
+        ({"device": "nowhere"}, "is not available"),
         ({"factory": "a:b"}, "belongs to a model that is loaded"),
         ({"mask": np.ones((37, 8, 8))}, r"The mask has shape"),
     ],
@@ -273,12 +273,12 @@ def test_inputs_by_name_are_preprocessed_like_a_single_one(pixels):
     shift = np.ones(37, np.float32)
     beside = extract(model, {"shift": shift, "images": pixels}, **options)["output"].read(0, 37)
     np.testing.assert_allclose(beside, single + 1, rtol=1e-5, atol=1e-5)
-    with pytest.raises(InputError, match="Which of a, b scale, mean, std and channels are for cannot be told"):
+    with pytest.raises(InputError, match="It is not clear which of a, b scale, mean, std and channels are for"):
         extract(model, {"a": pixels, "b": pixels}, mean=MEAN)
 
 
 def test_floats_with_channels_last_are_told(net, pixels):
-    with pytest.raises(InputError, match="say channels='last'"):
+    with pytest.raises(InputError, match="give channels='last'"):
         extract(net, pixels / 255)
     assert extract(net, pixels / 255, channels="last", layers="head")["head"].shape == (37, 7)
 

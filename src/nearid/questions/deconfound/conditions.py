@@ -141,7 +141,7 @@ def fit_conditions(
         sizes = np.sqrt(np.diag(moments.scatter) / moments.n)
         live = np.flatnonzero(sizes > ROUNDING * np.abs(moments.mean))
         if not len(live):
-            raise InputError(f"Every column of {design.rows.name} is constant: there is nothing to tell apart.")
+            raise InputError(f"Every column of {design.rows.name} is constant, so there is nothing to classify by.")
         conditions["base"] = Condition("base", moments.mean, None, live, sizes[live])
     rows, diagnostics = design.rows, None
     with timed("whitening"):

@@ -59,13 +59,13 @@ class Preprocess:
         if dtype == "uint8" and len(shape) != 4 and self.scale is None:
             grey = " Images without colours need an axis of channels, as x[:, None]." if len(shape) == 3 else ""
             raise InputError(
-                f"{name} holds bytes of shape {shape}: for pixels say scale=255 (--scale 255), for token ids make it "
-                f"int64.{grey}"
+                f"{name} holds bytes of shape {shape}: for pixels give scale=255 (--scale 255), for token ids convert "
+                f"it to int64.{grey}"
             )
         if "int" in dtype and dtype != "uint8" and self.scale is None and self != Preprocess():
             raise InputError(
                 f"{name} holds whole numbers ({dtype}), which are taken for token ids: mean, std and channels are for "
-                "images. For pixels say scale=255 (--scale 255)."
+                "images. For pixels give scale=255 (--scale 255)."
             )
 
     def __call__(self, x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -174,7 +174,7 @@ class Forward:
             main = inputs[0]
         if main is None and self.preprocess != Preprocess():
             raise InputError(
-                f"Which of {', '.join(inputs)} scale, mean, std and channels are for cannot be told: normalise it "
+                f"It is not clear which of {', '.join(inputs)} scale, mean, std and channels are for: normalise it "
                 "before, or name it as the first argument of the model's forward."
             )
         return main
@@ -222,7 +222,7 @@ class Forward:
             return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {raised}.")
         why = " ".join(str(error).split())[:300].rstrip(" .")
         last = not isinstance(inputs, dict) and inputs.is_floating_point() and looks_last(tuple(inputs.shape))
-        advice = " If their channels are last, say channels='last' (--channels last)." if last else ""
+        advice = " If their channels are last, give channels='last' (--channels last)." if last else ""
         if self.network.pretrained:
             advice += f" This model takes {self.network.main_input()}{positions(self.network.module)}."
         return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {why}.{advice}")

@@ -173,7 +173,7 @@ def torch_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise InputError(f"The device {name!r} is not to be had here; choose cpu, or auto. ({error})") from error
+        raise InputError(f"The device {name!r} is not available here; choose cpu, or auto. ({error})") from error
     return device
 
 

@@ -61,7 +61,7 @@ def load_module(model: str, *, factory: str | None = None, prefix: str | None = 
     weights = load_weights(model, prefix)
     if factory is None:
         raise InputError(
-            f"{model} holds weights alone. Name what makes their module: factory (--factory) package.module:function."
+            f"{model} holds weights only. Name what makes their module: factory (--factory) package.module:function."
         )
     return fill(model, _module(factory), weights, prefix)
 
