@@ -70,9 +70,10 @@ def test_metadata_are_told_and_left_out(run, command):
 
 def test_unmix_and_apply(run):
     done = run("unmix", "x.csv", "-o", "all", "--json")
-    assert done.exit_code == 0 and "--exclude cell_id,site" in done.stderr
+    (alert,) = [a for a in json.loads(done.stdout)["alerts"] if a["code"] == "metadata_columns"]
+    assert done.exit_code == 0 and "--exclude cell_id,site" in alert["message"]
     done = run("unmix", "x.csv", "-o", "model", "--exclude", "cell_id,site", "--json")
-    assert done.exit_code == 0 and "--exclude" not in done.stderr
+    assert done.exit_code == 0 and "metadata_columns" not in done.stdout
     done = run("apply", "model", "x.csv", "-o", "s.npy", "--features", "f*")
     assert done.exit_code == 0
     np.testing.assert_array_equal(np.load("s.npy"), np.load("model/components.npy"))

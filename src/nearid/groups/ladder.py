@@ -128,18 +128,9 @@ def _stiefel(p: int, q: int) -> int:
 
 
 # Colours: Okabe-Ito, legible on light and dark pages and for the colour-blind.
-register(
-    Group(
-        "permutation",
-        "signed permutation",
-        "#009E73",
-        (),
-        fit_permutation,
-        ("translation", "scale"),
-        lambda p, q: q + 1,
-    )
-)
-register(
+_WITH_SCALE = ("translation", "scale")
+for _group in (
+    Group("permutation", "signed permutation", "#009E73", (), fit_permutation, _WITH_SCALE, lambda p, q: q + 1),
     Group(
         "scaled_permutation",
         "signed permutation with a scale for each column",
@@ -149,20 +140,16 @@ register(
         ("translation",),
         lambda p, q: q + min(p, q),
         default=False,
-    )
-)
-register(
+    ),
     Group(
         "rigid",
         "rigid motion",
         "#56B4E9",
         ("permutation",),
         fit_rigid,
-        ("translation", "scale"),
+        _WITH_SCALE,
         lambda p, q: _stiefel(p, q) + q + 1,
-    )
-)
-register(
+    ),
     Group(
         "linear",
         "linear map",
@@ -171,5 +158,6 @@ register(
         fit_linear,
         ("translation", "ridge"),
         lambda p, q: p * q + q,
-    )
-)
+    ),
+):
+    register(_group)

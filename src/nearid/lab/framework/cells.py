@@ -128,20 +128,20 @@ def run_cell(task: Task) -> dict[str, Any]:
         # What others do on the machine lengthens the one and not the other.
         taken = {"seconds": time.perf_counter() - began, "core_seconds": time.process_time() - core}
     # A cell that was read from its file and one that has just run must not differ.
-    told: dict[str, Any] = json.loads(json.dumps(finite({"data": data, **taken, "machine": machine()})))
-    return told
+    record: dict[str, Any] = json.loads(json.dumps(finite({"data": data, **taken, "machine": machine()})))
+    return record
 
 
 def machine() -> dict[str, str]:
     """What the work was done with."""
-    told = {"system": platform.platform(), "processor": _processor(), "cores": str(os.cpu_count())}
-    told["python"] = platform.python_version()
+    facts = {"system": platform.platform(), "processor": _processor(), "cores": str(os.cpu_count())}
+    facts["python"] = platform.python_version()
     for package in ("numpy", "scipy", "scikit-learn", "torch", "transformers", "lightgbm"):
         try:
-            told[package] = version(package)
+            facts[package] = version(package)
         except PackageNotFoundError:
             continue
-    return told
+    return facts
 
 
 def _processor() -> str:
@@ -169,15 +169,15 @@ class Store:
     def read(self, cell: Cell) -> Finished | None:
         """A finished cell; None where there is none, or where its file is damaged or of something else."""
         try:
-            told = json.loads(self.file(cell).read_text(encoding="utf-8"))
-            if told["identity"] != cell.identity:
+            record = json.loads(self.file(cell).read_text(encoding="utf-8"))
+            if record["identity"] != cell.identity:
                 return None
-            times = float(told["seconds"]), float(told["core_seconds"])
-            return Finished(cell, told["data"], *times, dict(told["machine"]))
+            times = float(record["seconds"]), float(record["core_seconds"])
+            return Finished(cell, record["data"], *times, dict(record["machine"]))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
-    def write(self, cell: Cell, told: dict[str, Any]) -> Finished:
+    def write(self, cell: Cell, record: dict[str, Any]) -> Finished:
         """Keep a cell that has just finished, at once and whole."""
-        write_text(self.file(cell), json.dumps({"identity": cell.identity, "row": cell.row.key, **told}) + "\n")
-        return Finished(cell, told["data"], told["seconds"], told["core_seconds"], told["machine"])
+        write_text(self.file(cell), json.dumps({"identity": cell.identity, "row": cell.row.key, **record}) + "\n")
+        return Finished(cell, record["data"], record["seconds"], record["core_seconds"], record["machine"])

@@ -156,7 +156,7 @@ def decide(
     above : bool
         Whether the claim is that it is at least the threshold; at most otherwise.
     column : Column, optional
-        Whose range the interval is told within.
+        Whose range the shown interval is cut to.
     strict : bool
         Whether the threshold itself is not enough.
     """

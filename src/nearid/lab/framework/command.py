@@ -39,7 +39,7 @@ def reproduce(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results, one in it by experiment.")] = Path(
         "nearid-results"
     ),
-    show: Annotated[bool, typer.Option("--show", help="Tell the parameters and claims, and run nothing.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the parameters and claims, and run nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but errors on stderr.")] = False,
 ) -> None:
@@ -91,7 +91,7 @@ def reproduce(
 
 
 def _possible(plans: list[Plan], engine: str) -> list[Plan]:
-    """Those that have what they need; what the others lack is said."""
+    """Those that have what they need; what the others lack is printed."""
     from nearid.base.errors import InputError
     from nearid.lab.framework.run import check_machine
 

@@ -86,7 +86,7 @@ class Row:
     violated : sequence of str
         Names of the theorem's assumptions that the row does not meet.
     note : str
-        What a reader of the row should know; told below the table.
+        What a reader of the row should know; printed below the table.
     """
 
     key: str
@@ -254,8 +254,8 @@ def experiment(name: str) -> Experiment[Any]:
     """An experiment by name."""
     if name not in HOMES:
         raise InputError(unknown("experiment", name, HOMES))
-    found: Experiment[Any] = resolve_name(HOMES[name])
-    return found
+    chosen: Experiment[Any] = resolve_name(HOMES[name])
+    return chosen
 
 
 def experiments() -> list[Experiment[Any]]:

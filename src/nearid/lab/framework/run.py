@@ -8,7 +8,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -22,7 +22,7 @@ from nearid.base.errors import InputError
 from nearid.base.files import alone_in, check_parent
 from nearid.base.jsonable import finite
 from nearid.base.progress import Progress, Reporting, reporting, silent
-from nearid.engines.base import Failure
+from nearid.engines.base import Engine, Failure
 from nearid.engines.local import open_engine
 from nearid.lab.data.registry import dataset, find, how_to_get
 from nearid.lab.framework.cells import Cell, Finished, Store, Task, cells_of, every_row, rows_of, run_cell
@@ -40,7 +40,7 @@ from nearid.lab.framework.settings import (
 )
 from nearid.lab.models.log import reached
 
-# The longest name of a folder that is told in full.
+# The longest name of a folder that is kept in full.
 LONGEST = 100
 # Engines whose cells run on this machine.
 LOCAL_ENGINES = (None, "local", "dask")
@@ -129,14 +129,16 @@ def run(
     progress : Progress
         Told of every cell that ends.
     """
-    for asked in plans:
-        check_machine(asked, engine)
-    stores = [make_store(asked.folder) for asked in plans]
+    # An engine that does not exist is refused before a folder is made.
+    opening = open_engine(engine)
+    for planned in plans:
+        check_machine(planned, engine)
+    stores = [make_store(planned.folder) for planned in plans]
     with ExitStack() as locks:
-        for asked in plans:
-            locks.enter_context(alone_in(asked.folder))
-        told = {"command": command, "engine": engine or "local"}
-        tables = [_Table(asked, store, told) for asked, store in zip(plans, stores, strict=True)]
+        for planned in plans:
+            locks.enter_context(alone_in(planned.folder))
+        made_by = {"command": command, "engine": engine or "local"}
+        tables = [_Table(planned, store, made_by) for planned, store in zip(plans, stores, strict=True)]
         several = len(plans) > 1
         for table in tables:
             name = f"{table.plan.experiment.name}: " if several else ""
@@ -149,11 +151,15 @@ def run(
         todo = [(table, cell) for table in tables for cell in table.missing]
         if todo:
             names = [f"{table.plan.experiment.name}: {cell.label}" if several else cell.label for table, cell in todo]
-            yield from _farm(todo, names, engine, say, progress("cells", len(todo)))
+            yield from _farm(todo, names, opening, say, progress("cells", len(todo)))
 
 
 def _farm(
-    todo: Sequence[tuple[_Table, Cell]], names: Sequence[str], engine: str | None, say: Say, step: Callable[..., object]
+    todo: Sequence[tuple[_Table, Cell]],
+    names: Sequence[str],
+    opening: AbstractContextManager[Engine],
+    say: Say,
+    step: Callable[..., object],
 ) -> Iterator[ExperimentResult]:
     def begins(k: int) -> None:
         table, cell = todo[k]
@@ -162,15 +168,15 @@ def _farm(
 
     tasks = [table.task(cell) for table, cell in todo]
     began, count = 0.0, 0
-    with open_engine(engine) as opened, closing(opened.each(run_cell, tasks, begins)) as done:
-        for k, told in done:
+    with opening as opened, closing(opened.each(run_cell, tasks, begins)) as done:
+        for k, record in done:
             table, cell = todo[k]
-            table.keep(cell, told)
+            table.keep(cell, record)
             # Processes start and load their modules but once: time is counted from where the first cell began.
             began = began or table.began
             now, count, rest = time.time(), count + 1, len(todo) - count - 1
             left = f", about {_time((now - began) / count * rest)} left" if rest else ""
-            how = f"failed: {told.error}" if isinstance(told, Failure) else f"done in {_time(told['seconds'])}"
+            how = f"failed: {record.error}" if isinstance(record, Failure) else f"done in {_time(record['seconds'])}"
             say(f"{names[k]}: {how} ({count} of {len(todo)} cells{left})")
             step()
             if not table.missing:
@@ -230,13 +236,13 @@ class _Table:
         work = self.store.work(cell).resolve()
         return Task(cell.experiment.cell, cell.parameters, cell.seed, work, tuple(cell.experiment.requires))
 
-    def keep(self, cell: Cell, told: dict[str, Any] | Failure) -> None:
+    def keep(self, cell: Cell, record: dict[str, Any] | Failure) -> None:
         """Take up what a cell gave."""
-        self.began = self.began or time.time() - (0.0 if isinstance(told, Failure) else told["seconds"])
-        if isinstance(told, Failure):
-            self.failures.append(Failed(cell, told))
+        self.began = self.began or time.time() - (0.0 if isinstance(record, Failure) else record["seconds"])
+        if isinstance(record, Failure):
+            self.failures.append(Failed(cell, record))
             return
-        self.finished[cell.name] = self.store.write(cell, told)
+        self.finished[cell.name] = self.store.write(cell, record)
         self._clear(cell)
 
     def _clear(self, cell: Cell) -> None:
@@ -412,7 +418,7 @@ def check_machine(plan: Plan, engine: str | None = None) -> None:
 def details(plan: Plan) -> dict[str, Any]:
     """A run before it begins, as JSON can say it: its parameters and rows, and the claims."""
     e, values = plan.experiment, as_dict(plan.parameters)
-    told = summary(e) | {
+    record = summary(e) | {
         "preset": plan.preset,
         "seeds": plan.seeds,
         "parameters": {name: {"value": values[name], "about": about} for name, _, about in described(plan.parameters)},
@@ -423,5 +429,5 @@ def details(plan: Plan) -> dict[str, Any]:
         "claims": [claim.text for claim in e.claims],
         "folder": str(plan.place),
     }
-    clean: dict[str, Any] = finite(told)
+    clean: dict[str, Any] = finite(record)
     return clean

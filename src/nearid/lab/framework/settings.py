@@ -103,12 +103,12 @@ class Checked:
 
 def described(parameters: Any) -> list[tuple[str, Any, str]]:
     """Name, value and meaning of each parameter; words that it must be one of are named."""
-    told = []
+    meanings = []
     for f in fields(parameters):
         about, choices = f.metadata["about"], f.metadata["bounds"].choices
         missing = any(word not in about for word in choices)
-        told.append((f.name, getattr(parameters, f.name), f"{about}: {either(choices)}" if missing else about))
-    return told
+        meanings.append((f.name, getattr(parameters, f.name), f"{about}: {either(choices)}" if missing else about))
+    return meanings
 
 
 def either(words: Sequence[str]) -> str:

@@ -41,6 +41,14 @@ class BiLipschitz(Result):
     alerts : tuple of Alert
     provenance : dict
         What made the result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import nearid
+    >>> result = nearid.lipschitz(lambda z: 3 * z, np.random.default_rng(0).normal(size=(50, 2)))
+    >>> round(result.constants.scale, 3), round(float(result.constants.scaled.mean), 3)
+    (0.333, 1.0)
     """
 
     name: str

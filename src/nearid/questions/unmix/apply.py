@@ -14,10 +14,10 @@ def apply(
     key: Annotated[str | None, typer.Option(help="Entry to read from a file that holds several arrays.")] = None,
     ids: Annotated[str | None, typer.Option(help="Column (or entry) with row ids; kept beside the output.")] = None,
     features: Annotated[
-        str | None, typer.Option(metavar="PATTERNS", help="Columns of a table to use, as 'emb_*,size' [all numeric].")
+        str | None, typer.Option(help="Columns of a table to use, as 'emb_*,size'; all numeric columns by default.")
     ] = None,
     exclude: Annotated[
-        str | None, typer.Option(metavar="PATTERNS", help="Columns of a table to leave out, as 'plate,well_*'.")
+        str | None, typer.Option(help="Columns of a table to leave out, as 'plate,well_*': metadata, for example.")
     ] = None,
     drop_nonfinite: Annotated[
         bool, typer.Option("--drop-nonfinite", help="Give rows with NaN or Inf an output of NaN.")

@@ -144,8 +144,8 @@ class StoredImages(ImageSource):
 
 def as_planes(images: np.ndarray) -> Floats:
     """Images as networks take them, channels first and from 0 to 1, from bytes or floats with channels last."""
-    found = np.ascontiguousarray(images.transpose(0, 3, 1, 2), dtype=np.float32)
-    return found / np.float32(255) if images.dtype == np.uint8 else found
+    planes = np.ascontiguousarray(images.transpose(0, 3, 1, 2), dtype=np.float32)
+    return planes / np.float32(255) if images.dtype == np.uint8 else planes
 
 
 def image_source(name: str, side: int) -> ImageSource:
@@ -186,13 +186,13 @@ def encoded(encode: Callable[[Tensor], Tensor], images: Floats, device: Any = "c
         blocks = [
             encode(torch.as_tensor(images[k : k + BLOCK], device=device)).cpu() for k in range(0, len(images), BLOCK)
         ]
-    found = torch.cat(blocks)
-    return np.asarray(found.double() if found.is_floating_point() else found)
+    codes = torch.cat(blocks)
+    return np.asarray(codes.double() if codes.is_floating_point() else codes)
 
 
-def explained(images: Floats, found: Floats) -> float:
+def explained(images: Floats, reconstructions: Floats) -> float:
     """Share of the variance of the pixels that reconstructions explain; the mean image explains 0."""
-    left = float(np.square(images - found, dtype=np.float64).sum())
+    left = float(np.square(images - reconstructions, dtype=np.float64).sum())
     return 1 - left / float(np.square(images - images.mean(axis=0), dtype=np.float64).sum())
 
 
@@ -216,14 +216,14 @@ def components(codes: Floats, *, whiten: bool) -> Components:
     from nearid.arrays import open_rows
     from nearid.ica.fit import IcaOptions, fit_ica
 
-    found = fit_ica(open_rows(codes), IcaOptions(whiten=whiten))
+    fit = fit_ica(open_rows(codes), IcaOptions(whiten=whiten))
     # Without whitening ICA works in one common unit: that of the latents is put back.
-    length = 1.0 if whiten else float(np.linalg.norm(found.components[0]))
-    return Components((codes - found.mean) @ found.components.T / length, found.mixing.T * length, found.mean)
+    length = 1.0 if whiten else float(np.linalg.norm(fit.components[0]))
+    return Components((codes - fit.mean) @ fit.components.T / length, fit.mixing.T * length, fit.mean)
 
 
 def traversals(
-    decode: Callable[[Floats], np.ndarray], found: Components, which: np.ndarray, start: Floats
+    decode: Callable[[Floats], np.ndarray], turned: Components, which: np.ndarray, start: Floats
 ) -> np.ndarray:
     """Images along some components, all others as they are at the start.
 
@@ -236,11 +236,11 @@ def traversals(
     -------
     ndarray of shape (components, places, channels, side, side)
     """
-    at = (start - found.mean) @ np.linalg.pinv(found.back)
+    at = (start - turned.mean) @ np.linalg.pinv(turned.back)
     places = np.tile(at, (len(which), len(PLACES), 1))
     for row, k in enumerate(which):
-        places[row, :, k] = np.multiply(PLACES, found.values[:, k].std())
-    images = decode(places.reshape(-1, len(at)) @ found.back + found.mean)
+        places[row, :, k] = np.multiply(PLACES, turned.values[:, k].std())
+    images = decode(places.reshape(-1, len(at)) @ turned.back + turned.mean)
     return images.reshape(len(which), len(PLACES), *images.shape[1:])
 
 
@@ -288,6 +288,6 @@ class Judge:
         scores = {"mcc": mcc(z, self._factors(len(z))).value}
         if self.dci_rows:
             rows = min(self.dci_rows, len(z))
-            found = dci(z[:rows], self._factors(rows), model="boost")
-            scores |= {"dci_d": found.disentanglement, "dci_c": found.completeness, "dci_i": found.informativeness}
+            trees = dci(z[:rows], self._factors(rows), model="boost")
+            scores |= {"dci_d": trees.disentanglement, "dci_c": trees.completeness, "dci_i": trees.informativeness}
         return scores

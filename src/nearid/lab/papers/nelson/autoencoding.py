@@ -140,7 +140,7 @@ def judged_model(p: Parameters, model: Autoencoder, judge: Judge) -> tuple[dict[
     z = _codes(model, images)
     discrete = p.model in DISCRETE
     raw, matrix = judge.information(_codes(model, images, discrete=True) if discrete else z, discrete=discrete)
-    found: dict[str, Any] = {**raw, "explained": explained(images, reconstructed(model, images))}
+    scores: dict[str, Any] = {**raw, "explained": explained(images, reconstructed(model, images))}
     shown = images[:SHOWN]
     views: dict[str, Any] = {
         "factors": list(judge.source.names),
@@ -149,11 +149,11 @@ def judged_model(p: Parameters, model: Autoencoder, judge: Judge) -> tuple[dict[
         "reconstructions": grid_picture(np.stack([shown, reconstructed(model, shown)])),
     }
     if p.model == "vq-vae" or not np.ptp(z, axis=0).any():
-        return found, views
-    found |= judge.recovery(z)
+        return scores, views
+    scores |= judge.recovery(z)
     turned = components(z, whiten=p.whiten)
     after, unmixed = judge.information(turned.values)
-    found |= {f"{key}_ica": value for key, value in (after | judge.recovery(turned.values)).items()}
+    scores |= {f"{key}_ica": value for key, value in (after | judge.recovery(turned.values)).items()}
     # The components that vary most come first in the figures.
     order = np.argsort(-turned.values.std(axis=0))[: len(judge.source.names)]
     # Components that do not exist, where latents depend on each other, inform of nothing.
@@ -164,7 +164,7 @@ def judged_model(p: Parameters, model: Autoencoder, judge: Judge) -> tuple[dict[
         "reach": list(PLACES),
         "traversals": grid_picture(traversals(lambda at: decoded(model, at), turned, order, z[0])),
     }
-    return found, views
+    return scores, views
 
 
 def _codes(model: Autoencoder, images: Floats, *, discrete: bool = False) -> np.ndarray:

@@ -103,8 +103,8 @@ def constants(mixing: OrthogonalMixing, z: Floats) -> tuple[float, float]:
     from nearid.geometry.constants import Constants
 
     stretches = np.linalg.svd(mixing.jacobian(z), compute_uv=False)
-    found = Constants.of(stretches[:, -1], stretches[:, 0])
-    return found.scaled.mean.value, found.scale_free
+    local = Constants.of(stretches[:, -1], stretches[:, 0])
+    return local.scaled.mean.value, local.scale_free
 
 
 def cell(p: Parameters, seed: int, folder: Path) -> CellData:

@@ -94,33 +94,33 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     }
     truth: dict[str, float] = {}
     if p.source == "screen":
-        found, truth = _screen(p, seed, options)
+        result, truth = _screen(p, seed, options)
     elif p.source == "file":
         if not p.embedding:
             raise InputError("The row file needs a path: --set embedding=X.npy --set meta=META.parquet.")
-        found = deconfound(p.embedding, "label", "batch", meta=p.meta or None, control=p.control or None, **options)
+        result = deconfound(p.embedding, "label", "batch", meta=p.meta or None, control=p.control or None, **options)
     else:
         from nearid.lab.data.load import load_profiles
 
         profiles = load_profiles(p.source)
         if p.batch not in profiles.batches:
             raise InputError(f"{p.source} has no batch {p.batch!r}; it has {', '.join(profiles.batches)}.")
-        found = deconfound(
+        result = deconfound(
             profiles.values, profiles.labels, profiles.batches[p.batch], control=profiles.control, **options
         )
     names = {"auroc": "auroc", "sparsity": "sparsity", "concentration": f"concentration@{p.ks[0]}"}
     of: dict[str, Any] = {"direction": "most", "classifier": p.classifier}
     # Where no tree splits, there is no concentration.
-    there = found.score_names("most", p.classifier)
-    scores = {f"{s}_{c}": found.mean(c, names[s], **of).mean for s in SCORES if names[s] in there for c in CONDITIONS}
-    ica = found.provenance["ica"]
+    there = result.score_names("most", p.classifier)
+    scores = {f"{s}_{c}": result.mean(c, names[s], **of).mean for s in SCORES if names[s] in there for c in CONDITIONS}
+    ica = result.provenance["ica"]
     scores |= {"rows_per_angle": ica["rows_per_parameter"], "gaussian": ica["gaussian_components"], **truth}
-    told = found.to_dict()
+    told = result.to_dict()
     views = {
         "each": {
-            c: {name: found.mean(c, perturbation=name, **of).mean for name in found.perturbations} for c in CONDITIONS
+            c: {name: result.mean(c, perturbation=name, **of).mean for name in result.perturbations} for c in CONDITIONS
         },
-        "text": str(found),
+        "text": str(result),
         "table": told["scores"],
         **{name: told[name] for name in ("tests", "conditions", "alerts", "perturbations", "provenance")},
     }
@@ -151,21 +151,21 @@ def _screen(p: Parameters, seed: int, options: dict[str, Any]) -> tuple[Deconfou
     factors = drawn.factors[some]
     x = process.observe(drawn.factors, out=drawn.factors)
     labels = np.char.add("p", drawn.labels.astype(np.str_))
-    found = deconfound(x, labels, drawn.batches, control="p0", **options)
-    components = found.transform(x[some])
+    result = deconfound(x, labels, drawn.batches, control="p0", **options)
+    components = result.transform(x[some])
     k = components.shape[1]
     matched = np.abs(np.corrcoef(components.T, factors.T)[:k, k:]).argmax(axis=1)
-    told = auroc(process.kinds[matched] == "technical", found.conditions["ica"].components.batch)
-    return found, {"technical": told} if np.isfinite(told) else {}
+    told = auroc(process.kinds[matched] == "technical", result.conditions["ica"].components.batch)
+    return result, {"technical": told} if np.isfinite(told) else {}
 
 
 def rows(p: Parameters) -> list[Row]:
     """The drawn screen and the real sets, and the paper's own embeddings where their path is given."""
-    found = [Row("screen", f"drawn screen, {p.size:,} x {p.width}", {"source": "screen"})]
+    made = [Row("screen", f"drawn screen, {p.size:,} x {p.width}", {"source": "screen"})]
     if p.real:
         # Few wells: 30 directions hold most of their variance, and leave ICA some rows for each angle.
         few = {"components": 30, "perturbations": 12, "top": "5"}
-        found += [
+        made += [
             Row("bbbc021", "BBBC021, plates", {"source": "bbbc021", "batch": "plate", **few}),
             Row("bbbc021-weeks", "BBBC021, weeks", {"source": "bbbc021", "batch": "week", **few}),
             Row(
@@ -182,8 +182,8 @@ def rows(p: Parameters) -> list[Row]:
             for score, each in PUBLISHED.items()
             for c, value in each.items()
         }
-        found.append(Row("file", Path(p.embedding).name, {"source": "file"}, published))
-    return found
+        made.append(Row("file", Path(p.embedding).name, {"source": "file"}, published))
+    return made
 
 
 def figures(result: ExperimentResult) -> list[Figure]:

@@ -148,14 +148,14 @@ def rows(p: Parameters) -> list[Row]:
 
 def _published(source: str, model: str) -> dict[str, Published]:
     place, note = (source, NOTE) if source in PUBLISHED_SETTINGS else ("", ELSEWHERE)
-    found: dict[str, Published] = {}
+    published: dict[str, Published] = {}
     for values, suffix in ((VALUES.get(model), ""), (WITH_ICA if model == "ae" else None, "_ica")):
         if values is not None:
-            found |= {
+            published |= {
                 f"{key}{suffix}": Published(value, note=note)
                 for key, value in zip(("infom", "infoe", "infoc"), values[place], strict=True)
             }
-    return found
+    return published
 
 
 def selected(result: ExperimentResult, source: str, model: str, column: str = "infom") -> Row | None:

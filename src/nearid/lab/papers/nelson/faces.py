@@ -63,9 +63,9 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     curves: dict[str, Curve] = {}
     if p.model == "pca":
         z, decode = _principal(images, p.latents)
-        found = decode(z)
+        reconstructions = decode(z)
     else:
-        z, decode, found, curves = _autoencoded(p, images, seed, folder)
+        z, decode, reconstructions, curves = _autoencoded(p, images, seed, folder)
     turned = components(z, whiten=p.whiten)
     raw, after = (mcc(u, faces.columns, random_state=seed) for u in (z, turned.values))
     scores = {
@@ -74,7 +74,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         "mcc_ica": after.value,
         "spearman_ica": mcc(turned.values, faces.columns, method="spearman", random_state=seed).value,
         **{name: float(value) for name, value in zip(after.factors, after.per_factor, strict=True)},
-        "explained": explained(images, found),
+        "explained": explained(images, reconstructions),
     }
     matched = after.matched[after.matched >= 0]
     views: dict[str, Any] = {
@@ -84,7 +84,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         "true": np.column_stack(list(faces.columns.values()))[:SHOWN].round(4).tolist(),
         "recovered": turned.values[:SHOWN, matched].round(4).tolist(),
         "matched": matched.tolist(),
-        "reconstructions": grid_picture(np.stack([images[:PICTURES], found[:PICTURES]])),
+        "reconstructions": grid_picture(np.stack([images[:PICTURES], reconstructions[:PICTURES]])),
         "traversals": grid_picture(traversals(decode, turned, matched, z[0])),
     }
     return {"scores": scores, "curves": curves, "views": views}
@@ -95,12 +95,12 @@ def _principal(images: Floats, latents: int) -> tuple[Floats, Callable[[Floats],
     from nearid.ica.whiten import fit_whitener
 
     rows = images.reshape(len(images), -1).astype(np.float64)
-    found = fit_whitener(Moments.of(rows), components=latents, stored=images.dtype)
+    whitener = fit_whitener(Moments.of(rows), components=latents, stored=images.dtype)
 
     def decode(z: Floats) -> np.ndarray:
-        return np.asarray(z @ found.backward.T + found.mean).reshape(-1, *images.shape[1:])
+        return np.asarray(z @ whitener.backward.T + whitener.mean).reshape(-1, *images.shape[1:])
 
-    return np.asarray((rows - found.mean) @ found.forward.T), decode
+    return np.asarray((rows - whitener.mean) @ whitener.forward.T), decode
 
 
 def _autoencoded(

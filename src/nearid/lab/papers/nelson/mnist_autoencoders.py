@@ -99,11 +99,11 @@ def images(split: str, digit: int | None) -> np.ndarray:
     """Images of MNIST as rows of bytes; of one digit, or of all."""
     from nearid.lab.data.load import load
 
-    found = load("mnist", split=split)
-    chosen = np.arange(len(found)) if digit is None else np.flatnonzero(found.codes[:, 0] == digit)
+    digits = load("mnist", split=split)
+    chosen = np.arange(len(digits)) if digit is None else np.flatnonzero(digits.codes[:, 0] == digit)
     if not len(chosen):
         raise InputError(f"There is no digit {digit} among the {split} images of MNIST.")
-    return found.images.take(chosen).reshape(len(chosen), -1)
+    return digits.images.take(chosen).reshape(len(chosen), -1)
 
 
 def scaled(rows: np.ndarray) -> np.ndarray:
@@ -162,10 +162,10 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     first, second = (
         run(p, seen, held, start, folder / name) for name, start in zip(("first", "second"), starts, strict=True)
     )
-    found = compare(
+    comparison = compare(
         first.latents, second.latents, groups=("rigid", "linear"), scale=False, permutations=1, random_state=seed
     )
-    rigid = found.groups["rigid"]
+    rigid = comparison.groups["rigid"]
     return {
         "scores": {
             "leak": p.leak,
@@ -173,7 +173,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
             "lipschitz_max": max(first.maximum, second.maximum),
             "lipschitz_exact": max(first.exact, second.exact),
             "rigid": rigid.epsilon.value,
-            "linear": found.groups["linear"].epsilon.value,
+            "linear": comparison.groups["linear"].epsilon.value,
             "chance": rigid.epsilon.chance,
             "reconstruction": max(first.error, second.error),
         },

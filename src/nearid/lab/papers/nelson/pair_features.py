@@ -83,8 +83,8 @@ def resnet_features(network: str, pixels: np.ndarray) -> Floats:
             return held
     from nearid.questions.extract.run import extract
 
-    found = extract(load_cifar_resnet(path), pixels, layers=FEATURES, mean=MEAN, std=STD, batch_size=250)
-    features = found[FEATURES].read(0, len(pixels))
+    extraction = extract(load_cifar_resnet(path), pixels, layers=FEATURES, mean=MEAN, std=STD, batch_size=250)
+    features = extraction[FEATURES].read(0, len(pixels))
     kept.parent.mkdir(parents=True, exist_ok=True)
     with replacing(kept) as file:
         np.save(file, features)

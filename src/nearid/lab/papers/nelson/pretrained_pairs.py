@@ -149,7 +149,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         first, second = first[:, : p.columns], second[:, : p.columns]
     from nearid.questions.compare.run import compare
 
-    found = compare(
+    comparison = compare(
         first,
         second,
         groups="permutation,rigid,linear,ica",
@@ -159,22 +159,22 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         names=("source", "target"),
     )
     views: dict[str, Any] = {
-        "n": found.n,
-        "held_out": {g: [e.epsilon.value, e.epsilon.low, e.epsilon.high] for g, e in found.groups.items()},
-        "alerts": [alert.message for alert in found.alerts],
+        "n": comparison.n,
+        "held_out": {g: [e.epsilon.value, e.epsilon.low, e.epsilon.high] for g, e in comparison.groups.items()},
+        "alerts": [alert.message for alert in comparison.alerts],
     }
     # A picture of one seed is enough.
     if seed == 0 and p.kind != "given":
-        views |= {"before": _strongest(found), "after": _strongest(_of_components(first, second))}
-    return {"scores": scores(found), "curves": curves, "views": views}
+        views |= {"before": _strongest(comparison), "after": _strongest(_of_components(first, second))}
+    return {"scores": scores(comparison), "curves": curves, "views": views}
 
 
-def scores(found: Comparison) -> dict[str, float]:
+def scores(comparison: Comparison) -> dict[str, float]:
     """Errors in sample and held out, and the efficiency of ICA in percent."""
-    assert found.in_sample is not None and found.efficiency is not None
-    told = {name: group.epsilon.value for name, group in found.groups.items()}
-    told |= {f"{name}_in": group.epsilon.value for name, group in found.in_sample.items()}
-    linear, efficiency = found.groups["linear"], found.efficiency
+    assert comparison.in_sample is not None and comparison.efficiency is not None
+    told = {name: group.epsilon.value for name, group in comparison.groups.items()}
+    told |= {f"{name}_in": group.epsilon.value for name, group in comparison.in_sample.items()}
+    linear, efficiency = comparison.groups["linear"], comparison.efficiency
     told |= {"r2": linear.r2.value, "chance": linear.epsilon.chance}
     within = {"efficiency": efficiency.value, "efficiency_low": efficiency.low, "efficiency_in": efficiency.in_sample}
     return told | {name: 100 * value for name, value in within.items()}
@@ -210,9 +210,9 @@ def _of_components(first: Floats, second: Floats) -> Comparison:
     return compare(one, other, groups="permutation", permutations=1)
 
 
-def _strongest(found: Comparison) -> list[list[float]]:
+def _strongest(comparison: Comparison) -> list[list[float]]:
     """Absolute correlations of the columns that match best."""
-    strongest: list[list[float]] = np.asarray(found.views.correlation)[:SHOWN, :SHOWN].round(3).tolist()
+    strongest: list[list[float]] = np.asarray(comparison.views.correlation)[:SHOWN, :SHOWN].round(3).tolist()
     return strongest
 
 

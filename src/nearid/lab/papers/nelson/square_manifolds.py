@@ -65,7 +65,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     theory, blurred = squares.edge_norm * squares.sharp_metric(z)[kept], squares.blurred_metric(z)[kept]
     if p.rescaled:
         measured, theory, blurred = (_rescaled(g, columns) for g in (measured, theory, blurred))
-    found, expected = distortion(measured), distortion(theory)
+    distorted, expected = distortion(measured), distortion(theory)
     diagonal = np.sqrt(np.einsum("nii->ni", measured))
     cosines = measured / (diagonal[:, :, None] * diagonal[:, None, :]) - np.eye(len(columns))
     return {
@@ -73,10 +73,10 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
             "error": 100 * _relative(measured, theory),
             "blurred_error": 100 * _relative(measured, blurred),
             "cosine": float(np.abs(cosines).max()),
-            "anisotropy": float(found.anisotropy.max()),
-            "spread": found.spread,
-            "lipschitz": found.bilipschitz,
-            "lipschitz_error": 100 * abs(found.bilipschitz / expected.bilipschitz - 1),
+            "anisotropy": float(distorted.anisotropy.max()),
+            "spread": distorted.spread,
+            "lipschitz": distorted.bilipschitz,
+            "lipschitz_error": 100 * abs(distorted.bilipschitz / expected.bilipschitz - 1),
         },
         "views": {
             "r": z[:SHOWN, 2].round(5).tolist(),

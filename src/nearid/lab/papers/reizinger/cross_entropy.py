@@ -96,8 +96,8 @@ def violations(p: Parameters) -> list[str]:
     """Names of the theorem's assumptions that the parameters do not meet."""
     spread = VonMisesFisher(p.kappa) if p.conditional == "vmf" else FAMILIES[p.conditional](1.0)
     clusters = draw_clusters(p.d, p.classes, p.instances, spread, np.random.default_rng(0))
-    found = [a.name for a in violated(clusters.assumptions(normalised_heads=p.normalise))]
-    return [*found, "labels without noise"] if p.noise else found
+    names = [a.name for a in violated(clusters.assumptions(normalised_heads=p.normalise))]
+    return [*names, "labels without noise"] if p.noise else names
 
 
 def process_of(p: Parameters, rng: np.random.Generator) -> ClusterProcess:
@@ -203,7 +203,7 @@ def scores_of(p: Parameters, model: CrossEntropy, held: Held, *, instances: bool
     process = held.process
     observed = linear_fit(np.asarray(held.x, dtype=np.float64), held.z, intercept=not p.normalise)
     span, squares = affine_generator(process.vectors), quadratic_generator(process.vectors)
-    found: dict[str, float | None] = {
+    scores: dict[str, float | None] = {
         "missing": float(squares.needed - squares.rank if p.normalise else span.needed - span.rank),
         "identity": None if observed is None else observed.r2,
     }
@@ -211,17 +211,17 @@ def scores_of(p: Parameters, model: CrossEntropy, held: Held, *, instances: bool
     least = None if p.noise else least_loss(process, held.z, held.labels, instances=instances)
     for name, fit, scale in (("z", to_z, p.beta / p.kappa), ("w", to_v, 1.0)):
         if fit is not None:
-            found[f"r2_{name}"] = fit.r2
+            scores[f"r2_{name}"] = fit.r2
             if p.normalise and not p.noise:
                 error = float(np.mean(np.abs(fit.singular - scale)))
-                found |= {f"singular_{name}": error, f"rotation_{name}": error / scale}
+                scores |= {f"singular_{name}": error, f"rotation_{name}": error / scale}
     if instances:
         w, classes = learned(model, held)[1], process.class_of(np.arange(p.instances))
         unseen = linear_fit(w, held.vectors, intercept=not p.normalise, first=classes < process.classes / 2)
-        found |= {"r2_unseen": None if unseen is None else unseen.r2, "within": largest_within(w, classes)}
+        scores |= {"r2_unseen": None if unseen is None else unseen.r2, "within": largest_within(w, classes)}
     if least is not None:
-        found["excess"] = float(model(torch.as_tensor(held.x), torch.as_tensor(held.labels))) - least
-    return {name: value for name, value in found.items() if value is not None}
+        scores["excess"] = float(model(torch.as_tensor(held.x), torch.as_tensor(held.labels))) - least
+    return {name: value for name, value in scores.items() if value is not None}
 
 
 def views_of(p: Parameters, model: CrossEntropy, held: Held) -> dict[str, Any]:
@@ -234,8 +234,8 @@ def views_of(p: Parameters, model: CrossEntropy, held: Held) -> dict[str, Any]:
     def correlation(u: Floats) -> list[list[float]]:
         # Features that training has left constant correlate with nothing.
         with np.errstate(invalid="ignore"):
-            found = np.abs(np.corrcoef(u.T, true.T)[: p.d, p.d :])
-        return np.nan_to_num(found).round(4).tolist()  # type: ignore[no-any-return]
+            matrix = np.abs(np.corrcoef(u.T, true.T)[: p.d, p.d :])
+        return np.nan_to_num(matrix).round(4).tolist()  # type: ignore[no-any-return]
 
     shown = np.s_[:SHOWN, :SHOWN_COORDINATES]
     return {

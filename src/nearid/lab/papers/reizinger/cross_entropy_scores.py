@@ -68,8 +68,8 @@ def largest_within(weights: Floats, labels: Labels) -> float | None:
 
     order = np.argsort(labels, kind="stable")
     groups = np.split(weights[order], np.flatnonzero(np.diff(labels[order])) + 1)
-    found = [float(pdist(g).max()) for g in groups if len(g) > 1]
-    return max(found) / float(np.sqrt(np.mean(np.sum(weights**2, axis=1)))) if found else None
+    widest = [float(pdist(g).max()) for g in groups if len(g) > 1]
+    return max(widest) / float(np.sqrt(np.mean(np.sum(weights**2, axis=1)))) if widest else None
 
 
 def least_loss(process: ClusterProcess, z: Floats, labels: Labels, *, instances: bool) -> float | None:

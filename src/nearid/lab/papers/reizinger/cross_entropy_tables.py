@@ -69,7 +69,7 @@ PRESETS = presets(cpu=("about 25 minutes on 2 cores", 3), paper=("days on a CPU 
 
 def columns(*, instances: bool) -> tuple[Column, ...]:
     """Columns of the table."""
-    found = [
+    made = [
         Column("r2_z", "R2 z~->z (%)", 1, most=100),
         Column("r2_w", "R2 w->v (%)", 1, most=100),
         Column("identity", "R2 of the observations (%)", 1, most=100),
@@ -80,9 +80,9 @@ def columns(*, instances: bool) -> tuple[Column, ...]:
         Column("missing", "dimensions that diversity lacks", 0, least=0),
     ]
     if instances:
-        found.insert(2, Column("r2_unseen", "R2 w->v, unseen classes (%)", 1, most=100))
-        found.append(Column("within", "largest distance of rows of W in a class, over their length", least=0))
-    return tuple(found)
+        made.insert(2, Column("r2_unseen", "R2 w->v, unseen classes (%)", 1, most=100))
+        made.append(Column("within", "largest distance of rows of W in a class, over their length", least=0))
+    return tuple(made)
 
 
 CURVES = (

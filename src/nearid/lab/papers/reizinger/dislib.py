@@ -132,12 +132,12 @@ class Parameters(Checked):
 def targets(source: ImageSource, sample: Sample) -> dict[str, Floats]:
     """What is decoded, under the names of the columns: the number of the class, and factors that have an order."""
     label = LABELS[source.name]
-    found: dict[str, Floats] = {"category": sample.codes[:, source.names.index(label)].astype(np.float64)}
+    wanted: dict[str, Floats] = {"category": sample.codes[:, source.names.index(label)].astype(np.float64)}
     for name, kind in source.kinds.items():
         key = COLUMNS.get(name, name)
         if kind == "continuous" and key in DECODED:
-            found[key] = sample.columns[name].astype(np.float64)
-    return found
+            wanted[key] = sample.columns[name].astype(np.float64)
+    return wanted
 
 
 def decoding(x: Floats, y: Floats, unseen: Floats, truth: Floats, ridge: float = 0.0) -> Floats:
@@ -197,8 +197,8 @@ def _features(
     watched, truth = sample.images[fitted:], sample.codes[fitted:, place]
 
     def accuracy(_: nn.Module) -> dict[str, float]:
-        found = encoded(lambda x: (model.encode(x) @ model.weights.T).argmax(dim=1), watched, model.weights.device)
-        return {"accuracy": float(np.mean(found == truth))}
+        guesses = encoded(lambda x: (model.encode(x) @ model.weights.T).argmax(dim=1), watched, model.weights.device)
+        return {"accuracy": float(np.mean(guesses == truth))}
 
     curves: dict[str, Curve] = {}
     if p.trained:
@@ -256,7 +256,7 @@ def _published(source: str, model: str) -> dict[str, Published]:
     values = PUBLISHED.get(ALIKE.get(source, source), {})
     note = ELSEWHERE if source in RENDERED else NOTE
     at = list(MODELS).index(model)
-    return {name: Published(found[at], note=note) for name, found in values.items()}
+    return {name: Published(each[at], note=note) for name, each in values.items()}
 
 
 def _beyond_pixels(source: str, model: str) -> Test:

@@ -85,12 +85,12 @@ class Source:
 
 def sources(p: Parameters) -> list[Source]:
     """All features, each under a name of its own, baselines last."""
-    found = [*named(p.features), *named(p.baselines)]
-    names = [source.name for source in found]
+    given = [*named(p.features), *named(p.baselines)]
+    names = [source.name for source in given]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"Two files of features are named {name!r}: name them, as in NAME=FILE.")
-    return found
+    return given
 
 
 def named(text: str) -> list[Source]:
@@ -146,28 +146,28 @@ def paired(p: Parameters, source: Source, annotations: Annotations) -> Paired:
 
 def ready(p: Parameters) -> None:
     """Refuse to begin without features and annotations that belong together."""
-    found = sources(p)
-    if not found:
+    given = sources(p)
+    if not given:
         raise InputError(HOW)
     annotations = load_annotations(p.annotations, p.factors)
-    for source in found:
+    for source in given:
         paired(p, source, annotations)
 
 
 def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     """Probe one file of features for all targets, on one split for each."""
-    found = paired(p, Source.of(p.source), load_annotations(p.annotations, p.factors))
-    if found.contents != p.contents:
+    probed = paired(p, Source.of(p.source), load_annotations(p.annotations, p.factors))
+    if probed.contents != p.contents:
         raise InputError(
-            f"{found.rows.name} or its annotations have changed since the run began: run the same command again."
+            f"{probed.rows.name} or its annotations have changed since the run began: run the same command again."
         )
-    features = found.features()
+    features = probed.features()
     if not np.isfinite(features).all():
-        raise InputError(f"{found.rows.name} holds a NaN or an infinity.")
-    scores: dict[str, float] = {"images": float(len(found.index))}
+        raise InputError(f"{probed.rows.name} holds a NaN or an infinity.")
+    scores: dict[str, float] = {"images": float(len(probed.index))}
     judged: dict[str, int] = {}
     for k, name in enumerate(TARGETS):
-        answers = found.target(name)
+        answers = probed.target(name)
         accuracy = probe(features, answers, np.random.default_rng([seed, k]))
         if accuracy is not None:
             scores[name], judged[name] = 100 * accuracy, judged_on(answers)
@@ -181,11 +181,11 @@ def rows(p: Parameters) -> list[Row]:
         return []
     made, annotations = [], load_annotations(p.annotations, p.factors)
     for source in given:
-        found = paired(p, source, annotations)
+        probed = paired(p, source, annotations)
         where = os.path.abspath(os.path.expanduser(source.path))
         text = f"{source.name}={where}" + (f":{source.key}" if source.key else "")
         # The others are no business of a cell, which stays what it is when more are given.
-        changes = {"features": "", "baselines": "", "source": text, "contents": found.contents}
+        changes = {"features": "", "baselines": "", "source": text, "contents": probed.contents}
         made.append(Row(source.name, source.name, changes))
     return made
 

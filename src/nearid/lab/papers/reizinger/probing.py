@@ -117,6 +117,6 @@ class AboveChance:
         return self.mean > CHANCE and self.p_splits < level
 
 
-def told(found: Mapping[str, AboveChance]) -> str:
+def told(tests: Mapping[str, AboveChance]) -> str:
     """Accuracies in percent with their standard errors."""
-    return ", ".join(f"{name} {100 * t.mean:.1f} ± {100 * t.error:.1f}" for name, t in found.items())
+    return ", ".join(f"{name} {100 * t.mean:.1f} ± {100 * t.error:.1f}" for name, t in tests.items())

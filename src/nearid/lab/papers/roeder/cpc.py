@@ -113,8 +113,8 @@ def patches(images: np.ndarray, size: int, rng: np.random.Generator, *, bottom: 
     top = rng.integers(0, HALF - size + 1, n) + HALF * bottom
     left = rng.integers(0, SIDE - size + 1, n)
     rows, columns = top[:, None, None] + within[:, None], left[:, None, None] + within
-    found = images[np.arange(n)[:, None, None], rows, columns].reshape(n, -1)
-    return np.asarray((found - np.float32(MEAN)) / np.float32(SPREAD))
+    pixels = images[np.arange(n)[:, None, None], rows, columns].reshape(n, -1)
+    return np.asarray((pixels - np.float32(MEAN)) / np.float32(SPREAD))
 
 
 def pairs(images: np.ndarray, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -189,8 +189,8 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         device = next(runs[0].parameters()).device
         parts = zip(x.to(device).split(p.batch), y.to(device).split(p.batch), strict=True)
         losses = [float(run(a, b)) for a, b in parts if len(a) == p.batch for run in runs]
-        found = {ENCODERS[name]: float(np.mean(values)) for name, values in correlations().items()}
-        return found | ({"held_out": float(np.mean(losses))} if losses else {})
+        agreement = {ENCODERS[name]: float(np.mean(values)) for name, values in correlations().items()}
+        return agreement | ({"held_out": float(np.mean(losses))} if losses else {})
 
     before, start = correlations(), look()
     curves = trained(Together(*runs), batches, p, order, folder, score=look)

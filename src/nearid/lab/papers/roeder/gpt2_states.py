@@ -60,8 +60,8 @@ def agreement(first: States, second: States, ks: Sequence[int]) -> list[float]:
 
 def mean_agreement(states: Sequence[States], ks: Sequence[int]) -> list[float]:
     """Agreement at each k, averaged over all pairs of models; one layer of each."""
-    found = [agreement(first, second, ks) for first, second in combinations(states, 2)]
-    return [float(value) for value in np.mean(found, axis=0)]
+    pairs = [agreement(first, second, ks) for first, second in combinations(states, 2)]
+    return [float(value) for value in np.mean(pairs, axis=0)]
 
 
 # Cells of one process read the same sentences.
@@ -89,13 +89,13 @@ def states_of(model: GPT, vocabulary: Vocabulary, sentences: Sequence[Sequence[s
     import torch
 
     ids, own = padded([vocabulary.ids(s) for s in sentences], 1, model.places.num_embeddings)
-    found: list[list[States]] = []
+    blocks: list[list[States]] = []
     with torch.no_grad():
         for start in range(0, len(ids), BLOCK):
             part = slice(start, start + BLOCK)
             kept = torch.as_tensor(own[part])
-            found.append([h[kept].numpy() for h in model.hidden_states(torch.as_tensor(ids[part]))])
-    return [np.concatenate(layer) for layer in zip(*found, strict=True)]
+            blocks.append([h[kept].numpy() for h in model.hidden_states(torch.as_tensor(ids[part]))])
+    return [np.concatenate(layer) for layer in zip(*blocks, strict=True)]
 
 
 def pretrained_states(
@@ -168,7 +168,7 @@ def _tokens(name: str, sentences: Sequence[Sequence[str]]) -> tuple[np.ndarray, 
 def named(models: str) -> list[str]:
     """The models, without digests; refused where there are fewer than two, or one twice."""
     parts = [part.strip() for part in models.split(",") if part.strip()]
-    names = [found[1] if (found := KEYED.fullmatch(part)) else part for part in parts]
+    names = [match[1] if (match := KEYED.fullmatch(part)) else part for part in parts]
     if len(names) < 2:
         told = "names one" if names else "names none"
         raise InputError(f"At least two pretrained models are compared, but models={models!r} {told}.")
@@ -235,7 +235,7 @@ def check_models(models: str, before_last: tuple[int, ...], least: int) -> None:
 
 def layer_before(name: str, held: LayerRows, back: int) -> str:
     """The hidden state by its place before the last, where all of them are in the extraction, or those asked for."""
-    numbers = [int(found[1]) for layer in held if (found := STATE.fullmatch(layer))]
+    numbers = [int(match[1]) for layer in held if (match := STATE.fullmatch(layer))]
     wanted = f"hidden_states.{max(numbers) - back}" if numbers else ""
     if wanted not in held:
         raise InputError(

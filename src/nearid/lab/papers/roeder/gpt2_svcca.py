@@ -138,9 +138,9 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     text, held = wikitext(p.text, p.vocabulary), treebank()[: p.sentences]
     models, curves, losses = list[Any](), dict[str, Curve](), list[float]()
     for k, start in enumerate(np.random.SeedSequence(seed).generate_state(len(p.widths))):
-        model, found = _model(p, p.widths[k], int(start), text, folder / f"model{k}")
+        model, its_curves = _model(p, p.widths[k], int(start), text, folder / f"model{k}")
         models.append(model)
-        curves = curves or found
+        curves = curves or its_curves
         losses.append(_loss(model, p, text))
     states = [states_of(model, text.vocabulary, held) for model in models]
     by_layer = [mean_agreement(layer, p.components) for layer in zip(*states, strict=True)]
@@ -190,12 +190,12 @@ def _maps(models: Sequence[GPT], last: Sequence[np.ndarray], seed: int) -> dict[
     from nearid.geometry.transforms import compare_transforms
 
     heads = [model.head.detach().numpy() for model in models]
-    found = [
+    pairs = [
         compare_transforms((heads[a], heads[b]), (last[a], last[b]), random_state=seed)
         for a, b in combinations(range(len(models)), 2)
         if heads[a].shape == heads[b].shape
     ]
-    told = {"r2": [f.r2_fitted for f in found], "r2_heads": [f.r2_heads for f in found if f.r2_heads is not None]}
+    told = {"r2": [f.r2_fitted for f in pairs], "r2_heads": [f.r2_heads for f in pairs if f.r2_heads is not None]}
     return {name: float(np.mean(values)) for name, values in told.items() if values}
 
 
@@ -209,14 +209,14 @@ def _pretrained(p: Parameters, seed: int, folder: Path) -> CellData:
         return {"scores": {}}
     held = treebank()
     chosen = np.arange(len(held)) if seed == 0 else np.random.default_rng(seed).permutation(len(held))
-    found, ks = list[list[float]](), list[int]()
+    by_layer, ks = list[list[float]](), list[int]()
     for states in pretrained_states(names, [held[k] for k in chosen[: p.sentences]], BACK, folder):
         widths = [s.shape[1] for s in states]
         if min(widths) < MODERATE:
             raise InputError(too_narrow(names[int(np.argmin(widths))], min(widths), MODERATE))
         ks = [k for k in PUBLISHED_KS if k <= min(widths)]
-        found.append(mean_agreement(states, ks))
-    table = np.asarray(found).T
+        by_layer.append(mean_agreement(states, ks))
+    table = np.asarray(by_layer).T
     return {"scores": layer_scores(table, ks), "views": {"components": ks, "layers": _told(table)}}
 
 
@@ -261,10 +261,10 @@ def layer_scores(table: np.ndarray, ks: Sequence[int]) -> dict[str, float]:
     """
     places = BACK if table.shape[1] > len(BACK) else range(len(BACK))
     usual = table[ks.index(MODERATE)]
-    found = {f"back{back}": float(usual[at]) for back, at in zip(BACK, places, strict=True)}
-    found |= {"most0": float(table[-1, places[0]]), "most4": float(table[-1, places[1]])}
+    scores = {f"back{back}": float(usual[at]) for back, at in zip(BACK, places, strict=True)}
+    scores |= {"most0": float(table[-1, places[0]]), "most4": float(table[-1, places[1]])}
     leads = [k for k, row in zip(ks, table, strict=True) if all(row[0] > row[at] for at in places[1:])]
-    return found | {"leads": float(max(leads, default=0))}
+    return scores | {"leads": float(max(leads, default=0))}
 
 
 def _last_leads(row: str) -> Test:

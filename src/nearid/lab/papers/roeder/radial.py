@@ -166,15 +166,15 @@ def transforms(heads: tuple[Floats, Floats], features: tuple[Floats, Floats]) ->
     from nearid.geometry.transforms import compare_transforms
 
     compared = compare_transforms(heads, features)
-    found: dict[str, float | None] = {
+    scores: dict[str, float | None] = {
         "missing": float(max(d.needed - d.rank for d in compared.heads.diversity)),
         "r2_fitted": compared.r2_fitted,
         "r2_heads": compared.r2_heads,
         "disagreement": compared.disagreement,
     }
     if compared.heads.matrix is not None:
-        found["condition"] = max(d.condition for d in compared.heads.diversity)
-    return {name: value for name, value in found.items() if value is not None}
+        scores["condition"] = max(d.condition for d in compared.heads.diversity)
+    return {name: value for name, value in scores.items() if value is not None}
 
 
 def _views(a: Floats, b: Floats) -> dict[str, Any]:

@@ -129,15 +129,15 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         options: dict[str, Any] = {"optimiser": "sgd", "warmup": min(p.steps // 4, 20)}
         curves = trained(Together(*models), batches, p, order, folder, score=compared, **options)
     chosen = best()
-    found = _vectors(chosen, around, p.frequent)
-    early = {f"early_{name}": _after(curves[f"cca_{name}"], p.steps / 10) for name in found} if curves else {}
+    vectors = _vectors(chosen, around, p.frequent)
+    early = {f"early_{name}": _after(curves[f"cca_{name}"], p.steps / 10) for name in vectors} if curves else {}
     scores = {
-        **{f"cca_{name}": _cca(*pair) for name, pair in found.items()},
+        **{f"cca_{name}": _cca(*pair) for name, pair in vectors.items()},
         **early,
-        **{f"r2_{name}": _r2(*pair, seed) for name, pair in found.items()},
+        **{f"r2_{name}": _r2(*pair, seed) for name, pair in vectors.items()},
         **_normalisation(chosen[0], around[:NORMALISED], inside[:NORMALISED]),
     }
-    return {"scores": scores, "curves": curves, "views": _views(found, text.vocabulary.words, around)}
+    return {"scores": scores, "curves": curves, "views": _views(vectors, text.vocabulary.words, around)}
 
 
 def _after(curve: Curve, step: float) -> float:
@@ -167,8 +167,8 @@ def _r2(first: Floats, second: Floats, seed: int) -> float:
     """Share of the second run's variance that a linear map of the first explains, held out."""
     from nearid.questions.compare.run import compare
 
-    found = compare(first, second, groups=("linear",), permutations=1, random_state=seed)
-    return float(found.groups["linear"].r2.value)
+    comparison = compare(first, second, groups=("linear",), permutations=1, random_state=seed)
+    return float(comparison.groups["linear"].r2.value)
 
 
 def _normalisation(model: LogBilinear, around: Ids, inside: Ids) -> dict[str, float]:
@@ -182,14 +182,14 @@ def _normalisation(model: LogBilinear, around: Ids, inside: Ids) -> dict[str, fl
     return {"loss": float((totals - right).mean()), "log_sum": float(totals.mean()), "spread": float(totals.std())}
 
 
-def _views(found: Mapping[str, tuple[Floats, Floats]], words: Sequence[str], around: Ids) -> dict[str, Any]:
+def _views(vectors: Mapping[str, tuple[Floats, Floats]], words: Sequence[str], around: Ids) -> dict[str, Any]:
     """The first two coordinates of either run, and of the first one after the linear map, with their names."""
     names = {
         "q": list(words[2 : 2 + SHOWN]),
         "f": [f"{words[a]} {words[b]} _ {words[c]} {words[d]}" for a, b, c, d in around[:SHOWN]],
     }
     told: dict[str, Any] = {}
-    for name, (first, second) in found.items():
+    for name, (first, second) in vectors.items():
         with_one = np.column_stack([first, np.ones(len(first))])
         mapped = with_one @ np.linalg.lstsq(with_one, second, rcond=None)[0]
         points = {"first": first, "second": second, "mapped": mapped}

@@ -132,11 +132,11 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
             return np.asarray(trained.encode(torch.as_tensor(x, device=device)).cpu().double().numpy())
 
     done = train(model, batches, options(p, order), folder=folder, score=lambda m: scores(recovered(m), z))
-    found = recovered(model)
+    representations = recovered(model)
     observed = {f"identity_{name}": value for name, value in scores(x, z).items()}
-    reference = {f"{name}_in_sample": value for name, value in scores(found, z, folds=1).items()}
-    told = scores(found, z) | reference | observed
-    return {"scores": told, "curves": curves(done.records), "views": views(found, z, x)}
+    reference = {f"{name}_in_sample": value for name, value in scores(representations, z, folds=1).items()}
+    told = scores(representations, z) | reference | observed
+    return {"scores": told, "curves": curves(done.records), "views": views(representations, z, x)}
 
 
 def described(p: Parameters, rows: Sequence[Row], *, apart: Sequence[str] = ()) -> list[Row]:
@@ -147,7 +147,7 @@ def described(p: Parameters, rows: Sequence[Row], *, apart: Sequence[str] = ()) 
     kept = {name: getattr(p, name) for name in ("kappa", "scale", "marginal_scale", "layers")}
     published = kept == {name: getattr(Parameters, name) for name in kept}
     note = "" if p.n == PUBLISHED_LATENTS else f"Published for {PUBLISHED_LATENTS} latents, not {p.n}."
-    found = []
+    described_rows = []
     for row in rows:
         q = changed(p, row.changes)
         values = {key: replace(v, note=v.note or note) for key, v in row.published.items()}
@@ -155,8 +155,8 @@ def described(p: Parameters, rows: Sequence[Row], *, apart: Sequence[str] = ()) 
         if q.objective == "contrastive":
             unmixed = process(changed(q, {"layers": 0}), np.random.default_rng(0))
             names = [a.name for a in violated(unmixed.assumptions(q.exponent or "dot")) if a.name not in apart]
-        found.append(replace(row, published=values if published else {}, violated=names))
-    return found
+        described_rows.append(replace(row, published=values if published else {}, violated=names))
+    return described_rows
 
 
 def process(p: Parameters, rng: np.random.Generator) -> PairProcess:
@@ -223,8 +223,8 @@ def views(recovered: Floats, z: Floats, observed: Floats | None = None) -> dict[
     mapped = design @ np.linalg.lstsq(design, z, rcond=None)[0]
 
     def correlation(u: Floats) -> list[list[float]]:
-        found: list[list[float]] = mcc(u, z, folds=1).matrix.round(4).tolist()
-        return found
+        matrix: list[list[float]] = mcc(u, z, folds=1).matrix.round(4).tolist()
+        return matrix
 
     return {
         "true": z[:SHOWN, :PANELS].round(4).tolist(),

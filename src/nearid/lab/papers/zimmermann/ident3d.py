@@ -152,9 +152,9 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         return scores(unseen.encoded(model, held), z)
 
     curves = trained(model, batches, p, order, folder, score=score)
-    found = unseen.encoded(model, held)
-    in_sample = {f"{name}_in_sample": value for name, value in scores(found, z, folds=1).items()}
-    return {"scores": scores(found, z) | in_sample, "curves": curves, "views": views(found, z)}
+    representations = unseen.encoded(model, held)
+    in_sample = {f"{name}_in_sample": value for name, value in scores(representations, z, folds=1).items()}
+    return {"scores": scores(representations, z) | in_sample, "curves": curves, "views": views(representations, z)}
 
 
 def rows(p: Parameters) -> list[Row]:

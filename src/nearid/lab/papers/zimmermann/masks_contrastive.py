@@ -114,10 +114,10 @@ class StoredFilms:
     @cached_property
     def _followed(self) -> np.ndarray:
         """Frames that have a later one in their film."""
-        found = np.flatnonzero(self._left > 0)
-        if not len(found):
+        followed = np.flatnonzero(self._left > 0)
+        if not len(followed):
             raise InputError(f"All films of {self.held.name} have one frame: there are no pairs.")
-        return found
+        return followed
 
     def pairs(self, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
         first = self._followed[rng.integers(0, len(self._followed), size)]
@@ -178,15 +178,15 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
     curves = trained(model, batches, p, order, folder, score=score)
     z = recovered()
-    found = mcc(z, factors, method="spearman")
+    match = mcc(z, factors, method="spearman")
     shown = {
-        name: z[:SHOWN, at].round(4).tolist() for name, at in zip(found.factors, found.matched, strict=True) if at >= 0
+        name: z[:SHOWN, at].round(4).tolist() for name, at in zip(match.factors, match.matched, strict=True) if at >= 0
     }
     return {
         "scores": {
-            "mcc": 100 * found.value,
+            "mcc": 100 * match.value,
             "r2": 100 * r2(z, factors).value,
-            **{name: 100 * float(v) for name, v in zip(found.factors, found.per_factor, strict=True)},
+            **{name: 100 * float(v) for name, v in zip(match.factors, match.per_factor, strict=True)},
         },
         "curves": curves,
         "views": {"true": {n: v[:SHOWN].round(4).tolist() for n, v in factors.items()}, "recovered": shown},
