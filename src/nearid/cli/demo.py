@@ -73,8 +73,8 @@ def demo(
     check_report(out)
     images = digits()
     typer.echo(f"{len(images)} handwritten digits of 8 x 8 pixels; training two autoencoders (64-16-64) ...", err=True)
-    with reporting() as report:
-        first, second = (autoencoder_states(images, seed, report(f"seed {seed}", EPOCHS)) for seed in (0, 1))
+    with reporting() as stages:
+        first, second = (autoencoder_states(images, seed, stages(f"seed {seed}", EPOCHS)) for seed in (0, 1))
     comparisons = compare_layers(first, second)
     view = replace(comparisons.view, question="Two autoencoders of handwritten digits, layer by layer")
     write(view, out)

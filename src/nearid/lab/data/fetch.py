@@ -87,13 +87,13 @@ def fetch(
     wanted = [file for file in dataset.files if again or file.name in sources or not _is_in(file, folder)]
     if any(file.by_hand and file.name not in sources for file in wanted):
         raise missing(dataset) if here is None else InputError(f"To get {dataset.title} anew, {how_to_get(dataset)}")
-    with alone_in(folder), reporting(progress) as report:
+    with alone_in(folder), reporting(progress) as stages:
         asked = [file for file in wanted if file.name not in sources and (again or not (folder / file.name).exists())]
         if asked and dataset.name in DOUBTFUL:
             say(f"{dataset.title}: {DOUBTFUL[dataset.name].why}")
         try:
             for file in wanted:
-                _one(file, folder, sources.get(file.name), again, report, say)
+                _one(file, folder, sources.get(file.name), again, stages, say)
         except Unreachable as error:
             raise InputError(f"{error}\n{_without_network(dataset, folder)}") from None
     return folder

@@ -63,8 +63,8 @@ def load(
     if unpack:
         stats = [(folder / path).stat() for path in described.held(folder) or ()]
         origin = f"{parts} {[(stat.st_size, stat.st_mtime_ns) for stat in stats]}"
-        with reporting(progress) as report:
-            labelled = labelled.with_images(unpacked(labelled.images, cache_folder() / described.name, origin, report))
+        with reporting(progress) as stages:
+            labelled = labelled.with_images(unpacked(labelled.images, cache_folder() / described.name, origin, stages))
     return labelled
 
 

@@ -277,7 +277,7 @@ def train(
     place = _prepared(folder)
     # What a model says of itself: another loss on the same parameters is another run.
     identity = options.identity() | {"parameters": [list(p.shape) for p in model.parameters()], "model": repr(model)}
-    with seeded(options.seed), reporting(progress) as report:
+    with seeded(options.seed), reporting(progress) as stages:
         state = load(place, model, optimiser, identity) if place else State()
         if place:
             restart_log(place, state.records)
@@ -285,7 +285,7 @@ def train(
             # There is more time now.
             state.stopped = ""
         run = _Run(model, batches, options, device, optimiser, state)
-        tick = report("training", math.ceil(options.steps / options.log_every))
+        tick = stages("training", math.ceil(options.steps / options.log_every))
         for _ in state.records:
             tick()
         saved = time.monotonic()

@@ -203,12 +203,12 @@ def compare(
     sources = choose_columns(_open(runs, names, key, ids), features, exclude)
     links = list(itertools.combinations(range(len(runs)), 2))
     results = []
-    with reporting(progress) as report, open_engine(engine) as opened:
-        prepare = [g.prepare(random_state, opened, report) for g in chosen if g.prepare]
+    with reporting(progress) as stages, open_engine(engine) as opened:
+        prepare = [g.prepare(random_state, opened, stages) for g in chosen if g.prepare]
 
         def one_way(i: int, j: int) -> Comparison:
             pair = pair_rows(sources[i], sources[j])
-            return compare_pair(pair, (runs[i], runs[j]), settings, opened, report, prepare)
+            return compare_pair(pair, (runs[i], runs[j]), settings, opened, stages, prepare)
 
         for i, j in links:
             there = one_way(i, j)

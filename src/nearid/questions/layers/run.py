@@ -100,17 +100,17 @@ def compare_layers(
     dead: set[str] = set()
     pair = pair_rows(*(JoinedRows(name, list(side.values())) for name, side in zip(called, (left, right), strict=True)))
     copies: list[Alert] = []
-    with reporting(progress) as report:
+    with reporting(progress) as stages:
         if declared:
             copies += fill_from_moments(
-                left, right, called, declared, folds, svcca_k, random_state, values, dead, report
+                left, right, called, declared, folds, svcca_k, random_state, values, dead, stages
             )
         if errors:
-            tick = report("pairs of layers", len(left) * len(right))
+            tick = stages("pairs of layers", len(left) * len(right))
             copies += fill_errors(errors, left, right, folds, random_state, values, tick)
         for name, measure in wanted.items():
             if not isinstance(measure, str):
-                _own_measure(measure, left, right, values[name], report(name, len(left) * len(right)))
+                _own_measure(measure, left, right, values[name], stages(name, len(left) * len(right)))
     alerts = [Alert("pairing", note) for note in pair.notes]
     alerts += dict.fromkeys(a for side in (left, right) for rows in side.values() for a in metadata_alerts(rows))
     if errors or set(declared) - {"cka"}:
