@@ -27,7 +27,7 @@ def test_within_one_model_with_a_measure_of_ones_own(sides):
 def test_measures_are_named_as_everywhere(sides):
     x, _ = sides
     assert list(compare_layers({"a": x["a"]}, measures="all").values) == ALL
-    assert list(compare_layers({"a": x["a"]}, measures="mcc, cka,").values) == ["mcc", "cka"]
+    assert list(compare_layers({"a": x["a"]}, measures=["mcc, cka,", " cka"]).values) == ["mcc", "cka"]
 
 
 def test_ids_pair_the_rows(sides):

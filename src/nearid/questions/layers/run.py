@@ -144,7 +144,7 @@ def _measures(given: Iterable[Measure] | Measure) -> dict[str, Measure]:
     wanted: dict[str, Measure] = {}
     for measure in chain.from_iterable(named):
         name = measure if isinstance(measure, str) else getattr(measure, "__name__", type(measure).__name__)
-        if wanted.get(name, measure) is not measure:
+        if wanted.get(name, measure) != measure:
             raise InputError(f"Two measures are called {name}: give functions names of their own.")
         wanted[name] = measure
     return wanted
