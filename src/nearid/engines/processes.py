@@ -130,7 +130,7 @@ def _no_main() -> Iterator[None]:
     beginning, and try to start processes of its own.
     """
     main = sys.modules["__main__"].__dict__
-    hidden = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+    hidden: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
     main.update(dict.fromkeys(hidden))
     try:
         yield
