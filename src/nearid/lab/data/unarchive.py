@@ -98,7 +98,7 @@ def _check_end(archive: tarfile.TarFile) -> None:
     """Refuse a .tar that does not end as one: to tarfile a header that is cut or damaged is an end as well."""
     file = archive.fileobj
     assert file is not None  # it was just read
-    file.seek(archive.offset)  # type: ignore[attr-defined]
+    file.seek(archive.offset)
     # Two blocks of zeros; some programs write one.
     end = file.read(2 * tarfile.BLOCKSIZE)
     if len(end) < tarfile.BLOCKSIZE or any(end):
