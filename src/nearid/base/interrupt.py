@@ -87,7 +87,7 @@ def leave(message: str, code: int) -> None:
     Worker threads may still be busy with their blocks, and stdout may be full: neither is waited for.
     """
     try:
-        print(message, file=sys.stderr, flush=True)
+        print(printable(message), file=sys.stderr, flush=True)
     finally:
         # Also where nobody reads stderr any more.
         os._exit(code)
