@@ -237,8 +237,9 @@ class Whitening(LinearUnmixer):
             )
         self.variances_ = whitener.variances
         self._set_map(whitener.mean, whitener.forward, whitener.backward, whitener.rank)
-        if whitener.rank < (self.n_components or self.n_features_in_):
-            warnings.warn(lost_rank(self.n_features_in_, whitener.rank), RankWarning, stacklevel=2)
+        requested = self.n_components or self.n_features_in_
+        if whitener.rank < requested:
+            warnings.warn(lost_rank(self.n_features_in_, whitener.rank, requested), RankWarning, stacklevel=2)
         return self
 
 

@@ -81,8 +81,9 @@ def deconfound(
     perturbations : names or int, optional
         Labels to evaluate, or how many of the most frequent. Default: all.
     top : sequence of int, optional
-        Numbers k of the concentration: AUROC from the k most used components less AUROC from the others. Default: 5, 10
-        and 20, where there are enough components. Empty, or 0, for none.
+        Numbers k of the concentration: AUROC from the k most used components less AUROC from the others. Default: those
+        of 5, 10 and 20 that are at most half of the components of the narrowest condition; 1 where all three are more.
+        Empty, or 0, for none.
     drop : float, optional
         Adds a condition: independent components without those of which the batch explains at least this share, and
         more than the label does, judged on the training rows of each split.

@@ -206,6 +206,10 @@ def _alerts(compared: TransformComparison, pairs: Pairs | None, n: int, width: i
     return alerts
 
 
+def _explains(r2: float) -> str:
+    return f"does worse than guessing the mean (R2 {r2:.3g})" if r2 < 0 else f"explains {r2:.1%} of the variance"
+
+
 def _decide(compared: TransformComparison, width: int) -> HeadVerdict:
     """What the agreement of the maps is evidence of."""
     seen = compared.seen
@@ -220,8 +224,8 @@ def _decide(compared: TransformComparison, width: int) -> HeadVerdict:
         f"dimensions only, which hold {seen.variance:.1%} of the variance of the second model's features. In these, "
     )
     figures = (
-        f"{'T' if whole else 't'}he map from the heads alone explains {seen.heads.value:.1%} of the held-out variance, "
-        f"a fitted one {seen.fitted.value:.1%}"
+        f"{'T' if whole else 't'}he map from the heads alone {_explains(seen.heads.value)} on held-out rows, a fitted "
+        f"one {_explains(seen.fitted.value)}"
     )
     others = width - seen.dimensions
     rest = f" Of the other {others} dimensions the heads say nothing." if others else ""

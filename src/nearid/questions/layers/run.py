@@ -16,7 +16,7 @@ from nearid.arrays.memory import is_count
 from nearid.arrays.metadata import metadata_alerts
 from nearid.arrays.names import chosen, patterns_of
 from nearid.base.alerts import Alert
-from nearid.base.errors import InputError, unknown
+from nearid.base.errors import InputError, type_of, unknown
 from nearid.base.limits import check_memory
 from nearid.base.options import Count, Folds, Seed, checked
 from nearid.base.progress import Reporting, reporting
@@ -164,7 +164,7 @@ def _open(side: object, name: str, patterns: list[str] | None) -> tuple[Layers, 
         side = LayerRows.open(side)
     if not isinstance(side, Mapping) or not side:
         raise InputError(
-            f"{name} is a {type(side).__name__}; an extraction, its folder, or a dict of layer -> rows is expected."
+            f"{name} is {type_of(side)}; an extraction, its folder, or a dict of layer -> rows is expected."
         )
     keys = list(side)
     if patterns is not None:

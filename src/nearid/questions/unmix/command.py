@@ -16,6 +16,7 @@ def _left(options: Mapping[str, Any]) -> str:
 QUESTION = Question(
     "nearid.questions.unmix.run:unmix",
     {"x": "X"},
+    paths="x",
     short={"out": "-o"},
     required=("out",),
     makes="out",
