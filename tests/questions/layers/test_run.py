@@ -24,6 +24,12 @@ def test_within_one_model_with_a_measure_of_ones_own(sides):
     assert list(only.values) == ["widths"] and only.n == 400
 
 
+def test_measures_are_named_as_everywhere(sides):
+    x, _ = sides
+    assert list(compare_layers({"a": x["a"]}, measures="all").values) == ALL
+    assert list(compare_layers({"a": x["a"]}, measures=["mcc, cka,", " cka"]).values) == ["mcc", "cka"]
+
+
 def test_ids_pair_the_rows(sides):
     x, y = sides
     order = np.random.default_rng(1).permutation(400)
@@ -58,7 +64,7 @@ def test_a_layer_that_does_not_vary(sides):
     ("options", "message"),
     [
         ({"measures": "ckaa"}, r"no measure between layers named 'ckaa'. Did you mean cka"),
-        ({"measures": []}, "No measure is named"),
+        ({"measures": []}, "No measure between layers is given. There are: cka"),
         ({"measures": [lambda a, b: 0, lambda a, b: 1]}, "Two measures are called <lambda>"),
         ({"folds": 1}, "folds is 1, but a whole number between 2 and 255"),
         ({"svcca_k": 0}, "svcca_k"),
