@@ -2,7 +2,8 @@
 
 import inspect
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -90,15 +91,25 @@ def test_options_of_another_type_are_refused_by_name(option, value, words):
 PUBLIC = [name for name in nearid.__all__ if inspect.isfunction(getattr(nearid, name))]
 
 
+def plain_type(hint):
+    """The type of an option that takes a single number or text, or None."""
+    parts = (
+        [part for part in get_args(hint) if part is not NoneType] if get_origin(hint) in (Union, UnionType) else [hint]
+    )
+    kind = get_args(parts[0])[0] if get_origin(parts[0]) is Annotated else parts[0]
+    return kind if len(parts) == 1 and kind in (int, float, bool, str) else None
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_public_function_refuses_options_of_another_type(name):
     function = getattr(nearid, name)
     parameters = inspect.signature(function).parameters.values()
-    data = [np.zeros((20, 2)) for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
-    simple = {"int", "int | None", "float", "float | None", "bool", "str", "str | None", "Seed"}
-    assert all(parameter.annotation == "Seed" for parameter in parameters if parameter.name == "random_state")
+    hints = get_type_hints(inspect.unwrap(function), include_extras=True)
+    assert hints.get("random_state", Seed) == Seed
+    required = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    data = ["digits" if str in (hints[p.name], *get_args(hints[p.name])) else np.zeros((20, 2)) for p in required]
     for parameter in parameters:
-        if parameter.annotation in simple:
+        if plain_type(hints[parameter.name]) is not None and parameter not in required:
             with pytest.raises(InputError, match=rf"^{parameter.name}( \(--seed\))? is "):
                 function(*data, **{parameter.name: object()})
 

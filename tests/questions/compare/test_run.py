@@ -13,7 +13,7 @@ import nearid
 from nearid import InputError, Linear, Rigid, SignedPermutation, compare
 from nearid.arrays import open_rows
 from nearid.folds import assign
-from nearid.questions.compare.run import Keywords
+from nearid.questions.compare.run import Keywords, _both_ways
 
 
 def noisy(y, rng):
@@ -409,3 +409,15 @@ def test_columns_that_look_like_metadata_are_told_and_can_be_left_out(rng, tmp_p
 def test_control_characters_do_not_reach_the_terminal(rng):
     x = rng.normal(size=(50, 2))
     assert "\x1b" not in str(compare(x, x, names=["\x1b[31mred", "b"], permutations=1))
+
+
+def test_of_groups_that_do_not_contain_each_other_both_ways_need_a_larger_one(rng):
+    """One way up to a scale for each column, the other up to a rigid motion: only a linear map holds both ways."""
+    x = rng.normal(size=(200, 3))
+    there = nearid.compare(x, x * [1.0, 2.0, 5.0], groups="scaled_permutation,rigid,linear", permutations=1)
+    back = nearid.compare(x, x @ np.linalg.qr(rng.normal(size=(3, 3)))[0], groups="rigid,linear", permutations=1)
+    assert there.verdict.group == "scaled_permutation" and back.verdict.group == "rigid"
+    for first, second in ((there, back), (back, there)):
+        joined = _both_ways(first, second)
+        assert joined.verdict.group == "linear" and "contains both" in joined.verdict.reason
+        assert joined.one_way == first.verdict and joined.reverse is second

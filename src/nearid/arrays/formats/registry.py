@@ -201,7 +201,7 @@ def register(new: Format) -> Format:
 
 def format_of(path: Path) -> Format | None:
     """The format of a path: that of a folder by what it holds, all others by their suffix; None where there is none."""
-    for known in FORMATS:
+    for known in FORMATS if path.is_dir() else ():
         if known.is_at is not None and known.is_at(path):
             return known
     name = path.name.lower()

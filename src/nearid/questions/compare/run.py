@@ -50,6 +50,7 @@ from nearid.questions.compare.verdict import (
     bootstrap,
     decide,
     efficiency,
+    strength,
     summaries,
 )
 from nearid.questions.compare.view import views
@@ -387,7 +388,16 @@ def _both_ways(there: Comparison, back: Comparison) -> Comparison:
     # Both directions are known now, so that the widths are no reason for doubt.
     both = [a for a in dict.fromkeys([*there.alerts, *back.alerts]) if a.code != "widths_differ"]
     joined = replace(there, reverse=back, one_way=there.verdict, alerts=both)
-    if standing(back) <= standing(there):
+    worse = max((there, back), key=standing)
+    reached = {there.verdict.group, back.verdict.group}
+    above = [g for g in GROUPS.values() if reached <= {g.name, *g.contains} and g.name in there.groups]
+    if "none" not in reached and above and above[0].name not in reached:
+        # Neither group contains the other: what holds both ways is the smallest that contains both.
+        r2 = min(c.groups[above[0].name].r2.value for c in (there, back))
+        ways = " and ".join(f"up to a {GROUPS[c.verdict.group].title} from {c.names[0]}" for c in (there, back))
+        reason = f"It is the same {ways}; a {above[0].title} is the smallest group that contains both."
+        return replace(joined, verdict=Verdict(above[0].name, reason, strength(r2), worse.verdict.yardstick))
+    if worse is there or standing(back) == standing(there):
         return joined
     reason = f"From {back.names[0]} to {back.names[1]}: {back.verdict.reason}"
     return replace(joined, verdict=replace(back.verdict, reason=reason))

@@ -219,7 +219,7 @@ def decide(
         g for g in range(len(groups)) if counts[g] and (g == best or _suffices(draws[:, g], draws[:, best], negligible))
     )
     reason = _reason(groups, r2, chosen, best)
-    return Verdict(groups[chosen].name, reason, _strength(float(r2[chosen])), groups[best].name)
+    return Verdict(groups[chosen].name, reason, strength(float(r2[chosen])), groups[best].name)
 
 
 def _suffices(mine: Floats, yardstick: Floats, negligible: float | None) -> bool:
@@ -231,7 +231,8 @@ def _suffices(mine: Floats, yardstick: Floats, negligible: float | None) -> bool
     return bool(explained and np.quantile(excess, 0.95) <= ROUNDING)
 
 
-def _strength(r2: float) -> str:
+def strength(r2: float) -> str:
+    """How much of the target is explained, in words."""
     return next(words for least, words in STRENGTHS if r2 >= least)
 
 

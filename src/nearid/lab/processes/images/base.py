@@ -115,6 +115,11 @@ class FactorImages(ABC):
         """Factors of shape (size, k): uniform in their ranges, an endless supply."""
         return draw_factors(self.factors, size, rng)
 
+    def sample_grid(self, size: int, rng: np.random.Generator) -> tuple[Floats, Codes]:
+        """(factors, their places on the grid), each of shape (size, k): uniform on the grid."""
+        at_least("size", size, 1)
+        return self.grid(rng.integers(0, self.grid_size, size))
+
     def grid(self, index: ArrayLike) -> tuple[Floats, Codes]:
         """(factors, their places) of points 0 to grid_size - 1 of the grid; the last factor changes first."""
         codes = grid_codes(self.factors, index)
