@@ -26,9 +26,9 @@ def test_within_one_model_with_a_measure_of_ones_own(sides):
 
 def test_provenance_has_both_sides_and_all_options(sides):
     x, y = sides
-    made = compare_layers(x, y, layers="[ab]", names=["one", "two"], svcca_k=2).provenance
+    made = compare_layers(x, y, layers="[abpq]", names=["one", "two"], svcca_k=2).provenance
     assert made["options"] == {
-        "measures": ["cka"], "layers": ["[ab]"], "folds": 5, "svcca_k": 2, "random_state": 0
+        "measures": ["cka"], "layers": ["[abpq]"], "folds": 5, "svcca_k": 2, "random_state": 0
     }  # fmt: skip
     assert [side["name"] for side in made["inputs"]] == ["one", "two"]
     width = sum(x[layer].shape[1] for layer in "ab")

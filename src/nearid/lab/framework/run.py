@@ -251,17 +251,20 @@ class _Table:
         shutil.rmtree(self.store.work(cell), ignore_errors=True)
 
     def result(self, say: Say) -> ExperimentResult:
-        """The result, finished cells in the order of the table; written to the place of the run."""
+        """The result, cells in the order of the table; written to the place of the run."""
         plan, now = self.plan, time.time()
         began = self.began or now
         finished = [self.finished[cell.name] for cell in plan.cells if cell.name in self.finished]
+        # Cells end in any order, which must not show.
+        place = {cell.name: k for k, cell in enumerate(plan.cells)}
+        failures = sorted(self.failures, key=lambda failed: place[failed.cell.name])
         result = ExperimentResult(
             plan.experiment,
             plan.preset,
             plan.parameters,
             tuple(range(plan.seeds)),
             finished,
-            self.failures,
+            failures,
             provenance(
                 plan.options,
                 (),
