@@ -132,7 +132,8 @@ def test_bounds_stand_in_the_annotation():
 
 def test_names_come_with_commas_or_one_by_one():
     assert listed(" a, b,a", "group") == listed(["a", "b"], "group") == listed(np.array(["a", "b"]), "group", "abc")
-    assert listed("all", "group", ["a", "b"]) == ("a", "b")
+    assert listed("b,, a,", "group", "abc") == ("b", "a")
+    assert listed("all,", "group", ["a", "b"]) == listed("all", "group", ["a", "b"]) == ("a", "b")
     with pytest.raises(InputError, match=r"There is no group named 'rigit'\. Did you mean rigid\?"):
         listed("rigit", "group", ["rigid", "linear"])
     for empty in ("", " ,", []):

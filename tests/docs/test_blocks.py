@@ -8,14 +8,21 @@ import glob
 import re
 import shlex
 import sys
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 import typer
 
+import nearid.questions.compare.ica_rung  # noqa: F401, registers a group
+from nearid.arrays.formats.registry import FORMATS, Format, register as register_format
 from nearid.cli import commands
 from nearid.cli.commands import app
+from nearid.engines.base import register_engine
+from nearid.engines.local import ENGINES, LOCAL
+from nearid.groups.ladder import GROUPS, register as register_group
+from nearid.measures import registry
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
@@ -73,12 +80,29 @@ RUN = {page: run for page, blocks in BLOCKS.items() if (run := [b for b in block
 NOT_RUN = [block for blocks in BLOCKS.values() for block in blocks if block.reason]
 
 
+@contextmanager
+def registries_kept():
+    """Measures, groups, formats and engines that a page registers are taken back."""
+    # Those of nearid are all there from now on.
+    registry.measures()
+    mappings = (registry.MEASURES, GROUPS, ENGINES)
+    kept, formats = [dict(mapping) for mapping in mappings], list(FORMATS)
+    try:
+        yield
+    finally:
+        for mapping, before in zip(mappings, kept, strict=True):
+            mapping.clear()
+            mapping.update(before)
+        FORMATS[:] = formats
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder to be in; what is imported from it is forgotten afterwards."""
+    """A folder to be in; what is imported from it or registered is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    yield tmp_path
+    with registries_kept():
+        yield tmp_path
     for name in [n for n in sys.modules if n.split(".")[0] == "mycode"]:
         del sys.modules[name]
 
@@ -133,6 +157,20 @@ def test_a_block_that_is_not_run_is_valid(block):
     pytest.skip(block.reason)
 
 
+def test_what_a_page_registers_is_taken_back():
+    def state():
+        return list(registry.measures()), dict(GROUPS), list(ENGINES), list(FORMATS)
+
+    before = state()
+    with registries_kept():
+        registry.measure("Nothing")(lambda x, factors: registry.Measured(0.0))
+        register_group(replace(GROUPS["rigid"], name="of_a_page"))
+        register_engine("of_a_page", lambda address: nullcontext(LOCAL))
+        register_format(Format((".page",)))
+        assert not any(now == then for now, then in zip(state(), before, strict=True))
+    assert state() == before
+
+
 def test_a_wrong_option_in_a_block_that_is_not_run_is_found():
     with pytest.raises(Exception, match="--no-such-option"):
         call(only_parsed(typer.main.get_command(app)), ["nearid", "compare", "a.npy", "b.npy", "--no-such-option"])
@@ -143,3 +181,10 @@ def test_every_fence_of_a_page_is_seen():
         fences = re.findall(r"^```(?:python|sh)$", page.read_text(encoding="utf-8"), re.M)
         assert len(blocks) == len(fences), page
         assert all("```" not in (block.reason or "") for block in blocks)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_to_files_of_the_project_lead_somewhere(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    assert [link for link in links if not (page.parent / link).exists()] == []

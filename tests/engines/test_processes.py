@@ -113,3 +113,16 @@ def test_files_of_the_working_folder_are_not_taken_for_modules(tmp_path, monkeyp
     with no_working_folder():
         assert os.environ["PYTHONSAFEPATH"] == "1"
     assert os.environ["PYTHONSAFEPATH"] == "x"
+
+
+def test_a_script_without_a_guard_is_not_run_again_in_the_processes(tmp_path):
+    """Python imports the main module in every process that it spawns."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from math import factorial\n"
+        "from nearid.engines.processes import in_processes\n"
+        "print('top')\n"
+        "print(sorted(in_processes(factorial, [3, 4], 2)))\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == ["top", "[(0, 6), (1, 24)]"], done.stderr

@@ -41,6 +41,7 @@ def test_degrees_of_freedom_grow_along_the_ladder():
 def test_named_groups_come_in_ladder_order():
     assert names(ladder("linear, permutation")) == ["permutation", "linear"]
     assert names(ladder(["rigid", "scaled_permutation"])) == ["scaled_permutation", "rigid"]
+    assert names(ladder("linear,,permutation,")) == ["permutation", "linear"]
     assert names(ladder()) == ["permutation", "rigid", "linear"]
 
 
@@ -55,7 +56,7 @@ def test_ica_stands_beside_the_ladder_on_request():
 
 @pytest.mark.parametrize("wrong", ["rotation", "rigid,affine", "", "all,rigid"])
 def test_unknown_groups_are_refused_with_the_known_ones(wrong):
-    with pytest.raises(InputError, match="the groups are permutation, scaled_permutation, rigid, linear, ica"):
+    with pytest.raises(InputError, match="There are: permutation, scaled_permutation, rigid, linear, ica"):
         ladder(wrong)
 
 

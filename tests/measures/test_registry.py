@@ -91,7 +91,7 @@ def test_declared_parts_are_in_their_ranges(rng, name):
 @pytest.fixture
 def spread(monkeypatch):
     """A new measure, for one test."""
-    monkeypatch.setattr(registry, "_DECLARED", dict(registry._DECLARED))
+    monkeypatch.setattr(registry, "MEASURES", dict(registry.MEASURES))
 
     @measure("Spread", high=np.inf, parts={"least": Part(high=np.inf, title="least spread")}, held_out=False)
     def spread(x, factors: Factors, *, power: int = 1):

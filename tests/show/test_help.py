@@ -6,6 +6,7 @@ import re
 import pytest
 from typer.main import get_command
 
+from nearid.arrays.formats.registry import writable_names
 from nearid.cli.commands import app
 
 
@@ -46,6 +47,13 @@ def shown(monkeypatch, capsys):
         return "".join(capsys.readouterr())
 
     return run
+
+
+@pytest.mark.parametrize("command", ["unmix", "extract", "apply"])
+def test_help_names_every_format_that_is_written(command, shown):
+    text = shown(command, "--help", columns=120)
+    assert writable_names() == ["npy", "safetensors", "zarr"]
+    assert [form for form in writable_names() if not re.search(rf"\b{form}\b", text.split("Options")[-1])] == []
 
 
 @pytest.mark.parametrize("columns", [80, 120])

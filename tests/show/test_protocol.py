@@ -2,6 +2,7 @@
 
 import json
 import re
+from copy import deepcopy
 from html.parser import HTMLParser
 
 import numpy as np
@@ -110,6 +111,12 @@ def test_text_fits_the_terminal_and_answers_first(each):
 
 def test_repr_is_short(each):
     assert "\n" not in repr(each) and type(each).__name__ in repr(each) and len(repr(each)) < 400
+
+
+def test_it_can_be_compared_with_a_copy(each):
+    # Of two results with arrays nothing else can be answered by True or False.
+    assert each == each and (each == deepcopy(each)) in (True, False)
+    assert each != 1.0
 
 
 class _Tags(HTMLParser):

@@ -119,6 +119,12 @@ def test_a_terminal_is_not_exceeded_and_no_column_is_lost(width):
     assert drawn.count("0.123") == 9
 
 
+def test_a_title_is_as_wide_as_the_terminal_not_as_its_table():
+    title = "linear CKA, debiased: x (rows) -> y (columns) [bold]"
+    drawn = text(View("q", "s", "h", tables=[Table(title, [Column("n"), Column("v")], [Row(["a", 1.0])])]), 80)
+    assert title in drawn.splitlines()
+
+
 def test_columns_of_a_wide_terminal_are_left_out_of_a_narrow_one():
     columns = [Column("name"), Column("kept"), Column("dropped", wide=True)]
     view = View("q", "s", "h", tables=[Table("t", columns, [Row(["a", 1.0, 2.0])])])

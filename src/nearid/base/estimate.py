@@ -3,18 +3,97 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from numbers import Real
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 CONFIDENCE = 0.95
+T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Number:
+    """What counts, compares and is written as its `value`; arithmetic gives plain floats.
+
+    NumPy takes it for its value too: ``np.mean([m, m])``. It is true as every other object is, also where it is 0.
+    """
+
+    value: float
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(float(self), dtype)
+
+    def __format__(self, spec: str) -> str:
+        return format(float(self), spec) if spec else str(self)
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(float(self), digits)
+
+    def __neg__(self) -> float:
+        return -float(self)
+
+    def __abs__(self) -> float:
+        return abs(float(self))
+
+    def __eq__(self, other: object) -> bool:
+        return _apply(float.__eq__, self, other)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __lt__(self, other: object) -> bool:
+        return _apply(float.__lt__, self, other)
+
+    def __le__(self, other: object) -> bool:
+        return _apply(float.__le__, self, other)
+
+    def __gt__(self, other: object) -> bool:
+        return _apply(float.__gt__, self, other)
+
+    def __ge__(self, other: object) -> bool:
+        return _apply(float.__ge__, self, other)
+
+    def __add__(self, other: object) -> float:
+        return _apply(float.__add__, self, other)
+
+    def __sub__(self, other: object) -> float:
+        return _apply(float.__sub__, self, other)
+
+    def __rsub__(self, other: object) -> float:
+        return _apply(float.__rsub__, self, other)
+
+    def __mul__(self, other: object) -> float:
+        return _apply(float.__mul__, self, other)
+
+    def __truediv__(self, other: object) -> float:
+        return _apply(float.__truediv__, self, other)
+
+    def __rtruediv__(self, other: object) -> float:
+        return _apply(float.__rtruediv__, self, other)
+
+    def __pow__(self, other: object) -> float:
+        return _apply(lambda a, b: cast(float, a**b), self, other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def _apply(operation: Callable[[float, float], T], number: Number, other: object) -> T:
+    if isinstance(other, Real | Number):
+        return operation(float(number), float(other))
+    # Python then asks the other side, and an array takes the number as its value.
+    return cast(T, NotImplemented)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate(Number):
     """A value, its 95% interval and its chance level; NaN stands for what is not known.
+
+    It counts and compares as its value does; two estimates are equal where all of their numbers are.
 
     Attributes
     ----------
@@ -32,7 +111,7 @@ class Estimate:
     --------
     >>> from nearid.base.estimate import Estimate
     >>> e = Estimate.over([0.8, 0.9, 1.0])
-    >>> round(float(e), 3), round(e.low, 3), round(e.high, 3), e.of
+    >>> round(e, 3), round(e.low, 3), round(e.high, 3), e.of
     (0.9, 0.652, 1.148, "seeds, Student's t")
     """
 
@@ -43,8 +122,10 @@ class Estimate:
     of: str = ""
     n: int = 0
 
-    def __float__(self) -> float:
-        return self.value
+    def __eq__(self, other: object) -> bool:
+        return vars(self) == vars(other) if isinstance(other, Estimate) else super().__eq__(other)
+
+    __hash__ = Number.__hash__
 
     @property
     def has_interval(self) -> bool:

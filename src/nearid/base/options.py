@@ -73,16 +73,16 @@ def listed(value: str | Iterable[str], what: str, known: Iterable[str] | None = 
         Names that exist; others are refused with the nearest of them.
     """
     given = value.split(",") if isinstance(value, str) else list(value)
-    names = list(dict.fromkeys(str(name).strip() for name in given))
+    names = tuple(name for name in dict.fromkeys(str(name).strip() for name in given) if name)
     choices = None if known is None else list(known)
-    if choices is not None and names == ["all"]:
+    if choices is not None and names == ("all",):
         return tuple(choices)
-    if not any(names):
+    if not names:
         raise InputError(f"No {what} is given." + (f" There are: {', '.join(choices)}." if choices else ""))
     for name in names:
         if choices is not None and name not in choices:
             raise InputError(unknown(what, name, choices))
-    return tuple(name for name in names if name)
+    return names
 
 
 def as_given(names: Iterable[str] | str | None) -> list[str] | str | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from threading import Thread
@@ -37,6 +38,9 @@ def in_processes(
     waiting = deque(range(len(items)))
     running: dict[Connection, tuple[SpawnProcess, int]] = {}
 
+    # A script of the user's is not run again in the processes, unless the tasks are defined in it.
+    alone = task.__module__ != "__main__" and all(type(item).__module__ != "__main__" for item in items)
+
     def give(pipe: Connection, process: SpawnProcess) -> None:
         place = waiting.popleft()
         running[pipe] = process, place
@@ -51,7 +55,7 @@ def in_processes(
     try:
         while waiting or running:
             while waiting and len(running) < workers:
-                give(*_start())
+                give(*_start(alone))
             ready = wait(list(running))
             for pipe in [p for p in running if p in ready]:
                 process, place = running.pop(pipe)
@@ -90,11 +94,11 @@ def failure(error: Exception) -> Failure:
     return Failure(words, "".join(traceback.format_exception(error)))
 
 
-def _start() -> tuple[Connection, SpawnProcess]:
+def _start(alone: bool) -> tuple[Connection, SpawnProcess]:
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs,), daemon=True)
-    with no_working_folder():
+    with no_working_folder(), _no_main() if alone else nullcontext():
         process.start()
     # Only the process may hold its end, so that its death closes the pipe.
     theirs.close()
@@ -116,6 +120,22 @@ def no_working_folder() -> Iterator[None]:
             del os.environ[SAFE_PATH]
         else:
             os.environ[SAFE_PATH] = before
+
+
+@contextmanager
+def _no_main() -> Iterator[None]:
+    """Let a process that is started meanwhile not import the main module.
+
+    Python would import it there as __mp_main__: a script without `if __name__ == "__main__"` would run from its
+    beginning, and try to start processes of its own.
+    """
+    main = sys.modules["__main__"].__dict__
+    hidden = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+    main.update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        main.update(hidden)
 
 
 def _end(pipe: Connection, process: SpawnProcess) -> None:

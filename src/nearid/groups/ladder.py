@@ -13,6 +13,7 @@ from typing import Any
 
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
+from nearid.base.options import listed
 from nearid.groups.fits import Map, fit_linear, fit_permutation, fit_rigid, fit_scaled_permutation
 from nearid.moments import PairMoments
 
@@ -106,13 +107,7 @@ def ladder(names: Iterable[str] | str | None = None) -> list[Group]:
     """The named groups in the ladder's order; by default those with `default`, every one for "all"."""
     if names is None:
         return [g for g in GROUPS.values() if g.default]
-    wanted = [n.strip() for n in (names.split(",") if isinstance(names, str) else names)]
-    if wanted == ["all"]:
-        return list(GROUPS.values())
-    unknown = [n for n in wanted if n not in GROUPS]
-    if unknown or not wanted:
-        given = f"Unknown group {unknown[0]!r}" if unknown else "No group was named"
-        raise InputError(f"{given}; the groups are {', '.join(GROUPS)}, or all.")
+    wanted = listed(names, "group", GROUPS)
     chosen = [g for name, g in GROUPS.items() if name in wanted]
     if all(g.prepare for g in chosen):
         raise InputError(

@@ -94,8 +94,8 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         X : array, path or Rows
         path : str or PathLike
-            An .npy or .zarr in the precision of the rows. Ids, where the rows have them, go beside it: x.ids.npy of
-            x.npy, x.zarr.ids.npy of x.zarr.
+            File to write, in the precision of the rows: .npy, .zarr or .safetensors. Ids, where the rows have them, go
+            beside it: x.ids.npy of x.npy, x.zarr.ids.npy of x.zarr.
         inverse : bool
             X holds components; write rows.
         overwrite : bool

@@ -81,7 +81,7 @@ def write_mapped(
     drop_nonfinite: bool = False,
     tick: Callable[[], object] | None = None,
 ) -> None:
-    """Write the mapped rows to an .npy or .zarr, whole or not at all; ids, where rows have them, beside as .ids.npy.
+    """Write the mapped rows to a file or folder, whole or not at all; ids, where rows have them, go beside it.
 
     Rows and ids are replaced together. After a failure both are those that were there.
     """

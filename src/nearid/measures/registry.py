@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nearid.base.alerts import Alert
+from nearid.base.estimate import Number
 from nearid.base.options import checked
 from nearid.base.progress import Progress, Reporting, reporting, silent
 from nearid.engines.base import Engine
@@ -32,9 +33,9 @@ EACH_LATENT = ("permutation", "sign", "scale", "shift")
 HOMES = ("mcc", "r2", "infomec", "dci", "mig", "sap", "modularity")
 
 
-@dataclass(frozen=True, repr=False)
-class Measured:
-    """What every measure returns: a number, and what it rests on. ``float(m)`` is the value.
+@dataclass(frozen=True, repr=False, eq=False)
+class Measured(Number):
+    """What every measure returns: a number, and what it rests on. It counts and compares as its value does.
 
     Parts and arrays are attributes too: ``m.parts["completeness"]`` is ``m.completeness``.
 
@@ -58,7 +59,7 @@ class Measured:
     >>> import nearid
     >>> u = np.random.default_rng(0).normal(size=(200, 2))
     >>> m = nearid.mcc(2 * u[:, ::-1], u)
-    >>> round(float(m), 3), m.per_factor.round(3).tolist(), m.matched.tolist()
+    >>> round(m, 3), m.per_factor.round(3).tolist(), m.matched.tolist()
     (1.0, [1.0, 1.0], [1, 0])
     """
 
@@ -69,9 +70,6 @@ class Measured:
     parts: Mapping[str, float] = field(default_factory=dict)
     arrays: Mapping[str, Any] = field(default_factory=dict)
     alerts: tuple[Alert, ...] = ()
-
-    def __float__(self) -> float:
-        return float(self.value)
 
     def __getattr__(self, name: str) -> Any:
         # Not by self.parts, which does not exist yet while an object is unpickled.
@@ -172,7 +170,8 @@ class Measure:
         return option in inspect.signature(self.function).parameters
 
 
-_DECLARED: dict[str, Measure] = {}
+# Every measure by its name, in the order of declaration; those of nearid are there once `measures` was called.
+MEASURES: dict[str, Measure] = {}
 
 
 def measures() -> dict[str, Measure]:
@@ -181,11 +180,11 @@ def measures() -> dict[str, Measure]:
     for home in homes:
         import_module(home)
     places = {home: place for place, home in enumerate(homes)}
-    return dict(sorted(_DECLARED.items(), key=lambda item: places.get(item[1].maths.__module__, len(homes))))
+    return dict(sorted(MEASURES.items(), key=lambda item: places.get(item[1].maths.__module__, len(homes))))
 
 
 def measure(title: str, **declaration: Any) -> Callable[[Callable[..., Measured]], Callable[..., Measured]]:
-    """Declare a measure of recovery.
+    """Declare a measure of recovery; `del MEASURES[name]` takes it back.
 
     The decorated function is the maths alone, of one of two forms:
 
@@ -213,15 +212,15 @@ def measure(title: str, **declaration: Any) -> Callable[[Callable[..., Measured]
 
 def variant(of: str, name: str, title: str, **changes: Any) -> None:
     """Declare a measure that is another one with other options."""
-    _register(replace(_DECLARED[of], name=name, title=title, **changes))
+    _register(replace(MEASURES[of], name=name, title=title, **changes))
 
 
 def _register(new: Measure) -> None:
-    old = _DECLARED.get(new.name, new)
+    old = MEASURES.get(new.name, new)
     # The same file may be run again, as a cell of a notebook is.
     if old.maths.__module__ != new.maths.__module__:
         raise ValueError(f"There is a measure named {new.name!r} in {old.maths.__module__}. Choose another name.")
-    _DECLARED[new.name] = new
+    MEASURES[new.name] = new
 
 
 # Descriptions that the docstrings of measures share.

@@ -215,13 +215,13 @@ def _plain(hint: Any) -> Any:
 
 
 def _numbers(name: str, text: str | None) -> list[float] | None:
-    """Numbers from a text with commas."""
+    """Numbers from a text with commas; none from an empty one."""
     from nearid.base.errors import InputError
 
     if text is None:
         return None
     try:
-        values = [float(part) for part in text.split(",")]
+        values = [float(part) for part in text.split(",") if part.strip()]
     except ValueError:
         raise InputError(f"--{name.replace('_', '-')} takes numbers separated by commas, not {text!r}.") from None
     return [int(value) if value.is_integer() else value for value in values]

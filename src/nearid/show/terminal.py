@@ -48,11 +48,10 @@ def _tables(table: Table, width: int) -> list[RenderableType]:
     # Where they fit, an interval stands beside its value.
     beside = _width(table, columns, gap, " ") <= width
     joint = " " if beside else "\n"
-    drawn: list[RenderableType] = []
-    for k, part in enumerate(_parts(table, columns[1:], gap, joint, width)):
+    # Not as the grid's own title, which is broken at the width of the grid.
+    drawn: list[RenderableType] = [Text(table.title, style="table.title")] if table.title else []
+    for part in _parts(table, columns[1:], gap, joint, width):
         grid = Grid(
-            title=escape(table.title) if k == 0 else None,
-            title_justify="left",
             box=SIMPLE_HEAD,
             padding=(0, 1) if width >= WIDE else (0, 0, 0, 1),
         )

@@ -232,7 +232,7 @@ def test_ids_pair_the_rows(partial, rng):
         ({"folds": 1}, "between 2 and 255"),
         ({"folds": 500}, "between 2 and 255"),
         ({"folds": 200}, "too few for 200 folds"),
-        ({"groups": "affine"}, "Unknown group 'affine'"),
+        ({"groups": "affine"}, "There is no group named 'affine'"),
         ({"ridge": -1.0}, "ridge is -1.0, but a number of at least 0"),
         ({"svcca_k": 0}, "svcca_k is 0"),
         ({"permutations": 0}, "between 1 and 100000"),

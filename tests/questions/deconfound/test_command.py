@@ -43,10 +43,11 @@ def test_unknown_columns_are_told(files):
     assert isinstance(done.exception, InputError) and "Did you mean 'what'" in str(done.exception)
 
 
-def test_options_with_a_form_of_their_own(files):
+@pytest.mark.parametrize("none", ["0", ""])
+def test_options_with_a_form_of_their_own(files, none):
     meta = ["--meta", files / "meta.parquet", "--labels", "what", "--batches", "plate", "--directions", "most"]
     pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
-    quick = ["--conditions", "base", "--classifiers", "boost", "--folds", "2", "--perturbations", "1", "--top", "0"]
+    quick = ["--conditions", "base", "--classifiers", "boost", "--folds", "2", "--perturbations", "1", "--top", none]
     boosting = ["--boosting", "trees=3", "--boosting", "learning_rate=0.1", "--boosting", "is_unbalance=False"]
     done = run(files / "x.npy", *meta, *quick, *boosting, "--seed", "3", "--json")
     options = json.loads(done.stdout)["provenance"]["options"]

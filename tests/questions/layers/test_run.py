@@ -36,6 +36,12 @@ def test_provenance_has_both_sides_and_all_options(sides):
     assert made["inputs"][0]["fingerprint"] != made["inputs"][1]["fingerprint"]
 
 
+def test_measures_are_named_as_everywhere(sides):
+    x, _ = sides
+    assert list(compare_layers({"a": x["a"]}, measures="all").values) == ALL
+    assert list(compare_layers({"a": x["a"]}, measures=["mcc, cka,", " cka"]).values) == ["mcc", "cka"]
+
+
 def test_ids_pair_the_rows(sides):
     x, y = sides
     order = np.random.default_rng(1).permutation(400)
@@ -70,7 +76,7 @@ def test_a_layer_that_does_not_vary(sides):
     ("options", "message"),
     [
         ({"measures": "ckaa"}, r"no measure between layers named 'ckaa'. Did you mean cka"),
-        ({"measures": []}, "No measure is named"),
+        ({"measures": []}, "No measure between layers is given. There are: cka"),
         ({"measures": [lambda a, b: 0, lambda a, b: 1]}, "Two measures are called <lambda>"),
         ({"folds": 1}, "folds is 1, but a whole number between 2 and 255"),
         ({"svcca_k": 0}, "svcca_k"),

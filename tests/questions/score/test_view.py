@@ -145,7 +145,7 @@ def test_a_new_measure_is_seen_everywhere_after_one_registration(monkeypatch):
     from nearid.measures import registry
     from nearid.questions.score.run import _named
 
-    monkeypatch.setattr(registry, "_DECLARED", dict(registry._DECLARED))
+    monkeypatch.setattr(registry, "MEASURES", dict(registry.MEASURES))
     rng = np.random.default_rng(0)
     u = rng.normal(size=(100, 2))
 

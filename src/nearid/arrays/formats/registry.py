@@ -216,9 +216,14 @@ def suffixes(able_to: str = "open") -> list[str]:
     return [suffix for known in FORMATS for suffix in known.suffixes if getattr(known, able_to)]
 
 
+def writable_names() -> list[str]:
+    """Suffixes without their points of the formats that rows can be written to."""
+    return [suffix[1:] for suffix in suffixes("writes")]
+
+
 def writable(form: str) -> Format:
     """The format that a suffix without its point stands for, if rows can be written to it."""
     known = format_of(Path(f"rows.{form}"))
     if known is None or not known.writes:
-        raise InputError(unknown("format", form, [suffix[1:] for suffix in suffixes("writes")]))
+        raise InputError(unknown("format", form, writable_names()))
     return known

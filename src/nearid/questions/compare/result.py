@@ -46,7 +46,7 @@ class Direction:
     text: str
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Comparison(Result):
     """Are two runs the same representation: up to which group, and how nearly?
 
@@ -181,7 +181,7 @@ def _reached(verdict: Verdict) -> str:
     return f"{verdict.strength} up to a {GROUPS[verdict.group].title}"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Comparisons(Result, Sequence[Comparison]):
     """Several comparisons: all pairs of some runs, or one pair at several layers.
 

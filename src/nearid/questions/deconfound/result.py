@@ -94,7 +94,7 @@ class Drawings:
     batches: tuple[str, ...]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Deconfounding(Result):
     """Do classifiers find perturbations in batches they never saw, and which components follow biology or batch?
 

@@ -10,6 +10,7 @@ from nearid.arrays.names import few, not_found
 from nearid.arrays.tables import as_text
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
+from nearid.base.options import listed
 from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.plan import DIRECTIONS
 
@@ -119,7 +120,7 @@ def chosen(
 def _wanted(perturbations: Any) -> list[str]:
     """Names of labels; numbers are read as labels are."""
     if isinstance(perturbations, str):
-        perturbations = [name.strip() for name in perturbations.split(",")]
+        perturbations = listed(perturbations, "perturbation")
     if not isinstance(perturbations, Sequence | np.ndarray) or not len(perturbations):
         raise InputError(
             f"perturbations takes names of labels, or how many of the most frequent: not {perturbations!r}."

@@ -1,6 +1,6 @@
 """`nearid extract`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nearid.show.command import Question
@@ -12,9 +12,16 @@ def _left(options: Mapping[str, Any]) -> str:
     return resume_hint(options["out"])
 
 
+def _formats() -> Iterable[str]:
+    from nearid.arrays.formats.registry import writable_names
+
+    return writable_names()
+
+
 QUESTION = Question(
     "nearid.questions.extract.run:extract",
     {"model": "MODEL", "data": "DATA"},
+    choices={"format": _formats},
     short={"out": "-o"},
     required=("out",),
     left=_left,

@@ -69,7 +69,7 @@ def extract(
     out : path, optional
         Folder to write: a file for each layer, ids.npy and extraction.json. Default: rows are kept in memory.
     format : str, default="npy"
-        Format of the files: "npy", "zarr" or "safetensors".
+        Format of the files, as a suffix without its point.
     dtype : {"float32", "float16", "float64"}, default="float32"
         Type of the rows.
     batch_size : int, default=128

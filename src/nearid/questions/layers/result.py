@@ -44,7 +44,7 @@ def is_error(measure: str) -> bool:
     return group_of(measure, "epsilon") is not None
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class LayerComparison(Result):
     """Every layer of a source against every layer of a target.
 

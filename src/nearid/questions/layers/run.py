@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from nearid.arrays.memory import is_count
 from nearid.arrays.metadata import metadata_alerts
 from nearid.arrays.names import chosen, patterns_of
 from nearid.base.alerts import Alert
-from nearid.base.errors import InputError, unknown
+from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
-from nearid.base.options import Count, Folds, Seed, checked
+from nearid.base.options import Count, Folds, Seed, checked, listed
 from nearid.base.progress import Reporting, reporting
 from nearid.base.provenance import described, provenance
 from nearid.folds import few_rows_per_fold
@@ -146,21 +147,17 @@ def compare_layers(
 
 
 def _measures(given: Iterable[Measure] | Measure) -> dict[str, Measure]:
-    if isinstance(given, str):
-        given = [part.strip() for part in given.split(",")]
-    elif callable(given):
-        given = [given]
-    wanted: dict[str, Measure] = {}
+    items = [given] if isinstance(given, str) or callable(given) else list(given)
     known = known_measures()
-    for measure in given:
-        if isinstance(measure, str) and measure not in known:
-            raise InputError(unknown("measure between layers", measure, known))
+    named: Iterable[Iterable[Measure]] = (
+        [m] if callable(m) else listed(m, "measure between layers", known) for m in items or [""]
+    )
+    wanted: dict[str, Measure] = {}
+    for measure in chain.from_iterable(named):
         name = measure if isinstance(measure, str) else getattr(measure, "__name__", type(measure).__name__)
-        if wanted.get(name, measure) is not measure:
+        if wanted.get(name, measure) != measure:
             raise InputError(f"Two measures are called {name}: give functions names of their own.")
         wanted[name] = measure
-    if not wanted:
-        raise InputError(f"No measure is named; there are {', '.join(known)}.")
     return wanted
 
 

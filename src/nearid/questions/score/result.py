@@ -18,7 +18,7 @@ from nearid.show.result import Result
 from nearid.show.view import View
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScoredMeasure:
     """One measure of recovery, with intervals and chance levels.
 
@@ -84,7 +84,7 @@ class MatchedFactor:
     matched: int | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Points:
     """Some rows of a factor and its matched latent, for a scatter plot.
 
@@ -102,7 +102,7 @@ class Points:
     labels: tuple[str, ...]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Score(Result):
     """Is a representation the true one: how well are known factors recovered, and up to which group?
 

@@ -9,7 +9,7 @@ import typer
 def apply(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that `nearid unmix` wrote.")],
     source: Annotated[str, typer.Argument(metavar="X", help="File with one row per example.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .npy or .zarr.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .npy, .safetensors or .zarr.")],
     inverse: Annotated[bool, typer.Option("--inverse", help="X holds components; write rows.")] = False,
     key: Annotated[str | None, typer.Option(help="Entry to read from a file that holds several arrays.")] = None,
     ids: Annotated[str | None, typer.Option(help="Column (or entry) with row ids; kept beside the output.")] = None,

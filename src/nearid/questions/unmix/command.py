@@ -1,6 +1,6 @@
 """`nearid unmix`: independent components of a file, the model that gives them, and whether to trust it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,16 @@ def _left(options: Mapping[str, Any]) -> str:
     return left_behind(Path(options["out"]))
 
 
+def _formats() -> Iterable[str]:
+    from nearid.arrays.formats.registry import writable_names
+
+    return writable_names()
+
+
 QUESTION = Question(
     "nearid.questions.unmix.run:unmix",
     {"x": "X"},
+    choices={"format": _formats},
     short={"out": "-o"},
     required=("out",),
     makes="out",

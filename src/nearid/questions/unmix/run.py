@@ -99,7 +99,7 @@ def unmix(
         Where the passes run: "local" (this process, the default), "dask" (a cluster of this machine's cores), or the
         address of a Dask scheduler such as tcp://127.0.0.1:8786. The result is the same.
     format : str, default="npy"
-        Format of the components: "npy", "zarr" or "safetensors".
+        Format of the components, as the suffix of a file without its point.
     key : str, optional
         Entry to read from a file that holds several arrays.
     ids : str, optional
