@@ -72,6 +72,20 @@ def test_the_record_names_the_engine_and_the_options(toy, tmp_path):
         assert made["options"]["parameters"]["noise"] == 0.5 and "steps" not in made["options"]["parameters"]
 
 
+def test_a_pipe_in_the_place_of_a_cell_is_told_before_the_work(toy, tmp_path, inline):
+    experiment, ran = toy
+    asked = plan(experiment, tmp_path / "out", preset="smoke")
+    list(run([asked]))
+    ran()
+    finished, other = sorted((tmp_path / "out" / "cells").glob("*.json"))[:2]
+    finished.unlink()
+    other.unlink()
+    os.mkfifo(finished)
+    with pytest.raises(InputError, match="not a regular file"):
+        list(run([asked]))
+    assert ran() == []
+
+
 def test_stale_cells_are_not_taken_up_and_others_stay(toy, tmp_path, inline):
     experiment, ran = toy
     run = lambda e, **changes: reproduce(e, tmp_path / "out", preset="smoke", parameters=changes)  # noqa: E731

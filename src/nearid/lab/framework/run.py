@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from nearid.base.errors import InputError
-from nearid.base.files import alone_in, check_parent
+from nearid.base.files import alone_in, check_parent, check_target
 from nearid.base.jsonable import finite
 from nearid.base.options import Count, checked
 from nearid.base.progress import Progress, Reporting, reporting, silent
@@ -226,6 +226,9 @@ class _Table:
                 self.finished[cell.name] = kept
                 # A run may be killed between keeping a cell and this.
                 self._clear(cell)
+            elif self.store.file(cell).exists():
+                # Whatever cannot be replaced is told before the work.
+                check_target(self.store.file(cell))
 
     @property
     def missing(self) -> list[Cell]:

@@ -43,6 +43,7 @@ from nearid.questions.compare.errors import (
 )
 from nearid.questions.compare.result import Comparison, Comparisons
 from nearid.questions.compare.verdict import (
+    STRENGTHS,
     Efficiency,
     GroupResult,
     Replicates,
@@ -379,11 +380,12 @@ def _dims(pair: Pair) -> tuple[int, int]:
 
 
 def _both_ways(there: Comparison, back: Comparison) -> Comparison:
-    """Join two directions; what holds both ways is the worse verdict: the larger group, or less explained."""
-    order = [*GROUPS, "none"]
+    """Join two directions; what holds both ways is the worse verdict: the larger group, or one that is less strong."""
+    order, words = [*GROUPS, "none"], [word for _, word in STRENGTHS]
 
-    def standing(c: Comparison) -> tuple[int, float]:
-        return order.index(c.verdict.group), -c.groups[c.verdict.group].r2.value if c.verdict.group in c.groups else 0.0
+    def standing(c: Comparison) -> tuple[int, int]:
+        known = c.verdict.strength in words
+        return order.index(c.verdict.group), words.index(c.verdict.strength) if known else len(words)
 
     # Both directions are known now, so that the widths are no reason for doubt.
     both = [a for a in dict.fromkeys([*there.alerts, *back.alerts]) if a.code != "widths_differ"]
