@@ -210,7 +210,7 @@ def _kind(hint: Any) -> tuple[Any, Callable[[str, Any], Any]]:
             return optional, lambda n, v: None if v is None else convert(n, v)
         if any(_plain(part) is int for part in parts):
             # A number, or names.
-            return str | None, lambda n, v: int(v) if isinstance(v, str) and v.isdigit() else v
+            return str | None, lambda n, v: int(v) if isinstance(v, str) and v.isdecimal() else v
         numbers = [p for p in parts if get_origin(p) in (Sequence, Iterable) and get_args(p)[0] in (int, float)]
         return str | None, (_numbers if numbers else lambda n, v: v)
     if hint in (int, float, bool) or get_origin(hint) is Literal:

@@ -1,5 +1,6 @@
 """What a person sees of an experiment: published and measured side by side, every claim marked, nothing left unsaid."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -118,3 +119,7 @@ def test_a_run_before_it_begins_and_the_list(tmp_path):
     assert "preset smoke" in shown and "low" not in shown.split("Rows")[1].split("Claims")[0]
     listed = words(view_of_all([TOY]))
     assert "1 experiment" in listed and "smoke: no time, 2 seeds" in listed
+
+
+def test_a_headline_begins_with_cells_that_failed(failing):
+    assert re.match(r"\d of \d+ cells failed, ", failing.view.headline)

@@ -30,10 +30,12 @@ def view(result: ExperimentResult) -> View:
     """The table, the claims, training curves and the figures of the experiment itself."""
     e = result.experiment
     statuses = [outcome.status for _, outcome in result.outcomes]
+    cells = len(result.cells) + len(result.failures)
+    failed = [f"{len(result.failures)} of {counted(cells, 'cell')} failed"] if result.failures else []
     return View(
         question=f"{e.name}: {e.shows}",
         subject=f"{e.name}: {e.shows}",
-        headline=", ".join(f"{counted(statuses.count(s), 'claim')} {s}" for s in MARKS if s in statuses),
+        headline=", ".join([*failed, *(f"{counted(statuses.count(s), 'claim')} {s}" for s in MARKS if s in statuses)]),
         reason=e.about,
         colour=MARKS[min(statuses, key=ORDER.index)][1] if statuses else CAREFUL,
         alerts=result.alerts,

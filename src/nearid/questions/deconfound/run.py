@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.options import Bound, Count, Seed, Share, checked
+from nearid.base.options import Bound, Count, Seed, Share, as_given, checked
 from nearid.base.progress import Reporting, reporting
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
@@ -134,6 +134,7 @@ def deconfound(
     """
     boost = find_spec("lightgbm") is not None
     usual = CLASSIFIERS if boost else ("logistic",)
+    features, exclude = as_given(features), as_given(exclude)
     plan = Plan(
         conditions=named(conditions, "condition", [name for name in CONDITIONS if name != "kept"]),
         classifiers=named(usual if classifiers is None else classifiers, "classifier", CLASSIFIERS),
@@ -149,6 +150,9 @@ def deconfound(
         boosting=boosting or {},
         drop_nonfinite=drop_nonfinite,
         random_state=random_state,
+        control=control,
+        features=features,
+        exclude=exclude,
     )
     if "boost" in plan.classifiers:
         if not boost:
