@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
 
+from nearid.base.printable import printable
+
 # Signals that stop a program: of Ctrl-C, of `kill` and batch systems, of a terminal that is closed.
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
 # Seconds in which a repeated signal is the same one: programs that start others often pass on what these got as well.
