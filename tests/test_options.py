@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -28,6 +29,20 @@ def _module():
     return torch.nn.Linear(3, 2)
 
 
+def _load(folder, **options):
+    """Digits unpacked into a cache of their own, anew each time."""
+    for unpacked in folder.glob("cache/**/*.npy"):
+        unpacked.unlink()
+    with mock.patch("pooch.os_cache", lambda name: folder / "cache" / name):
+        return nearid.load("digits", unpack=True, **options)
+
+
+def _reproduce(folder, **options):
+    pytest.importorskip("torch")
+    small = {"side": 32, "points": 4}
+    return nearid.reproduce("square-manifolds", preset="smoke", seeds=1, rows=["x"], parameters=small, **options)
+
+
 # How to call every public function and method that has one of these options, with a folder for what it writes.
 CALLS = {
     "ICA": lambda folder, **o: nearid.ICA(**o).fit(Z),
@@ -38,6 +53,7 @@ CALLS = {
     ),
     "lipschitz": lambda folder, **o: nearid.lipschitz(_decoder, Z, **o),
     "compare": lambda folder, **o: nearid.compare(Z, Y, permutations=1, **o),
+    "compare_heads": lambda folder, **o: nearid.compare_heads(Z[:8], Y[:8], Z, Y, pairs=True, draws=3, **o),
     "compare_layers": lambda folder, **o: nearid.compare_layers({"a": Z}, {"b": Y}, **o),
     "dci": lambda folder, **o: nearid.dci(Z, U, model="l1", **o),
     "deconfound": lambda folder, **o: nearid.deconfound(
@@ -46,10 +62,12 @@ CALLS = {
     "explicitness": lambda folder, **o: nearid.explicitness(Z, U, bins=3, **o),
     "extract": lambda folder, **o: nearid.extract(_module(), Z.astype(np.float32), **o),
     "infomec": lambda folder, **o: nearid.infomec(Z, U, **o),
+    "load": _load,
     "mcc": lambda folder, **o: [nearid.mcc(Z, U, method=m, **o) for m in ("pearson", "spearman", "piecewise")],
     "mig": lambda folder, **o: nearid.mig(Z, U, **o),
     "modularity": lambda folder, **o: nearid.modularity(Z, U, **o),
     "r2": lambda folder, **o: nearid.r2(Z, U, **o),
+    "reproduce": _reproduce,
     "sap": lambda folder, **o: nearid.sap(Z, U, **o),
     "score": lambda folder, **o: nearid.score(Z, U, measures="mcc,r2", permutations=1, **o),
     "unmix": lambda folder, **o: nearid.unmix(Z, folder / "out", overwrite=True, **o),
@@ -110,6 +128,22 @@ def test_engine_is_a_name_an_address_or_an_engine(name, tmp_path, dask_client, m
         CALLS[name](tmp_path, engine=value)
     with pytest.raises(nearid.InputError, match="The engine must be"):
         CALLS[name](tmp_path, engine="dusk")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: nearid.reproduce("square-manifolds", seeds=1.5), "seeds is 1.5, but a whole number of at least 1"),
+        (lambda: nearid.reproduce("square-manifolds", seeds=0), "seeds is 0, but a whole number of at least 1"),
+        (lambda: nearid.reproduce("square-manifolds", rows="x"), "rows is 'x', but a list"),
+        (lambda: nearid.load("digits", size="x"), "size is 'x', but a whole number of at least 1"),
+        (lambda: nearid.load("digits", size=0), "size is 0, but a whole number of at least 1"),
+        (lambda: nearid.load("digits", progress="yes"), "progress is 'yes'"),
+    ],
+)
+def test_options_of_the_lab_are_checked_by_name(call, message):
+    with pytest.raises(nearid.InputError, match=message):
+        call()
 
 
 def test_a_copy_of_an_estimator_runs_on_the_same_engine(dask_client):

@@ -31,7 +31,7 @@ def test_lists_and_array_likes(matrix: np.ndarray) -> None:
     [
         ([[1, 2], [3]], "rows of equal length"),
         (3.5, "is a float, but rows of numbers"),
-        (object(), "is a object, but rows of numbers"),
+        (object(), "is an object, but rows of numbers"),
         ({"x": [[1]]}, "is a dict.*Pass one of its arrays"),
         (np.ma.masked_array(np.zeros((3, 2)), mask=True), r"masked array.*x\.filled"),
     ],

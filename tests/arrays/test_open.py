@@ -4,9 +4,10 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from nearid.arrays import open_rows
+from nearid.arrays import open_rows, pair_rows
 from nearid.base.errors import InputError
 
 
@@ -61,3 +62,22 @@ def test_a_key_behind_the_path(tmp_path: Path) -> None:
     assert open_rows(tmp_path / "run.npz:x.npy").shape == (5, 2)
     with pytest.raises(InputError, match=r"no file named 'no\.npz:b'"):
         open_rows(tmp_path / "no.npz:b")
+
+
+def test_a_series_is_one_column(rng: np.random.Generator) -> None:
+    first = pd.Series([1.0, 2.0, 3.0], index=["a", "b", "c"], name="size")
+    rows = open_rows(first)
+    assert (rows.name, rows.shape, rows.columns) == ("series", (3, 1), ("size",))
+    x, y = pair_rows(rows, open_rows(first[::-1] * 10)).read(0, 3)
+    assert x.tolist() == [[1], [2], [3]] and y.tolist() == [[10], [20], [30]]
+    # Whole numbers that count the rows are values all the same.
+    assert open_rows(pd.Series([0, 1, 2])).read(0, 3).tolist() == [[0], [1], [2]]
+    with pytest.raises(InputError, match="series has no numeric columns"):
+        open_rows(pd.Series(["x", "y"]))
+
+
+def test_what_is_no_rows_is_named_with_its_type() -> None:
+    with pytest.raises(InputError, match="array is None, but rows of numbers are expected"):
+        open_rows(None)
+    with pytest.raises(InputError, match="array is an int, but rows"):
+        open_rows(3)

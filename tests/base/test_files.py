@@ -6,7 +6,7 @@ import pytest
 
 import nearid.base.files as files
 from nearid.base.errors import InputError
-from nearid.base.files import alone_in, check_target, refuse_source, replacing, replacing_folder, write_text
+from nearid.base.files import alone_in, check_target, put_folder, refuse_source, replacing, replacing_folder, write_text
 
 
 def test_writes_and_replaces_and_leaves_nothing_else(tmp_path):
@@ -211,3 +211,14 @@ def test_an_input_in_an_unknown_home_is_refused_in_a_sentence(tmp_path):
 def test_an_input_that_is_a_link_to_itself_damages_nothing(tmp_path):
     os.symlink("x.npy", tmp_path / "x.npy")
     refuse_source(tmp_path / "y.npy", tmp_path / "x.npy")
+
+
+def test_a_folder_is_put_in_the_place_of_another_or_the_other_stays(tmp_path):
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).write_text("")
+    with pytest.raises(FileNotFoundError):
+        put_folder(tmp_path / "missing", tmp_path / "old")
+    assert (tmp_path / "old" / "old").exists()
+    put_folder(tmp_path / "new", tmp_path / "old")
+    assert [str(p.relative_to(tmp_path)) for p in sorted(tmp_path.rglob("*"))] == ["old", "old/new"]

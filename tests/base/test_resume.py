@@ -1,11 +1,12 @@
 """Work that goes on after an interruption, and only the same work."""
 
 import json
+import os
 
 import pytest
 
 from nearid.base.errors import InputError
-from nearid.base.resume import Resumable, differences
+from nearid.base.resume import Resumable, differences, load_note
 
 WORK = {"input": {"shape": (3, 2), "name": "x"}, "options": {"tol": 0.1}}
 
@@ -44,3 +45,9 @@ def test_a_damaged_note_gets_a_sentence(tmp_path, note):
 def test_two_processes_do_not_share_a_folder(tmp_path):
     with resumable(tmp_path).locked(), pytest.raises(InputError), resumable(tmp_path).locked():
         pass
+
+
+def test_a_pipe_is_no_note(tmp_path):
+    os.mkfifo(tmp_path / "progress.json")
+    with pytest.raises(ValueError, match="not a file"):
+        load_note(tmp_path / "progress.json")

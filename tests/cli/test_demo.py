@@ -12,6 +12,12 @@ def test_demo_trains_compares_and_writes_the_report(process, tmp_path):
     assert "Two autoencoders" in (tmp_path / "demo.html").read_text()
 
 
+def test_quiet_leaves_stderr_empty(nearid, monkeypatch):
+    monkeypatch.setattr(demo, "EPOCHS", 1)
+    done = nearid("demo", "--out", "demo.html", "--quiet")
+    assert done.returncode == 0 and done.stderr == "" and "hidden 2 (16): seed 0" in done.stdout
+
+
 def test_demo_refuses_a_bad_place_before_training(nearid):
     done = nearid("demo", "--out", "no/such/demo.html")
     assert done.returncode == 2 and "There is no folder" in done.stderr

@@ -92,6 +92,8 @@ def test_warnings_are_typed(rng):
     x = rng.laplace(size=(2000, 3))
     with pytest.warns(RankWarning, match="3 columns have rank 2"):
         nearid.ICA().fit(np.column_stack([x[:, :2], x[:, 0] + x[:, 1]]))
+    with pytest.warns(RankWarning, match="99 components were requested, but there are 3 columns of rank 2: 2 comp"):
+        nearid.ICA(n_components=99).fit(np.column_stack([x[:, :2], x[:, 0] + x[:, 1]]))
     with pytest.warns(ConvergenceWarning, match="stopped after 2 passes"):
         nearid.ICA(max_passes=2, tol=1e-12).fit(x)
     with pytest.warns(IdentifiabilityWarning, match="2 of 2 components cannot be distinguished from Gaussian"):

@@ -146,7 +146,9 @@ def test_rounding_of_single_precision_is_no_direction(rng):
     assert found.rank_ == 4 and found.converged_
     with pytest.raises(InputError, match="varies by more than the rounding"):
         Whitening().fit((1e4 + 1e-4 * s).astype(np.float32) + np.float32(0.001) * (s > 2))
-    with pytest.warns(RankWarning, match="3 columns have rank 3"):
+    with pytest.warns(
+        RankWarning, match="7 components were requested, but there are 3 columns: 3 components are computed"
+    ):
         Whitening(7).fit(s[:, :3])
 
 

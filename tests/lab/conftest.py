@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from canonical_files import write_corpora
-from nearid.engines.processes import attempt
 from toy_experiments import TOY
+from toy_results import Inline
 
 
 @pytest.fixture
@@ -22,16 +22,6 @@ def toy(tmp_path):
         return sorted(lines)
 
     return replace(TOY, defaults=defaults), ran
-
-
-class Inline:
-    """An engine without processes."""
-
-    def each(self, task, items, begun=None):
-        for k, item in enumerate(items):
-            if begun:
-                begun(k)
-            yield k, attempt(task, item)
 
 
 @pytest.fixture

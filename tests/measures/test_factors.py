@@ -95,7 +95,11 @@ def test_singleton_classes_are_told():
         ({"a": ["x", None, "y"]}, {}, r"'a' has None at row 1"),
         ({"a": [1, 2, 3]}, {"kinds": {"a": "ordinal"}}, r"must be one of continuous, .* not 'ordinal'"),
         ({"a": [1, 2, 3]}, {"kinds": {"b": "integer"}}, r"nothing named 'b' \(given as kinds\)"),
-        ({"a": [1, 2, 3]}, {"kinds": {"a": "circular"}}, r"say its period, as in periods=\{'a': 360\}"),
+        (
+            {"a": [1, 2, 3]},
+            {"kinds": {"a": "circular"}},
+            r"say its period, as in periods=\{'a': 360\} .*--periods a=360",
+        ),
         ({"a": [1, 2, 3]}, {"periods": {"a": 0}}, r"positive number such as 360, not 0"),
         ({"a": [1, 2, 3]}, {"periods": {"a": 3}, "kinds": {"a": "integer"}}, r"integer and with a period"),
         ({"a": [1, 2.5, 3]}, {"kinds": {"a": "integer"}}, r"has 2.5 at row 1"),

@@ -138,6 +138,7 @@ def test_every_kind_of_option_arrives_as_the_function_takes_it(call):
     assert given["top"] == [5, 10] and given["most"] == 3 and given["periods"] == {"pan": 360, "tilt": 1.5}
     assert given["random_state"] == 7 and given["progress"] is False
     assert options(call, "a", "--most", "x,y")["most"] == "x,y"
+    assert options(call, "a", "--most", "²")["most"] == "²"
     assert options(call, "a", "--top", "")["top"] == [] and options(call, "a", "--top", "5,")["top"] == [5]
 
 

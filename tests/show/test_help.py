@@ -83,3 +83,10 @@ def test_usage_is_what_to_type(usage, shown):
     path = usage.removeprefix("nearid ").split(" [OPTIONS]")[0].split()
     assert f"Usage: {usage}\n" in shown(*path, "--help")
     assert f"Usage: {usage}\n" in shown(*path, "--unknown")
+
+
+@pytest.mark.parametrize("command", ["compare", "score", "unmix", "heads"])
+def test_what_a_path_may_be_is_said_once(command, shown):
+    text = " ".join(shown(command, "--help", columns=120).split())
+    assert text.count("A path is FILE, FILE:ENTRY or FOLDER:LAYER") == 1
+    assert ".npz" in text and ".parquet" in text and ".safetensors" in text

@@ -18,7 +18,7 @@ from nearid.arrays.tables import (
     refuse_key,
     stored,
 )
-from nearid.base.errors import InputError
+from nearid.base.errors import InputError, type_of
 from nearid.base.limits import check_memory
 
 
@@ -130,12 +130,12 @@ def _as_array(source: Any, name: str) -> np.ndarray:
         array = np.asarray(source)
     except Exception as error:  # Making the array runs the source's own code, which may raise anything.
         raise InputError(
-            f"{name}, a {type(source).__name__}, cannot be made an array of rows: {error}. "
+            f"{name}, {type_of(source)}, cannot be made an array of rows: {error}. "
             "Give rows of equal length, or a numpy array."
         ) from None
     if array.ndim == 0:
         raise InputError(
-            f"{name} is a {type(source).__name__}, but rows of numbers are expected: "
+            f"{name} is {type_of(source)}, but rows of numbers are expected: "
             "an array, a tensor, a DataFrame, or the path of a file."
         )
     return array

@@ -37,7 +37,8 @@ def choose(name: str, entries: Mapping[str, Entry]) -> str:
     if candidates:
         raise InputError(
             f"{name} holds {len(candidates)} two-dimensional arrays: {_described(entries, candidates)}. "
-            f"Name one of them: key={candidates[0]!r} (on the command line --key {_typed(candidates[0])})."
+            f"Name one of them: key={candidates[0]!r} (on the command line --key {_typed(candidates[0])}), or put it "
+            f"after the path, as {_typed(f'{name}:{candidates[0]}')}."
         )
     held = f"It holds {_described(entries, entries)}." if entries else "It holds no arrays."
     raise InputError(f"{name} holds no two-dimensional array of numbers. {held}")

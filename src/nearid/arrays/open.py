@@ -32,11 +32,11 @@ def open_rows(
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
 ) -> Rows:
-    """Open an array, a tensor, a DataFrame or a file as rows of numbers.
+    """Open an array, a tensor, a DataFrame, a Series (one column) or a file as rows of numbers.
 
     Parameters
     ----------
-    source : array-like, torch.Tensor, pandas.DataFrame, polars.DataFrame, AnnData, str, os.PathLike or Rows
+    source : array-like, tensor, DataFrame or Series (pandas or polars), AnnData, str, os.PathLike or Rows
         What to open. The suffix of a file says what it holds; in a folder that `extract` wrote, a layer is opened. A
         key may also follow the path, as in "model.pt:fc.weight". Open rows are returned unchanged.
     key : str, optional
@@ -89,6 +89,11 @@ def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Ro
         return TensorRows(name or "tensor", source)
     if is_a(source, "pandas", "DataFrame"):
         return open_frame(source, name or "table", key, ids)
+    if is_a(source, "pandas", "Series"):
+        # One column; its index pairs the rows, as that of a DataFrame does.
+        return open_frame(source.to_frame(str(source.name or 0)), name or "series", key, ids)
+    if is_a(source, "polars", "Series"):
+        return open_polars(source.alias(source.name or "0").to_frame(), name or "series", key, ids)
     if is_a(source, "polars", "DataFrame"):
         return open_polars(source, name or "table", key, ids)
     if is_a(source, "anndata", "AnnData"):

@@ -26,6 +26,13 @@ def brief(error: BaseException) -> str:
     return (lines[0] if lines else type(error).__name__)[:200].rstrip(".")
 
 
+def type_of(value: object) -> str:
+    """The type of a value with its article, as "an int"; "None" for None."""
+    name = type(value).__name__
+    # Read aloud: an "n-d-array", but a "uint8".
+    return "None" if value is None else f"{'an' if name.startswith(('nd', *'aeioAEIO')) else 'a'} {name}"
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     """A sentence for a name that does not exist, with the nearest that do."""
     names = list(known)

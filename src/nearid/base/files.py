@@ -129,6 +129,22 @@ def replacing_folder(
         raise _unwritable(Path(path), error) from error
 
 
+def put_folder(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+    """Rename a finished folder to `path` on the same disk.
+
+    A folder that is already there is replaced: whoever asks has made sure that it may be lost.
+    """
+    target = Path(os.path.realpath(path))
+    with _temporary(target, tempfile.mkdtemp) as temporary, _aside(target, Path(temporary, "old")):
+        os.rename(folder, target)
+
+
+def is_left_of(target: Path, name: str) -> bool:
+    """Whether a name beside `target` is that of a temporary file or folder of some work on it."""
+    # As tempfile names them: without a dot, so that what is left of run.zarr is not taken for that of run.
+    return re.fullmatch(f"{re.escape(_prefix(target))}[a-z0-9_]+{re.escape(TEMPORARY)}", name) is not None
+
+
 @contextmanager
 def changing_with(
     path: str | os.PathLike[str], write: Callable[[IO[bytes]], object] | None
@@ -231,10 +247,8 @@ def _rights(target: Path) -> int:
 
 def _sweep(target: Path) -> None:
     """Remove what processes that were killed have left of their work on `target`."""
-    # As tempfile names them: without a dot, so that what is left of run.zarr is not taken for that of run.
-    ours = re.compile(f"{re.escape(_prefix(target))}[a-z0-9_]+{re.escape(TEMPORARY)}")
     names = glob.glob(f".*{TEMPORARY}", root_dir=target.parent, include_hidden=True)
-    for left in (target.parent / name for name in names if ours.fullmatch(name)):
+    for left in (target.parent / name for name in names if is_left_of(target, name)):
         # It may be of another user, or gone by now.
         with suppress(OSError), _locked(left) as abandoned:
             if abandoned:

@@ -85,6 +85,11 @@ def listed(value: str | Iterable[str], what: str, known: Iterable[str] | None = 
     return names
 
 
+def as_given(names: Iterable[str] | str | None) -> list[str] | str | None:
+    """Names as somebody gave them, to be read more than once: for the work and for the record."""
+    return names if names is None or isinstance(names, str) else list(names)
+
+
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """The function, refusing by name every argument of another type than its annotation names."""
 

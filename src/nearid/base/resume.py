@@ -55,9 +55,7 @@ class Resumable:
         if not self.path.exists():
             return None
         try:
-            if self.path.stat().st_size > MOST_BYTES:
-                raise ValueError("too large")
-            note = json.loads(self.path.read_text(encoding="utf-8"))
+            note = load_note(self.path)
             identity, state = note["identity"], dict(note["state"])
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise InputError(f"{self.path} cannot be read as the note of {self.what}. {self.again}") from None
@@ -88,6 +86,14 @@ class Resumable:
     def done(self) -> None:
         """Remove the note."""
         self.path.unlink(missing_ok=True)
+
+
+def load_note(path: Path) -> Any:
+    """What is in the file of a note; ValueError, OSError or RecursionError where it cannot be one."""
+    # A pipe would be waited for.
+    if not path.is_file() or path.stat().st_size > MOST_BYTES:
+        raise ValueError("not a file, or too large")
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def differences(theirs: Any, mine: Mapping[str, Any], name: str = "") -> list[str]:

@@ -63,6 +63,7 @@ def compare_layers(first: list[Floats], second: list[Floats]) -> Comparisons:
 
 def demo(
     out: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("nearid-demo.html"),
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but errors on stderr.")] = False,
 ) -> None:
     """Train two small autoencoders on handwritten digits from different seeds and compare them layer by layer."""
     from nearid.base.progress import reporting
@@ -72,11 +73,14 @@ def demo(
 
     check_report(out)
     images = digits()
-    typer.echo(f"{len(images)} handwritten digits of 8 x 8 pixels; training two autoencoders (64-16-64) ...", err=True)
-    with reporting() as stages:
+    if not quiet:
+        size = f"{len(images)} handwritten digits of 8 x 8 pixels"
+        typer.echo(f"{size}; training two autoencoders (64-16-64) ...", err=True)
+    with reporting(not quiet) as stages:
         first, second = (autoencoder_states(images, seed, stages(f"seed {seed}", EPOCHS)) for seed in (0, 1))
     comparisons = compare_layers(first, second)
     view = replace(comparisons.view, question="Two autoencoders of handwritten digits, layer by layer")
     write(view, out)
     show(lambda width: render(view, width))
-    typer.echo(f"Report written to {out}: open it in a browser.", err=True)
+    if not quiet:
+        typer.echo(f"Report written to {out}: open it in a browser.", err=True)

@@ -1,6 +1,6 @@
 """Diversity conditions: whether classes are many and varied enough for their heads or vectors to pin features down."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,7 +97,11 @@ def quadratic_generator(vectors: ArrayLike) -> Diversity:
 
 
 def choose_pairs(
-    *heads: ArrayLike, draws: int = 100, largest_condition: float = LARGEST_CONDITION, random_state: int = 0
+    *heads: ArrayLike,
+    draws: int = 100,
+    largest_condition: float = LARGEST_CONDITION,
+    random_state: int = 0,
+    tick: Callable[[], object] = lambda: None,
 ) -> Pairs:
     """Choose M pairs of classes whose differences are well conditioned in all heads: the best of some random choices.
 
@@ -109,6 +113,8 @@ def choose_pairs(
         Vectors g of the K classes, one array per model.
     largest_condition : float
         What counts as well conditioned.
+    tick : callable
+        Called after each choice, for progress.
 
     Returns
     -------
@@ -123,10 +129,11 @@ def choose_pairs(
     rng = np.random.default_rng(random_state)
     choices = [_forest(k, m, rng) for _ in range(draws)]
     limits = [rounding(h) for h in heads]
-    conditions = [
-        max(_rank_and_condition(differences(h, pairs), m, limit)[1] for h, limit in zip(g, limits, strict=True))
-        for pairs in choices
-    ]
+    conditions = []
+    for pairs in choices:
+        both = zip(g, limits, strict=True)
+        conditions.append(max(_rank_and_condition(differences(h, pairs), m, limit)[1] for h, limit in both))
+        tick()
     best = int(np.argmin(conditions))
     condition = conditions[best]
     holds = condition <= largest_condition

@@ -5,7 +5,7 @@ columns g(A) - g(B), L'^T f' = L^T f, so that f' = (L L'^-1)^T f. Features in ro
 Logits with biases b(y) differ by b(A) - b(B) as well, and the map gets an offset.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -178,6 +178,7 @@ def compare_transforms(
     biases: Sequence[ArrayLike | None] | None = None,
     pairs: ArrayLike | None = None,
     random_state: int = 0,
+    tick: Callable[[], object] = lambda: None,
 ) -> TransformComparison:
     """Compare the map built from two heads with the least-squares map between the features of the same rows.
 
@@ -192,8 +193,11 @@ def compare_transforms(
         See `head_transform`.
     random_state : int
         Seed of the halves: one to fit, one to judge both maps.
+    tick : callable
+        Called three times: with the map from the heads, with the fitted one, and with both judged.
     """
     built = head_transform(*heads, biases=biases, pairs=pairs)
+    tick()
     width = np.shape(heads[0])[1]
     x, y = (finite_rows("The features", f) for f in features)
     if x.shape != y.shape or x.shape[1] != width:
@@ -207,9 +211,11 @@ def compare_transforms(
     train, test = order[: len(x) // 2], order[len(x) // 2 :]
     centres = (x[train].mean(axis=0), y[train].mean(axis=0)) if biases is not None else (0.0, 0.0)
     fitted = np.linalg.lstsq(x[train] - centres[0], y[train] - centres[1], rcond=None)[0]
+    tick()
     guess = (x[test] - centres[0]) @ fitted + centres[1]
     r2_fitted = _explained(guess, y[test]).value
     seen = _agreement(built, guess, x[test], y[test]) if built.basis.size else None
+    tick()
     if built.matrix is None or built.offset is None:
         return TransformComparison(built, fitted, None, None, r2_fitted, seen)
     disagreement = float(np.linalg.norm(built.matrix - fitted) / np.linalg.norm(fitted))

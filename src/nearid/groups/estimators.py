@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from nearid.base.errors import InputError
+from nearid.base.errors import InputError, type_of
 from nearid.groups.fits import Map, MatchMap, apply
 from nearid.groups.ladder import GROUPS
 from nearid.moments import Floats, PairMoments
@@ -24,7 +24,7 @@ def validated(estimator: BaseEstimator, X: Any, *y: Any, **options: Any) -> Any:
     except (ValueError, TypeError):
         raise
     except Exception as error:
-        raise InputError(f"X, a {type(X).__name__}, cannot be made an array of rows: {error}.") from error
+        raise InputError(f"X, {type_of(X)}, cannot be made an array of rows: {error}.") from error
 
 
 class GroupEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

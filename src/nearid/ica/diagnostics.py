@@ -114,8 +114,11 @@ class Diagnostics:
         return cls(**{**record, **arrays, "curvature": curvature, "alerts": alerts})
 
 
-def lost_rank(columns: int, rank: int) -> str:
-    """A sentence for columns that are combinations of others, or rows too few to tell."""
+def lost_rank(columns: int, rank: int, requested: int) -> str:
+    """A sentence for fewer directions than requested: too few columns, combinations of others, or too few rows."""
+    if requested > columns:
+        held = f"there are {columns} columns" + (f" of rank {rank}" if rank < columns else "")
+        return f"{requested} components were requested, but {held}: {rank} components are computed."
     kept = "one direction is" if rank == 1 else f"{rank} directions are"
     return f"{columns} columns have rank {rank}: only {kept} kept."
 
@@ -168,7 +171,7 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
             "raise max_passes or tol.",
         )
     if d.rank < requested:
-        yield Alert("rank", lost_rank(d.columns, d.rank))
+        yield Alert("rank", lost_rank(d.columns, d.rank, requested))
     if k > 1 and d.rows_per_parameter < FEW_ROWS:
         yield Alert(
             "few_rows",

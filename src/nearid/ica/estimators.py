@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -50,6 +50,8 @@ class MetadataWarning(UserWarning):
 
 
 # Alerts that have a warning of their own.
+# Options of `unmix` that stand beside those of the estimator in the provenance of a fit.
+RECORDED = ("drop_nonfinite", "features", "exclude")
 WARNINGS = {"not_converged": ConvergenceWarning, "rank": RankWarning}
 
 
@@ -237,8 +239,9 @@ class Whitening(LinearUnmixer):
             )
         self.variances_ = whitener.variances
         self._set_map(whitener.mean, whitener.forward, whitener.backward, whitener.rank)
-        if whitener.rank < (self.n_components or self.n_features_in_):
-            warnings.warn(lost_rank(self.n_features_in_, whitener.rank), RankWarning, stacklevel=2)
+        requested = self.n_components or self.n_features_in_
+        if whitener.rank < requested:
+            warnings.warn(lost_rank(self.n_features_in_, whitener.rank, requested), RankWarning, stacklevel=2)
         return self
 
 
@@ -272,6 +275,7 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         source: dict[str, Any],
         *,
         drop_nonfinite: bool = False,
+        recorded: Mapping[str, Any] | None = None,
         resume: Checkpoint | None = None,
         keep: Callable[[Checkpoint], object] | None = None,
         tick: Callable[[], object] | None = None,
@@ -282,6 +286,8 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         ----------
         source : dict
             What `nearid.ica.model.describe` says of them.
+        recorded : mapping, optional
+            Options of `RECORDED` that chose the rows, for the provenance.
         drop_nonfinite, resume, keep, tick
             See `nearid.ica.fit.fit_ica`.
         """
@@ -305,6 +311,7 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         # Where the passes ran changes nothing, and a generator is gone: its seed is kept.
         options = {name: value for name, value in self.get_params().items() if name != "engine"}
         options["random_state"] = self.random_state if isinstance(self.random_state, Integral) else None
+        options |= recorded or {}
         self.provenance_ = {**provenance(options, seed=self.seed_), "inputs": [{**source, "columns": columns}]}
         self.gradients_, self.converged_ = unmixing.solution.gradients, unmixing.solution.converged
         self.n_iter_, self.kappa_ = len(self.gradients_), unmixing.kappa
@@ -328,7 +335,8 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         """Read a fit that `save` wrote; the files are checked, and nothing is ever unpickled."""
         model = read_model(Path(path))
         with describing_ica(path):
-            ica = cls(**model.provenance["options"])
+            options = model.provenance["options"].items()
+            ica = cls(**{name: value for name, value in options if name not in RECORDED})
             ica._validate_params()
         for name, tensor in model.tensors.items():
             setattr(ica, f"{name}_", tensor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -139,7 +140,10 @@ def as_factor(name: str, values: np.ndarray, kind: str | None, period: float | N
             f"The factor {name!r} is given as integer but has {numbers[row]} at row {row}. Give it as continuous."
         )
     if chosen == "circular" and period is None:
-        raise InputError(f"The factor {name!r} is circular: say its period, as in periods={{{name!r}: 360}}.")
+        raise InputError(
+            f"The factor {name!r} is circular: say its period, as in periods={{{name!r}: 360}} (on the command line "
+            f"--periods {shlex.quote(f'{name}=360')})."
+        )
     return Factor(name, chosen, kind is None, numbers, np.empty(0), period)
 
 

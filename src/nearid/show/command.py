@@ -36,6 +36,8 @@ class Question:
         Parameters for Python alone.
     choices : mapping of str to callable
         For options that name registered things: a function that lists them for the help.
+    paths : str
+        The argument whose help says, for all of them, what a path may be.
     short : mapping of str to str
         Short names of options, as {"out": "-o"}.
     required : sequence of str
@@ -52,6 +54,7 @@ class Question:
     arguments: Mapping[str, str]
     hidden: Sequence[str] = ()
     choices: Mapping[str, Callable[[], Iterable[str]]] = field(default_factory=dict)
+    paths: str = ""
     short: Mapping[str, str] = field(default_factory=dict)
     required: Sequence[str] = ()
     makes: str = ""
@@ -80,6 +83,8 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
     signature = inspect.signature(function)
     hints = get_type_hints(inspect.unwrap(function), include_extras=True)
     texts = described(function)
+    if question.paths:
+        texts[question.paths] = f"{texts[question.paths]} {_paths()}"
     converters: dict[str, Callable[[str, Any], Any]] = {}
     parameters: list[inspect.Parameter] = []
     variadic = "*" in question.arguments
@@ -134,6 +139,13 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def _paths() -> str:
+    """What a path may be, for help."""
+    from nearid.arrays.formats.registry import suffixes
+
+    return f"A path is FILE, FILE:ENTRY or FOLDER:LAYER (a folder of extract). Formats: {', '.join(suffixes())}."
 
 
 def _check_report(report: Path, made: str | None) -> None:
@@ -198,7 +210,7 @@ def _kind(hint: Any) -> tuple[Any, Callable[[str, Any], Any]]:
             return optional, lambda n, v: None if v is None else convert(n, v)
         if any(_plain(part) is int for part in parts):
             # A number, or names.
-            return str | None, lambda n, v: int(v) if isinstance(v, str) and v.isdigit() else v
+            return str | None, lambda n, v: int(v) if isinstance(v, str) and v.isdecimal() else v
         numbers = [p for p in parts if get_origin(p) in (Sequence, Iterable) and get_args(p)[0] in (int, float)]
         return str | None, (_numbers if numbers else lambda n, v: v)
     if hint in (int, float, bool) or get_origin(hint) is Literal:

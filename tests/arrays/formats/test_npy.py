@@ -290,5 +290,5 @@ def test_names_that_a_terminal_would_obey_are_shown(tmp_path: Path) -> None:
         open_rows(tmp_path / "x.npz")
     assert str(caught.value).isprintable()
     np.savez(tmp_path / "y.npz", **{"a b": np.zeros((3, 2)), "c": np.zeros((3, 2))})
-    with pytest.raises(InputError, match=r"--key 'a b'"):
+    with pytest.raises(InputError, match=r"--key 'a b'\), or put it after the path, as 'y.npz:a b'\."):
         open_rows(tmp_path / "y.npz")

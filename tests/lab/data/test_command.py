@@ -56,6 +56,15 @@ def test_fetch_from_a_file(nearid, empty, tmp_path):
     assert done.returncode == 2 and "There is no file nothing.zip" in done.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the cache is elsewhere")
+def test_quiet_leaves_stderr_empty(nearid, empty, tmp_path):
+    with zipfile.ZipFile(tmp_path / "mine.zip", "w") as archive:
+        archive.writestr("a", "x")
+    for args in (("list",), ("fetch", "coil20", "--from", "mine.zip"), ("fetch", "coil20")):
+        done = nearid("data", *args, "--quiet")
+        assert done.returncode == 0 and done.stderr == "" and done.stdout
+
+
 def test_unknown_names_and_sets_by_hand(refused, empty):
     assert "Did you mean mnist" in refused("data", "path", "minst")
     assert "--from FILE" in refused("data", "fetch", "isaac3d")

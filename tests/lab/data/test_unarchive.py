@@ -1,5 +1,6 @@
 """Archives that try to write elsewhere."""
 
+import gzip
 import io
 import stat
 import tarfile
@@ -140,3 +141,28 @@ def test_other_archives_and_damage_are_told(tmp_path):
     (tmp_path / "w.zip").write_bytes(data)
     with pytest.raises(InputError, match="not a whole archive"):
         unarchive(tmp_path / "w.zip", tmp_path, ("a",))
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_a_tar_that_is_cut_or_damaged_between_members_is_refused(tmp_path, mode):
+    whole = make_tar(tmp_path / "whole.tar", {"a": b"x" * 512, "b": b"y" * 512}, "w").read_bytes()
+    zeroed, flipped = bytearray(whole), bytearray(whole)
+    zeroed[1024:1536] = bytes(512)
+    flipped[1024] ^= 0xFF
+    for damaged in (whole[:1024], whole[:1300], whole[:2048], whole[:2100], bytes(zeroed), bytes(flipped)):
+        path = tmp_path / "x.tar"
+        path.write_bytes(gzip.compress(damaged) if mode == "w:gz" else damaged)
+        with pytest.raises(InputError, match=r"x\.tar is not a whole archive"):
+            unarchive(path, tmp_path, ("a",))
+    # Some programs write one block of zeros alone.
+    for good in (whole, whole[:2560]):
+        path.write_bytes(gzip.compress(good) if mode == "w:gz" else good)
+        assert unarchive(path, tmp_path, ("a",)) == 1
+
+
+def test_the_checksum_of_a_tar_gz_is_asked_for(tmp_path):
+    data = bytearray(make_tar(tmp_path / "x.tar.gz", {"a": b"x"}).read_bytes())
+    data[-8] ^= 0xFF
+    (tmp_path / "x.tar.gz").write_bytes(data)
+    with pytest.raises(InputError, match="not a whole archive"):
+        unarchive(tmp_path / "x.tar.gz", tmp_path, ("a",))

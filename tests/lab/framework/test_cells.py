@@ -1,6 +1,7 @@
 """Cells: what they are known by, and how they are kept."""
 
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -57,4 +58,11 @@ def test_a_file_of_something_else_is_no_cell(cell, tmp_path):
     told = json.loads(store.file(cell).read_text())
     told["identity"]["parameters"]["noise"] = 0.5
     store.file(cell).write_text(json.dumps(told))
+    assert store.read(cell) is None
+
+
+def test_a_pipe_is_no_cell_and_not_waited_for(cell, tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    os.mkfifo(store.file(cell))
+    monkeypatch.setattr("pathlib.Path.read_text", lambda *_, **__: pytest.fail("it was opened"))
     assert store.read(cell) is None

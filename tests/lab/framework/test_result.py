@@ -38,6 +38,7 @@ def test_claims_are_not_judged_on_the_shortest_preset(tmp_path, inline):
     assert {(str(o.status), o.sentence) for _, o in short.outcomes} == {
         ("not testable here", "Claims are not judged on runs as short as those of the preset smoke.")
     }
+    assert [alert.code for alert in short.alerts] == ["claims_not_judged"]
     # They are tested all the same: what cannot be computed is found out.
     broken = replace(TOY, claims=(Claim("Of nobody.", at_least("high", "nothing", 0)),))
     with pytest.raises(StopIteration):

@@ -15,11 +15,14 @@ import numpy as np
 import pytest
 
 from canonical_files import write_mnist
+from nearid import __version__
 from nearid.base.errors import InputError
+from nearid.engines.local import LOCAL
 from nearid.engines.processes import attempt
 from nearid.lab.framework.run import LONGEST, check_machine, details, make_store, plan, reproduce, resume_hint, run
 from nearid.lab.framework.settings import parameter
 from toy_experiments import TOY
+from toy_results import Inline
 
 ALL = ["0.5 0", "0.5 1", "0.9 0", "0.9 1"]
 
@@ -54,6 +57,33 @@ def test_a_second_run_computes_nothing_and_says_the_same(toy, tmp_path, inline):
     [again] = run([asked], say=said.append)
     assert ran() == [] and said[-2] == "4 of 4 cells were finished before." and not left.exists()
     assert again.cells == first.cells
+
+
+def test_the_record_names_the_engine_and_the_options(toy, tmp_path):
+    result = reproduce(
+        toy[0], tmp_path / "out", preset="smoke", rows=["low"], parameters={"noise": 0.5}, engine=Inline()
+    )
+    [file] = (tmp_path / "out").rglob("result.json")
+    for made in (result.provenance, json.loads(file.read_text())["provenance"]):
+        assert made["engine"] == "Inline" and made["preset"] == "smoke" and made["nearid"] == __version__
+        assert made["options"] == {
+            "name": "toy", "preset": "smoke", "seeds": 2, "rows": ["low"], "parameters": made["options"]["parameters"]
+        }  # fmt: skip
+        assert made["options"]["parameters"]["noise"] == 0.5 and "steps" not in made["options"]["parameters"]
+
+
+def test_a_pipe_in_the_place_of_a_cell_is_told_before_the_work(toy, tmp_path, inline):
+    experiment, ran = toy
+    asked = plan(experiment, tmp_path / "out", preset="smoke")
+    list(run([asked]))
+    ran()
+    finished, other = sorted((tmp_path / "out" / "cells").glob("*.json"))[:2]
+    finished.unlink()
+    other.unlink()
+    os.mkfifo(finished)
+    with pytest.raises(InputError, match="not a regular file"):
+        list(run([asked]))
+    assert ran() == []
 
 
 def test_stale_cells_are_not_taken_up_and_others_stay(toy, tmp_path, inline):
@@ -245,7 +275,7 @@ def test_killed_and_resumed_equals_undisturbed(tmp_path, inline):
         ("note.txt", {}, "note.txt is a file"),
         ("note.txt/out", {}, "note.txt is a file"),
         ("/proc/nowhere", {}, "The folder /proc/nowhere for the results cannot be made .*name another with -o"),
-        ("out", {"seeds": 0}, "At least one seed"),
+        ("out", {"seeds": 0}, "seeds is 0, but a whole number of at least 1"),
         ("out", {"engine": "spark"}, "The engine must be"),
         ("out", {"rows": ["hihg"]}, "There is no row of toy named 'hihg'. Did you mean high?"),
     ],
@@ -270,7 +300,11 @@ def test_a_missing_data_set_is_asked_for_before_any_cell(toy, tmp_path, home):
     check_machine(plan(reads, tmp_path / "out", rows=["low"]))
     asked = plan(reads, tmp_path / "out")
     # Workers elsewhere may have it.
-    check_machine(asked, engine="tcp://127.0.0.1:8786")
+    for elsewhere in ("tcp://127.0.0.1:8786", Inline()):
+        check_machine(asked, engine=elsewhere)
+    for here in (None, "local", LOCAL, "dask"):
+        with pytest.raises(InputError, match="needs MNIST"):
+            check_machine(asked, engine=here)
     write_mnist(home("mnist"), np.random.default_rng(0))
     check_machine(asked)
 

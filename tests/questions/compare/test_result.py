@@ -1,6 +1,7 @@
 """Results as data; the other direction: known, settled by what is known, or reported as not computed."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import nearid
@@ -89,7 +90,10 @@ def test_argument_order_does_not_change_the_verdict_silently(skewed):
     assert (there.verdict.group, back.verdict.group) == ("rigid", "linear")
     for c in (there, back):
         assert c.other_direction.status == c.to_dict()["other_direction"]["status"] == "not computed"
-        for text in (c.view.headline, " ".join(str(c).split()), c._repr_html_(), page(c.view)):
+        # The headline is the answer alone; the line below it names what was left out.
+        assert c.view.headline.endswith("up to a rigid motion" if c is there else "up to a linear map")
+        assert c.view.reason == f"{c.verdict.reason}\n{c.other_direction.text}."
+        for text in (" ".join(str(c).split()), c._repr_html_(), page(c.view)):
             assert "The other direction was not computed and may differ" in text and "--symmetric" in text
 
 
@@ -116,7 +120,7 @@ def test_nothing_is_added_where_the_direction_cannot_matter(rng, relation):
     }[relation]
     there, back = nearid.compare(x, y, permutations=1), nearid.compare(y, x, permutations=1)
     assert there.verdict.group == back.verdict.group == relation
-    assert there.other_direction.status == "cannot differ" and "direction" not in there.view.headline
+    assert there.other_direction.status == "cannot differ" and "direction" not in str(there)
     assert nearid.compare(x, y, symmetric=True, permutations=1).other_direction.status == "same"
 
 
@@ -137,6 +141,30 @@ def test_several_pairs_have_one_line(rng, skewed):
     x, y = skewed
     text = " ".join(str(nearid.compare(x, y, x[:, ::-1], permutations=1)).split())
     assert "It was not computed for 2 of 3 pairs and may differ: use --symmetric" in text
+
+
+def test_alerts_of_several_pairs_name_their_pairs(rng):
+    x, few = rng.normal(size=(300, 2)), rng.normal(size=(12, 2))
+    frames = [pd.DataFrame(rows) for rows in (np.repeat(x[:150], 2, axis=0), np.repeat(x[:100], 3, axis=0), few)]
+    alerts = compare(*frames, names=["a", "b", "c"], permutations=1).alerts
+    assert [a.message.split(":")[0] for a in alerts if a.code == "few_rows"] == ["a -> c, b -> c"]
+    twice = np.repeat(x[:150], 2, axis=0)
+    alerts = compare(twice, -twice, x, names=["a", "b", "c"], permutations=1).alerts
+    assert [a.message[:35] for a in alerts if a.code == "repeated_rows"] == ["a -> b: About 150 of 300 rows repea"]
+    # What all pairs share, and what names its run, needs no pair.
+    alerts = compare(twice, -twice, 2 * twice, names=["a", "b", "c"], permutations=1).alerts
+    assert [a.message[:9] for a in alerts if a.code == "repeated_rows"] == ["About 150"]
+    alerts = compare(np.column_stack([x, np.ones(300)]), x, -x, names=["a", "b", "c"], permutations=1).alerts
+    assert [a.message[:14] for a in alerts if a.code == "constant_columns"] == ["a has column 2"]
+
+
+def test_two_runs_have_a_matrix_too(rng):
+    x = rng.normal(size=(100, 2))
+    found = compare(x, -x, names=["a", "b"], permutations=1)
+    assert found.matrix("rigid", "r2")["a", "b"] == found.groups["rigid"].r2.value
+    assert np.isnan(found.matrix("rigid")["b", "a"]) and found.matrix("rigid").values.shape == (2, 2)
+    with pytest.raises(InputError, match="'affine' was not compared"):
+        found.matrix("affine")
 
 
 def test_a_verdict_of_the_other_direction_names_it(rng):

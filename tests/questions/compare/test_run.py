@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from typing import get_overloads
 
 import numpy as np
 import pytest
@@ -258,6 +259,25 @@ def test_constant_inputs_are_refused_and_constant_columns_told(rng):
 def test_overloads_name_every_keyword():
     keywords = [p.name for p in inspect.signature(compare).parameters.values() if p.kind is p.KEYWORD_ONLY]
     assert list(Keywords.__annotations__) == keywords
+
+
+def test_a_type_checker_knows_how_many_runs_are_compared():
+    kinds = {str(o.__annotations__["return"]): inspect.signature(o).parameters.values() for o in get_overloads(compare)}
+    assert list(kinds) == ["Comparison", "Comparisons", "Comparison | Comparisons"]
+    # A list that is unpacked goes to the one overload that takes any number of runs.
+    takes_any = [kind for kind, parameters in kinds.items() if any(p.kind is p.VAR_POSITIONAL for p in parameters)]
+    assert takes_any == ["Comparison | Comparisons"]
+
+
+def test_options_that_decide_figures_are_recorded(rng):
+    import pandas as pd
+
+    frames = [pd.DataFrame(rng.normal(size=(40, 4)), columns=["a1", "a2", "b", "c"]) for _ in range(2)]
+    asked = {"symmetric": True, "features": (name for name in ("a*", "c")), "exclude": "c"}
+    comparison = compare(*frames, permutations=1, **asked)
+    options = comparison.provenance["options"]
+    expected = {"symmetric": True, "features": ["a*", "c"], "exclude": "c", "key": None}
+    assert comparison.dims == (2, 2) and {name: options[name] for name in expected} == expected
 
 
 def test_json_has_what_is_promised(partial):

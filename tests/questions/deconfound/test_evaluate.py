@@ -1,4 +1,5 @@
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from nearid.arrays import open_rows
 from nearid.questions.deconfound.classifiers import hoyer
 from nearid.questions.deconfound.conditions import ComponentRows, Condition
 from nearid.questions.deconfound.design import open_design
-from nearid.questions.deconfound.evaluate import Key, Timer, _tasks, score_tasks
+from nearid.questions.deconfound.evaluate import Key, Timer, _tasks, _top, score_tasks
 from nearid.questions.deconfound.splits import contrasts
 
 
@@ -75,3 +76,9 @@ def test_a_stage_adds_up():
             pass
     assert timer.seconds["nap"] >= 0.04 and timer.core_seconds["nap"] < 0.04
     assert timer.core_seconds["work"] >= 0.02 and list(timer.seconds) == ["nap", "work"]
+
+
+@pytest.mark.parametrize(("width", "top"), [(50, (5, 10, 20)), (12, (5,)), (9, (1,)), (2, (1,)), (1, ())])
+def test_the_default_of_top_is_at_most_half_of_the_components(width, top):
+    fitted = SimpleNamespace(conditions={"ica": SimpleNamespace(width=width), "base": SimpleNamespace(width=60)})
+    assert _top(None, fitted) == top

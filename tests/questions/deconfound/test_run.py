@@ -101,6 +101,17 @@ def test_batch_metrics(found):
     assert 0.05 < ica.batch_r2 < 0.4
 
 
+def test_options_that_decide_figures_are_recorded(rng):
+    import pandas as pd
+
+    x = pd.DataFrame(rng.laplace(size=(60, 3)), columns=["e0", "e1", "other"])
+    given = {"control": "a", "features": "e*", "exclude": ["other"]}
+    labels, batches = np.array(["a", "b"])[np.arange(60) % 2], np.arange(60) // 10
+    less = {"conditions": "base", "classifiers": "logistic", "directions": "most", "folds": 2}
+    options = nearid.deconfound(x, labels, batches, **less, **given).provenance["options"]
+    assert {name: options[name] for name in given} == given
+
+
 def test_the_result_tells_what_made_it_and_is_plain_data(found):
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert plain["provenance"]["options"]["boosting"]["num_leaves"] == 31

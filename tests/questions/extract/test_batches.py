@@ -76,7 +76,7 @@ def test_masks_and_ids(tmp_path):
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (3, {}, "The data is a int"),
+        (3, {}, "The data is an int"),
         ("nowhere.npy", {}, "There is no file named .nowhere.npy"),
         (np.zeros((1, 2)), {}, "at least 2"),
         ({"a": np.zeros(3), "b": np.zeros(4)}, {}, "differ in length"),

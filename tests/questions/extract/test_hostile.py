@@ -253,7 +253,10 @@ def test_an_interruption_is_taken_up(tmp_path, interrupted):
         ({"ids": range(1, 101)}, "the first 30 inputs, or their ids, have changed"),
         ({"damage": "{"}, "cannot be read as the note of a part of an extraction"),
         ({"damage": '{"identity": 5, "state": {}}'}, "it does not say of what"),
+        ({"damage": "[" * 100_000}, "cannot be read as the note of a part of an extraction"),
         ({"state": {"inputs": "30"}}, "progress.json is damaged"),
+        ({"state": {"inputs": -30}}, "progress.json is damaged"),
+        ({"state": {"rows": -1}}, "progress.json is damaged"),
     ],
 )
 def test_a_part_of_something_else_is_not_taken_up(tmp_path, interrupted, change, message):

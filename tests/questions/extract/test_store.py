@@ -114,3 +114,56 @@ def test_a_folder_with_files_of_others_is_not_replaced(tmp_path):
     with pytest.raises(InputError, match="no folder of extracted layers"):
         extract(model, X, out=out, overwrite=True)
     assert (out / "thesis.txt").exists()
+
+
+@pytest.mark.parametrize("note", [None, "not JSON", "[" * 100_000, '{"identity": {}}'])
+@pytest.mark.parametrize("strange", ["thesis.txt", ".hidden", "notes", "ids.npy"])
+def test_a_part_with_files_of_others_is_not_removed(tmp_path, note, strange):
+    model, part = stopped(tmp_path / "out", X), tmp_path / "out.partial"
+    if note is not None:
+        (part / "progress.json").write_text(note)
+    if strange == "ids.npy":
+        (part / strange).unlink()
+    if strange in ("notes", "ids.npy"):
+        (part / strange).mkdir()
+        (part / strange / "mine").write_text("mine")
+    else:
+        (part / strange).write_text("mine")
+    before = sorted(part.rglob("*"))
+    with pytest.raises(InputError, match=f"in the way, and holds {strange}, which this extraction did not write"):
+        extract(model, X, out=tmp_path / "out", batch_size=10, restart=True)
+    assert sorted(part.rglob("*")) == before
+
+
+def test_a_part_of_other_layers_and_what_a_killed_run_left_can_be_begun_anew(tmp_path):
+    model = nn.Sequential(nn.Linear(4, 3), Stopping(3, 2))
+    with pytest.raises(KeyboardInterrupt):
+        extract(model, X, out=tmp_path / "out", batch_size=10, layers=["0", "1"], format="zarr")
+    (tmp_path / "out.partial" / ".progress.json.ab12_c.nearid-part").write_text("")
+    model[1].left = 100
+    extract(model, X, out=tmp_path / "out", batch_size=10, layers=["1"], restart=True)
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["1.npy", "extraction.json", "ids.npy"]
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_others_put_beside_a_failing_part_stays(tmp_path):
+    class Failing(nn.Linear):
+        def forward(self, input):
+            if (tmp_path / "out.partial").exists():
+                (tmp_path / "out.partial" / "mine.txt").write_text("mine")
+                raise KeyboardInterrupt
+            return super().forward(input)
+
+    with pytest.raises(KeyboardInterrupt):
+        extract(Failing(4, 3), X, out=tmp_path / "out", batch_size=10)
+    assert [p.name for p in (tmp_path / "out.partial").iterdir()] == ["mine.txt"]
+
+
+def test_folders_of_others_beside_the_one_that_is_replaced_stay(tmp_path):
+    model, out, own = nn.Linear(4, 3), tmp_path / "out", tmp_path / ".out.old"
+    extract(model, X, out=out)
+    own.mkdir()
+    (own / "thesis.txt").write_text("mine")
+    assert extract(model, X[:20], out=out, overwrite=True)["output"].shape == (20, 3)
+    assert (own / "thesis.txt").read_text() == "mine"
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".out.old", "out"]

@@ -27,6 +27,7 @@ def test_as_plain_data_and_as_a_frame():
     made = extract(nn.Linear(4, 3), X)
     plain = json.loads(json.dumps(made.to_dict(), allow_nan=False))
     assert plain["rows"] == 10 and plain["layers"] == {"output": {"shape": [10, 3], "dtype": "float32"}}
+    assert plain["provenance"]["nearid"] == plain["provenance"]["versions"]["nearid"]
     assert plain["folder"] is None and plain["provenance"]["data"]["inputs"] == 10 and plain["alerts"] == []
     assert made.to_frame()["columns"].tolist() == [3] and repr(made) == (
         "<Extraction Linear: 10 rows, pool mean: 1 layer of 10 rows in memory>"

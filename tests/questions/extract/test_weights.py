@@ -96,7 +96,7 @@ def test_a_factory_alone():
     [
         ({"model": "nowhere.pt"}, "There is no file nowhere.pt"),
         ({"model": "my_decoders.py"}, "no file of weights"),
-        ({"model": "my_decoders:number"}, "returned a int"),
+        ({"model": "my_decoders:number"}, "returned an int"),
         ({"model": "my_decoders:ready", "prefix": "a."}, "a factory itself"),
         ({"model": "my_decoders:nothing"}, "cannot be imported: .*nothing"),
         ({"model": "no_such_package:decoder"}, "cannot be imported"),

@@ -21,7 +21,7 @@ def test_models_of_equal_likelihood_agree(twins):
     heads, features, biases = twins
     found = nearid.compare_heads(*heads, *features, biases=biases)
     assert found.verdict.outcome == "agree" and found.biased and not found.alerts
-    assert "explains 100.0% of the held-out variance" in found.verdict.reason
+    assert "explains 100.0% of the variance on held-out rows" in found.verdict.reason
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert told["classes"] == 20 and told["width"] == 5 and told["n"] == 400 and told["disagreement"] < 1e-9
     assert "The heads tell the map" in str(found) and "logits with biases" in found._repr_html_()
@@ -37,6 +37,7 @@ def test_models_of_other_likelihoods_do_not(twins, rng):
     found = nearid.compare_heads(*strange, *features)
     # The features are linear in each other all the same, up to the offset that no bias accounts for.
     assert found.verdict.outcome == "disagree" and "likelihoods differ" in found.verdict.reason
+    assert "from the heads alone does worse than guessing the mean (R2 -" in found.verdict.reason
     apart = nearid.compare_heads(*heads, features[0], rng.normal(size=(400, 5)))
     assert apart.verdict.outcome == "disagree" and "not linear in each other" in apart.verdict.reason
 

@@ -24,6 +24,18 @@ def test_within_one_model_with_a_measure_of_ones_own(sides):
     assert list(only.values) == ["widths"] and only.n == 400
 
 
+def test_provenance_has_both_sides_and_all_options(sides):
+    x, y = sides
+    made = compare_layers(x, y, layers="[abpq]", names=["one", "two"], svcca_k=2).provenance
+    assert made["options"] == {
+        "measures": ["cka"], "layers": ["[abpq]"], "folds": 5, "svcca_k": 2, "random_state": 0
+    }  # fmt: skip
+    assert [side["name"] for side in made["inputs"]] == ["one", "two"]
+    width = sum(x[layer].shape[1] for layer in "ab")
+    assert made["inputs"][0]["shape"] == [400, width] and made["inputs"][0]["source"] == "dict"
+    assert made["inputs"][0]["fingerprint"] != made["inputs"][1]["fingerprint"]
+
+
 def test_measures_are_named_as_everywhere(sides):
     x, _ = sides
     assert list(compare_layers({"a": x["a"]}, measures="all").values) == ALL

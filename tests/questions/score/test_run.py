@@ -119,6 +119,18 @@ def test_plain_data_has_the_promised_layout(rng):
     assert plain["provenance"]["options"]["random_state"] == 0 and len(plain["provenance"]["inputs"]) == 2
 
 
+def test_options_that_decide_figures_are_recorded(rng):
+    import pandas as pd
+
+    z = pd.DataFrame(rng.laplace(size=(200, 3)), columns=["z0", "z1", "w"])
+    given = {"kinds": {"n": "integer"}, "periods": {"angle": 4}, "resolve": "ica", "exclude": ["w"]}
+    u = {"n": rng.integers(0, 5, 200), "angle": rng.uniform(0, 4, 200)}
+    scored = score(z, u, measures="r2", permutations=1, features=(name for name in ["z*"]), **given)
+    for one in (scored, scored.resolved):
+        options = one.provenance["options"]
+        assert {name: options[name] for name in given} == given and options["features"] == ["z*"]
+
+
 def test_classes_alone_have_no_verdict_but_measures(rng):
     labels = rng.choice(["x", "y"], 200)
     found = score((labels == "x")[:, None] + 0.1 * rng.normal(size=(200, 2)), {"label": labels}, measures=QUICK)

@@ -28,6 +28,11 @@ def test_components_and_back(nearid, fitted, tmp_path):
     np.testing.assert_allclose(np.load(tmp_path / "back.npy"), new, atol=1e-4)
 
 
+def test_quiet_leaves_stderr_empty(nearid, fitted, tmp_path):
+    done = nearid("apply", "model", "new.npy", "-o", "s.npy", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "") and (tmp_path / "s.npy").exists()
+
+
 def test_zarr_and_ids(nearid, fitted, tmp_path):
     import pandas as pd
     import zarr

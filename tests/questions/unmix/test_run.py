@@ -65,6 +65,20 @@ def test_without_a_folder_nothing_is_written(x, tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == [] and ica.provenance["options"]["n_components"] == 4
 
 
+def test_options_that_chose_the_rows_are_recorded_and_read_again(rng, tmp_path):
+    import pandas as pd
+
+    x = pd.DataFrame(rng.laplace(size=(300, 4)), columns=["a1", "a2", "a3", "plate"])
+    x.iloc[7, 0] = np.nan
+    given = {"drop_nonfinite": True, "features": ["a*"], "exclude": "a3"}
+    ica = unmix(x, tmp_path / "out", **given)
+    again = ICA.load(tmp_path / "out")
+    for fitted in (ica, again):
+        options = fitted.provenance["options"]
+        assert {name: options[name] for name in given} == given and fitted.n_features_in_ == 2
+    assert again.get_params() == ica.get_params()
+
+
 def test_no_warning_is_raised_for_what_the_alerts_say(rng, recwarn):
     ica = unmix(rng.normal(size=(500, 2)), max_passes=2)
     assert {"gaussian"} <= {alert.code for alert in ica.alerts} and not recwarn.list

@@ -76,7 +76,9 @@ def _names(home: Path) -> list[str]:
             raise InputError(f"{listing} names {unsafe[0]!r}, which is not a file of this folder. {AGAIN}")
         return names
     stems = [path.stem for path in home.glob("*.mat")]
-    return sorted(stems, key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)])
+    return sorted(
+        stems, key=lambda name: [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
+    )
 
 
 CARS3D = Dataset(

@@ -22,11 +22,15 @@ NOTE = (
     "A number after a factor counts its levels. nearid data fetch NAME gets a data set.\n"
     "address: who names it. No address could be tried where this was written; --json says what is known of each."
 )
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but errors on stderr.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A data set, as `nearid data list` tells.")]
 
 
 @data.command("list", cls=Command)
-def list_all(as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False) -> None:
+def list_all(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+    quiet: QuietOption = False,
+) -> None:
     """List the data sets: images, words or networks, factors, licence, and which are here."""
     from nearid.lab.data.registry import datasets
     from nearid.show.deliver import show
@@ -53,6 +57,7 @@ def fetch(
         typer.Option("--from", metavar="FILE", help="Use a file that is here instead of downloading it; repeatable."),
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Get it anew, though it is here.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Download a data set into the cache, check it and unpack it. After Ctrl-C the same command goes on."""
     from nearid.base.progress import reporting
@@ -60,14 +65,19 @@ def fetch(
     from nearid.lab.data.registry import dataset
 
     wanted = dataset(name)
-    typer.echo(f"{wanted.title}: licence {wanted.licence}. Cite {wanted.citation}.", err=True)
-    with leaving(lambda: left_behind(wanted)), reporting() as progress:
+
+    def say(text: str) -> None:
+        if not quiet:
+            typer.echo(text, err=True)
+
+    say(f"{wanted.title}: licence {wanted.licence}. Cite {wanted.citation}.")
+    with leaving(lambda: left_behind(wanted)), reporting(not quiet) as progress:
         folder = run(
             wanted,
             given=tuple(given or ()),
             again=again,
             progress=progress,
-            say=lambda text: typer.echo(text, err=True),
+            say=say,
         )
     typer.echo(folder)
 

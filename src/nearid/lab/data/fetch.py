@@ -263,7 +263,7 @@ class _Transfer:
         if status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {self.have}-"):
             raise InputError(f"{file.url} answers with another part than the one that was asked for.")
         begin, length = self.have if status == 206 else 0, response.headers.get("Content-Length", "")
-        self.total = begin + int(length) if length.isdigit() else file.size
+        self.total = begin + int(length) if length.isdecimal() else file.size
         if file.size not in (None, self.total):
             raise InputError(
                 f"{file.url} offers {self.total} bytes, but {file.name} has {file.size}: it is another file, or a page "

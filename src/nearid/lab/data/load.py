@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from nearid.base.errors import InputError
+from nearid.base.options import Count, checked
 from nearid.base.progress import Reporting, reporting
 from nearid.lab.data.base import Corpus, Dataset, FileSet, LabelledImages, Profiles, ProfileSet, Sentences
 from nearid.lab.data.images import ResizedImages, unpacked
@@ -12,11 +13,12 @@ from nearid.lab.data.registry import cache_folder, dataset, locate
 F = TypeVar("F", bound=FileSet)
 
 
+@checked
 def load(
     name: str,
     *,
     split: str | None = None,
-    size: int | None = None,
+    size: Count | None = None,
     unpack: bool = False,
     progress: Reporting = False,
 ) -> LabelledImages:
@@ -33,8 +35,8 @@ def load(
     unpack : bool
         Write the images to the cache as plain numbers, once, and map that file: for batches in random order of sets
         that are compressed or kept in many files. Takes their full size on disk.
-    progress : bool, default=False
-        Draw a progress bar of the unpacking on stderr. A function is called with the stage and its number of steps.
+    progress : bool or function, default=False
+        Draw a progress bar of the unpacking on stderr; or a function of the name of a stage and its number of steps.
 
     Returns
     -------
@@ -60,10 +62,10 @@ def load(
     labelled = described.read(folder, parts)
     if size is not None and labelled.images.shape[1:3] != (size, size):
         labelled = labelled.with_images(ResizedImages(labelled.images, size))
-    if unpack:
-        stats = [(folder / path).stat() for path in described.held(folder) or ()]
-        origin = f"{parts} {[(stat.st_size, stat.st_mtime_ns) for stat in stats]}"
-        with reporting(progress) as stages:
+    with reporting(progress) as stages:
+        if unpack:
+            stats = [(folder / path).stat() for path in described.held(folder) or ()]
+            origin = f"{parts} {[(stat.st_size, stat.st_mtime_ns) for stat in stats]}"
             labelled = labelled.with_images(unpacked(labelled.images, cache_folder() / described.name, origin, stages))
     return labelled
 

@@ -21,6 +21,8 @@ from nearid.base.progress import Progress, silent
 from nearid.lab.data.base import AGAIN
 
 STEP = 1000
+# Megabytes of padding that are read in search of the end.
+PADDING = 64
 
 
 class Member(NamedTuple):
@@ -89,6 +91,22 @@ def _tarred(archive: tarfile.TarFile, folder: Path | None) -> Iterator[Member]:
         yield Member(info.name, info.size, info.isdir(), info.isreg(), partial(opening, info))
         # The list of members would grow with every one.
         archive.members = []  # type: ignore[attr-defined]
+    _check_end(archive)
+
+
+def _check_end(archive: tarfile.TarFile) -> None:
+    """Refuse a .tar that does not end as one: to tarfile a header that is cut or damaged is an end as well."""
+    file = archive.fileobj
+    assert file is not None  # it was just read
+    file.seek(archive.offset)
+    # Two blocks of zeros; some programs write one.
+    end = file.read(2 * tarfile.BLOCKSIZE)
+    if len(end) < tarfile.BLOCKSIZE or any(end):
+        raise tarfile.ReadError("it is cut or damaged after its first members")
+    # The checksum of a .tar.gz follows the padding, of which there is little.
+    for _ in range(PADDING):
+        if not file.read(1 << 20):
+            break
 
 
 def _is_wanted(archive: Path, member: Member, wanted: tuple[str, ...]) -> bool:

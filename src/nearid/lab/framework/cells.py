@@ -168,6 +168,9 @@ class Store:
 
     def read(self, cell: Cell) -> Finished | None:
         """A finished cell; None where there is none, or where its file is damaged or of something else."""
+        # A pipe would be waited for.
+        if not self.file(cell).is_file():
+            return None
         try:
             record = json.loads(self.file(cell).read_text(encoding="utf-8"))
             if record["identity"] != cell.identity:

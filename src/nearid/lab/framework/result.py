@@ -192,12 +192,12 @@ class ExperimentResult(Result):
     @property
     def alerts(self) -> list[Alert]:  # type: ignore[override]
         """Cells that failed, and what a reader of the claims should know first."""
-        failed = [Alert("failed-cell", f"{f.cell.label} failed: {f.failure.error}") for f in self.failures]
+        failed = [Alert("failed_cell", f"{f.cell.label} failed: {f.failure.error}") for f in self.failures]
         if not self.judged:
-            return [Alert("claims-not-judged", TOO_SHORT), *failed]
+            return [Alert("claims_not_judged", TOO_SHORT), *failed]
         if self.changes:
             names = ", ".join(self.changes)
-            return [Alert("changed-parameters", f"Claims are judged with changed parameters: {names}."), *failed]
+            return [Alert("changed_parameters", f"Claims are judged with changed parameters: {names}."), *failed]
         return failed
 
     def save(self, folder: Path) -> None:

@@ -17,13 +17,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from nearid import __version__
 from nearid.base.errors import InputError
-from nearid.base.files import alone_in, check_parent
+from nearid.base.files import alone_in, check_parent, check_target
 from nearid.base.jsonable import finite
+from nearid.base.options import Count, checked
 from nearid.base.progress import Progress, Reporting, reporting, silent
+from nearid.base.provenance import provenance
 from nearid.engines.base import Engine, Failure
-from nearid.engines.local import open_engine
+from nearid.engines.local import Local, open_engine
 from nearid.lab.data.registry import dataset, find, how_to_get
 from nearid.lab.framework.cells import Cell, Finished, Store, Task, cells_of, every_row, rows_of, run_cell
 from nearid.lab.framework.experiment import Experiment, experiment, summary
@@ -43,21 +44,22 @@ from nearid.lab.models.log import reached
 # The longest name of a folder that is kept in full.
 LONGEST = 100
 # Engines whose cells run on this machine.
-LOCAL_ENGINES = (None, "local", "dask")
+LOCAL_ENGINES = ("local", "dask")
 
 CELLS = "cells"
 Say = Callable[[str], object]
 
 
+@checked
 def reproduce(
     name: str | Experiment[Any],
     out: str | os.PathLike[str] | None = None,
     *,
     preset: str = USUAL,
-    seeds: int | None = None,
+    seeds: Count | None = None,
     rows: Sequence[str] = (),
     parameters: Mapping[str, Any] | None = None,
-    engine: str | None = None,
+    engine: str | Engine | None = None,
     progress: Reporting = False,
 ) -> ExperimentResult:
     """Run an experiment of a paper: published and measured side by side, every claim tested.
@@ -81,7 +83,7 @@ def reproduce(
         Keys of the rows to run; all by default. Claims that need others are then not testable.
     parameters : mapping, optional
         Parameters to set, as values or as text.
-    engine : str, optional
+    engine : {"local", "dask"}, address or Engine, optional
         "local", "dask", or the address of a Dask scheduler. Dask workers on other machines need not see the folder, but
         a cell can then not go on where another worker left it.
     progress : bool or callable
@@ -101,9 +103,9 @@ def reproduce(
     """
     chosen = experiment(name) if isinstance(name, str) else name
     with ExitStack() as stack:
+        bars = stack.enter_context(reporting(progress))
         folder = Path(out if out is not None else stack.enter_context(TemporaryDirectory()))
         planned = plan(chosen, folder, preset=preset, seeds=seeds, rows=rows, parameters=parameters)
-        bars = stack.enter_context(reporting(progress))
         [result] = run([planned], engine=engine, progress=bars)
     return result
 
@@ -111,7 +113,7 @@ def reproduce(
 def run(
     plans: Sequence[Plan],
     *,
-    engine: str | None = None,
+    engine: str | Engine | None = None,
     command: str = "",
     say: Say = lambda text: None,
     progress: Progress = silent,
@@ -137,7 +139,7 @@ def run(
     with ExitStack() as locks:
         for planned in plans:
             locks.enter_context(alone_in(planned.folder))
-        made_by = {"command": command, "engine": engine or "local"}
+        made_by = {"command": command, "engine": _name(engine)}
         tables = [_Table(planned, store, made_by) for planned, store in zip(plans, stores, strict=True)]
         several = len(plans) > 1
         for table in tables:
@@ -212,7 +214,7 @@ class _Table:
 
     plan: Plan
     store: Store
-    provenance: dict[str, str]
+    made_by: dict[str, str]
     finished: dict[str, Finished] = field(default_factory=dict)
     failures: list[Failed] = field(default_factory=list)
     began: float = 0.0
@@ -224,6 +226,9 @@ class _Table:
                 self.finished[cell.name] = kept
                 # A run may be killed between keeping a cell and this.
                 self._clear(cell)
+            elif self.store.file(cell).exists():
+                # Whatever cannot be replaced is told before the work.
+                check_target(self.store.file(cell))
 
     @property
     def missing(self) -> list[Cell]:
@@ -249,32 +254,36 @@ class _Table:
         shutil.rmtree(self.store.work(cell), ignore_errors=True)
 
     def result(self, say: Say) -> ExperimentResult:
-        """The result, finished cells in the order of the table; written to the place of the run."""
+        """The result, cells in the order of the table; written to the place of the run."""
         plan, now = self.plan, time.time()
         began = self.began or now
         finished = [self.finished[cell.name] for cell in plan.cells if cell.name in self.finished]
+        # Cells end in any order, which must not show.
+        place = {cell.name: k for k, cell in enumerate(plan.cells)}
+        failures = sorted(self.failures, key=lambda failed: place[failed.cell.name])
         result = ExperimentResult(
             plan.experiment,
             plan.preset,
             plan.parameters,
             tuple(range(plan.seeds)),
             finished,
-            self.failures,
-            {
-                **self.provenance,
-                "nearid": __version__,
-                "version": plan.experiment.version,
-                "preset": plan.preset,
-                "parameters": as_dict(plan.parameters),
-                "variant": plan.variant,
-                "seeds": plan.seeds,
-                "started": datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds"),
+            failures,
+            provenance(
+                plan.options,
+                (),
+                **self.made_by,
+                version=plan.experiment.version,
+                preset=plan.preset,
+                parameters=as_dict(plan.parameters),
+                variant=plan.variant,
+                seeds=plan.seeds,
+                started=datetime.fromtimestamp(began, UTC).isoformat(timespec="seconds"),
                 # Of this run alone, and of all cells, whichever run finished them.
-                "seconds": round(now - began, 1),
-                "cell_seconds": round(sum(f.seconds for f in finished), 1),
-                "core_seconds": round(sum(f.core_seconds for f in finished), 1),
-                "machines": _unlike([f.machine for f in finished]),
-            },
+                seconds=round(now - began, 1),
+                cell_seconds=round(sum(f.seconds for f in finished), 1),
+                core_seconds=round(sum(f.core_seconds for f in finished), 1),
+                machines=_unlike([f.machine for f in finished]),
+            ),
             plan.only,
         )
         result.save(plan.place)
@@ -316,6 +325,13 @@ class Plan:
     def cells(self) -> list[Cell]:
         """All cells."""
         return cells_of(self.experiment, self.parameters, range(self.seeds), self.only)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Arguments of `reproduce` that give this run."""
+        changes = set_by_user(self.experiment, self.preset, self.parameters)
+        chosen = {"name": self.experiment.name, "preset": self.preset, "seeds": self.seeds, "rows": self.only}
+        return {**chosen, "parameters": {name: value for name, (value, _) in changes.items()}}
 
     @property
     def variant(self) -> str:
@@ -362,8 +378,6 @@ def plan(
     """
     chosen = parameters_for(experiment, preset, parameters)
     wanted = preset_of(experiment, preset).seeds if seeds is None else seeds
-    if wanted < 1:
-        raise InputError(f"At least one seed is needed, not {wanted}.")
     only = [row.key for row in rows_of(experiment, chosen, rows)]
     every = [row.key for row in every_row(experiment, chosen)]
     notes = [note for name in parameters or {} if (note := _override_note(experiment, chosen, name, only))]
@@ -388,7 +402,14 @@ def _override_note(experiment: Experiment[Any], parameters: Any, name: str, chos
     return f"The {who}: {name}={shown(given)} changes the other rows alone."
 
 
-def check_machine(plan: Plan, engine: str | None = None) -> None:
+def _name(engine: str | Engine | None) -> str:
+    """What the record calls an engine."""
+    if isinstance(engine, Engine):
+        return "local" if isinstance(engine, Local) else type(engine).__name__
+    return engine or "local"
+
+
+def check_machine(plan: Plan, engine: str | Engine | None = None) -> None:
     """Refuse to begin without what the cells need: modules and, where they run here, files, a device and data sets."""
     for module, extra in plan.experiment.requires.items():
         if find_spec(module) is None:
@@ -398,7 +419,7 @@ def check_machine(plan: Plan, engine: str | None = None) -> None:
             )
     # Refuses a name that no engine has; nothing is opened yet.
     open_engine(engine)
-    if engine not in LOCAL_ENGINES:
+    if _name(engine) not in LOCAL_ENGINES:
         return
     device = getattr(plan.parameters, "device", "auto")
     if device not in ("auto", "cpu"):

@@ -26,7 +26,7 @@ def alerts(gathered: Gathered, evaluation: Evaluation, diameter: Diameter) -> It
         yield Alert("same_input", f"{x} and {y} hold the same numbers in every row.")
     yield from input_alerts(pair)
     if n < pair.n:
-        yield Alert("input", f"{pair.n - n} of {pair.n} pairs of rows held NaN or Inf and were dropped.")
+        yield Alert("input", f"{pair.n - n} of {pair.n} pairs of rows of {x} and {y} held NaN or Inf and were dropped.")
     if p != q:
         yield Alert(
             "widths_differ",

@@ -14,5 +14,9 @@ def _groups() -> Iterable[str]:
 
 
 QUESTION = Question(
-    "nearid.questions.compare.run:compare", {"*": "A B [C ...]"}, hidden=("names",), choices={"groups": _groups}
+    "nearid.questions.compare.run:compare",
+    {"*": "A B [C ...]"},
+    hidden=("names",),
+    choices={"groups": _groups},
+    paths="*",
 )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from nearid.arrays.names import few
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.jsonable import plain
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # What a matrix of runs shows.
 MATRICES = {"epsilon": "Mean error / diameter, held out", "r2": "R2, held out", "chance": "Error / diameter by chance"}
+# Alerts about both runs of a pair, whose sentences name neither.
+OF_THE_PAIR = ("repeated_rows", "few_rows")
 # Root-mean-square errors below this share of the spread count as none in either direction, with room for the bootstrap.
 NONE = ROUNDING / 2
 # A rigid motion misses by far if its error is more than this.
@@ -39,7 +42,7 @@ class Direction:
     ----------
     status : {"same", "differs", "not computed", "cannot differ"}
     text : str
-        A sentence for the headline; empty where there is nothing to add.
+        A sentence for the headline ("differs") or below it ("not computed"); else empty.
     """
 
     status: Literal["same", "differs", "not computed", "cannot differ"]
@@ -169,6 +172,10 @@ class Comparison(Result):
                 records.append(record)
         return records
 
+    def matrix(self, group: str, what: str = "epsilon") -> Matrix:
+        """Source x target matrix of the two runs, as that of `Comparisons`."""
+        return Comparisons(self.names, ((0, 1),), (self,)).matrix(group, what)
+
     def _view(self) -> View:
         from nearid.questions.compare.view import view
 
@@ -217,8 +224,17 @@ class Comparisons(Result, Sequence[Comparison]):
 
     @property
     def alerts(self) -> list[Alert]:  # type: ignore[override]
-        """Alerts of all pairs, each once."""
-        return list(dict.fromkeys(a for c in self.results for a in c.alerts))
+        """Alerts of all pairs, each once; those that do not name a run begin with the pairs that have them."""
+        having: dict[Alert, list[str]] = {}
+        for c in self.results:
+            for alert in dict.fromkeys(c.alerts):
+                having.setdefault(alert, []).append(" -> ".join(c.names))
+        return [
+            replace(alert, message=f"{few(pairs)}: {alert.message}")
+            if alert.code in OF_THE_PAIR and len(pairs) < len(self.results)
+            else alert
+            for alert, pairs in having.items()
+        ]
 
     @property
     def provenance(self) -> dict[str, Any]:  # type: ignore[override]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypedDict, Unpack, overload
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
 from nearid.arrays.metadata import choose_columns
 from nearid.base.errors import InputError
-from nearid.base.options import Bound, Count, Folds, Seed, Size, checked
+from nearid.base.options import Bound, Count, Folds, Seed, Size, as_given, checked
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.base.provenance import provenance
 from nearid.engines.base import Engine
@@ -62,7 +62,10 @@ FEW_NUMBERS = 100_000
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of `compare`, those of the fits (translation, scale, ridge) together; `negligible` as of `decide`."""
+    """The options of `compare`, those of the fits (translation, scale, ridge) together; `negligible` as of `decide`.
+
+    `recorded` are those that were used before, for the provenance.
+    """
 
     groups: tuple[Group, ...]
     folds: int
@@ -73,12 +76,13 @@ class Settings:
     permutations: int | None
     random_state: int
     negligible: float | None = None
+    recorded: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for the provenance."""
         others = ("folds", "svcca_k", "in_sample", "drop_nonfinite", "permutations", "random_state")
         own = {name: getattr(self, name) for name in others}
-        return {"groups": [g.name for g in self.groups], **self.options, **own}
+        return {"groups": [g.name for g in self.groups], **self.options, **own, **self.recorded}
 
 
 class Keywords(TypedDict, total=False):
@@ -106,8 +110,13 @@ class Keywords(TypedDict, total=False):
 
 @overload
 def compare(x: object, y: object, /, **options: Unpack[Keywords]) -> Comparison: ...
+# Without *more, as which a type checker would take a list that is unpacked: it may hold two runs.
 @overload
-def compare(x: object, y: object, z: object, /, *more: object, **options: Unpack[Keywords]) -> Comparisons: ...
+def compare(
+    x: object, y: object, z: object, u: object = ..., v: object = ..., w: object = ..., /, **options: Unpack[Keywords]
+) -> Comparisons: ...
+@overload
+def compare(*runs: object, **options: Unpack[Keywords]) -> Comparison | Comparisons: ...
 @checked
 def compare(
     *runs: object,
@@ -201,7 +210,18 @@ def compare(
         raise InputError(f"Two runs or more are needed to compare; {len(runs)} given.")
     options = {"translation": translation, "scale": scale, "ridge": ridge}
     chosen = tuple(ladder(groups))
-    settings = Settings(chosen, folds, options, svcca_k, in_sample, drop_nonfinite, permutations, random_state)
+    features, exclude = as_given(features), as_given(exclude)
+    settings = Settings(
+        chosen,
+        folds,
+        options,
+        svcca_k,
+        in_sample,
+        drop_nonfinite,
+        permutations,
+        random_state,
+        recorded={"symmetric": symmetric, "key": key, "features": features, "exclude": exclude},
+    )
     sources = choose_columns(_open(runs, names, key, ids), features, exclude)
     links = list(itertools.combinations(range(len(runs)), 2))
     results = []

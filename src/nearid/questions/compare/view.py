@@ -123,7 +123,7 @@ def view(c: Comparison) -> View:
         question=QUESTION,
         subject=_pair(c),
         headline=headline(c),
-        reason=c.verdict.reason,
+        reason=_reason(c),
         colour=_colour(c),
         alerts=c.alerts,
         tables=[_ladder(c), *([] if c.reverse is None else [_ladder(c.reverse)]), _similarity(c)],
@@ -174,8 +174,15 @@ def overview(comparisons: Comparisons) -> View:
 
 
 def headline(c: Comparison) -> str:
-    """The verdict in a line, and where the other direction differs or is not known, a second one."""
-    return ". ".join(filter(None, (_sentence(c), c.other_direction.text)))
+    """The verdict in a line, and a second one where the other direction has another verdict."""
+    other = c.other_direction
+    return f"{_sentence(c)}. {other.text}" if other.status == "differs" else _sentence(c)
+
+
+def _reason(c: Comparison) -> str:
+    """The number that decided; then that the other direction was not computed, where that leaves a doubt."""
+    other = c.other_direction
+    return f"{c.verdict.reason}\n{other.text}." if other.status == "not computed" else c.verdict.reason
 
 
 def _sentence(c: Comparison) -> str:

@@ -37,6 +37,9 @@ class Plan:
     boosting: Mapping[str, Any]
     drop_nonfinite: bool
     random_state: int
+    control: Any = None
+    features: list[str] | str | None = None
+    exclude: list[str] | str | None = None
 
     def __post_init__(self) -> None:
         if self.drop is None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.options import Bound, Count, Seed, Share, checked
+from nearid.base.options import Bound, Count, Seed, Share, as_given, checked
 from nearid.base.progress import Reporting, reporting
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
@@ -81,8 +81,9 @@ def deconfound(
     perturbations : names or int, optional
         Labels to evaluate, or how many of the most frequent. Default: all.
     top : sequence of int, optional
-        Numbers k of the concentration: AUROC from the k most used components less AUROC from the others. Default: 5, 10
-        and 20, where there are enough components. Empty, or 0, for none.
+        Numbers k of the concentration: AUROC from the k most used components less AUROC from the others. Default: those
+        of 5, 10 and 20 that are at most half of the components of the narrowest condition; 1 where all three are more.
+        Empty, or 0, for none.
     drop : float, optional
         Adds a condition: independent components without those of which the batch explains at least this share, and
         more than the label does, judged on the training rows of each split.
@@ -133,6 +134,7 @@ def deconfound(
     """
     boost = find_spec("lightgbm") is not None
     usual = CLASSIFIERS if boost else ("logistic",)
+    features, exclude = as_given(features), as_given(exclude)
     plan = Plan(
         conditions=named(conditions, "condition", [name for name in CONDITIONS if name != "kept"]),
         classifiers=named(usual if classifiers is None else classifiers, "classifier", CLASSIFIERS),
@@ -148,6 +150,9 @@ def deconfound(
         boosting=boosting or {},
         drop_nonfinite=drop_nonfinite,
         random_state=random_state,
+        control=control,
+        features=features,
+        exclude=exclude,
     )
     if "boost" in plan.classifiers:
         if not boost:

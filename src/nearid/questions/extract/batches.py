@@ -18,7 +18,7 @@ from nearid.arrays.memory import is_a, refuse_unreadable
 from nearid.arrays.open import open_contents
 from nearid.arrays.reading import reached
 from nearid.arrays.rows import row_ids
-from nearid.base.errors import InputError
+from nearid.base.errors import InputError, type_of
 
 # Entries of a mapping that are no inputs of their own.
 IDS, MASK = "ids", "attention_mask"
@@ -173,7 +173,7 @@ def open_source(data: Any, *, mask: Any = None, ids: Any = None, key: str | None
 def _batched(name: str, data: Any, mask: Any, ids: Any, key: str | None) -> BatchSource:
     if not isinstance(data, Iterable) or isinstance(data, str | bytes):
         raise InputError(
-            f"The data is a {type(data).__name__}; an array, a tensor, a dict of arrays, a file or an iterable of "
+            f"The data is {type_of(data)}; an array, a tensor, a dict of arrays, a file or an iterable of "
             "batches is expected."
         )
     if mask is not None or ids is not None or key is not None:
@@ -217,7 +217,7 @@ def _named(name: str, given: Any) -> dict[str, Any]:
     elif hasattr(given, "shape"):
         arrays = {SINGLE: given}
     else:
-        raise InputError(f"{name} is a {type(given).__name__}, but an array, a tensor or a dict of them is expected.")
+        raise InputError(f"{name} is {type_of(given)}, but an array, a tensor or a dict of them is expected.")
     for key, x in arrays.items():
         if not len(x.shape):
             where = f"{name}:{key}" if key else name

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from nearid.arrays.memory import is_a
 from nearid.arrays.names import few
 from nearid.base.alerts import Alert
-from nearid.base.errors import InputError
+from nearid.base.errors import InputError, type_of
 from nearid.base.files import local_path
 from nearid.questions.extract.batches import byte_view
 from nearid.questions.extract.weights import holds_weights, is_factory, load_module, weights_suffixes
@@ -148,7 +148,7 @@ def open_network(
     if not isinstance(model, str | os.PathLike):
         raise InputError(
             f"A model is a torch module, a file of weights, package.module:function, or a transformers folder or name; "
-            f"a {type(model).__name__} was given."
+            f"{type_of(model)} was given."
         )
     text, place = os.fspath(model), local_path(model)
     if is_factory(text) or holds_weights(place):

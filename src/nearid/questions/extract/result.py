@@ -43,7 +43,10 @@ class Extraction(Result, LayerRows):
         rows: Mapping[str, Rows],
         alerts: tuple[Alert, ...] = (),
     ) -> None:
-        super().__init__(folder, provenance, rows)
+        # In the folder the version of nearid stands among the others.
+        versions = provenance.get("versions")
+        version = versions.get("nearid") if isinstance(versions, dict) else None
+        super().__init__(folder, {"nearid": version, **provenance}, rows)
         self.alerts = alerts
 
     def to_dict(self) -> dict[str, Any]:

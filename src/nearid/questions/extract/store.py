@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ import numpy as np
 from nearid.arrays.formats.layers import IDS, MANIFEST, is_extraction, read_manifest
 from nearid.arrays.formats.registry import format_of, writable
 from nearid.base.errors import InputError
-from nearid.base.files import check_parent, local_path, write_text
+from nearid.base.files import check_parent, is_left_of, local_path, put_folder, write_text
 from nearid.base.limits import readable
-from nearid.base.resume import NAME as NOTE, Resumable
+from nearid.base.resume import NAME as NOTE, Resumable, load_note
 
 # Names that a folder needs for itself.
 RESERVED = ("ids", "extraction", "progress")
@@ -114,6 +114,7 @@ class Store:
         }
         self._ids = Part(self.folder, Path(IDS).stem, "npy", None, id_type)
         self._parts = [*self._layers.values(), self._ids]
+        self._written = written(layers, form)
         self._note = Resumable(self.folder, identity, "a part of an extraction", AGAIN, SECONDS)
         # Inputs and rows that are written; and those that are on disk and noted, with the hash of these inputs.
         self.inputs = self.rows = 0
@@ -132,7 +133,7 @@ class Store:
             self.folder.mkdir(exist_ok=True)
         with self._note.locked():
             state = None if restart else self._note.read()
-            if state is not None and {name: type(value) for name, value in state.items()} != KINDS:
+            if state is not None and not _is_sound(state):
                 raise InputError(f"{self._note.path} is damaged. {AGAIN}")
             try:
                 with self._writing():
@@ -140,14 +141,15 @@ class Store:
                 yield
             except BaseException:
                 if not self.kept:
-                    shutil.rmtree(self.folder, ignore_errors=True)
+                    with suppress(OSError):
+                        self._clear()
+                        self.folder.rmdir()
                 raise
 
     def _begin(self, state: dict[str, Any] | None) -> None:
         if state is None or not state["inputs"]:
-            # What is left of a part that is of no use; the folder itself is locked, and stays.
-            for path in self.folder.iterdir():
-                _remove(path)
+            # What is left of a part that is of no use.
+            self._clear()
             self._note.keep(EMPTY, now=True)
         else:
             self.noted, self.inputs, self.rows = state, state["inputs"], state["rows"]
@@ -218,25 +220,41 @@ class Store:
             write_text(self.folder / MANIFEST, json.dumps({**manifest, "rows": self.rows, "layers": layers}, indent=2))
             for leftover in self.folder.glob(".*"):
                 # Temporary files of a run that was killed.
-                _remove(leftover)
-            old = self.out.with_name(f".{self.out.name}.old")
+                if self._is_ours(leftover):
+                    _remove(leftover)
             if self.out.exists():
                 refuse_foreign(self.out)
-                shutil.rmtree(old, ignore_errors=True)
-                os.rename(self.out, old)
-            os.rename(self.folder, self.out)
+            put_folder(self.folder, self.out)
             (self.out / NOTE).unlink()
-            shutil.rmtree(old, ignore_errors=True)
 
     def _refuse_strange(self) -> None:
-        """Refuse a folder in the place of the part that somebody else made."""
-        if not self.folder.exists() or _is_note(self._note.path):
+        """Refuse a folder in the place of the part that somebody else made, or keeps something in."""
+        if not self.folder.exists():
             return
-        known = {path.name for part in self._parts for path in (part.path, part.final)} | {MANIFEST}
+        self._written |= _written_before(self._note.path)
         there = self.folder.iterdir() if self.folder.is_dir() else [self.folder]
-        strange = next((p.name for p in there if p.name not in known and not p.name.startswith(f".{NOTE}")), None)
+        strange = min((path.name for path in there if not self._is_ours(path)), default=None)
         if strange is not None:
-            raise InputError(f"{self.folder} is in the way, and holds {strange}; move it, or write elsewhere.")
+            raise InputError(
+                f"{self.folder} is in the way, and holds {strange}, which this extraction did not write; "
+                "move it, or write elsewhere."
+            )
+
+    def _is_ours(self, path: Path) -> bool:
+        """Whether something in the part is what an extraction writes there."""
+        if path.is_symlink():
+            return False
+        if path.name == NOTE:
+            return _is_note(path)
+        if path.name in self._written:
+            return path.is_dir() if self._written[path.name] else path.is_file()
+        return any(is_left_of(path.with_name(name), path.name) for name in (NOTE, *self._written))
+
+    def _clear(self) -> None:
+        """Remove what extractions have written; the folder itself is locked, and stays."""
+        for path in list(self.folder.iterdir()):
+            if self._is_ours(path):
+                _remove(path)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -266,10 +284,38 @@ def _is_note(path: Path) -> bool:
     if not path.is_file():
         return False
     try:
-        note = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError):
+        note = load_note(path)
+    except (ValueError, OSError, RecursionError):
         return True
     return isinstance(note, dict) and "identity" in note
+
+
+def _is_sound(state: dict[str, Any]) -> bool:
+    if {name: type(value) for name, value in state.items()} != KINDS:
+        return False
+    return bool(state["inputs"] >= 0 and state["rows"] >= 0)
+
+
+def written(layers: Iterable[str], form: str) -> dict[str, bool]:
+    """Names of what an extraction writes beside its note, and whether each is a folder."""
+    known = writable(form)
+    names = {MANIFEST: False, IDS: False}
+    for stem in file_stems(layers).values():
+        names[f"{stem}.{form}"] = known.is_folder
+        if known.header is None:
+            names[f"{stem}{RAW}"] = False
+    return names
+
+
+def _written_before(note: Path) -> dict[str, bool]:
+    """Names of what the extraction that left a note has written; of other layers perhaps than the one that begins."""
+    try:
+        match load_note(note):
+            case {"identity": {"layers": dict(layers), "format": str(form)}}:
+                return written(layers, form)
+    except (ValueError, OSError, RecursionError, InputError):
+        pass  # nothing is known, then
+    return {}
 
 
 def resume_hint(out: str | os.PathLike[str]) -> str:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from nearid.arrays.names import chosen, few, is_exact
-from nearid.base.errors import InputError
+from nearid.base.errors import InputError, type_of
 from nearid.questions.extract.pooling import CHANNELS_FIRST, TOKENS_FIRST, Pooler, pooled
 
 # The model itself, whose output can be taken like that of a layer.
@@ -204,7 +204,7 @@ def tensor_of(layer: str, output: Any, part: str | None = None) -> Tensor:
     tensor = _first(value)
     if tensor is None:
         raise InputError(
-            f"The layer {layer} gave a {type(value).__name__} without a tensor of numbers; leave the layer out, or "
+            f"The layer {layer} gave {type_of(value)} without a tensor of numbers; leave the layer out, or "
             f"name a part of its output as {layer}:part."
         )
     return tensor
@@ -213,7 +213,7 @@ def tensor_of(layer: str, output: Any, part: str | None = None) -> Tensor:
 def _step(layer: str, value: Any, step: str, part: str) -> Any:
     entries = _entries(value)
     if step not in entries:
-        held = f"It holds {few(entries)}." if entries else f"It gave a {type(value).__name__}."
+        held = f"It holds {few(entries)}." if entries else f"It gave {type_of(value)}."
         raise InputError(f"The output of the layer {layer} has no part {part!r}. {held}")
     return entries[step]
 

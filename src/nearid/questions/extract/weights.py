@@ -17,7 +17,7 @@ from nearid.arrays.formats.torch import flattened
 from nearid.arrays.names import few, not_found
 from nearid.arrays.open import open_contents
 from nearid.arrays.reading import reached
-from nearid.base.errors import InputError, brief
+from nearid.base.errors import InputError, brief, type_of
 from nearid.questions.extract.batches import as_tensor
 
 # Prefixes that a decoder has among the weights.
@@ -179,7 +179,7 @@ def _made(factory: str, other: str | None, prefix: str | None, kind: Any, expect
     except (Exception, SystemExit) as error:  # a module may raise anything while it is imported, or end the process
         raise InputError(f"The factory {factory} cannot be imported: {_described(error)}.") from error
     if not callable(function):
-        raise InputError(f"{factory} is a {type(function).__name__}, but a function that makes a module is expected.")
+        raise InputError(f"{factory} is {type_of(function)}, but a function that makes a module is expected.")
     try:
         made = function()
     except (Exception, SystemExit) as error:  # so may its functions
@@ -187,7 +187,7 @@ def _made(factory: str, other: str | None, prefix: str | None, kind: Any, expect
             f"The factory {factory} failed: {_described(error)}. It is called without arguments."
         ) from error
     if not isinstance(made, kind):
-        raise InputError(f"{factory} returned a {type(made).__name__}, but {expected} is expected.")
+        raise InputError(f"{factory} returned {type_of(made)}, but {expected} is expected.")
     return made
 
 

@@ -6,4 +6,5 @@ QUESTION = Question(
     "nearid.questions.heads.run:compare_heads",
     {"head1": "HEAD1", "head2": "HEAD2", "features1": "FEATURES1", "features2": "FEATURES2"},
     hidden=("names",),
+    paths="head1",
 )

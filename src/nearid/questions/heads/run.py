@@ -15,7 +15,8 @@ from nearid.arrays.open import read_vector, split_key, vector_in
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
-from nearid.base.options import Count, Seed, checked
+from nearid.base.options import Count, Seed, as_given, checked
+from nearid.base.progress import Reporting, reporting
 from nearid.base.provenance import provenance
 from nearid.geometry.diversity import LARGEST_CONDITION, Pairs, choose_pairs
 from nearid.geometry.transforms import TransformComparison, compare_transforms
@@ -52,6 +53,7 @@ def compare_heads(
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
     random_state: Seed = 0,
+    progress: Reporting = False,
 ) -> HeadComparison:
     """Do these heads tell the map between the features? Evidence of linear identifiability from weights alone.
 
@@ -88,6 +90,8 @@ def compare_heads(
         Columns of features that are tables to leave out, as "plate,well_*".
     random_state : int, default=0
         Seed of the halves of the rows and of the pairs.
+    progress : bool or function, default=False
+        Draw progress bars on stderr; or a function of the name of a stage and its number of steps.
 
     Returns
     -------
@@ -110,22 +114,35 @@ def compare_heads(
         for i, (h, b) in enumerate(zip(heads, own, strict=True), start=1)
     ]
     sides = [_open(f, f"features {i}") for i, f in enumerate((features1, features2), start=1)]
+    features, exclude = as_given(features), as_given(exclude)
     rows = pair_rows(*choose_columns(sides, features, exclude))
     for head, side in zip(heads, (rows.x, rows.y), strict=True):
         _check_width(head.rows, side)
     m = heads[0].rows.shape[1]
     check_memory("The features", 6 * 8 * rows.n * m, "Give fewer rows: some thousand suffice.")
     vectors = heads[0].vectors, heads[1].vectors
-    chosen = choose_pairs(*vectors, draws=draws, random_state=random_state) if pairs else None
     biased = any(b is not None for b in shifts)
-    compared = compare_transforms(
-        vectors,
-        rows.take(np.arange(rows.n)),
-        biases=shifts if biased else None,
-        pairs=None if chosen is None else chosen.pairs,
-        random_state=random_state,
-    )
-    options = {"biases": biased, "pairs": pairs, "draws": draws if pairs else None, "random_state": random_state}
+    with reporting(progress) as stages:
+        chosen = None
+        if pairs:
+            tick = stages("choices of pairs", draws)
+            chosen = choose_pairs(*vectors, draws=draws, random_state=random_state, tick=tick)
+        compared = compare_transforms(
+            vectors,
+            rows.take(np.arange(rows.n)),
+            biases=shifts if biased else None,
+            pairs=None if chosen is None else chosen.pairs,
+            random_state=random_state,
+            tick=stages("maps", 3),
+        )
+    options = {
+        "biases": biased,
+        "pairs": pairs,
+        "draws": draws if pairs else None,
+        "random_state": random_state,
+        "features": features,
+        "exclude": exclude,
+    }
     opened = (heads[0].rows, heads[1].rows, rows.x, rows.y)
     called = tuple(names) if names is not None else (heads[0].rows.name, heads[1].rows.name)
     if len(called) != 2:
@@ -206,6 +223,10 @@ def _alerts(compared: TransformComparison, pairs: Pairs | None, n: int, width: i
     return alerts
 
 
+def _explains(r2: float) -> str:
+    return f"does worse than guessing the mean (R2 {r2:.3g})" if r2 < 0 else f"explains {r2:.1%} of the variance"
+
+
 def _decide(compared: TransformComparison, width: int) -> HeadVerdict:
     """What the agreement of the maps is evidence of."""
     seen = compared.seen
@@ -220,8 +241,8 @@ def _decide(compared: TransformComparison, width: int) -> HeadVerdict:
         f"dimensions only, which hold {seen.variance:.1%} of the variance of the second model's features. In these, "
     )
     figures = (
-        f"{'T' if whole else 't'}he map from the heads alone explains {seen.heads.value:.1%} of the held-out variance, "
-        f"a fitted one {seen.fitted.value:.1%}"
+        f"{'T' if whole else 't'}he map from the heads alone {_explains(seen.heads.value)} on held-out rows, a fitted "
+        f"one {_explains(seen.fitted.value)}"
     )
     others = width - seen.dimensions
     rest = f" Of the other {others} dimensions the heads say nothing." if others else ""

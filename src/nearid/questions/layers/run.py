@@ -17,11 +17,11 @@ from nearid.arrays.memory import is_count
 from nearid.arrays.metadata import metadata_alerts
 from nearid.arrays.names import chosen, patterns_of
 from nearid.base.alerts import Alert
-from nearid.base.errors import InputError
+from nearid.base.errors import InputError, type_of
 from nearid.base.limits import check_memory
 from nearid.base.options import Count, Folds, Seed, checked, listed
 from nearid.base.progress import Reporting, reporting
-from nearid.base.provenance import provenance
+from nearid.base.provenance import described, provenance
 from nearid.folds import few_rows_per_fold
 from nearid.moments import Floats
 from nearid.questions.compare.alerts import few_rows
@@ -99,7 +99,8 @@ def compare_layers(
     errors = [m for m in wanted.values() if isinstance(m, str) and is_error(m)]
     values = {name: np.full((len(left), len(right)), np.nan) for name in wanted}
     dead: set[str] = set()
-    pair = pair_rows(*(JoinedRows(name, list(side.values())) for name, side in zip(called, (left, right), strict=True)))
+    joined = [JoinedRows(name, list(side.values())) for name, side in zip(called, (left, right), strict=True)]
+    pair = pair_rows(*joined)
     copies: list[Alert] = []
     with reporting(progress) as stages:
         if declared:
@@ -123,7 +124,17 @@ def compare_layers(
     dead |= {layer for m in errors for layer in _all_nan(left, values[m]) | _all_nan(right, values[m].T)}
     if dead:
         alerts.append(Alert("constant_layer", f"Every column of {', '.join(sorted(dead))} is constant: no measure."))
-    options = {"measures": list(wanted), "folds": folds, "svcca_k": svcca_k, "random_state": random_state}
+    options = {
+        "measures": list(wanted),
+        "layers": "all" if layers == "all" else patterns,
+        "folds": folds,
+        "svcca_k": svcca_k,
+        "random_state": random_state,
+    }
+    inputs = [
+        {**described(side, rows), **_brief(facts)}
+        for side, rows, facts in zip(sides, joined, (facts_x, facts_y), strict=True)
+    ]
     return LayerComparison(
         names=(called[0], called[1]),
         layers=(tuple(left), tuple(right)),
@@ -131,7 +142,7 @@ def compare_layers(
         n=pair.n,
         values=values,
         alerts=alerts,
-        provenance={**provenance(options), "inputs": [_brief(facts_x), _brief(facts_y)]},
+        provenance={**provenance(options), "inputs": inputs},
     )
 
 
@@ -161,7 +172,7 @@ def _open(side: object, name: str, patterns: list[str] | None) -> tuple[Layers, 
         side = LayerRows.open(side)
     if not isinstance(side, Mapping) or not side:
         raise InputError(
-            f"{name} is a {type(side).__name__}; an extraction, its folder, or a dict of layer -> rows is expected."
+            f"{name} is {type_of(side)}; an extraction, its folder, or a dict of layer -> rows is expected."
         )
     keys = list(side)
     if patterns is not None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import jvp, vmap
 
-from nearid.base.errors import InputError, brief
+from nearid.base.errors import InputError, brief, type_of
 from nearid.base.limits import check_memory
 from nearid.base.progress import Progress
 from nearid.geometry.constants import PAIRED, Pairwise
@@ -88,7 +88,7 @@ def tried(decoder: Any, rows: Floats) -> Iterator[Decoder]:
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     if not callable(decoder):
-        raise InputError(f"The decoder is a {type(decoder).__name__}, but a torch module or a function is expected.")
+        raise InputError(f"The decoder is {type_of(decoder)}, but a torch module or a function is expected.")
     owner = decoder if isinstance(decoder, nn.Module) else getattr(decoder, "__self__", None)
     modules = list(owner.modules()) if isinstance(owner, nn.Module) else []
     training = [m.training for m in modules]
@@ -110,7 +110,7 @@ def _flat(decoder: Callable[[Tensor], Any]) -> Callable[[Tensor], Tensor]:
         out = decoder(latents)
         if not isinstance(out, Tensor):
             raise InputError(
-                f"The decoder returns a {type(out).__name__}, but one torch tensor is expected: wrap it in a function "
+                f"The decoder returns {type_of(out)}, but one torch tensor is expected: wrap it in a function "
                 "that computes with torch and returns the tensor to measure."
             )
         if not out.is_floating_point():

@@ -14,5 +14,8 @@ def _measures() -> Iterable[str]:
 
 
 QUESTION = Question(
-    "nearid.questions.score.run:score", {"latents": "Z", "factors": "FACTORS"}, choices={"measures": _measures}
+    "nearid.questions.score.run:score",
+    {"latents": "Z", "factors": "FACTORS"},
+    choices={"measures": _measures},
+    paths="latents",
 )

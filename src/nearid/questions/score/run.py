@@ -13,7 +13,7 @@ from nearid.arrays.derived import MappedRows
 from nearid.arrays.memory import MemoryRows
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.options import Bound, Folds, Seed, checked, listed
+from nearid.base.options import Bound, Folds, Seed, as_given, checked, listed
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.base.provenance import described, origin_of, provenance
 from nearid.engines.base import Engine
@@ -55,6 +55,11 @@ class Request:
     max_rows: int
     drop_nonfinite: bool
     random_state: int
+    kinds: dict[str, str] | None
+    periods: dict[str, float] | None
+    resolve: str | None
+    features: list[str] | str | None
+    exclude: list[str] | str | None
 
     def options(self, measure: Measure) -> dict[str, Any]:
         """Those of the options that a measure takes."""
@@ -144,7 +149,20 @@ def score(
     >>> score.verdict.group, round(score.measures["r2"].value, 3)
     ('linear', 1.0)
     """
-    request = Request(_named(measures), folds, permutations, max_rows, drop_nonfinite, random_state)
+    features, exclude = as_given(features), as_given(exclude)
+    request = Request(
+        measures=_named(measures),
+        folds=folds,
+        permutations=permutations,
+        max_rows=max_rows,
+        drop_nonfinite=drop_nonfinite,
+        random_state=random_state,
+        kinds=None if kinds is None else dict(kinds),
+        periods=None if periods is None else dict(periods),
+        resolve=resolve,
+        features=features,
+        exclude=exclude,
+    )
     own, theirs = _both_ids(ids)
     rows = open_rows(latents, key=key, ids=own, name=unnamed(latents, "latents"), features=features, exclude=exclude)
     known = open_factors(factors, kinds=kinds, periods=periods, key=factors_key, ids=theirs)

@@ -23,6 +23,7 @@ def apply(
         bool, typer.Option("--drop-nonfinite", help="Give rows with NaN or Inf an output of NaN.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but errors on stderr.")] = False,
 ) -> None:
     """Write the components of the rows of a file, block by block, with a fitted model."""
     from nearid.arrays import open_rows
@@ -34,8 +35,9 @@ def apply(
     refuse_input(out, source)
     fitted = ICA.load(model)
     rows = open_rows(source, key=key, ids=ids, features=features, exclude=exclude)
-    with reporting() as progress:
+    with reporting(not quiet) as progress:
         fitted.transform_to(
             rows, out, inverse=inverse, overwrite=overwrite, drop_nonfinite=drop_nonfinite, progress=progress
         )
-    typer.echo(f"{rows.shape[0]:,} rows written to {out}", err=True)
+    if not quiet:
+        typer.echo(f"{rows.shape[0]:,} rows written to {out}", err=True)

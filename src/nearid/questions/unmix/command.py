@@ -23,6 +23,7 @@ QUESTION = Question(
     "nearid.questions.unmix.run:unmix",
     {"x": "X"},
     choices={"format": _formats},
+    paths="x",
     short={"out": "-o"},
     required=("out",),
     makes="out",

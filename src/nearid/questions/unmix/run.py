@@ -18,7 +18,7 @@ from nearid.arrays import Rows, open_rows
 from nearid.arrays.formats.registry import suffixes, writable
 from nearid.base.errors import InputError
 from nearid.base.files import alone_in, refuse_source
-from nearid.base.options import Bound, Count, Seed, checked
+from nearid.base.options import Bound, Count, Seed, as_given, checked
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.base.resume import Resumable
 from nearid.engines.base import Engine
@@ -132,6 +132,7 @@ def unmix(
     (True, 3)
     """
     writable(format)
+    features, exclude = as_given(features), as_given(exclude)
     rows = open_rows(x, key=key, ids=ids, features=features, exclude=exclude)
     if out is not None and isinstance(x, str | os.PathLike):
         refuse_input(Path(out), x)
@@ -148,21 +149,27 @@ def unmix(
         random_state=random_state,
         engine=engine,
     )
+    recorded = {"drop_nonfinite": drop_nonfinite, "features": features, "exclude": exclude}
     with reporting(progress) as stages:
-        job = _Job(rows, describe(x, rows), ica, drop_nonfinite, stages, progress)
+        job = _Job(rows, describe(x, rows), ica, recorded, stages, progress)
         return job.fit() if out is None else job.into(Path(out), format, restart, overwrite)
 
 
 @dataclass(frozen=True)
 class _Job:
-    """Rows, what is recorded of them, and the estimator to fit."""
+    """Rows, what is recorded of them and of the options that chose them, and the estimator to fit."""
 
     rows: Rows
     source: dict[str, Any]
     ica: ICA
-    drop_nonfinite: bool
+    recorded: dict[str, Any]
     stages: Progress
     progress: Reporting
+
+    @property
+    def drop_nonfinite(self) -> bool:
+        """Whether rows that are not finite are left out of the fit."""
+        return bool(self.recorded["drop_nonfinite"])
 
     def fit(self, resume: Checkpoint | None = None, keep: Callable[[Checkpoint], object] | None = None) -> ICA:
         """Fit, from a checkpoint where there is one."""
@@ -176,7 +183,13 @@ class _Job:
                 warnings.simplefilter("ignore", kind)
             tick = self.stages("passes, at most", self.ica.max_passes)
             return self.ica.fit_rows(
-                self.rows, self.source, drop_nonfinite=self.drop_nonfinite, resume=resume, keep=keep, tick=tick
+                self.rows,
+                self.source,
+                drop_nonfinite=self.drop_nonfinite,
+                recorded=self.recorded,
+                resume=resume,
+                keep=keep,
+                tick=tick,
             )
 
     def into(self, folder: Path, form: str, restart: bool, overwrite: bool) -> ICA:

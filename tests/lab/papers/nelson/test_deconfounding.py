@@ -56,6 +56,8 @@ def test_a_missing_path_is_told(tmp_path):
         cell(Parameters(source="file"), 0, tmp_path)
     with pytest.raises(InputError, match="top=5,10,20"):
         Parameters(top="five")
+    with pytest.raises(InputError, match="top=5,10,20"):
+        Parameters(top="²")
 
 
 def test_an_embedding_of_ones_own(tmp_path):

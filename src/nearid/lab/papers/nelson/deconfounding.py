@@ -69,7 +69,7 @@ class Parameters(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not all(part.isdigit() and int(part) for part in self.top.split(",")):
+        if not all(part.isdecimal() and int(part) for part in self.top.split(",")):
             raise InputError(f"top is {self.top!r}, but whole numbers separated by commas are expected: top=5,10,20.")
 
     @property
