@@ -138,8 +138,9 @@ def test_an_inactive_latent_counts_in_explicitness_alone(rng):
     latents = factors * [1.0, 1.0, 1e-3]
     found = infomec(latents, factors)
     np.testing.assert_array_equal(found.active, [True, True, False])
-    # The third factor stands in no active latent, so its row has no clear winner.
-    assert found.infoe > 0.99 and found.infoc < 0.95 and found.infom > 0.95
+    assert found.infoe > 0.99 and found.infom > 0.95
+    # The third factor stands in no active latent: these tell nothing of it.
+    assert found.matrix[found.active, 2].max() < 0.2 < found.matrix[0, 0]
 
 
 def test_zero_over_zero_is_no_preference_and_told():

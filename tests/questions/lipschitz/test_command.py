@@ -41,6 +41,7 @@ def files(tmp_path):
     return module, z
 
 
+@pytest.mark.own_seeds
 def test_json_alone_on_stdout_and_a_report(process, files, tmp_path):
     module, z = files
     done = process(
