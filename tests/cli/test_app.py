@@ -78,6 +78,7 @@ def ending(monkeypatch, capsys):
     ("error", "code", "words"),
     [
         (package.InputError("Bad."), 2, "nearid: Bad.\n"),
+        (package.InputError("No \x1b[2J."), 2, "nearid: No \N{REPLACEMENT CHARACTER}[2J.\n"),
         (MemoryError(), 2, "nearid: there is not enough memory. Use fewer rows or columns.\n"),
         (OSError(28, "No space left on device"), 1, "nearid: could not write the output: No space left on device.\n"),
         (OSError(24, "Too many open files", "a.npy"), 1, "nearid: could not use a.npy: Too many open files.\n"),

@@ -161,3 +161,19 @@ def test_words_of_numbers():
     assert (number(0.12345), number(1e-5), number(float("nan")), number(0.0)) == ("0.123", "1.0e-05", "-", "0.000")
     assert span(float("nan"), 1.0) == "" and span(0, 1, 1) == "[0.0, 1.0]"
     assert counted(1, "row") == "1 row" and counted(2000, "pass", "passes") == "2,000 passes"
+
+
+def test_nothing_in_a_view_is_obeyed_by_the_terminal():
+    evil = "a\x1b[2J\x1b]0;t\x07\x9b31m\r\x08\u202eb"
+    view = View(
+        evil,
+        evil,
+        evil,
+        evil,
+        alerts=[Alert("odd", evil)],
+        tables=[Table(evil, [Column(evil), Column(f"{evil}\nx", left=True)], [Row([evil, f"{evil}\n{evil}"])], evil)],
+        facts={evil: evil},
+    )
+    shown = text(view, 120)
+    assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown) is None
+    assert shown.count("a\N{REPLACEMENT CHARACTER}[2J") == 13

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
 
+from nearid.base.printable import printable
+
 # Signals that stop a program: of Ctrl-C, of `kill` and batch systems, of a terminal that is closed.
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
 # Seconds in which a repeated signal is the same one: programs that start others often pass on what these got as well.
@@ -87,7 +89,7 @@ def leave(message: str, code: int) -> None:
     Worker threads may still be busy with their blocks, and stdout may be full: neither is waited for.
     """
     try:
-        print(message, file=sys.stderr, flush=True)
+        print(printable(message), file=sys.stderr, flush=True)
     finally:
         # Also where nobody reads stderr any more.
         os._exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 from itertools import groupby
 
@@ -12,6 +13,7 @@ from rich.panel import Panel
 from rich.table import Table as Grid
 from rich.text import Text
 
+from nearid.base.printable import printable
 from nearid.show.view import Column, Row, Table, View, cell_lines
 
 # From so many columns of text on, a table shows all it has.
@@ -29,15 +31,22 @@ def text(view: View, width: int = 120) -> str:
 
 def render(view: View, width: int) -> RenderableType:
     """The headline, tables, facts and alerts of a view, for so many columns of text."""
-    head = Text(view.headline, style=f"bold {view.colour}")
+    head = Text(printable(view.headline), style=f"bold {view.colour}")
     if view.reason:
-        head.append(f"\n{view.reason}", style="default not bold")
-    shown: list[RenderableType] = [Panel(head, title=escape(view.subject) or None, border_style=view.colour)]
+        head.append(f"\n{printable(view.reason)}", style="default not bold")
+    title = escape(printable(view.subject)) or None
+    shown: list[RenderableType] = [Panel(head, title=title, border_style=view.colour)]
     for table in view.tables:
         if not table.folded:
-            shown += _tables(table, width)
-    shown += [Text(f"{name}: {sentence}") for name, sentence in view.facts.items()]
-    return Group(*shown, *(Text(f"! {alert.message}", style="yellow") for alert in view.alerts))
+            shown += _tables(_printable_table(table), width)
+    shown += [Text(printable(f"{name}: {sentence}")) for name, sentence in view.facts.items()]
+    return Group(*shown, *(Text(printable(f"! {alert.message}"), style="yellow") for alert in view.alerts))
+
+
+def _printable_table(table: Table) -> Table:
+    columns = [replace(column, title=printable(column.title)) for column in table.columns]
+    rows = [replace(r, cells=[printable(c) if isinstance(c, str) else c for c in r.cells]) for r in table.rows]
+    return replace(table, title=printable(table.title), note=printable(table.note), columns=columns, rows=rows)
 
 
 def _tables(table: Table, width: int) -> list[RenderableType]:

@@ -1,12 +1,14 @@
 """Folders of extracted layers: opened by layer with their ids; damaged and hostile ones are told."""
 
 import json
+import os
 
 import numpy as np
 import pytest
 
 from nearid.arrays import open_rows
-from nearid.arrays.formats.layers import LayerRows
+from nearid.arrays.formats.layers import LayerRows, _read_ids
+from nearid.arrays.formats.npy import NpyContents
 from nearid.base.errors import InputError
 
 
@@ -84,4 +86,24 @@ def test_damaged_manifests_and_ids(folder):
         open_rows(folder, key="b")
     (folder / "extraction.json").write_text("{")
     with pytest.raises(InputError, match=r"not a whole extraction\.json"):
+        open_rows(folder, key="b")
+
+
+@pytest.mark.parametrize("name", ["ids.npy", "b.npy"])
+def test_pipes_are_not_waited_for(folder, name, monkeypatch):
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    monkeypatch.setattr(NpyContents, "__init__", lambda self, path, name: pytest.fail("it was opened"))
+    with pytest.raises(InputError, match=f"{name} is not a regular file"):
+        if name == "ids.npy":
+            _read_ids(folder, 6)
+        else:
+            open_rows(folder, key="b")
+
+
+def test_a_pipe_as_a_layer_in_zarr_is_refused(folder):
+    os.mkfifo(folder / "b.zarr")
+    layers = json.loads((folder / "extraction.json").read_text())["layers"]
+    change(folder, layers={**layers, "b": {**layers["b"], "file": "b.zarr"}})
+    with pytest.raises(InputError, match=r"b\.zarr is not a zarr directory"):
         open_rows(folder, key="b")

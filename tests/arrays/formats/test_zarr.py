@@ -1,4 +1,5 @@
 import json
+import os
 import pickle
 import shutil
 from pathlib import Path
@@ -195,3 +196,32 @@ def test_metadata_that_point_outside(tmp_path: Path) -> None:
     for key in (None, "../secret.zarr"):
         with pytest.raises(InputError, match=r"g\.zarr"):
             open_rows(tmp_path / "g.zarr", key=key)
+
+
+@pytest.mark.parametrize(
+    ("version", "file"),
+    [(2, "a/.zattrs"), (2, "a/b/.zarray"), (2, "a/b/.zattrs"), (3, "a/zarr.json"), (3, "a/b/zarr.json")],
+)
+@pytest.mark.parametrize("linked", [False, True])
+def test_pipes_in_nested_groups_are_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, file: str, linked: bool
+) -> None:
+    path = tmp_path / "x.zarr"
+    zarr.create_group(path, zarr_format=version).create_array("a/b", data=np.ones((3, 2)))
+    (path / file).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / "pipe" if linked else path / file)
+    if linked:
+        (path / file).symlink_to(tmp_path / "pipe")
+    monkeypatch.setattr("zarr.open", lambda *_, **__: pytest.fail("it was opened"))
+    with pytest.raises(InputError, match=rf"x\.zarr has at {file} something that is not a regular file"):
+        open_rows(path, key="a/b")
+
+
+def test_links_to_groups_are_refused_and_those_to_arrays_followed(tmp_path: Path) -> None:
+    path = tmp_path / "x.zarr"
+    zarr.create_group(path).create_array("a/b", data=np.ones((3, 2)))
+    (path / "c").symlink_to(path / "a" / "b")
+    assert open_rows(path, key="c").shape == (3, 2)
+    (path / "a" / "up").symlink_to(path)
+    with pytest.raises(InputError, match="has at a/up a link to a group"):
+        open_rows(path, key="a/b")

@@ -125,6 +125,10 @@ class LayersContents(Contents):
             )
         known = format_of(path)
         assert known is not None  # the manifest was checked
+        if known.is_folder and not path.is_dir():
+            raise InputError(f"{path} is not a {path.suffix[1:]} directory. Copy it again, or extract again.")
+        if not known.is_folder:
+            _refuse_pipe(path)
         state = None if known.is_folder else FileState(str(path))
         rows = known.open(str(path), path.name, None, None)
         if list(rows.shape) != told["shape"]:
@@ -149,8 +153,15 @@ def name_rows(rows: Rows, path: Path) -> None:
 
 
 def _read_ids(folder: Path, n: int) -> np.ndarray:
+    _refuse_pipe(folder / IDS)
     with damage_told(str(folder / IDS), ".npy file"):
         return row_ids(folder.name, read_npy(folder / IDS), n)
+
+
+def _refuse_pipe(path: Path) -> None:
+    """Refuse what would be waited for; what is missing is told where it is read."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path} is not a regular file. Copy it again, or extract again.")
 
 
 LAYERS = Format((), LayersContents, is_folder=True, is_at=is_extraction)

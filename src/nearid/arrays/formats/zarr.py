@@ -1,5 +1,6 @@
 """Zarr directories, format 2 or 3."""
 
+import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,11 +30,8 @@ class ZarrContents(Contents):
         super().__init__(path, name)
         import zarr
 
-        for file in _METADATA:
-            place = os.path.join(path, file)
-            if os.path.exists(place) and not os.path.isfile(place):
-                raise InputError(f"{name} has at {file} something that is not a regular file; zarr did not write it.")
         with damage_told(name, "zarr directory", "Give the directory that zarr wrote."):
+            _check_metadata(path, name)
             root = zarr.open(path, mode="r")
             held = dict(root.members(max_depth=None)) if isinstance(root, zarr.Group) else {"": root}
         self._arrays = {entry: array for entry, array in held.items() if isinstance(array, zarr.Array)}
@@ -53,6 +51,38 @@ class ZarrContents(Contents):
 
     def rows(self, entry: str, ids: Any) -> "ZarrRows":
         return ZarrRows(self.label(entry), self._arrays[entry], ids)
+
+
+def _check_metadata(root: str, name: str) -> None:
+    """Refuse pipes and the like where zarr would open the metadata of a group or of what lies in it."""
+    left = [""]
+    while left:
+        inside = left.pop()
+        folder = os.path.join(root, inside)
+        for file in _METADATA:
+            place = os.path.join(folder, file)
+            if os.path.exists(place) and not os.path.isfile(place):
+                raise InputError(
+                    f"{name} has at {os.path.join(inside, file)} something that is not a regular file; zarr did not "
+                    "write it."
+                )
+        if not _is_group(folder):
+            continue  # zarr looks no deeper, and the chunks of an array may be millions
+        if os.path.islink(folder) and inside:
+            raise InputError(f"{name} has at {inside} a link to a group, which may lead in a circle. Copy the group.")
+        with os.scandir(folder) as held:
+            left += [os.path.join(inside, each.name) for each in held if each.is_dir()]
+
+
+def _is_group(folder: str) -> bool:
+    if os.path.exists(os.path.join(folder, ".zgroup")):
+        return True
+    try:
+        with open(os.path.join(folder, "zarr.json"), "rb") as file:
+            metadata = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return False  # zarr itself tells what is wrong
+    return isinstance(metadata, dict) and metadata.get("node_type") == "group"
 
 
 class ZarrRows(Rows):
