@@ -214,7 +214,7 @@ def test_rows_with_nan_are_refused_or_dropped_in_pairs(partial):
         compare(x, y)
     found = compare(x, y, drop_nonfinite=True)
     assert found.n == 898
-    assert any("2 of 900 pairs of rows held NaN or Inf" in a.message for a in found.alerts)
+    assert any("2 of 900 pairs of rows of array 1 and array 2 held NaN or Inf" in a.message for a in found.alerts)
     assert np.isfinite(found.groups["linear"].max)
 
 

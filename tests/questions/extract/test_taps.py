@@ -46,7 +46,7 @@ def test_the_tensor(output, part, found):
 @pytest.mark.parametrize(
     ("output", "part", "message"),
     [
-        (None, None, "The layer l gave a NoneType without a tensor"),
+        (None, None, "The layer l gave None without a tensor"),
         ((None, "text"), None, "gave a tuple without a tensor"),
         ({"a": X}, "b", "has no part 'b'. It holds a"),
         (X, "0", "has no part '0'. It gave a Tensor"),

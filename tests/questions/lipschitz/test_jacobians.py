@@ -124,8 +124,8 @@ def test_rows_are_batched_by_the_size_of_all_derivatives():
 @pytest.mark.parametrize(
     ("decoder", "message"),
     [
-        (3, "a int, but a torch module"),
-        (lambda z: z.numpy(), "returns a ndarray"),
+        (3, "an int, but a torch module"),
+        (lambda z: z.numpy(), "returns an ndarray"),
         (lambda z: (z, z), "returns a tuple"),
         (lambda z: z.argmax(1, keepdim=True), "int64, which has no derivative"),
         (lambda z: z.sum(1), r"shape \(3,\)"),
