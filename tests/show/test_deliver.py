@@ -3,6 +3,7 @@
 import pytest
 from rich.text import Text
 
+from nearid.base.alerts import Alert
 from nearid.base.interrupt import Interrupted
 from nearid.show.deliver import WIDTH, answer, show
 
@@ -31,6 +32,8 @@ def test_the_width_is_that_of_columns_where_it_is_a_number(monkeypatch, capsys, 
 
 def test_an_interruption_of_the_printing_tells_of_the_report(tmp_path):
     class Stopped:
+        alerts = ()
+
         def save_report(self, path):
             path.write_text("page")
 
@@ -41,3 +44,16 @@ def test_an_interruption_of_the_printing_tells_of_the_report(tmp_path):
     with pytest.raises(Interrupted) as stop:
         answer(Stopped(), False, tmp_path / "r.html", "Layers written to out")
     assert stop.value.left == f"Layers written to out; report written to {tmp_path / 'r.html'}"
+
+
+def test_work_that_was_taken_up_is_said_on_stderr(capsys):
+    class Resumed:
+        alerts = (Alert("resumed", "Went on from 3 inputs."), Alert("odd", "Something is odd."))
+
+        def to_dict(self):
+            return {}
+
+    answer(Resumed(), True, None)
+    assert capsys.readouterr() == ("{}\n", "Went on from 3 inputs.\n")
+    answer(Resumed(), True, None, quiet=True)
+    assert capsys.readouterr().err == ""

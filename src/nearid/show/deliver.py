@@ -45,6 +45,8 @@ def answer(result: Any, as_json: bool, report: Path | None, written: str = "", q
 
     if report is not None:
         result.save_report(report)
+    # That work was taken up again is said at once, also where the result is JSON for a program.
+    resumed = [alert.message for alert in result.alerts if alert.code == "resumed"]
     notes = [*([written] if written else []), *([f"Report written to {report}"] if report is not None else [])]
     with leaving("; ".join([*notes[:1], *(n[0].lower() + n[1:] for n in notes[1:])]) or "nothing was written"):
         if as_json:
@@ -52,5 +54,5 @@ def answer(result: Any, as_json: bool, report: Path | None, written: str = "", q
         else:
             show(lambda width: render(result.view, width))
         if not quiet:
-            for note in notes:
+            for note in [*resumed, *notes]:
                 typer.echo(note, err=True)

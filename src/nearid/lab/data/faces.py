@@ -1,14 +1,14 @@
 """Faces: 698 renderings of one face under changing pose and light, the data of Isomap."""
 
-import subprocess
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from nearid.base.errors import InputError
-from nearid.lab.data.base import AGAIN, Dataset, FactorInfo, LabelledImages, RemoteFile
+from nearid.lab.data.base import Dataset, FactorInfo, LabelledImages, RemoteFile
 from nearid.lab.data.images import ArrayImages
+from nearid.lab.data.lzw import decompress
 from nearid.lab.data.matlab import load_mat, mat_shapes
 
 FILE = "face_data.mat.Z"
@@ -27,34 +27,12 @@ def read(folder: Path, parts: tuple[str, ...]) -> LabelledImages:
     elif (folder / FILE).is_file():
         with tempfile.TemporaryDirectory() as temporary:
             path = Path(temporary, UNPACKED)
-            _decompress(folder / FILE, path)
+            path.write_bytes(decompress((folder / FILE).read_bytes(), FILE, MOST))
             pixels, table = _original(path)
     else:
         held = load_mat(folder / SMALL, {"dataY": (-1, -1), "dataT": (3, -1)})
         pixels, table = held["dataY"], held["dataT"].T
     return LabelledImages("faces", ArrayImages("faces", _upright(pixels)), FACTORS, table.astype(np.float64))
-
-
-def _decompress(source: Path, target: Path) -> None:
-    """Write what a .Z file of Unix compress holds, for which Python has no reader, by the program gzip."""
-    with open(source, "rb") as packed, open(target, "wb") as out:
-        try:
-            gzip = subprocess.Popen(["gzip", "-dc"], stdin=packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        except FileNotFoundError:
-            raise InputError(
-                f"{FILE} is decompressed with the program gzip, which is not here. Install it, or put {UNPACKED} "
-                f"beside {FILE}."
-            ) from None
-        with gzip:
-            assert gzip.stdout is not None
-            # One byte more than there may be tells of a bomb, which is not unpacked further.
-            data = gzip.stdout.read(MOST + 1)
-            gzip.kill() if len(data) > MOST else gzip.wait()
-        if len(data) > MOST:
-            raise InputError(f"{FILE} holds more than {MOST} bytes, which is not what is expected of it.")
-        if gzip.returncode:
-            raise InputError(f"{FILE} is damaged, or no .Z file of Unix compress. {AGAIN}")
-        out.write(data)
 
 
 def _original(path: Path) -> tuple[np.ndarray, np.ndarray]:
