@@ -145,5 +145,5 @@ def test_a_new_group_is_in_the_ladder_the_verdict_and_the_report_after_one_regis
         "r2_shift",
         "epsilon_shift",
     ]
-    with pytest.raises(InputError, match="the groups are shift, permutation"):
+    with pytest.raises(InputError, match="There are: shift, permutation"):
         compare(x, x, groups="turn")
