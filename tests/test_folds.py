@@ -136,7 +136,7 @@ def test_infinities_of_both_signs_are_named_without_a_warning(rng):
         fold_moments(pair_rows(open_rows(x), open_rows(x)), np.zeros(40, dtype=np.uint8), 1)
 
 
-@pytest.mark.parametrize("size", [1.0, 1e-308, 1e-310, 5e-324, 1e307])
+@pytest.mark.parametrize("size", [1.0, 1e-308, 1e-310, 5e-324, 1e300])
 def test_rows_of_any_size_have_traits_of_their_own(size, rng):
     """Denormal columns overflowed where their spread was divided by."""
     x = np.round(rng.normal(size=(200, 3)), 2) * size

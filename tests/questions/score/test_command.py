@@ -32,6 +32,7 @@ def test_a_table(nearid, files, width):
     assert max(map(len, done.stdout.splitlines())) <= width and "…" not in done.stdout
 
 
+@pytest.mark.own_seeds
 def test_json_alone_on_stdout_and_a_report(process, files, tmp_path):
     z, u = files
     done = process(
