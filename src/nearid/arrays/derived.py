@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from nearid.arrays.labels import refuse_other_blocks
 from nearid.arrays.rows import Rows
 from nearid.base.errors import InputError
 
@@ -17,6 +18,7 @@ class SelectedRows(Rows):
         super().__init__(source.name, (len(places), source.shape[1]), source.dtype, notes=source.notes)
         self.columns, self.is_table, self.window = source.columns, source.is_table, source.window
         self.unused, self.inputs_sha256 = source.unused, source.inputs_sha256
+        self.blocks = None if source.blocks is None else source.blocks[places]
         self._source, self._places = source, places
 
     def _read(self, start: int, stop: int) -> np.ndarray:
@@ -27,7 +29,7 @@ class SelectedRows(Rows):
 
 
 class MappedRows(Rows):
-    """Rows that a function makes of the rows of a source, block by block; ids and index are those of the source.
+    """Rows that a function makes of the rows of a source as they are read; ids, index and blocks are the source's.
 
     Parameters
     ----------
@@ -42,6 +44,7 @@ class MappedRows(Rows):
     def __init__(self, name: str, source: Rows, width: int, function: Callable[[np.ndarray], np.ndarray]) -> None:
         super().__init__(name, (source.shape[0], width), source.dtype, source.ids)
         self.window, self.index = source.window, source.index
+        self.blocks, self.origin = source.blocks, source.origin
         self._source, self._function = source, function
 
     def _read(self, start: int, stop: int) -> np.ndarray:
@@ -75,7 +78,7 @@ class JoinedRows(Rows):
     name : str
     parts : sequence of Rows
         Of equal length and, where they have ids or an index, with equal ones; these are kept, and the notes. A part
-        without an index has the rows of those that have one, in the same order.
+        without an index, or without blocks, has the rows of those that have them, in the same order.
 
     Attributes
     ----------
@@ -99,11 +102,15 @@ class JoinedRows(Rows):
                     f"{other.name} and {indexed.name} have different indexes, or in another order: layers of one model "
                     "must have the same rows. Bring one to the order of the other with .loc[other.index]."
                 )
+        blocked = [part for part in parts if part.blocks is not None]
+        for other in blocked[1:]:
+            refuse_other_blocks(blocked[0].name, blocked[0].blocks, other.name, other.blocks)
         ends = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
         dtype = np.result_type(*(part.dtype for part in parts))
         notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
         super().__init__(name, (first.shape[0], ends[-1]), dtype, first.ids, notes)
         self.index, self.inputs_sha256 = indexed.index, first.inputs_sha256
+        self.blocks = blocked[0].blocks if blocked else None
         self.window = max(part.window for part in parts)
         self.columns_of = [slice(a, b) for a, b in pairwise(ends)]
         self._parts = list(parts)

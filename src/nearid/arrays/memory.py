@@ -162,7 +162,8 @@ class FrameRows(Rows):
         )
         self.index = labels(frame.index) if ids is None else None
         self.columns, self.unused, self.is_table = tuple(names[at] for at in chosen.positions), chosen.unused, True
-        self._frame, self._positions = frame, chosen.positions
+        self.origin = self._frame = frame
+        self._positions = chosen.positions
 
     def _read(self, start: int, stop: int) -> np.ndarray:
         return self._to_numpy(self._frame.iloc[start:stop, self._positions])
@@ -185,7 +186,9 @@ def open_polars(frame: Any, name: str, key: str | None, ids: str | None) -> Memo
     """Open the numeric columns of a polars DataFrame."""
     refuse_key(name, key)
     table = frame.to_arrow()
-    return arrow_rows(name, table, declared(table.schema), ids)
+    rows = arrow_rows(name, table, declared(table.schema), ids)
+    rows.origin = frame
+    return rows
 
 
 def arrow_rows(

@@ -2,7 +2,7 @@
 
 import difflib
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -49,6 +49,11 @@ def whole_name(key: str, names: Iterable[str]) -> str:
     names = list(names)
     ends = [name for name in names if name.endswith(f".{key}")]
     return ends[0] if key not in names and len(ends) == 1 else key
+
+
+def only(names: Sequence[str]) -> str | None:
+    """The name, where there is just one."""
+    return names[0] if len(names) == 1 else None
 
 
 def not_found(name: str, option: str, wanted: str, available: Iterable[str]) -> InputError:

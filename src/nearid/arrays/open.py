@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from nearid.arrays.blocks import with_blocks
 from nearid.arrays.formats.hdf5 import open_cells
 from nearid.arrays.formats.layers import name_rows
-from nearid.arrays.formats.registry import FORMATS, Contents, Format, format_of, suffixes
 from nearid.arrays.memory import MemoryRows, TensorRows, as_numpy, is_a, open_array, open_frame, open_polars
 from nearid.arrays.metadata import choose_columns
 from nearid.arrays.names import refuse_names, whole_name
-from nearid.arrays.reading import FileState, missing, reached
+from nearid.arrays.paths import known_format, open_contents, split_key
+from nearid.arrays.reading import FileState, reached
 from nearid.arrays.rows import Rows, row_ids
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 from nearid.base.options import checked
-
-_PICKLES = (".pkl", ".pickle", ".joblib")
 
 
 @checked
@@ -31,6 +30,7 @@ def open_rows(
     name: str | None = None,
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
+    blocks: Any = None,
 ) -> Rows:
     """Open an array, a tensor, a DataFrame, a Series (one column) or a file as rows of numbers.
 
@@ -51,6 +51,10 @@ def open_rows(
     features, exclude : sequence of str or str, optional
         Columns to use, all by default, and columns to leave out: names or patterns such as "emb_*", in a list or in a
         text with commas. Columns without names are named by their position, counted from 0.
+    blocks : str, array-like of shape (n,), Series or os.PathLike, optional
+        Rows that belong together, as the tokens of a text or the cells of a well: a column or another entry of the
+        same source (in AnnData a column of obs), a file with one label for each row, or the labels themselves. The
+        column is no feature then. "none" ignores blocks that the source carries. Default: those that it carries.
 
     Returns
     -------
@@ -71,14 +75,14 @@ def open_rows(
     if isinstance(source, Rows):
         if key is not None or ids is not None or name is not None:
             raise InputError(f"{source.name} is open already, so key, ids and name must be given when opening it.")
-        return choose_columns([source], features, exclude)[0]
+        return choose_columns([with_blocks(source, blocks)], features, exclude)[0]
     by_name = ids if isinstance(ids, str) else None
     rows = _open(source, name, key, by_name)
     if name is not None:
         rows.name = name
     if ids is not None and by_name is None:
         rows.ids, rows.index = row_ids(rows.name, ids, rows.shape[0]), None
-    return choose_columns([rows], features, exclude)[0]
+    return choose_columns([with_blocks(rows, blocks)], features, exclude)[0]
 
 
 def _open(source: Any, name: str | None, key: str | None, ids: str | None) -> Rows:
@@ -121,49 +125,8 @@ def _open_existing(path: Path, key: str | None, ids: str | None) -> Rows:
     # Only what `extract` writes may lie in a folder of layers, whose ids are beside it.
     if known.writes:
         name_rows(rows, path)
+    rows.origin = whole
     return rows
-
-
-def known_format(path: Path) -> Format:
-    """The format of what is at a path; refuses what is not there, and what cannot be opened."""
-    if not os.path.exists(path):
-        raise missing(path)
-    if path.suffix.lower() in _PICKLES:
-        raise InputError(
-            f"{path.name} is a pickle, which could run code when loaded; nearid never unpickles. "
-            "Save the numbers instead, for example with np.save('rows.npy', x) or DataFrame.to_parquet(path)."
-        )
-    known = format_of(path)
-    if path.is_dir() and not (known is not None and known.is_folder):
-        folders = " or ".join(f"*{suffix}" for each in FORMATS if each.is_folder for suffix in each.suffixes)
-        raise InputError(f"{path} is a directory, but a file (or a directory named {folders}) is expected.")
-    if known is None:
-        raise InputError(f"{path.name} has no suffix that can be opened. Supported: {', '.join(suffixes())}.")
-    if known.is_folder and not path.is_dir():
-        raise InputError(f"{path} is not a {known.suffixes[0][1:]} directory.")
-    if not known.is_folder:
-        if not path.is_file():
-            raise InputError(f"{path} is not a regular file.")
-        # Where it may not be read, some libraries would call it damaged.
-        path.open("rb").close()
-    return known
-
-
-def open_contents(source: str | os.PathLike[str]) -> Contents:
-    """The arrays of a file of any format by name, of any shape."""
-    path = local_path(source)
-    with reached(path):
-        return known_format(path).contents_of(os.path.abspath(path), path.name)
-
-
-def split_key(source: str | os.PathLike[str]) -> tuple[Path, str | None]:
-    """A path, and the entry that is named after it as in model.pt:linear.weight or run:layer3."""
-    text = os.fspath(source)
-    path = local_path(text)
-    before, colon, after = text.rpartition(":")
-    if colon and after and not os.path.exists(path) and os.path.exists(local_path(before)):
-        return local_path(before), after
-    return path, None
 
 
 def read_vector(source: Any, name: str) -> np.ndarray:

@@ -1,9 +1,11 @@
 """Two sets of rows, row by row about the same samples."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from nearid.arrays.labels import block_codes, refuse_other_blocks
 from nearid.arrays.memory import is_count
 from nearid.arrays.rows import Rows
 from nearid.base.errors import InputError
@@ -47,6 +49,8 @@ class Pair:
         Number of pairs.
     notes : tuple of str
         Sentences worth telling the user, those of both sides included.
+    blocks : numpy.ndarray of shape (n,) or None
+        The block of each pair, counted from 0; None where neither side has blocks.
     """
 
     def __init__(
@@ -62,6 +66,17 @@ class Pair:
         self.x_index, self.y_index = x_index, y_index
         self.sides = ((x, x_index), (y, y_index))
         self.notes = x.notes + y.notes + notes
+
+    @cached_property
+    def blocks(self) -> np.ndarray | None:
+        """The block of each pair, counted from 0; refuses two sides that part the pairs differently."""
+        of_x, of_y = (
+            None if rows.blocks is None else block_codes(rows.blocks if index is None else rows.blocks[index])
+            for rows, index in self.sides
+        )
+        if of_x is not None and of_y is not None:
+            refuse_other_blocks(self.x.name, of_x, self.y.name, of_y)
+        return of_y if of_x is None else of_x
 
     def read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Pairs `start` to `stop`, as arrays of shape (stop - start, d) of each side."""

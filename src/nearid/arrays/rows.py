@@ -45,6 +45,10 @@ class Rows(ABC):
         Labels of the rows of a DataFrame, a Series or AnnData; None where ids were named instead.
     is_table : bool
         Whether the columns are those of a table, among which there may be metadata.
+    blocks : numpy.ndarray of shape (n,) or None
+        Strings or integers: rows with the same one belong together, as the tokens of a text or the cells of a well.
+    origin : str, DataFrame or None
+        The file, or the table, that the rows were opened from, in which there may be columns of blocks.
     inputs_sha256 : str or None
         Hash of what a model was given for these rows, where an extraction tells.
     dtype : numpy.dtype
@@ -64,6 +68,8 @@ class Rows(ABC):
     unused: tuple[str, ...] = ()
     index: Any = None
     is_table = False
+    blocks: np.ndarray | None = None
+    origin: Any = None
     inputs_sha256: str | None = None
     # The file that is read again for every block, as it was when it was opened.
     file_state: FileState | None = None
@@ -210,7 +216,7 @@ def _shape_advice(shape: tuple[int, ...]) -> str:
     )
 
 
-def row_ids(name: str, values: Any, n: int) -> np.ndarray:
+def row_ids(name: str, values: Any, n: int, what: str = "id") -> np.ndarray:
     """Check the ids of `n` rows and bring them to int64 (uint64 where needed) or str.
 
     Parameters
@@ -221,53 +227,55 @@ def row_ids(name: str, values: Any, n: int) -> np.ndarray:
         Strings, bytes (read as UTF-8) or integers.
     n : int
         Number of rows.
+    what : str
+        What messages call them.
     """
     array = np.asarray(values)
     if array.shape != (n,):
         raise InputError(
-            f"The ids of {name} have shape {array.shape}, but one id for each of its {n} rows is expected."
+            f"The {what}s of {name} have shape {array.shape}, but one {what} for each of its {n} rows is expected."
         )
     if array.dtype.kind == "O":
-        array = _from_objects(name, array)
+        array = _from_objects(name, array, what)
     if array.dtype.kind == "S":
         try:
             array = np.char.decode(array, "utf-8")
         except UnicodeDecodeError as error:
-            raise InputError(f"The ids of {name} are bytes that are not UTF-8 text: {error}.") from None
+            raise InputError(f"The {what}s of {name} are bytes that are not UTF-8 text: {error}.") from None
     if array.dtype.kind in "UT":
         # Strings of any length, as of zarr, have no length to convert to; a list of them has.
         array = np.asarray(array.tolist(), np.str_)
         if (array == "").any():
-            raise _no_id(name, int(np.argmax(array == "")), "")
+            raise _no_id(name, int(np.argmax(array == "")), "", what)
         return array
     if array.dtype.kind not in "iu":
         raise InputError(
-            f"The ids of {name} have dtype {array.dtype}, but strings or integers are expected: "
-            "floats do not compare reliably. Convert them first, for example with ids.astype(np.int64)."
+            f"The {what}s of {name} have dtype {array.dtype}, but strings or integers are expected: "
+            f"floats do not compare reliably. Convert them first, for example with {what}s.astype(np.int64)."
         )
     if array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max:
         return array
     return array.astype(np.int64)
 
 
-def _from_objects(name: str, array: np.ndarray) -> np.ndarray:
+def _from_objects(name: str, array: np.ndarray, what: str) -> np.ndarray:
     if all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in array):
         integers = np.asarray(array.tolist())
         # Integers beyond 64 bits stay objects in numpy; as text they still compare exactly.
         return integers if integers.dtype.kind in "iu" else np.asarray([str(value) for value in array])
     for row, value in enumerate(array):
         if not isinstance(value, str | bytes):
-            raise _no_id(name, row, value)
+            raise _no_id(name, row, value, what)
     try:
         return np.asarray([value.decode("utf-8") if isinstance(value, bytes) else value for value in array])
     except UnicodeDecodeError as error:
-        raise InputError(f"The ids of {name} are bytes that are not UTF-8 text: {error}.") from None
+        raise InputError(f"The {what}s of {name} are bytes that are not UTF-8 text: {error}.") from None
 
 
-def _no_id(name: str, row: int, value: object) -> InputError:
+def _no_id(name: str, row: int, value: object, what: str) -> InputError:
     return InputError(
-        f"The id of row {row} of {name} is {value!r}, but every id must be a string, or every id an integer. "
-        "Fill in the missing ids or drop those rows."
+        f"The {what} of row {row} of {name} is {value!r}, but every {what} must be a string, or every {what} an "
+        f"integer. Fill in the missing {what}s or drop those rows."
     )
 
 

@@ -14,7 +14,7 @@ from arrays_written import WRITERS
 from nearid import compare, compare_heads, deconfound, extract, mcc, score, unmix
 from nearid.arrays import open_columns, open_rows
 from nearid.arrays.formats.registry import FORMATS, Format, Loaded, format_of, register, suffixes
-from nearid.arrays.open import open_contents
+from nearid.arrays.paths import open_contents
 from nearid.base.errors import InputError
 from nearid.base.files import write_text
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from nearid.arrays.formats.registry import Format
 from nearid.arrays.memory import MemoryRows, arrow_rows
+from nearid.arrays.names import only
 from nearid.arrays.tables import Column, Columns, arrow_columns, is_number, refuse_key
 from nearid.base.errors import InputError
 from nearid.base.limits import available_memory, check_memory
@@ -37,6 +38,15 @@ def csv_columns(path: str, name: str, ids: str | None) -> Columns:
     """Load all columns of a file of text."""
     table, _, notes = read_text(path, name, ids)
     return arrow_columns(name, table, ids, plain_ids, notes)
+
+
+def csv_column(path: str, name: str, wanted: str | None) -> tuple[list[str], Any]:
+    """Names of all columns of a file of text, and the values of one."""
+    table, _, _ = read_text(path, name, wanted)
+    column = only(table.column_names) if wanted is None else wanted
+    # Of two columns of one name neither is meant.
+    found = table.column_names.count(column) == 1
+    return table.column_names, plain_ids(table.column(column)) if found else None
 
 
 def read_text(path: str, name: str, ids: str | None) -> tuple[Any, bool, tuple[str, ...]]:
@@ -194,4 +204,4 @@ def plain_ids(column: Any) -> np.ndarray:
     return np.asarray(integers, object) if plain else ids
 
 
-CSV = Format((".csv", ".tsv", ".csv.gz", ".tsv.gz"), rows=open_csv, columns=csv_columns)
+CSV = Format((".csv", ".tsv", ".csv.gz", ".tsv.gz"), rows=open_csv, columns=csv_columns, column=csv_column)

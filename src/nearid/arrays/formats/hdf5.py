@@ -160,6 +160,14 @@ class H5adContents(Hdf5Contents):
             place = f"obsm/{place}" if place in held else place
         return super().find(place, option)
 
+    def beside(self, wanted: str | None) -> tuple[list[str], Any]:
+        """Columns of obs."""
+        with opened(self.path, self.name) as file:
+            obs = _group(file, "obs")
+            names = [name for name in obs or () if not name.startswith("__")]
+            column = None if wanted is None else wanted.removeprefix("obs/")
+            return names, _obs_column(file, self.name, str(column)) if column in names else None
+
     def open(self, key: str | None, ids: str | None) -> Rows:
         with opened(self.path, self.name) as file:
             if key is None:
@@ -187,8 +195,11 @@ def open_cells(cells: Any, name: str, key: str | None, ids: str | None) -> Memor
     if column is not None and column != "_index":
         if column not in cells.obs:
             raise not_found(name, "ids", column, map(str, cells.obs))
-        return MemoryRows(f"{name}:{place}", np.asarray(parts[place]), np.asarray(cells.obs[column]))
-    return MemoryRows(f"{name}:{place}", np.asarray(parts[place]), np.asarray(index, dtype=np.str_), index=index)
+        rows = MemoryRows(f"{name}:{place}", np.asarray(parts[place]), np.asarray(cells.obs[column]))
+    else:
+        rows = MemoryRows(f"{name}:{place}", np.asarray(parts[place]), np.asarray(index, dtype=np.str_), index=index)
+    rows.origin = cells.obs
+    return rows
 
 
 def _only_embedding(name: str, held: Sequence[str]) -> str | None:
@@ -206,6 +217,29 @@ def _group(file: Any, part: str) -> Any:
 
     here = isinstance(file.get(part, getlink=True), h5py.HardLink) and isinstance(file[part], h5py.Group)
     return file[part] if here else None
+
+
+def _obs_column(file: Any, name: str, column: str) -> np.ndarray:
+    """Values of a column of obs; None where one is missing."""
+
+    def read(place: str) -> np.ndarray:
+        return read_values(find_dataset(file, name, place, "blocks"), f"{name}:{place}", slice(None))
+
+    place = f"obs/{column}"
+    parts = _group(file["obs"], column)
+    if parts is None:
+        values = read(place)
+        # Of an early anndata, which kept the categories elsewhere: their numbers.
+        is_missing = values < 0 if "categories" in file[place].attrs else None
+    elif "codes" in parts:
+        codes = read(f"{place}/codes")
+        values, is_missing = read(f"{place}/categories")[codes], codes < 0
+    else:
+        values, is_missing = read(f"{place}/values"), read(f"{place}/mask")
+    if is_missing is not None and is_missing.any():
+        values = values.astype(object)
+        values[is_missing] = None
+    return values
 
 
 def _obs_names(file: Any, name: str) -> np.ndarray | None:

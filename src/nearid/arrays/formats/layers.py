@@ -17,7 +17,7 @@ from nearid.arrays.rows import Rows, row_ids
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 
-MANIFEST, IDS = "extraction.json", "ids.npy"
+MANIFEST, IDS, BLOCKS = "extraction.json", "ids.npy", "blocks.npy"
 FORMAT = 1
 
 
@@ -75,7 +75,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         case {"format": int(version)} if version > FORMAT:
             raise InputError(f"{path} has format {version}, but this nearid knows {FORMAT} at most. Update nearid.")
         case {"format": 1, "rows": int(n), "layers": dict(layers), "model": {"name": str()}} if layers:
-            if isinstance(manifest.get("data", {}), dict) and all(_sound(layer, n) for layer in layers.values()):
+            known = isinstance(manifest.get("data", {}), dict) and manifest.get("blocks") in (None, BLOCKS)
+            if known and all(_sound(layer, n) for layer in layers.values()):
                 return dict(manifest)
     raise InputError(f"{path} does not describe extracted layers: it is damaged or of something else. Extract again.")
 
@@ -90,7 +91,7 @@ def _sound(layer: Any, n: int) -> bool:
 
 
 class LayersContents(Contents):
-    """The layers of a folder, with the ids of their rows."""
+    """The layers of a folder, with the ids of their rows and, where several rows are of one input, their blocks."""
 
     def __init__(self, path: str, name: str) -> None:
         super().__init__(path, name)
@@ -111,6 +112,10 @@ class LayersContents(Contents):
                 "compare all with compare_layers (nearid layers)."
             )
         return super().open(key, None)
+
+    def beside(self, wanted: str | None) -> tuple[list[str], Any]:
+        names = [] if self._blocks is None else ["blocks"]
+        return names, self._blocks if wanted in names else None
 
     def array(self, entry: str) -> np.ndarray:
         rows = self.rows(entry, None)
@@ -134,21 +139,27 @@ class LayersContents(Contents):
         if list(rows.shape) != told["shape"]:
             raise InputError(f"{path} has shape {rows.shape}, not {told['shape']}. Extract again.")
         rows.name, rows.file_state = self.label(entry), state
-        rows.ids, rows.inputs_sha256 = self._ids, self.manifest.get("data", {}).get("sha256")
+        rows.ids, rows.blocks = self._ids, self._blocks
+        rows.inputs_sha256 = self.manifest.get("data", {}).get("sha256")
         return rows
 
     @cached_property
     def _ids(self) -> np.ndarray:
         return _read_ids(Path(self.path), self.manifest["rows"])
 
+    @cached_property
+    def _blocks(self) -> np.ndarray | None:
+        return _read_blocks(Path(self.path), self.manifest)
+
 
 def name_rows(rows: Rows, path: Path) -> None:
-    """Give rows that were opened from one file of an extraction the ids that lie beside it."""
+    """Give rows that were opened from one file of an extraction the ids and blocks that lie beside it."""
     if rows.ids is None and is_extraction(path.parent):
         manifest = read_manifest(path.parent)
         layers = manifest["layers"].values()
         if any((layer["file"], layer["shape"]) == (path.name, [*rows.shape]) for layer in layers):
             rows.ids = _read_ids(path.parent, manifest["rows"])
+            rows.blocks = _read_blocks(path.parent, manifest)
             rows.inputs_sha256 = manifest.get("data", {}).get("sha256")
 
 
@@ -156,6 +167,15 @@ def _read_ids(folder: Path, n: int) -> np.ndarray:
     _refuse_pipe(folder / IDS)
     with damage_told(str(folder / IDS), ".npy file"):
         return row_ids(folder.name, read_npy(folder / IDS), n)
+
+
+def _read_blocks(folder: Path, manifest: Mapping[str, Any]) -> np.ndarray | None:
+    """The input that each row is of; None where every row is of another one, and in folders of before."""
+    if manifest.get("blocks") is None:
+        return None
+    _refuse_pipe(folder / BLOCKS)
+    with damage_told(str(folder / BLOCKS), ".npy file"):
+        return row_ids(folder.name, read_npy(folder / BLOCKS), manifest["rows"], "block")
 
 
 def _refuse_pipe(path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.formats.registry import Format
-from nearid.arrays.names import few, not_found
+from nearid.arrays.names import few, not_found, only
 from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import Rows
 from nearid.arrays.tables import (
@@ -167,6 +167,19 @@ def parquet_columns(path: str, name: str, ids: str | None) -> Columns | None:
         return arrow_columns(name, file.read(), ids)
 
 
+def parquet_column(path: str, name: str, wanted: str | None) -> tuple[list[str], Any]:
+    """Names of the plain columns of a .parquet file, and the values of one."""
+    import pyarrow.parquet
+
+    with damage_told(name, "parquet file"):
+        file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
+        names = [field.name for field in file.schema_arrow if not pyarrow.types.is_nested(field.type)]
+        column = only(names) if wanted is None else wanted
+        if names.count(column) != 1:
+            return names, None
+        return names, id_values(file.read(columns=[column]).select([column]).column(0))
+
+
 def _list_column(name: str, schema: Any, key: str | None, id_at: int | None) -> str | None:
     """The column of lists to read rows from: the one named by `key`, or the only one when nothing else is numeric."""
     lists = [field.name for field in schema if _is_list(field.type)]
@@ -202,4 +215,4 @@ def _is_list(kind: Any) -> bool:
     return bool(nested and is_number(kind.value_type))
 
 
-PARQUET = Format((".parquet",), rows=open_parquet, columns=parquet_columns)
+PARQUET = Format((".parquet",), rows=open_parquet, columns=parquet_columns, column=parquet_column)

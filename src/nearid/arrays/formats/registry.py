@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.memory import MemoryRows, as_numpy
-from nearid.arrays.names import Entry, choose, not_found, refuse_names, whole_name
+from nearid.arrays.names import Entry, choose, not_found, only, refuse_names, whole_name
 from nearid.arrays.rows import Rows
 from nearid.arrays.tables import Columns
 from nearid.base.errors import InputError, unknown
@@ -74,6 +74,13 @@ class Contents(ABC):
         entry = choose(self.name, self.entries) if key is None else self.find(key, "key")
         return self.rows(entry, None if ids is None else as_numpy(self.array(self.find(ids, "ids"))))
 
+    def beside(self, wanted: str | None) -> tuple[list[str], Any]:
+        """Names of what may label rows; and the values of the one that is wanted, or of the only one; else None."""
+        # What is no array may be a list of labels.
+        names = [name for name in self.names if name not in self.entries or len(self.entries[name].shape) == 1]
+        entry = only(names) if wanted is None else whole_name(wanted.strip("/"), names)
+        return names, as_numpy(self.array(entry)) if entry in names else None
+
     def label(self, entry: str) -> str:
         """What messages call an entry."""
         return f"{self.name}:{entry}" if entry else self.name
@@ -116,6 +123,9 @@ class Format:
         (path, name, key, ids) -> Rows, for tables, which have columns rather than arrays.
     columns : callable, optional
         (path, name, ids) -> Columns, or None for a table that only `rows` reads.
+    column : callable, optional
+        (path, name, column or None) -> names of all columns, and the values of that column, or of the only one; None
+        where it is missing. For tables.
     header : callable, optional
         (shape, dtype, name, about, size) -> bytes, which plain numbers follow in a file: rows can be appended to it as
         they come. `about` describes the array called `name`; with `size` the header is filled up to so many bytes.
@@ -134,6 +144,7 @@ class Format:
     contents: Callable[[str, str], Contents] | None = None
     rows: Callable[[str, str, str | None, str | None], Rows] | None = None
     columns: Callable[[str, str, str | None], Columns | None] | None = None
+    column: Callable[[str, str, str | None], tuple[list[str], Any]] | None = None
     header: Callable[..., bytes] | None = None
     write: Callable[..., None] | None = None
     weights: bool = False
@@ -153,6 +164,12 @@ class Format:
         rows = self.open(path, name, None, None)
         ids = {} if rows.ids is None else {"ids": rows.ids}
         return Loaded(path, name, {"": rows.read(0, rows.shape[0]), **ids})
+
+    def beside(self, path: str, name: str, wanted: str | None) -> tuple[list[str], Any]:
+        """Names of the columns or entries that may label rows, and the values of one; None where it is missing."""
+        if self.column is not None:
+            return self.column(path, name, wanted)
+        return self.contents(path, name).beside(wanted) if self.contents is not None else ([], None)
 
     @property
     def writes(self) -> bool:

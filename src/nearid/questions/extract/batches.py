@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nearid.arrays.memory import is_a, refuse_unreadable
-from nearid.arrays.open import open_contents
+from nearid.arrays.paths import open_contents
 from nearid.arrays.reading import reached
 from nearid.arrays.rows import row_ids
 from nearid.base.errors import InputError, type_of

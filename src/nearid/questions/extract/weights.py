@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from nearid.arrays.formats.registry import format_of, suffixes
 from nearid.arrays.formats.torch import flattened
 from nearid.arrays.names import few, not_found
-from nearid.arrays.open import open_contents
+from nearid.arrays.paths import open_contents
 from nearid.arrays.reading import reached
 from nearid.base.errors import InputError, brief, type_of
 from nearid.questions.extract.batches import as_tensor

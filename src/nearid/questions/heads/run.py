@@ -11,7 +11,8 @@ import numpy as np
 
 from nearid.arrays import Rows, open_rows, pair_rows
 from nearid.arrays.metadata import choose_columns, metadata_alerts
-from nearid.arrays.open import read_vector, split_key, vector_in
+from nearid.arrays.open import read_vector, vector_in
+from nearid.arrays.paths import split_key
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from nearid.arrays import Rows, open_rows
-from nearid.arrays.open import split_key
+from nearid.arrays.paths import split_key
 from nearid.arrays.rows import digest
 from nearid.base.errors import InputError
 from nearid.lab.data.imagenet_x import FACTORS, SELECTIONS, Annotations, image_name, load_annotations

@@ -1,0 +1,171 @@
+"""Blocks of rows that belong together, as a user names them: a column, a file, labels, or "none"."""
+
+import os
+from collections.abc import Sequence
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.derived import SelectedColumns
+from nearid.arrays.formats.registry import format_of
+from nearid.arrays.labels import row_blocks
+from nearid.arrays.memory import is_a, is_count
+from nearid.arrays.names import few, nearest
+from nearid.arrays.pair import pair_rows
+from nearid.arrays.paths import known_format, split_key
+from nearid.arrays.reading import reached
+from nearid.arrays.rows import Rows
+from nearid.base.errors import InputError
+from nearid.base.files import local_path
+
+# The word that stands for rows without blocks.
+NONE = "none"
+
+
+def with_blocks(rows: Rows, blocks: Any) -> Rows:
+    """Rows with the blocks that are given for them, as of `open_rows`; None leaves those that they have."""
+    return rows if blocks is None else _attached([rows], blocks)[0]
+
+
+def open_blocks(blocks: Any, rows: Sequence[Rows]) -> tuple[list[Rows], bool]:
+    """Rows of several runs with their blocks; and whether blocks may be looked for in rows that have none.
+
+    Parameters
+    ----------
+    blocks : str, os.PathLike, array-like or None
+        None for the blocks that the runs carry; "none" to ignore them; a column or entry of one or more of the runs; a
+        file; or labels, one for each row of the first run. A column comes before a file of the same name.
+    rows : sequence of Rows
+        The runs. A column of blocks is no feature in what is returned. Of three or more, runs without blocks get those
+        of the first that has some, by pairing their rows.
+    """
+    return _shared(list(rows) if blocks is None else _attached(rows, blocks)), blocks is None
+
+
+def _attached(rows: Sequence[Rows], blocks: Any) -> list[Rows]:
+    """Runs with the blocks that were named, and without any that they had."""
+    bare = [_labelled(each, None) for each in rows]
+    if isinstance(blocks, str):
+        if blocks == NONE:
+            return bare
+        held = [_beside(each, blocks) for each in rows]
+        if any(values is not None for _, values in held):
+            return [
+                each if values is None else _without(_labelled(each, values), blocks)
+                for each, (_, values) in zip(bare, held, strict=True)
+            ]
+        if not os.path.exists(split_key(blocks)[0]):
+            names = dict.fromkeys(name for known, _ in held for name in known)
+            among = " or ".join(each.name for each in rows)
+            raise InputError(
+                f"{among} has no column {blocks!r} to take blocks from, and there is no file of this name. "
+                + (f"Columns: {few(map(repr, names))}. {_like(blocks, names)}" if names else _advice())
+            )
+    if isinstance(blocks, str | os.PathLike):
+        blocks = _in_file(blocks)
+    return [_labelled(bare[0], blocks), *bare[1:]]
+
+
+def _like(wanted: str, names: dict[str, None]) -> str:
+    hint = nearest(wanted, names)
+    return hint if hint.startswith("Did") else f"Name one of them, or give blocks={NONE!r} (--blocks {NONE})."
+
+
+def _advice() -> str:
+    return (
+        "The rows have no columns beside them. In Python pass the labels themselves, one per row; for the command line "
+        "give a file with them, as .npy or .csv."
+    )
+
+
+def _labelled(rows: Rows, values: Any) -> Rows:
+    """A copy of rows with these blocks; a Series with an index of its own is brought to the order of the rows."""
+    own = rows.index is not None and is_a(values, "pandas", "Series") and not is_count(values.index)
+    if own and not values.index.equals(rows.index):
+        if not values.index.is_unique:
+            raise InputError(
+                f"The Series of blocks of {rows.name} has an index with repeated labels that is not the index of the "
+                "rows. Give the labels in the order of the rows, as with blocks.to_numpy()."
+            )
+        values = values.reindex(rows.index)
+    labelled = copy(rows)
+    labelled.blocks = None if values is None else row_blocks(rows.name, values, rows.shape[0])
+    return labelled
+
+
+def _without(rows: Rows, column: str) -> Rows:
+    """Rows without the feature that turned out to hold blocks."""
+    if rows.columns is None or column not in rows.columns:
+        return rows
+    kept = [at for at, name in enumerate(rows.columns) if name != column]
+    if not kept:
+        raise InputError(f"{rows.name} has no feature beside its column of blocks, {column!r}.")
+    left = SelectedColumns(rows, np.array(kept))
+    left.unused += (column,)
+    return left
+
+
+def _beside(rows: Rows, wanted: str) -> tuple[list[str], Any]:
+    """Names of what may hold blocks in the source of rows, and the values of the wanted one; None if it is missing."""
+    if rows.origin is None:
+        return [], None
+    if not isinstance(rows.origin, str):
+        return _in_table(rows.name, rows.origin, wanted)
+    known = format_of(Path(rows.origin))
+    if known is None:  # the file is gone
+        return [], None
+    with reached(rows.origin):
+        return known.beside(rows.origin, os.path.basename(rows.origin), wanted)
+
+
+def _in_table(name: str, frame: Any, wanted: str) -> tuple[list[str], Any]:
+    """Columns and named levels of the index of a DataFrame of pandas or polars."""
+    names = list(map(str, frame.columns))
+    if names.count(wanted) > 1:
+        raise InputError(f"{name} has {names.count(wanted)} columns named {wanted!r}, so blocks cannot be taken there.")
+    if is_a(frame, "polars", "DataFrame"):
+        return names, frame[wanted].to_list() if wanted in names else None
+    # Values alone: they are in the order of the rows.
+    if wanted in names:
+        return names, frame.iloc[:, names.index(wanted)].array
+    levels = [level for level in frame.index.names if isinstance(level, str)]
+    return names + levels, frame.index.get_level_values(wanted).array if wanted in levels else None
+
+
+def _in_file(source: str | os.PathLike[str]) -> Any:
+    """The only column of a file, or the one that is named after its path."""
+    path, column = split_key(local_path(source))
+    with reached(path):
+        names, values = known_format(path).beside(os.path.abspath(path), path.name, column)
+    if values is None:
+        held = f"It holds {few(map(repr, names))}." if any(names) else "It holds none."
+        one = f"a column {column!r}" if column else "one column with the block of each row"
+        raise InputError(f"{path.name} was given as blocks, but {one} is expected in it. {held} Write FILE:COLUMN.")
+    return values
+
+
+def _shared(rows: list[Rows]) -> list[Rows]:
+    """Runs with the blocks of the first that has some; a pair of runs needs those of one side only."""
+    known = next((each for each in rows if each.blocks is not None), None)
+    if known is None or len(rows) < 3:
+        return rows
+    return [each if each.blocks is not None else _labelled(each, _carried(known, each)) for each in rows]
+
+
+def _carried(known: Rows, rows: Rows) -> np.ndarray:
+    pair = pair_rows(known, rows)
+    if pair.n < rows.shape[0]:
+        raise InputError(
+            f"{rows.shape[0] - pair.n} of the {rows.shape[0]} rows of {rows.name} are not in {known.name}, from which "
+            "the blocks are taken. Give the blocks as a column of each run, or ignore them with blocks='none' "
+            "(--blocks none)."
+        )
+    assert known.blocks is not None
+    labels = known.blocks if pair.x_index is None else known.blocks[pair.x_index]
+    if pair.y_index is None:
+        return labels
+    placed = np.empty_like(labels)
+    placed[pair.y_index] = labels
+    return placed

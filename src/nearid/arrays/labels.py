@@ -1,0 +1,74 @@
+"""Labels of the blocks that rows belong to: checked, counted, and compared as partitions of the rows."""
+
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays.memory import as_numpy, is_a, refuse_unreadable
+from nearid.arrays.rows import row_ids
+from nearid.arrays.tables import one_column
+from nearid.base.errors import InputError
+
+
+def row_blocks(name: str, values: Any, n: int) -> np.ndarray:
+    """Check the blocks of `n` rows and bring them to integers or str; whole floats, as of a table, are integers."""
+    refuse_unreadable(f"The list of blocks of {name}", values)
+    try:
+        array = as_numpy(values) if is_a(values, "torch", "Tensor") else one_column(values)
+    except Exception as error:  # Making the array runs the source's own code, which may raise anything.
+        raise InputError(f"The blocks of {name} cannot be made an array of {n} labels: {error}.") from None
+    if array.shape != (n,):
+        raise InputError(
+            f"The blocks of {name} have shape {array.shape}, but one label for each of its {n} rows is expected. "
+            "A .csv file begins with a line that names its column."
+        )
+    if array.dtype.kind == "O":
+        missing = np.array([_is_missing(value) for value in array])
+        if missing.any():
+            raise _no_block(name, int(np.argmax(missing)), array[np.argmax(missing)])
+        if all(isinstance(value, float | np.floating) for value in array):
+            array = array.astype(np.float64)
+    if array.dtype.kind == "b":
+        return array.astype(np.int64)
+    if array.dtype.kind == "f":
+        broken = ~np.isfinite(array) | (array != np.rint(array))
+        if broken.any():
+            raise _no_block(name, int(np.argmax(broken)), array[np.argmax(broken)].item())
+        array = array.astype(np.int64)
+    return row_ids(name, array, n, "block")
+
+
+def _is_missing(value: Any) -> bool:
+    return (
+        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+    )
+
+
+def _no_block(name: str, row: int, value: Any) -> InputError:
+    return InputError(
+        f"The block of row {row} of {name} is {value!r}, but a string or a whole number is expected. "
+        "Fill in the missing blocks or drop those rows."
+    )
+
+
+def block_codes(labels: np.ndarray) -> np.ndarray:
+    """Labels as integers from 0 on, in the order of the labels."""
+    return np.unique(labels, return_inverse=True)[1].astype(np.intp)
+
+
+def refuse_other_blocks(x_name: str, x_labels: np.ndarray | None, y_name: str, y_labels: np.ndarray | None) -> None:
+    """Refuse two lists of labels that part the same rows differently; the labels themselves may differ."""
+    assert x_labels is not None and y_labels is not None
+    if x_labels is y_labels:
+        return
+    for one, two, name, other in ((x_labels, y_labels, x_name, y_name), (y_labels, x_labels, y_name, x_name)):
+        _, first, codes = np.unique(one, return_index=True, return_inverse=True)
+        # The first row of the block that each row belongs to must be in the same block on the other side, too.
+        differ = two != two[first[codes]]
+        if differ.any():
+            row = int(np.argmax(differ))
+            raise InputError(
+                f"The blocks of {x_name} and {y_name} differ in row {row}: it is in the same block as row "
+                f"{first[codes[row]]} in {name}, but not in {other}. Give the blocks of one of them as an array, or "
+                "ignore them with blocks='none' (--blocks none)."
+            )
