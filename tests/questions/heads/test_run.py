@@ -145,7 +145,7 @@ def test_what_cannot_be_compared_is_told(twins):
 
 def test_a_fit_to_few_rows_does_not_outvote_the_heads():
     rng = np.random.default_rng(0)
-    # As many equations as unknowns, and one: the fit multiplies noise, the more the wider it is (R2 < -2.6 in 30 draws).
+    # One equation more than unknowns: the fit multiplies the noise (R2 below -2.6 in each of 30 draws).
     f, g, turn = rng.normal(size=(514, 256)), rng.normal(size=(400, 256)), np.linalg.qr(rng.normal(size=(256, 256)))[0]
     found = nearid.compare_heads(g, g @ turn, f, f @ turn + 0.2 * rng.normal(size=f.shape))
     assert found.compared.r2_fitted < 0 and found.compared.r2_heads > 0.9
