@@ -188,7 +188,7 @@ def open_cells(cells: Any, name: str, key: str | None, ids: str | None) -> Memor
         if column not in cells.obs:
             raise not_found(name, "ids", column, map(str, cells.obs))
         return MemoryRows(f"{name}:{place}", np.asarray(parts[place]), np.asarray(cells.obs[column]))
-    return MemoryRows(f"{name}:{place}", np.asarray(parts[place]), np.asarray(index, dtype=np.str_), index=index)
+    return MemoryRows(f"{name}:{place}", np.asarray(parts[place]), np.asarray(index, dtype=object), index=index)
 
 
 def _only_embedding(name: str, held: Sequence[str]) -> str | None:
