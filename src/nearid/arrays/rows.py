@@ -260,8 +260,8 @@ def _refuse_nul(name: str, values: Iterable[Any]) -> None:
     for row, value in enumerate(values):
         if isinstance(value, str | bytes) and value[-1:] in ("\0", b"\0"):
             raise InputError(
-                f"The id of row {row} of {name} is {value!r}. It ends in a NUL character, which numpy drops, so that two "
-                "ids could become one. Remove it, for example with value.rstrip('\\0')."
+                f"The id of row {row} of {name} is {value!r}. It ends in a NUL character. numpy drops it, and then two "
+                "ids could be equal. Remove it, for example with value.rstrip('\\0')."
             )
 
 
