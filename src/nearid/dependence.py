@@ -160,7 +160,7 @@ def _whitened(side: Floats, components: int, seed: int) -> Floats:
         for _ in range(2):
             basis = np.linalg.qr(rows.T @ (rows @ basis))[0]
         rows = rows @ basis
-    rows = _drawn_in(_sphered(rows, components), 2.0)
+    rows = _drawn_in(_sphered(rows, components), 1.0)
     return _sphered(rows - rows.mean(axis=0), components)
 
 
