@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heapreplace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -32,8 +33,11 @@ ROW_BYTES = 64
 PARTIAL_BYTES = 256 << 20
 
 
-def assign(n: int, folds: int, seed: int) -> np.ndarray:
-    """Fold of each of n rows: balanced, at random, the same for the same seed whatever the chunks."""
+def assign(n: int, folds: int, seed: int, blocks: np.ndarray | None = None) -> np.ndarray:
+    """Fold of each of n rows: balanced, at random, the same for the same seed whatever the chunks.
+
+    Rows of a block, of which `blocks` has the number for each row, are held out together.
+    """
     if not 1 <= folds <= 255:
         raise InputError(f"folds must be between 2 and 255, not {folds}.")
     if n < 2 * folds:
@@ -42,7 +46,113 @@ def assign(n: int, folds: int, seed: int) -> np.ndarray:
         )
     # Each row costs a few numbers, such as its errors, also where the rows themselves stay in their file.
     check_memory(f"A comparison of {n} rows", ROW_BYTES * n, "Take a sample of the rows.")
-    return (np.random.default_rng(seed).permutation(n) % folds).astype(np.uint8)
+    rng = np.random.default_rng(seed)
+    if blocks is None:
+        return (rng.permutation(n) % folds).astype(np.uint8)
+    return np.asarray(_deal(np.bincount(blocks), folds, rng)[blocks])
+
+
+def _deal(sizes: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
+    """Fold of each block: at random, large blocks first, each into the fold that has the fewest rows so far."""
+    if len(sizes) < folds:
+        raise InputError(
+            f"{len(sizes)} blocks of rows are too few for {folds} folds, of which each needs a block of its own: "
+            "take fewer folds, or smaller blocks."
+        )
+    # In random order among blocks of about the same size, so that another seed gives other folds.
+    order = rng.permutation(len(sizes))
+    order = order[np.argsort(-np.log2(np.maximum(sizes, 1))[order].astype(int), kind="stable")]
+    fold = np.empty(len(sizes), dtype=np.uint8)
+    lightest = [(0, k) for k in range(folds)]
+    for block in order:
+        rows, k = lightest[0]
+        fold[block] = k
+        heapreplace(lightest, (rows + int(sizes[block]), k))
+    return fold
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Rows that belong together: held out, resampled and permuted as one.
+
+    Attributes
+    ----------
+    codes : ndarray of int, shape (n,)
+        Number of each row's block, from 0.
+    serial : bool
+        Whether the blocks are pieces of one sequence of rows, cut by nearid itself.
+    """
+
+    codes: np.ndarray
+    serial: bool = False
+
+    @classmethod
+    def cut(cls, n: int, length: int, folds: int) -> Blocks:
+        """Pieces of about this length of a sequence of n rows; shorter ones where folds need more pieces."""
+        pieces = max(n // length, folds)
+        return cls(np.arange(n) * pieces // n, serial=True)
+
+    @property
+    def count(self) -> int:
+        """Number of blocks."""
+        return int(self.codes.max()) + 1
+
+    def take(self, rows: np.ndarray) -> Blocks:
+        """The blocks of some rows."""
+        return Blocks(np.unique(self.codes[rows], return_inverse=True)[1], self.serial)
+
+    def sample(self, rows: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+        """Of some rows about `most`, in whole blocks drawn at random."""
+        codes = np.unique(self.codes[rows], return_inverse=True)[1]
+        order = rng.permutation(codes.max() + 1)
+        sizes = np.cumsum(np.bincount(codes)[order])
+        chosen = order[: max(int(np.searchsorted(sizes, most, side="right")), 2)]
+        return rows[np.isin(codes, chosen)]
+
+
+def reordered(n: int, blocks: Blocks | None, rng: np.random.Generator) -> np.ndarray:
+    """For each of n rows the one whose target it gets where nothing but chance relates source and target.
+
+    Independent rows are permuted. A sequence is turned by a random lag of at least a block, which keeps its order.
+    Other blocks change places with blocks of like length: the order within a block is kept, a shorter one is repeated.
+    """
+    if blocks is None:
+        return rng.permutation(n)
+    sizes = np.bincount(blocks.codes)
+    if blocks.serial:
+        least = min(int(sizes.max()), n // 3)
+        return np.asarray((np.arange(n) + rng.integers(least, n - least + 1)) % n)
+    partner = _swapped(sizes, rng)
+    rows = np.argsort(blocks.codes, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    place = np.arange(n) - np.repeat(starts, sizes)
+    other = np.repeat(partner, sizes)
+    chosen = np.empty(n, dtype=np.intp)
+    chosen[rows] = rows[starts[other] + place % sizes[other]]
+    return chosen
+
+
+# Blocks of like length that change places: at least so many, and at least this share of all.
+SWAPPED, SWAPPED_SHARE = 10, 10
+
+
+def _swapped(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """For each block another one of like length: no block keeps its place."""
+    order = rng.permutation(len(sizes))
+    order = order[np.argsort(sizes[order], kind="stable")]
+    width = len(sizes) if sizes.min() == sizes.max() else max(SWAPPED, len(sizes) // SWAPPED_SHARE)
+    # Windows begin anywhere, so that every block meets all its neighbours; the last one is joined to a short rest.
+    edges = np.arange(int(rng.integers(width)) if width < len(sizes) else 0, len(sizes), width)
+    pieces = [piece for piece in np.split(order, edges) if len(piece)]
+    if len(pieces) > 1 and len(pieces[0]) < 2:
+        pieces[:2] = [np.concatenate(pieces[:2])]
+    if len(pieces) > 1 and len(pieces[-1]) < 2:
+        pieces[-2:] = [np.concatenate(pieces[-2:])]
+    partner = np.empty(len(sizes), dtype=np.intp)
+    for piece in pieces:
+        mixed = rng.permutation(piece)
+        partner[mixed] = np.roll(mixed, 1)
+    return partner
 
 
 def few_rows_per_fold(measure: str, n: int, folds: int) -> tuple[Alert, ...]:
@@ -91,10 +201,17 @@ class FoldMoments:
         """Moments of all rows."""
         return PairMoments.split(total(self.parts), self.width)
 
+    def part(self, k: int) -> PairMoments:
+        """Moments of fold k."""
+        return PairMoments.split(self.parts[k], self.width)
+
+    def without(self, folds: Sequence[int]) -> PairMoments:
+        """Moments of the rows outside some folds; those of the others are summed, so that nothing cancels."""
+        return PairMoments.split(total([p for j, p in enumerate(self.parts) if j not in folds]), self.width)
+
     def split(self, k: int) -> tuple[PairMoments, PairMoments]:
-        """(train, test) moments with fold k left out; train sums the other folds, so nothing cancels."""
-        train = total([p for j, p in enumerate(self.parts) if j != k])
-        return PairMoments.split(train, self.width), PairMoments.split(self.parts[k], self.width)
+        """(train, test) moments with fold k left out."""
+        return self.without([k]), self.part(k)
 
     def map_splits(self, function: Callable[[int, PairMoments, PairMoments], T]) -> list[T]:
         """function(fold, train, test) of every fold; in threads where the moments are small enough to hold several."""

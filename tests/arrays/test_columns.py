@@ -205,6 +205,13 @@ def test_keys_and_ids_of_rows(cells, tmp_path, stored):
             open_rows(source, **options)
 
 
+def test_names_of_rows_that_end_in_nul_are_refused(cells):
+    cells.obs_names = ["w1", "w2", "w3", "w3\0"]
+    for use in (open_rows, open_annotated):
+        with pytest.raises(InputError, match=r"id of row 3 .* ends in a NUL"):
+            use(cells)
+
+
 def test_parts_that_are_not_about_the_rows_have_no_names_of_rows(cells, tmp_path):
     cells.varm["loadings"] = np.ones((3, 2))
     cells.write_h5ad(tmp_path / "cells.h5ad")

@@ -181,6 +181,10 @@ def test_kinds(given: object, expected: np.ndarray) -> None:
         (["a", ""], "id of row 1 of array is ''"),
         ([b"\xff", b"a"], "not UTF-8"),
         (np.array([b"\xff", "a"], object), "not UTF-8"),
+        (["a", "a\0"], r"id of row 1 of array is 'a\\x00'. It ends in a NUL"),
+        (("b", b"a\0"), "id of row 1 .* ends in a NUL"),
+        (np.array(["a\0", "a"], object), "id of row 0 .* ends in a NUL"),
+        (np.array(["a", "\0"], np.dtypes.StringDType()), "id of row 1 .* ends in a NUL"),
     ],
 )
 def test_ids_refused(given: object, message: str) -> None:

@@ -4,6 +4,7 @@ import io
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import nearid as package
@@ -108,3 +109,20 @@ def test_closed_streams_and_names_that_cannot_be_printed(monkeypatch):
     assert sys.stdout.buffer.getvalue() == b"x\\u2713 \\udcff\n"
     assert sys.stdin.read() == "" and sys.stderr.write("x") == 1
     sys.stdin.close(), sys.stderr.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell that can close a stream is needed")
+@pytest.mark.parametrize(("closed", "code"), [(">&-", 1), ("2>&-", 0), ("<&-", 0)])
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_result_that_nobody_can_get_is_no_success(tmp_path, rng, closed, code, options):
+    np.save(tmp_path / "x.npy", rng.normal(size=(40, 2)))
+    command = [sys.executable, "-c", "from nearid.cli.app import main; main()", "compare", "x.npy", "x.npy", *options]
+    shell = ["sh", "-c", f'"$@" --report r.html {closed}', "sh", *command]
+    ended = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == code
+    if code:
+        assert ended.stderr == "nearid: could not write the output: stdout is closed.\n" and not ended.stdout
+    else:
+        assert "permutation" in ended.stdout
+    # What is written to a file is whole either way, and not beside something that was meant for the stream.
+    assert (tmp_path / "r.html").read_text().rstrip().endswith("</html>")

@@ -190,4 +190,4 @@ def _obs(name: str, frame: Any) -> Columns:
     table = named_columns(frame.reset_index(drop=True), name=name)
     if table is None:
         raise InputError(f"{name} has no columns.")
-    return table._replace(ids=np.asarray(names, dtype=np.str_), index=names)
+    return table._replace(ids=row_ids(name, np.asarray(names, dtype=object), len(names)), index=names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -231,6 +231,8 @@ def row_ids(name: str, values: Any, n: int, what: str = "id") -> np.ndarray:
         What messages call them.
     """
     array = np.asarray(values)
+    if array.dtype.kind in "USOT" and array.ndim == 1:
+        _refuse_nul(name, values if isinstance(values, list | tuple) else array, what)
     if array.shape != (n,):
         raise InputError(
             f"The {what}s of {name} have shape {array.shape}, but one {what} for each of its {n} rows is expected."
@@ -256,6 +258,19 @@ def row_ids(name: str, values: Any, n: int, what: str = "id") -> np.ndarray:
     if array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max:
         return array
     return array.astype(np.int64)
+
+
+def _refuse_nul(name: str, values: Iterable[Any], what: str) -> None:
+    """Refuse strings that end in NUL: numpy drops it, and two ids could become one."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "US":
+        # It is dropped already.
+        return
+    for row, value in enumerate(values):
+        if isinstance(value, str | bytes) and value[-1:] in ("\0", b"\0"):
+            raise InputError(
+                f"The {what} of row {row} of {name} is {value!r}. It ends in a NUL character. numpy drops it, and then two "
+                f"{what}s could be equal. Remove it, for example with value.rstrip('\\0')."
+            )
 
 
 def _from_objects(name: str, array: np.ndarray, what: str) -> np.ndarray:

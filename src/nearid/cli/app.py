@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -30,7 +31,9 @@ def main() -> None:
         leave(f"nearid: there is not enough memory{f' ({error})' if str(error) else ''}. Use fewer rows or columns.", 2)
     except OSError as error:
         what = "write the output" if error.filename is None else f"use {error.filename}"
-        leave(f"nearid: could not {what}: {error.strerror or error}.", 1)
+        closed = error.errno == errno.EBADF and error.filename is None
+        why = "stdout is closed" if closed else error.strerror or error
+        leave(f"nearid: could not {what}: {why}.", 1)
     except Interrupted as stop:
         leave(f"nearid: interrupted; {stop.left}.", stop.code)
 
@@ -45,7 +48,9 @@ def _open_streams() -> None:
     """Let every name be printed, and no file that is opened later take the number of a stream that is closed."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            # The lowest number that is free: that of this stream.
-            setattr(sys, name, open(os.open(os.devnull, os.O_RDWR), "r" if number == 0 else "w"))  # noqa: SIM115
+            # The lowest number that is free: that of this stream. A result that is printed to a closed stdout is lost,
+            # so that writing there must fail; messages to a closed stderr are not missed.
+            flags = os.O_RDWR if name == "stderr" else os.O_RDONLY
+            setattr(sys, name, open(os.open(os.devnull, flags), "r" if number == 0 else "w"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -197,7 +197,7 @@ def open_cells(cells: Any, name: str, key: str | None, ids: str | None) -> Memor
             raise not_found(name, "ids", column, map(str, cells.obs))
         rows = MemoryRows(f"{name}:{place}", np.asarray(parts[place]), np.asarray(cells.obs[column]))
     else:
-        rows = MemoryRows(f"{name}:{place}", np.asarray(parts[place]), np.asarray(index, dtype=np.str_), index=index)
+        rows = MemoryRows(f"{name}:{place}", np.asarray(parts[place]), np.asarray(index, dtype=object), index=index)
     rows.origin = cells.obs
     return rows
 

@@ -119,7 +119,7 @@ class BatchSource:
                     "The loader shuffles or samples, so that rows could not be paired with another run: shuffle=False, "
                     f"or make each batch a dict with {IDS!r}."
                 )
-            ids = np.arange(start, start + n) if ids is None else row_ids(self.name, np.asarray(ids), n)
+            ids = np.arange(start, start + n) if ids is None else row_ids(self.name, ids, n)
             if ids.dtype != self.id_type:
                 raise InputError(f"The ids in batch {at} of {self.name} are {ids.dtype}, but int64 is expected here.")
             if n:

@@ -1,0 +1,216 @@
+"""Rows that depend on each other: neighbours in the file that are alike, and near copies in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearid.arrays import Pair
+from nearid.base.alerts import Alert
+from nearid.moments import Floats
+
+# What is read to follow the rows along the file: so many numbers of both sides, so many rows, in so many stretches.
+NUMBERS, ROWS, STRETCHES = 4_000_000, 32_768, 4
+
+# Leading principal components of a side that are followed.
+COMPONENTS = 32
+
+# Correlation has decayed where it falls below this share of the correlation of neighbours; a block is so many times
+# that lag. Rows of a group of g then decay after 2/3 of g, so that a block is longer than a group.
+DECAYED, BLOCK = 1 / 3, 2
+
+_OVERRULE = (
+    "To name the rows that belong together, give --blocks COLUMN (blocks=). If the rows are independent, give "
+    '--blocks none (blocks="none").'
+)
+
+
+@dataclass(frozen=True)
+class SerialRows:
+    """Neighbouring rows of both sides that are alike.
+
+    Attributes
+    ----------
+    length : int
+        Rows of a contiguous block that is nearly independent of the others.
+    decay : tuple of int
+        Of each side, the lag in rows at which the slowest correlation has decayed.
+    correlation : tuple of float
+        Of each side, the largest correlation of a row with the next one, over linear combinations of columns.
+    names : tuple of str
+        Names of the sides.
+    n : int
+        Rows in use.
+    """
+
+    length: int
+    decay: tuple[int, int]
+    correlation: tuple[float, float]
+    names: tuple[str, str]
+    n: int
+
+    @property
+    def alert(self) -> Alert:
+        """The sentence for the user, code `serial_rows`."""
+        first, second = self.correlation
+        text = (
+            f"Neighbouring rows are alike: correlation with the next row up to {first:.2f} in {self.names[0]} and "
+            f"{second:.2f} in {self.names[1]}, which takes {min(self.decay)} rows to decay. Contiguous blocks of "
+            f"{self.length} rows are held out and resampled ({-(-self.n // self.length)} blocks). {_OVERRULE}"
+        )
+        return Alert("serial_rows", text)
+
+
+def serial_rows(pair: Pair, used: np.ndarray | None = None, *, seed: int = 0) -> SerialRows | None:
+    """Dependence of rows on their neighbours in the file; None where they are not alike beyond chance on both sides.
+
+    A relation that is not there can appear only where both sides depend on their neighbours, at the same lags. So the
+    side that forgets sooner decides the length.
+
+    Parameters
+    ----------
+    pair : Pair
+    used : ndarray of bool, shape (n,), optional
+        Rows in use; all by default.
+    seed : int
+        Of the random projection that finds the principal components of wide rows.
+    """
+    rows = np.arange(pair.n) if used is None else np.flatnonzero(used)
+    size = max(min(NUMBERS // (pair.x.shape[1] + pair.y.shape[1]), ROWS), 64 * STRETCHES)
+    found, stride = None, 1
+    while True:
+        places = _stretches(len(rows), stride, size)
+        limit = min(len(place) for place in places) // 4
+        sides = _finite(pair.take(rows[np.concatenate(places)]))
+        lags, first = zip(*(_decay(side, places, seed) for side in sides), strict=True)
+        if limit < 2 or min(lags) == 0:
+            return found
+        decay = (stride * lags[0], stride * lags[1])
+        length = min(BLOCK * min(decay), len(rows))
+        found = SerialRows(length, decay, found.correlation if found else first, (pair.x.name, pair.y.name), len(rows))
+        # What has not decayed within a stretch is followed through rows further apart.
+        if min(lags) < limit or len(np.concatenate(places)) * stride >= len(rows):
+            return found
+        stride *= limit // 2
+
+
+def _stretches(n: int, stride: int, size: int) -> list[np.ndarray]:
+    """Places of rows `stride` apart, at most `size` of them: all, or some stretches spread over the file."""
+    if -(-n // stride) <= size:
+        return [np.arange(0, n, stride)]
+    span = size // STRETCHES * stride
+    return [
+        start + np.arange(0, min(span, n - start), stride)
+        for start in np.linspace(0, max(n - span, 0), min(STRETCHES, n // span)).astype(int)
+    ]
+
+
+def _finite(sides: Sequence[np.ndarray]) -> list[Floats]:
+    """Both sides in float64; a row with a value that is not finite counts as the mean."""
+    result = []
+    for side in sides:
+        values = np.array(side, dtype=np.float64)
+        bad = ~np.isfinite(values).all(axis=1)
+        if bad.any():
+            values[bad] = values[~bad].mean(axis=0) if not bad.all() else 0.0
+        result.append(values)
+    return result
+
+
+def _decay(side: Floats, places: list[np.ndarray], seed: int) -> tuple[int, float]:
+    """Lag at which the slowest correlation has decayed (0: no correlation), and the correlation of neighbours."""
+    ends = np.cumsum([len(place) for place in places])
+    components = min(COMPONENTS, max(len(side) // 20, 1))
+    longest, first = 0, 0.0
+    while True:
+        parts = np.split(_whitened(side, components, seed), ends[:-1])
+        lag, neighbours = _slowest(parts)
+        longest, first = lag or longest, first or neighbours
+        # Rows that depend on each other carry fewer components; with too many of them a decay is misjudged.
+        fewer = max(len(side) // (5 * longest), 4) if lag else components
+        if fewer >= parts[0].shape[1]:
+            return longest, first
+        components = fewer
+
+
+def _whitened(side: Floats, components: int, seed: int) -> Floats:
+    """Leading principal components with unit variance. Far rows are drawn in, so that no few of them decide."""
+    rows = _drawn_in(side - side.mean(axis=0), 3.0)
+    rows -= rows.mean(axis=0)
+    if rows.shape[1] > 2 * components + 8:
+        # A random projection, twice refined, holds the leading components of wide rows.
+        basis = np.random.default_rng(seed).normal(size=(rows.shape[1], components + 8))
+        for _ in range(2):
+            basis = np.linalg.qr(rows.T @ (rows @ basis))[0]
+        rows = rows @ basis
+    rows = _drawn_in(_sphered(rows, components), 2.0)
+    return _sphered(rows - rows.mean(axis=0), components)
+
+
+def _sphered(rows: Floats, components: int) -> Floats:
+    variances, axes = np.linalg.eigh(rows.T @ rows / len(rows))
+    kept = np.flatnonzero(variances > 1e-10 * variances[-1])[-components:]
+    return np.asarray(rows @ (axes[:, kept] / np.sqrt(variances[kept])))
+
+
+def _drawn_in(rows: Floats, times: float) -> Floats:
+    """Rows of more than some times the typical length are shortened to it."""
+    length = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    bound = times * np.median(length)
+    return rows * np.where(length > bound, bound / np.where(length > 0, length, 1.0), 1.0)[:, None]
+
+
+def _slowest(parts: list[Floats]) -> tuple[int, float]:
+    """Lag at which the correlation of the slowest directions has decayed, and the largest correlation at lag 1.
+
+    Directions whose correlation at a lag is beyond chance are found in one half of the rows and followed in the other
+    half: a direction that seems slow by chance is not slow there.
+    """
+    limit = min(len(part) for part in parts) // 4
+    middle = len(parts[0]) // 2
+    halves = (parts[::2], parts[1::2]) if len(parts) > 1 else ([parts[0][:middle]], [parts[0][middle:]])
+    longest, first, lag = 0, 0.0, 1
+    while lag <= limit:
+        lagged = [_lagged(half, lag) for half in halves]
+        eigenvalues = np.linalg.eigvalsh((lagged[0] + lagged[1]) / 2)
+        first = first or float(eigenvalues[-1])
+        beyond = int((eigenvalues > _chance(len(eigenvalues), sum(map(len, parts)) - 2 * lag)).sum())
+        if beyond:
+            curve = np.zeros(limit)
+            for own, other in ((0, 1), (1, 0)):
+                values, axes = np.linalg.eigh(lagged[own])
+                curve += _autocovariance(halves[other], axes[:, -beyond:], limit) @ np.maximum(values[-beyond:], 0)
+            if curve[0] > 0:
+                decayed = np.flatnonzero(curve < DECAYED * curve[0])
+                longest = max(longest, int(decayed[0]) + 1 if len(decayed) else limit)
+        lag *= 2
+    return longest, first
+
+
+def _lagged(parts: list[Floats], lag: int) -> Floats:
+    """Covariance of rows with those `lag` later, made symmetric."""
+    product = sum(part[:-lag].T @ part[lag:] for part in parts) / sum(len(part) - lag for part in parts)
+    return np.asarray(product + product.T) / 2
+
+
+def _chance(components: int, rows: int) -> float:
+    """Bound of the largest eigenvalue of `_lagged` for independent rows.
+
+    The entries then have variance 1 / (2 rows), twice that on the diagonal: a Gaussian orthogonal matrix, whose largest
+    eigenvalue is at 2 sqrt(p) and varies by p^(-1/6) times a Tracy-Widom variable, which exceeds 4.5 once in 1e5.
+    """
+    return float((2 * np.sqrt(components) + 4.5 * components ** (-1 / 6)) / np.sqrt(2 * rows))
+
+
+def _autocovariance(parts: list[Floats], axes: Floats, limit: int) -> Floats:
+    """Autocovariance at lags 1 to `limit` along some axes, shape (limit, axes)."""
+    total, lags = np.zeros((limit, axes.shape[1])), np.arange(1, limit + 1)
+    counts = np.zeros(limit)
+    for part in parts:
+        size = 1 << (len(part) + limit).bit_length()
+        spectrum = np.abs(np.fft.rfft(part @ axes, size, axis=0)) ** 2
+        total += np.fft.irfft(spectrum, size, axis=0)[lags]
+        counts += len(part) - lags
+    return np.asarray(total / counts[:, None])
