@@ -66,7 +66,9 @@ def attach(blocks: Any, rows: Sequence[Rows]) -> list[Rows]:
                 for each, (_, values) in zip(bare, held, strict=True)
             ]
         if not os.path.exists(split_key(blocks)[0]):
-            names = dict.fromkeys(name for known, _ in held for name in known)
+            features = {name for each in rows for name in each.columns or ()}
+            # Features last: there may be thousands of them.
+            names = sorted(dict.fromkeys(name for known, _ in held for name in known), key=features.__contains__)
             among = " or ".join(each.name for each in rows)
             raise InputError(
                 f"{among} has no column {blocks!r} to take blocks from, and there is no file of this name. "
@@ -77,7 +79,7 @@ def attach(blocks: Any, rows: Sequence[Rows]) -> list[Rows]:
     return [_labelled(bare[0], blocks), *bare[1:]]
 
 
-def _like(wanted: str, names: dict[str, None]) -> str:
+def _like(wanted: str, names: list[str]) -> str:
     hint = nearest(wanted, names)
     return hint if hint.startswith("Did") else f"Name one of them, or give blocks={NONE!r} (--blocks {NONE})."
 

@@ -268,8 +268,8 @@ def _refuse_nul(name: str, values: Iterable[Any], what: str) -> None:
     for row, value in enumerate(values):
         if isinstance(value, str | bytes) and value[-1:] in ("\0", b"\0"):
             raise InputError(
-                f"The {what} of row {row} of {name} is {value!r}. It ends in a NUL character. numpy drops it, and then two "
-                f"{what}s could be equal. Remove it, for example with value.rstrip('\\0')."
+                f"The {what} of row {row} of {name} is {value!r}. It ends in a NUL character. numpy drops it, and then "
+                f"two {what}s could be equal. Remove it, for example with value.rstrip('\\0')."
             )
 
 
