@@ -292,7 +292,7 @@ class TestRuns:
         frame.to_csv(tmp_path / "x.csv", index=False)
         runs = [open_rows(tmp_path / "x.csv"), open_rows(X)]
         with pytest.raises(
-            InputError, match=r"x\.csv or array has no column 'donor'.*Columns: 'a', 'b', 'well', 'plate'"
+            InputError, match=r"x\.csv or array has no column 'donor'.*Columns: 'well', 'a', 'b', 'plate'"
         ):
             open_blocks("donor", runs)
         with pytest.raises(InputError, match=r"no columns beside them.* as .npy or .csv"):

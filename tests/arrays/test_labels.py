@@ -42,6 +42,7 @@ REFUSED = {
     "missing category": (pd.Categorical(["a", None, "b"]), "block of row 1 of x is None"),
     "objects": (np.array([object(), 1, 2], object), "block of row 0 of x is <object"),
     "complex": (np.array([1j, 2, 3]), "dtype complex128"),
+    "ending in NUL": (["a", "a\0", "b"], "block of row 1 of x .* ends in a NUL"),
     "masked": (np.ma.masked_array([1, 2, 3], [0, 1, 0]), "masked array"),
 }
 

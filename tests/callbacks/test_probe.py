@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from nearid import InputError, compare, extract
+from nearid.arrays import pair_rows
 from nearid.callbacks.probe import Probe
 
 
@@ -71,3 +72,25 @@ def test_trouble_is_told(network, probe_inputs):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert probe.try_measure(network(1))
+
+
+def test_blocks_reach_the_comparison(network, probe_inputs, monkeypatch):
+    blocks = np.repeat(np.arange(40), 3)
+    reference = extract(network(1), probe_inputs, layers="1")["1"].read(0, 120)
+    seen = []
+
+    def compared(x, y, **options):
+        seen.append(pair_rows(x, y).blocks)
+        return compare(x, y, **options)
+
+    monkeypatch.setattr("nearid.callbacks.probe.compare", compared)
+    Probe(reference, probe_inputs, layer="1", blocks=blocks).measure(network(2))
+    Probe(reference, probe_inputs, layer="1").measure(network(2))
+    assert seen[0].tolist() == blocks.tolist() and seen[1] is None
+    # With tokens, the inputs are the blocks.
+    series = probe_inputs.reshape(24, 5, 6)
+    tokens = extract(network(1), series, layers="1", pool="tokens")
+    Probe(tokens, series, layer="1", pool="tokens").measure(network(2))
+    assert seen[2].tolist() == np.repeat(np.arange(24), 5).tolist()
+    with pytest.raises(InputError, match="one label for each of its 120 rows"):
+        Probe(reference, probe_inputs, layer="1", blocks=blocks[1:]).measure(network(2))

@@ -30,6 +30,7 @@ BLOCK = re.compile(r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n\n?)?^```(?P<kind
 # Extras that the examples of a page use.
 NEEDS = {
     "README": ("torch", "pandas", "pyarrow", "anndata", "lightgbm"),
+    "blocks": ("torch", "pandas", "pyarrow", "anndata"),
     "callbacks": ("transformers", "accelerate", "lightning"),
     "deconfound": ("pandas", "pyarrow", "anndata", "lightgbm"),
     "engines": ("distributed",),

@@ -8,7 +8,7 @@ from nearid.arrays import open_rows
 from nearid.base.errors import InputError
 from nearid.folds import row_moments
 from nearid.ica.contrast import CONTRASTS
-from nearid.ica.fit import IcaOptions, fit_ica
+from nearid.ica.fit import IcaOptions, fit_ica, random_half
 from nearid.ica.passes import RowPasses
 from nearid.ica.whiten import fit_whitener
 
@@ -108,3 +108,33 @@ def test_components_come_least_gaussian_first_with_positive_loadings(rng):
     distance = np.abs(found.diagnostics.nongaussianity)
     assert np.all(np.diff(distance) <= 0) and found.kappa[-1] == min(found.kappa, key=abs)
     assert np.all(found.mixing[np.abs(found.mixing).argmax(axis=0), range(3)] > 0)
+
+
+def test_halves_are_of_whole_blocks(rng):
+    blocks = np.repeat(rng.permutation(40), rng.integers(1, 30, 40))
+    used = rng.random(len(blocks)) < 0.9
+    halves = [random_half(used, blocks, np.random.default_rng(seed)) for seed in range(20)]
+    for half in halves:
+        assert not (half & ~used).any()
+        assert not set(blocks[half]) & set(blocks[used & ~half])
+        # No further from half of the rows than half of the largest block.
+        assert abs(half.sum() - used.sum() / 2) <= np.bincount(blocks[used]).max() / 2
+    assert len({half.tobytes() for half in halves}) == 20
+    plain = random_half(used, None, rng)
+    assert plain.sum() == used.sum() // 2 and not (plain & ~used).any()
+    with pytest.raises(InputError, match="all rows are in one block"):
+        random_half(used, np.zeros(len(used)), rng)
+
+
+def test_stability_is_that_of_halves_of_the_blocks(rng):
+    x, blocks = rng.laplace(size=(4000, 4)) @ rng.normal(size=(4, 4)), np.repeat(np.arange(40), 100)
+    found = fit_ica(open_rows(x, blocks=blocks), IcaOptions(stability=1, tol=1e-8), seed=5)
+    # Of blocks of one size, half of them.
+    half = np.isin(blocks, np.random.default_rng([5, 1]).permutation(40)[:20])
+    alone = fit_ica(open_rows(x[half]), IcaOptions(tol=1e-8), seed=6)
+    alike = np.abs(np.corrcoef(found.components @ x.T, alone.components @ x.T)[:4, 4:])
+    np.testing.assert_allclose(found.diagnostics.stability, alike.max(axis=1), atol=1e-5)
+    # Those of rows are others.
+    assert not np.allclose(
+        fit_ica(open_rows(x), IcaOptions(stability=1), seed=5).diagnostics.stability, alike.max(axis=1)
+    )

@@ -26,11 +26,11 @@ NONE = "none"
 
 def with_blocks(rows: Rows, blocks: Any) -> Rows:
     """Rows with the blocks that are given for them, as of `open_rows`; None leaves those that they have."""
-    return rows if blocks is None else _attached([rows], blocks)[0]
+    return attach(blocks, [rows])[0]
 
 
 def open_blocks(blocks: Any, rows: Sequence[Rows]) -> tuple[list[Rows], bool]:
-    """Rows of several runs with their blocks; and whether blocks may be looked for in rows that have none.
+    """Runs with their blocks; and whether blocks may be looked for in rows that have none.
 
     Parameters
     ----------
@@ -41,11 +41,20 @@ def open_blocks(blocks: Any, rows: Sequence[Rows]) -> tuple[list[Rows], bool]:
         The runs. A column of blocks is no feature in what is returned. Of three or more, runs without blocks get those
         of the first that has some, by pairing their rows.
     """
-    return _shared(list(rows) if blocks is None else _attached(rows, blocks)), blocks is None
+    return _shared(attach(blocks, rows)), blocks is None
 
 
-def _attached(rows: Sequence[Rows], blocks: Any) -> list[Rows]:
-    """Runs with the blocks that were named, and without any that they had."""
+def recorded(blocks: Any) -> str | None:
+    """What the provenance says of blocks as they were given."""
+    if blocks is None or isinstance(blocks, str | os.PathLike):
+        return None if blocks is None else os.fspath(blocks)
+    return "labels"
+
+
+def attach(blocks: Any, rows: Sequence[Rows]) -> list[Rows]:
+    """Rows with the blocks that are given, as of `open_blocks`, and without any that they had; not shared."""
+    if blocks is None:
+        return list(rows)
     bare = [_labelled(each, None) for each in rows]
     if isinstance(blocks, str):
         if blocks == NONE:
@@ -57,7 +66,9 @@ def _attached(rows: Sequence[Rows], blocks: Any) -> list[Rows]:
                 for each, (_, values) in zip(bare, held, strict=True)
             ]
         if not os.path.exists(split_key(blocks)[0]):
-            names = dict.fromkeys(name for known, _ in held for name in known)
+            features = {name for each in rows for name in each.columns or ()}
+            # Features last: there may be thousands of them.
+            names = sorted(dict.fromkeys(name for known, _ in held for name in known), key=features.__contains__)
             among = " or ".join(each.name for each in rows)
             raise InputError(
                 f"{among} has no column {blocks!r} to take blocks from, and there is no file of this name. "
@@ -68,7 +79,7 @@ def _attached(rows: Sequence[Rows], blocks: Any) -> list[Rows]:
     return [_labelled(bare[0], blocks), *bare[1:]]
 
 
-def _like(wanted: str, names: dict[str, None]) -> str:
+def _like(wanted: str, names: list[str]) -> str:
     hint = nearest(wanted, names)
     return hint if hint.startswith("Did") else f"Name one of them, or give blocks={NONE!r} (--blocks {NONE})."
 

@@ -35,7 +35,9 @@ def row_blocks(name: str, values: Any, n: int) -> np.ndarray:
         if broken.any():
             raise _no_block(name, int(np.argmax(broken)), array[np.argmax(broken)].item())
         array = array.astype(np.int64)
-    return row_ids(name, array, n, "block")
+    # Of a list the texts themselves: the array has lost what numpy drops.
+    texts = isinstance(values, list | tuple) and array.dtype.kind in "US"
+    return row_ids(name, values if texts else array, n, "block")
 
 
 def _is_missing(value: Any) -> bool:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from nearid.arrays import Rows, open_rows
+from nearid.arrays.blocks import open_blocks
 from nearid.arrays.formats.layers import LayerRows
 from nearid.arrays.memory import is_a
 from nearid.arrays.names import not_found
@@ -37,18 +38,29 @@ class Probe:
     part : str, optional
         Module inside the model that is run on the inputs, where that is not the whole.
     folds : int, default=5
+    blocks : str, path or array of shape (n,), optional
+        Rows that belong together, as the tokens of a text; whole blocks are held out. A column of the reference, a file
+        with one label for each row of the probe, or the labels themselves. Default: the inputs, with pool "tokens".
     options
         Of `extract`, such as pool, batch_size, mean and std.
     """
 
     def __init__(
-        self, reference: Any, inputs: Any, *, layer: str, part: str | None = None, folds: int = 5, **options: Any
+        self,
+        reference: Any,
+        inputs: Any,
+        *,
+        layer: str,
+        part: str | None = None,
+        folds: int = 5,
+        blocks: Any = None,
+        **options: Any,
     ) -> None:
         if isinstance(inputs, Iterator):
             raise InputError("The probe is gone through at every look; give arrays, a file or a loader, no iterator.")
         self._reference = _reference(reference, layer)
         self._inputs, self._layer, self._part, self._folds = inputs, layer, part, folds
-        self._options = options
+        self._blocks, self._options = blocks, options
 
     def measure(self, model: nn.Module) -> dict[str, float]:
         """Held-out errors over the reference's diameter, and R2, of each group of the ladder; lower errors are nearer.
@@ -62,7 +74,8 @@ class Probe:
         if len(layers) != 1:
             raise InputError(f"{self._layer} gives {len(layers)} layers, {', '.join(layers)}; name one of them.")
         (rows,) = layers.values()
-        groups = compare(rows, self._reference, folds=self._folds, permutations=1).groups
+        (source, target), _ = open_blocks(self._blocks, [rows, self._reference])
+        groups = compare(source, target, folds=self._folds, permutations=1).groups
         errors = {f"{name}_error": group.epsilon.value for name, group in groups.items()}
         return {**errors, **{f"{name}_r2": group.r2.value for name, group in groups.items()}}
 

@@ -51,7 +51,7 @@ class MetadataWarning(UserWarning):
 
 # Alerts that have a warning of their own.
 # Options of `unmix` that stand beside those of the estimator in the provenance of a fit.
-RECORDED = ("drop_nonfinite", "features", "exclude")
+RECORDED = ("drop_nonfinite", "features", "exclude", "blocks")
 WARNINGS = {"not_converged": ConvergenceWarning, "rank": RankWarning}
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from nearid.arrays import Rows
+from nearid.arrays.labels import block_codes
 from nearid.base.errors import InputError
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL, one_blas_thread
@@ -44,8 +45,8 @@ class IcaOptions:
     max_passes : int, default=500
         Passes over the rows after which the search ends without having converged.
     stability : int, default=0
-        Fits from other starts to random halves of the rows, to see which components are stable. Each costs about half
-        of the fit.
+        Fits from other starts to random halves of the rows (of the blocks, where rows have blocks), to see which
+        components are stable. Each costs about half of the fit.
     dtype : {"float32", "float64"}, optional
         Precision of the products; that of the rows by default. Sums are float64.
     """
@@ -334,9 +335,31 @@ def _stability(
 
     matched = np.zeros(len(components))
     for run in range(1, options.stability + 1):
-        half = np.zeros_like(used)
-        half[np.random.default_rng([seed, run]).permutation(np.flatnonzero(used))[: used.sum() // 2]] = True
+        half = random_half(used, passes.rows.blocks, np.random.default_rng([seed, run]))
         alike = np.abs(normed(components) @ scatter @ normed(components_of(half, seed + run)).T)
         own, other = assignment(alike)
         matched[own] += np.minimum(alike[own, other], 1.0)
     return matched / options.stability
+
+
+def random_half(used: np.ndarray, blocks: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
+    """About half of the rows in use, drawn at random; where rows have blocks, of whole blocks.
+
+    Parameters
+    ----------
+    used : ndarray of bool, shape (n,)
+    blocks : ndarray of shape (n,) or None
+        Labels of the blocks.
+    """
+    rows, half = np.flatnonzero(used), np.zeros_like(used)
+    if blocks is None:
+        half[rng.permutation(rows)[: len(rows) // 2]] = True
+        return half
+    codes = block_codes(blocks[rows])
+    order = rng.permutation(codes.max() + 1)
+    if len(order) < 2:
+        raise InputError("Stability compares halves of the blocks, but all rows are in one block. Give other blocks.")
+    # As many blocks as come nearest to half of the rows.
+    count = 1 + int(np.argmin(np.abs(np.cumsum(np.bincount(codes)[order]) - len(rows) / 2)))
+    half[rows[np.isin(codes, order[:count])]] = True
+    return half

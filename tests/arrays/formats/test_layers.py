@@ -107,3 +107,51 @@ def test_a_pipe_as_a_layer_in_zarr_is_refused(folder):
     change(folder, layers={**layers, "b": {**layers["b"], "file": "b.zarr"}})
     with pytest.raises(InputError, match=r"b\.zarr is not a zarr directory"):
         open_rows(folder, key="b")
+
+
+class TestBlocks:
+    """The input of each row, where an extraction has several rows for one."""
+
+    LABELS = np.array(["t0", "t0", "t1", "t1", "t1", "t2"])
+
+    @pytest.fixture
+    def blocked(self, folder):
+        np.save(folder / "blocks.npy", self.LABELS)
+        change(folder, blocks="blocks.npy")
+        return folder
+
+    def test_every_way_to_a_layer_gives_them(self, blocked):
+        layers = LayerRows.open(blocked)
+        ways = [layers["a.0"], layers["b"], open_rows(blocked, key="b"), open_rows(blocked / "b.npy")]
+        assert all(rows.blocks.tolist() == self.LABELS.tolist() for rows in ways)
+        assert open_rows(f"{blocked}:b", blocks="blocks").blocks.tolist() == self.LABELS.tolist()
+        assert open_rows(f"{blocked}:b", blocks="none").blocks is None
+        with pytest.raises(InputError, match=r"has no column 'text' .*Columns: 'blocks'"):
+            open_rows(f"{blocked}:b", blocks="text")
+
+    def test_folders_of_before_have_none(self, folder):
+        assert LayerRows.open(folder)["b"].blocks is None and open_rows(folder / "b.npy").blocks is None
+        # A file of this name that the folder does not mention is somebody else's.
+        np.save(folder / "blocks.npy", np.arange(3))
+        assert LayerRows.open(folder)["b"].blocks is None
+
+    def test_damage_is_told(self, blocked):
+        np.save(blocked / "blocks.npy", self.LABELS[:5])
+        with pytest.raises(InputError, match=r"blocks of run have shape \(5,\)"):
+            LayerRows.open(blocked)
+        np.save(blocked / "blocks.npy", np.array([{}] * 6, object), allow_pickle=True)
+        with pytest.raises(InputError, match="never unpickles"):
+            open_rows(blocked, key="b")
+        (blocked / "blocks.npy").write_bytes(b"\x93NUMPY")
+        with pytest.raises(InputError, match=r"not a whole \.npy file"):
+            open_rows(blocked / "b.npy")
+        (blocked / "blocks.npy").unlink()
+        with pytest.raises(InputError, match=r"blocks\.npy"):
+            open_rows(blocked, key="b")
+        os.mkfifo(blocked / "blocks.npy")
+        with pytest.raises(InputError, match="not a regular file"):
+            open_rows(blocked, key="b")
+        for elsewhere in ("../../etc/passwd", 5, ["blocks.npy"]):
+            change(blocked, blocks=elsewhere)
+            with pytest.raises(InputError, match="does not describe extracted layers"):
+                LayerRows.open(blocked)

@@ -105,12 +105,12 @@ def test_nothing_is_written_after_a_batch_that_could_not_be(tmp_path, rng, monke
     monkeypatch.setattr(store, "SECONDS", 0.0)
     ready = store.Store.append
 
-    def failing(self, blocks, ids, inputs):
+    def failing(self, *batch):
         if self.inputs == 40 and not failed:
             failed.append(True)
             time.sleep(0.1)  # meanwhile the next batches come
             raise OSError(errno.ENOSPC, "No space left on device")
-        ready(self, blocks, ids, inputs)
+        ready(self, *batch)
 
     failed = []
     monkeypatch.setattr(store.Store, "append", failing)

@@ -1,6 +1,7 @@
 """Going on from a part: only with the data, ids, weights and functions that it was made with."""
 
 import errno
+import json
 
 import numpy as np
 import pytest
@@ -167,3 +168,65 @@ def test_folders_of_others_beside_the_one_that_is_replaced_stay(tmp_path):
     assert extract(model, X[:20], out=out, overwrite=True)["output"].shape == (20, 3)
     assert (own / "thesis.txt").read_text() == "mine"
     assert sorted(p.name for p in tmp_path.iterdir()) == [".out.old", "out"]
+
+
+class Tokens(Stopping):
+    """A network of (n, 5, 4) tokens that is interrupted after some batches."""
+
+
+MASK = np.tril(np.ones((5, 5), int))[np.arange(8) % 5]
+TOKENS = np.random.default_rng(0).normal(size=(8, 5, 4)).astype(np.float32)
+
+
+def tokens(model, out=None, **options):
+    given = {"mask": MASK, "pool": "tokens", "batch_size": 2, "out": out, **options}
+    return extract(model, TOKENS, **given)
+
+
+@pytest.mark.parametrize("form", ["npy", "zarr", "safetensors"])
+@pytest.mark.parametrize("ids", [None, [f"text {at}" for at in range(8)]], ids=["numbers", "text"])
+def test_the_input_of_every_token_is_written_and_kept_when_a_run_goes_on(tmp_path, contents, form, ids):
+    torch.manual_seed(3)
+    model = Tokens(4, 3)
+    with pytest.raises(KeyboardInterrupt):
+        tokens(model, tmp_path / "out", ids=ids, format=form)
+    assert (tmp_path / "out.partial" / "blocks.npy").exists()
+    model.left = 100
+    found = tokens(model, tmp_path / "out", ids=ids, format=form)
+    assert [alert.code for alert in found.alerts] == ["resumed"]
+    expected = np.repeat(np.arange(8) if ids is None else ids, MASK.sum(axis=1)).tolist()
+    assert found["output"].blocks.tolist() == expected
+    assert tokens(model, ids=ids)["output"].blocks.tolist() == expected
+    whole = tokens(model, tmp_path / "whole", ids=ids, format=form)
+    assert whole["output"].blocks.tolist() == expected
+    assert contents(tmp_path / "out")["blocks.npy"] == contents(tmp_path / "whole")["blocks.npy"]
+    # The folder may be replaced like any other.
+    tokens(model, tmp_path / "out", ids=ids, format=form, overwrite=True)
+
+
+def test_rows_of_one_input_each_have_no_blocks(tmp_path):
+    found = extract(nn.Linear(4, 3), X, out=tmp_path / "out")
+    assert found["output"].blocks is None and not (tmp_path / "out" / "blocks.npy").exists()
+
+
+def test_a_part_from_before_there_were_blocks_is_not_taken_up(tmp_path):
+    model, out = Tokens(4, 3), tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        tokens(model, out)
+    model.left, part = 100, tmp_path / "out.partial"
+    (part / "blocks.npy").unlink()
+    note = json.loads((part / "progress.json").read_text())
+    del note["identity"]["blocks"]
+    (part / "progress.json").write_text(json.dumps(note))
+    with pytest.raises(InputError, match="restart=True"):
+        tokens(model, out)
+    assert tokens(model, out, restart=True)["output"].blocks is not None
+
+
+def test_a_layer_named_blocks_has_a_file_of_its_own(tmp_path):
+    model = nn.Sequential()
+    model.add_module("blocks", nn.Linear(4, 3))
+    found = tokens(model, tmp_path / "out", layers="blocks")
+    assert found.provenance["layers"]["blocks"]["file"] == "blocks_2.npy"
+    n = int(MASK.sum())
+    np.testing.assert_array_equal(found["blocks"].read(0, n), tokens(model, layers="blocks")["blocks"].read(0, n))

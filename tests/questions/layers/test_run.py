@@ -4,9 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from scipy.linalg import orthogonal_procrustes
 
 import nearid
-from nearid import InputError, compare_layers
+from nearid import InputError, compare_layers, extract
+from nearid.folds import assign
 from nearid.questions.layers.result import measures
 
 ALL = list(measures())
@@ -28,7 +30,8 @@ def test_provenance_has_both_sides_and_all_options(sides):
     x, y = sides
     made = compare_layers(x, y, layers="[abpq]", names=["one", "two"], svcca_k=2).provenance
     assert made["options"] == {
-        "measures": ["cka"], "layers": ["[abpq]"], "folds": 5, "svcca_k": 2, "random_state": 0
+        "measures": ["cka"], "layers": ["[abpq]"], "folds": 5, "svcca_k": 2, "random_state": 0,
+        "blocks": None,
     }  # fmt: skip
     assert [side["name"] for side in made["inputs"]] == ["one", "two"]
     width = sum(x[layer].shape[1] for layer in "ab")
@@ -126,3 +129,77 @@ def test_repeated_and_few_rows_of_layers_are_reported(rng, measure):
     found = {a.code for a in compare_layers({"a": x}, {"b": x[:, ::-1]}, measures=measure).alerts}
     assert {"repeated_rows", "few_rows"} <= found and ("few_rows_per_fold" in found) == (measure == "mcc")
     assert not compare_layers({"a": x}, {"b": x}, measures="cka").alerts
+
+
+class TestBlocks:
+    """Rows of 40 texts, 20 each, of which all that two unrelated models know is the text."""
+
+    TEXTS = np.repeat(np.arange(40), 20)
+
+    @pytest.fixture
+    def unrelated(self, rng):
+        def model(widths):
+            return {
+                k: rng.normal(size=(40, w))[self.TEXTS] + 0.3 * rng.normal(size=(800, w)) for k, w in widths.items()
+            }
+
+        return model({"a": 24, "b": 20}), model({"p": 6, "q": 4})
+
+    def test_whole_blocks_are_held_out(self, unrelated, tmp_path):
+        x, y = unrelated
+        plain = compare_layers(x, y, measures="r2,cca,epsilon")
+        held = compare_layers(x, y, measures="r2,cca,epsilon", blocks=self.TEXTS)
+        assert plain["r2"].min() > 0.2 and held["r2"].max() < 0.1
+        assert (held["cca"] < plain["cca"] - 0.1).all() and (held["epsilon"] > plain["epsilon"]).all()
+        assert held.provenance["options"]["blocks"] == "labels"
+        np.save(tmp_path / "texts.npy", self.TEXTS)
+        by_file = compare_layers(x, y, measures="r2", blocks=tmp_path / "texts.npy")
+        np.testing.assert_array_equal(by_file["r2"], held["r2"])
+        # Blocks of single rows are no blocks; but the folds differ, and with them the figures a little.
+        single = compare_layers(x, y, measures="r2", blocks=np.arange(800))
+        np.testing.assert_allclose(single["r2"], plain["r2"], atol=0.1)
+
+    def test_against_folds_made_by_hand(self, unrelated):
+        _, y = unrelated
+        found = compare_layers(
+            {"p": y["p"]}, {"q": y["p"] @ np.diag(np.arange(1, 7))}, measures="r2_rigid", blocks=self.TEXTS
+        )
+        a, b = y["p"], y["p"] @ np.diag(np.arange(1, 7))
+        fold, error, spread = assign(800, 5, 0, self.TEXTS), 0.0, 0.0
+        for k in range(5):
+            assert not set(self.TEXTS[fold == k]) & set(self.TEXTS[fold != k])
+            mean_a, mean_b = a[fold != k].mean(axis=0), b[fold != k].mean(axis=0)
+            turn, size = orthogonal_procrustes(a[fold != k] - mean_a, b[fold != k] - mean_b)
+            scale = size / np.sum((a[fold != k] - mean_a) ** 2)
+            error += np.sum((b[fold == k] - mean_b - scale * (a[fold == k] - mean_a) @ turn) ** 2)
+            spread += np.sum((b[fold == k] - mean_b) ** 2)
+        assert found["r2_rigid"][0, 0] == pytest.approx(1 - error / spread, abs=1e-9)
+
+    def test_a_column_of_a_layer_is_no_feature_and_serves_all(self, unrelated):
+        pd = pytest.importorskip("pandas")
+        x, y = unrelated
+        frame = pd.DataFrame(x["a"], columns=[f"f{i}" for i in range(24)]).assign(text=[f"t{at}" for at in self.TEXTS])
+        found = compare_layers({"b": x["b"], "a": frame}, y, measures="r2", blocks="text")
+        assert found.widths[0] == (20, 24)
+        expected = compare_layers({"b": x["b"], "a": x["a"]}, y, measures="r2", blocks=self.TEXTS)
+        np.testing.assert_allclose(found["r2"], expected["r2"], atol=1e-6)
+        with pytest.raises(InputError, match=r"no column 'donor'.*'text'"):
+            compare_layers({"a": frame}, y, blocks="donor")
+
+    def test_extracted_tokens_are_kept_together_unasked(self, rng, tmp_path):
+        torch = pytest.importorskip("torch")
+        words = torch.tensor(self.TEXTS.reshape(40, 20))
+        for name in ("one", "two"):
+            model = torch.nn.Sequential(torch.nn.Embedding(40, 20))
+            extract(model, words, layers="0", pool="tokens", out=tmp_path / name)
+        found = compare_layers(tmp_path / "one", tmp_path / "two", measures="r2")
+        ignored = compare_layers(tmp_path / "one", tmp_path / "two", measures="r2", blocks="none")
+        assert found["r2"][0, 0] < 0.1 and ignored["r2"][0, 0] > 0.2
+        assert compare_layers(tmp_path / "one", measures="r2")["r2"][0, 0] == pytest.approx(1)
+
+    def test_blocks_that_do_not_fit_are_refused(self, unrelated):
+        x, y = unrelated
+        with pytest.raises(InputError, match="blocks"):
+            compare_layers(x, y, measures="r2", blocks=self.TEXTS // 10)
+        with pytest.raises(InputError, match="one label for each of its 800 rows"):
+            compare_layers(x, y, blocks=self.TEXTS[1:])

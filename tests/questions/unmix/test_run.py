@@ -428,3 +428,18 @@ def test_damaged_checkpoints_are_told(keeper, point, damage, words):
     damage(keeper)
     with pytest.raises(InputError, match=words):
         keeper.read()
+
+
+def test_a_column_of_blocks_is_not_unmixed(x, tmp_path, nearid):
+    pd = pytest.importorskip("pandas")
+    wells = np.repeat(np.arange(30), 100)
+    pd.DataFrame(x, columns=list("abcdef")).assign(well=wells).to_csv(tmp_path / "x.csv", index=False)
+    found = unmix(tmp_path / "x.csv", tmp_path / "out", blocks="well", stability=1)
+    assert found.n_features_in_ == 6 and found.provenance["options"]["blocks"] == "well"
+    given = unmix(pd.DataFrame(x, columns=list("abcdef")), blocks=wells, stability=1)
+    np.testing.assert_allclose(found.diagnostics_.stability, given.diagnostics_.stability, atol=1e-4)
+    assert ICA.load(tmp_path / "out").provenance["options"]["blocks"] == "well"
+    with pytest.raises(InputError, match=r"no column 'plate'.*'well'"):
+        unmix(tmp_path / "x.csv", blocks="plate")
+    nearid("unmix", "x.csv", "-o", "cli", "--blocks", "well", "--stability", "1")
+    assert ICA.load(tmp_path / "cli").n_features_in_ == 6

@@ -66,18 +66,20 @@ class Run:
         """Rows in memory."""
         held: list[Blocks] = []
         ids: list[np.ndarray] = []
+        inputs_of: list[np.ndarray] = []
         inputs = 0
         for batch in self._batches:
-            blocks, names = self._rows(batch)
+            blocks, names, input_of = self._rows(batch)
             self._check(batch, blocks)
             held.append(blocks)
             ids.append(names)
+            inputs_of += [] if input_of is None else [input_of]
             self._hash.update(batch)
             inputs += batch.n
             self._tick()
-        every = np.concatenate(ids)
+        every, together = np.concatenate(ids), np.concatenate(inputs_of) if inputs_of else None
         rows = {
-            layer: open_rows(np.concatenate([blocks[layer] for blocks in held]), ids=every, name=layer)
+            layer: open_rows(np.concatenate([blocks[layer] for blocks in held]), ids=every, name=layer, blocks=together)
             for layer in self._widths
         }
         digest = self._hash.hexdigest()
@@ -89,6 +91,7 @@ class Run:
 
     def into_folder(self, out: Path, form: str, *, restart: bool) -> Extraction:
         """Rows in a folder."""
+        block_type = self._source.id_type if self._tokens else None
         id_type = token_id_type(self._source.id_type) if self._tokens else self._source.id_type
         model = self._forward.network.about()
         identity = {
@@ -98,10 +101,12 @@ class Run:
             "model": model["sha256"],
             "data": [self._source.rows, self._arrays],
             "versions": _versions(self._forward.network),
+            # A part of before has no blocks to go on with.
+            **({"blocks": True} if self._tokens else {}),
         }
         about = {"nearid": __version__, "model": model["sha256"], "pool": self._options["pool"]}
         layers = {layer: (width, self._dtype) for layer, width in self._widths.items()}
-        store = Store(out, form, layers, id_type, identity, about)
+        store = Store(out, form, layers, id_type, block_type, identity, about)
         with store.open(restart=restart):
             store.check_space(None if self._tokens else self._source.rows)
             before = store.inputs
@@ -129,8 +134,7 @@ class Run:
             with ThreadPoolExecutor(1, thread_name_prefix="nearid-extract") as writer:
                 pending: deque[Future[None]] = deque()
                 for batch in self._remaining(store, done):
-                    blocks, ids = self._rows(batch)
-                    pending.append(writer.submit(self._write, store, batch, blocks, ids))
+                    pending.append(writer.submit(self._write, store, batch, *self._rows(batch)))
                     if len(pending) > AHEAD:
                         pending.popleft().result()
                     self._tick()
@@ -165,17 +169,17 @@ class Run:
                 return
         raise _changed(store, f"the first {done} inputs, or their ids, have changed")
 
-    def _write(self, store: Store, batch: Batch, blocks: Blocks, ids: np.ndarray) -> None:
+    def _write(self, store: Store, batch: Batch, blocks: Blocks, ids: np.ndarray, input_of: np.ndarray | None) -> None:
         if batch.start != store.inputs:
             return  # the batch before could not be written, which is told; nothing may come after it
         self._check(batch, blocks)
-        store.append(blocks, ids, batch.n)
+        store.append(blocks, ids, batch.n, input_of)
         self._hash.update(batch)
         if store.due():
             store.keep(self._hash.with_ids())
 
-    def _rows(self, batch: Batch) -> tuple[Blocks, np.ndarray]:
-        """Rows of every layer in memory, in the precision they are kept in, and their ids."""
+    def _rows(self, batch: Batch) -> tuple[Blocks, np.ndarray, np.ndarray | None]:
+        """Rows of every layer in memory, in the precision they are kept in; their ids; of tokens the inputs' ids."""
         pooled, mask = self._forward(batch)
         widths = {layer: int(rows.shape[1]) for layer, rows in pooled.items()}
         if widths != self._widths:
@@ -187,7 +191,7 @@ class Run:
         with np.errstate(over="ignore"):
             blocks = {layer: rows.numpy(force=True).astype(self._dtype, copy=False) for layer, rows in pooled.items()}
         if not self._tokens:
-            return blocks, batch.ids
+            return blocks, batch.ids, None
         counts = {layer: len(block) for layer, block in blocks.items()}
         if mask is None:
             each = next(iter(counts.values())) // batch.n
@@ -201,7 +205,7 @@ class Run:
                 f"The layer {odd} gives {counts[odd]} tokens, but {len(ids)} are those of the first layer or of the "
                 "mask; choose layers with the same tokens."
             )
-        return blocks, ids
+        return blocks, ids, np.repeat(batch.ids, real.sum(axis=1))
 
     def _check(self, batch: Batch, blocks: Blocks) -> None:
         """Refuse values that are not finite, by layer and input."""

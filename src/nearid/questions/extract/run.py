@@ -64,10 +64,11 @@ def extract(
     pool : {"mean", "cls", "last", "patches", "tokens", "flatten"} or callable, default="mean"
         How a layer becomes rows. mean: over positions of maps and over tokens that are no padding. cls, last: the first
         and the last such token. patches: mean of the tokens after the first. tokens: a row for each token that is no
-        padding, with the id input x 2^20 + position. flatten: everything. A callable takes (tensor, mask) and gives
-        rows.
+        padding, with the id input x 2^20 + position; rows of one input are a block, which the other questions keep
+        together. flatten: everything. A callable takes (tensor, mask) and gives rows.
     out : path, optional
-        Folder to write: a file for each layer, ids.npy and extraction.json. Default: rows are kept in memory.
+        Folder to write: a file for each layer, ids.npy, blocks.npy (for tokens: the input of each row) and
+        extraction.json. Default: rows are kept in memory.
     format : str, default="npy"
         Format of the files, as a suffix without its point.
     dtype : {"float32", "float16", "float64"}, default="float32"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.formats.layers import IDS, MANIFEST, is_extraction, read_manifest
+from nearid.arrays.formats.layers import BLOCKS, IDS, MANIFEST, is_extraction, read_manifest
 from nearid.arrays.formats.registry import format_of, writable
 from nearid.base.errors import InputError
 from nearid.base.files import check_parent, is_left_of, local_path, put_folder, write_text
@@ -20,7 +20,7 @@ from nearid.base.limits import readable
 from nearid.base.resume import NAME as NOTE, Resumable, load_note
 
 # Names that a folder needs for itself.
-RESERVED = ("ids", "extraction", "progress")
+RESERVED = ("ids", "blocks", "extraction", "progress")
 LONGEST = 120
 # What was written is synced, and counts as done, so often.
 SECONDS = 10.0
@@ -72,13 +72,13 @@ def refuse_foreign(target: Path) -> None:
     if not held:
         return
     try:
-        layers = read_manifest(target)["layers"].values() if is_extraction(target) else ()
+        manifest = read_manifest(target) if is_extraction(target) else None
     except InputError:
-        layers = ()
-    if not layers:
+        manifest = None
+    if manifest is None:
         raise InputError(f"{target} exists and is no folder of extracted layers; give another name.")
     # The note of progress is left where a run was killed in its last moment.
-    strange = held - {MANIFEST, IDS, NOTE} - {layer["file"] for layer in layers}
+    strange = held - {MANIFEST, IDS, NOTE, manifest.get("blocks")} - {x["file"] for x in manifest["layers"].values()}
     if strange:
         raise InputError(f"{target} also holds {min(strange)}, which extract did not write; give another name.")
 
@@ -92,6 +92,9 @@ class Store:
         The folder that there will be; until then it has the suffix .partial.
     layers : dict of str to (int, numpy.dtype)
         Width and dtype of each layer.
+    id_type : numpy.dtype
+    block_type : numpy.dtype or None
+        Of the ids of inputs that give several rows each; None where each gives one.
     identity : dict
         What the extraction is of: a part of another one is not taken up.
     about : dict of str to str
@@ -104,6 +107,7 @@ class Store:
         form: str,
         layers: dict[str, tuple[int, np.dtype[Any]]],
         id_type: np.dtype[Any],
+        block_type: np.dtype[Any] | None,
         identity: dict[str, Any],
         about: dict[str, str],
     ) -> None:
@@ -113,7 +117,8 @@ class Store:
             for layer, stem in file_stems(layers).items()
         }
         self._ids = Part(self.folder, Path(IDS).stem, "npy", None, id_type)
-        self._parts = [*self._layers.values(), self._ids]
+        self._blocks = None if block_type is None else Part(self.folder, Path(BLOCKS).stem, "npy", None, block_type)
+        self._parts = [*self._layers.values(), self._ids, *([] if self._blocks is None else [self._blocks])]
         self._written = written(layers, form)
         self._note = Resumable(self.folder, identity, "a part of an extraction", AGAIN, SECONDS)
         # Inputs and rows that are written; and those that are on disk and noted, with the hash of these inputs.
@@ -186,12 +191,16 @@ class Store:
                     f"model or pool function have changed. {AGAIN}"
                 )
 
-    def append(self, blocks: dict[str, np.ndarray], ids: np.ndarray, inputs: int) -> None:
-        """Add the rows of a batch of inputs."""
+    def append(
+        self, blocks: dict[str, np.ndarray], ids: np.ndarray, inputs: int, input_of: np.ndarray | None = None
+    ) -> None:
+        """Add the rows of a batch of inputs; and where an input gives several, the id of the input of each row."""
         with self._writing():
             for layer, part in self._layers.items():
                 part.append(blocks[layer])
             self._ids.append(ids)
+            if self._blocks is not None and input_of is not None:
+                self._blocks.append(input_of)
         self.inputs += inputs
         self.rows += len(ids)
 
@@ -217,7 +226,8 @@ class Store:
                 layer: {"file": part.final.name, "shape": [self.rows, part.width], "dtype": part.dtype.name}
                 for layer, part in self._layers.items()
             }
-            write_text(self.folder / MANIFEST, json.dumps({**manifest, "rows": self.rows, "layers": layers}, indent=2))
+            facts = {"rows": self.rows, "layers": layers, **({} if self._blocks is None else {"blocks": BLOCKS})}
+            write_text(self.folder / MANIFEST, json.dumps({**manifest, **facts}, indent=2))
             for leftover in self.folder.glob(".*"):
                 # Temporary files of a run that was killed.
                 if self._is_ours(leftover):
@@ -299,7 +309,7 @@ def _is_sound(state: dict[str, Any]) -> bool:
 def written(layers: Iterable[str], form: str) -> dict[str, bool]:
     """Names of what an extraction writes beside its note, and whether each is a folder."""
     known = writable(form)
-    names = {MANIFEST: False, IDS: False}
+    names = {MANIFEST: False, IDS: False, BLOCKS: False}
     for stem in file_stems(layers).values():
         names[f"{stem}.{form}"] = known.is_folder
         if known.header is None:
@@ -327,7 +337,7 @@ def resume_hint(out: str | os.PathLike[str]) -> str:
 
 
 class Part:
-    """The rows of one layer (or the ids) while they are written.
+    """The rows of one layer (or the ids, or the blocks) while they are written.
 
     The file is opened for each write and never kept open, so that a model may have more layers than a process may have
     files. Until `finish` its header is zeros, so that nobody takes it for a whole file.

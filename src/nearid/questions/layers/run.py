@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays import Rows, open_rows, pair_rows
+from nearid.arrays.blocks import attach, recorded
 from nearid.arrays.derived import JoinedRows
 from nearid.arrays.formats.layers import LayerRows
 from nearid.arrays.memory import is_count
@@ -42,6 +43,7 @@ def compare_layers(
     folds: Folds = 5,
     svcca_k: Count | None = None,
     random_state: Seed = 0,
+    blocks: Any = None,
     names: Sequence[str] | None = None,
     progress: Reporting = False,
 ) -> LayerComparison:
@@ -69,6 +71,10 @@ def compare_layers(
         Principal components for SVCCA; those with 99% of the variance by default.
     random_state : int, default=0
         Seed of the folds.
+    blocks : str, path or array of shape (n,), optional
+        Rows that belong together, as the tokens of a text: folds hold out whole blocks. A column of a layer's table, a
+        file with one label for each row, or the labels themselves, in the order of the source's rows. "none" takes all
+        rows as independent. Default: the blocks that `extract` wrote for tokens, if any.
     names : two of str, optional
         What to call the models.
     progress : bool or function, default=False
@@ -99,17 +105,18 @@ def compare_layers(
     errors = [m for m in wanted.values() if isinstance(m, str) and is_error(m)]
     values = {name: np.full((len(left), len(right)), np.nan) for name in wanted}
     dead: set[str] = set()
+    left, right = _blocked(blocks, left, right)
     joined = [JoinedRows(name, list(side.values())) for name, side in zip(called, (left, right), strict=True)]
     pair = pair_rows(*joined)
     copies: list[Alert] = []
     with reporting(progress) as stages:
         if declared:
             copies += fill_from_moments(
-                left, right, called, declared, folds, svcca_k, random_state, values, dead, stages
+                left, right, called, declared, folds, svcca_k, random_state, pair.blocks, values, dead, stages
             )
         if errors:
             tick = stages("pairs of layers", len(left) * len(right))
-            copies += fill_errors(errors, left, right, folds, random_state, values, tick)
+            copies += fill_errors(errors, left, right, folds, random_state, pair.blocks, values, tick)
         for name, measure in wanted.items():
             if not isinstance(measure, str):
                 _own_measure(measure, left, right, values[name], stages(name, len(left) * len(right)))
@@ -130,6 +137,7 @@ def compare_layers(
         "folds": folds,
         "svcca_k": svcca_k,
         "random_state": random_state,
+        "blocks": recorded(blocks),
     }
     inputs = [
         {**described(side, rows), **_brief(facts)}
@@ -200,6 +208,15 @@ def _indexed(layers: Layers) -> Layers:
                 rows.notes += (f"{rows.name} has no index: its rows are taken to be in the order of {known.name}.",)
         indexed[layer] = rows
     return indexed
+
+
+def _blocked(blocks: Any, left: Layers, right: Layers) -> tuple[Layers, Layers]:
+    """Layers of both models with the blocks of their rows."""
+    attached = attach(blocks, [*left.values(), *right.values()])
+    return (
+        dict(zip(left, attached[: len(left)], strict=True)),
+        dict(zip(right, attached[len(left) :], strict=True)),
+    )
 
 
 def _brief(facts: dict[str, Any]) -> dict[str, Any]:

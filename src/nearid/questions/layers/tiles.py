@@ -120,9 +120,11 @@ def _column_correlations(moments: PairMoments) -> Floats:
     return np.asarray(np.divide(moments.xy, size, out=np.zeros_like(moments.xy), where=size > 0))
 
 
-def epsilons(pair: Pair, groups: list[str], folds: int, seed: int) -> tuple[list[float], Floats]:
+def epsilons(
+    pair: Pair, groups: list[str], folds: int, seed: int, blocks: np.ndarray | None = None
+) -> tuple[list[float], Floats]:
     """Mean held-out error over the target's diameter, of each group, NaN without variance; and traits of the rows."""
-    fold = assign(pair.n, folds, seed)
+    fold = assign(pair.n, folds, seed, blocks)
     parts = fold_moments(pair, fold, folds)
     whole = parts.all
     if not np.trace(whole.xx) or not np.trace(whole.yy):
@@ -140,6 +142,7 @@ def fill_errors(
     right: Layers,
     folds: int,
     seed: int,
+    row_blocks: np.ndarray | None,
     into: dict[str, Floats],
     tick: Callable[..., object],
 ) -> list[Alert]:
@@ -148,7 +151,7 @@ def fill_errors(
     groups = [group for m in measures if (group := group_of(m, "epsilon"))]
     for i, a in enumerate(left.values()):
         for j, b in enumerate(right.values()):
-            values, traits = epsilons(pair_rows(a, b), groups, folds, seed)
+            values, traits = epsilons(pair_rows(a, b), groups, folds, seed, row_blocks)
             copies += repeated_rows(traits)
             for measure, value in zip(measures, values, strict=True):
                 into[measure][i, j] = value
@@ -177,6 +180,7 @@ def fill_from_moments(
     folds: int,
     k: int | None,
     seed: int,
+    row_blocks: np.ndarray | None,
     into: dict[str, Floats],
     dead: set[str],
     progress: Progress,
@@ -194,7 +198,8 @@ def fill_from_moments(
         advice = "Pool the layers when they are extracted, or choose fewer."
         check_memory(f"The moments of {names[0]} and {names[1]}", 8 * (held + 2) * width**2, advice)
         pair = pair_rows(*sides)
-        fold = assign(pair.n, held, seed)
+        # Layers of one model hold the same rows, so that every tile has the blocks of the whole.
+        fold = assign(pair.n, held, seed, row_blocks)
         parts = fold_moments(pair, fold, held)
         copies += repeated_rows(parts.traits)
         tile = Tile(pair, parts, sides[0].columns_of, sides[1].columns_of)

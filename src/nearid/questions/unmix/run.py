@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 
 from nearid.arrays import Rows, open_rows
+from nearid.arrays.blocks import recorded as recorded_blocks
 from nearid.arrays.formats.registry import suffixes, writable
 from nearid.base.errors import InputError
 from nearid.base.files import alone_in, refuse_source
@@ -76,6 +77,7 @@ def unmix(
     ids: str | None = None,
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
+    blocks: Any = None,
     drop_nonfinite: bool = False,
     restart: bool = False,
     overwrite: bool = False,
@@ -108,6 +110,10 @@ def unmix(
         Columns of a table to use, as "emb_*,size"; all numeric columns by default.
     exclude : sequence of str or str, optional
         Columns of a table to leave out, as "plate,well_*": metadata, for example.
+    blocks : str, path or array of shape (n,), optional
+        Rows that belong together, as the cells of a well: the halves of `stability` are of whole blocks. A column (or
+        entry) of the file, a file with one label for each row, or the labels themselves; the column is not unmixed.
+        "none" takes all rows as independent. Default: the blocks that `extract` wrote for tokens, if any.
     drop_nonfinite : bool, default=False
         Leave rows with NaN or Inf out of the fit. Their components are NaN.
     restart : bool, default=False
@@ -133,7 +139,7 @@ def unmix(
     """
     writable(format)
     features, exclude = as_given(features), as_given(exclude)
-    rows = open_rows(x, key=key, ids=ids, features=features, exclude=exclude)
+    rows = open_rows(x, key=key, ids=ids, features=features, exclude=exclude, blocks=blocks)
     if out is not None and isinstance(x, str | os.PathLike):
         refuse_input(Path(out), x)
     from nearid.questions.unmix.result import ICA
@@ -149,7 +155,12 @@ def unmix(
         random_state=random_state,
         engine=engine,
     )
-    recorded = {"drop_nonfinite": drop_nonfinite, "features": features, "exclude": exclude}
+    recorded = {
+        "drop_nonfinite": drop_nonfinite,
+        "features": features,
+        "exclude": exclude,
+        "blocks": recorded_blocks(blocks),
+    }
     with reporting(progress) as stages:
         job = _Job(rows, describe(x, rows), ica, recorded, stages, progress)
         return job.fit() if out is None else job.into(Path(out), format, restart, overwrite)
