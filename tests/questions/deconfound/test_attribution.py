@@ -95,6 +95,11 @@ def test_a_block_counts_once():
     x, l, b, blocks = (part[order] for part in copies)
     found = attribution(view_of(x), l, b, control=0, blocks=blocks)
     assert np.allclose(found.batch_p, once.batch_p, rtol=1e-4) and np.allclose(found.label_p, once.label_p, rtol=1e-4)
+    # With one block of controls in each batch, batches are judged by those of all labels.
+    some = (l == 1) | (blocks % 8 == 0)
+    one = attribution(view_of(x[some]), l[some], b[some], control=0, blocks=blocks[some])
+    assert np.array_equal(one.batch_p, attribution(view_of(x[some]), l[some], b[some], blocks=blocks[some]).batch_p)
+    assert (one.batch_p < 1).all()
     # Copies of a row are no evidence, but rows without blocks are taken for it.
     assert (attribution(view_of(x), l, b, control=0).batch_p < once.batch_p / 100).all()
 

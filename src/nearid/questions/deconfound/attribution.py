@@ -66,15 +66,13 @@ class Attribution:
     def biological(self) -> np.ndarray:
         """Components that follow the label in one batch as in another, and are not technical."""
         p = np.sort(self.label_p[~np.isnan(self.label_p)])
-        below = p[p <= FALSE_SHARE * np.arange(1, len(p) + 1) / max(len(p), 1)]
-        return np.asarray(
-            (self.label_p <= below[-1]) & ~self.technical if len(below) else np.zeros(len(self.label), bool)
-        )
+        passed = p[p <= FALSE_SHARE * np.arange(1, len(p) + 1) / max(len(p), 1)]
+        return np.asarray((self.label_p <= passed.max(initial=-1.0)) & ~self.technical)
 
     def take(self, which: np.ndarray) -> Attribution:
         """Of some components."""
-        arrays = (values[which] for values in (self.batch, self.label, self.batch_p, self.label_p))
-        return Attribution(*arrays, self.label_free)
+        batch, label, batch_p, label_p = (a[which] for a in (self.batch, self.label, self.batch_p, self.label_p))
+        return Attribution(batch, label, batch_p, label_p, self.label_free)
 
     def kept(self, drop: float) -> np.ndarray:
         """Components that are not technical, or of which the batch explains less; the least technical always stays."""
@@ -111,16 +109,18 @@ def attribution(
     places : ndarray of int, shape (n,), optional
         All rows by default.
     control : int, optional
-        Label of the rows that the batch's share is judged on, where these are of two batches or more.
+        Label of the rows that the batch's share is judged on, where these are of two batches or more, and of more
+        blocks than batches.
     blocks : ndarray of int, shape (n,), optional
         Rows of one number count once in the tests.
     """
     places = np.arange(components.rows.shape[0]) if places is None else places
     every = _additive(components, labels, batches, places, blocks)
     mine = labels == control
-    if control is None or len(np.unique(batches[mine])) < 2:
-        return every
     own = None if blocks is None else blocks[mine]
+    groups = len(np.unique(batches[mine]))
+    if control is None or groups < 2 or (own is not None and len(np.unique(own)) <= groups):
+        return every
     among = _additive(components, labels[mine], batches[mine], places[mine], own)
     return Attribution(among.batch, every.label, among.batch_p, every.label_p, every.label_free)
 
@@ -188,7 +188,7 @@ def _gather(components: ComponentRows, places: np.ndarray, b: np.ndarray, l: np.
 def _merged(wells: _Cells, sums: Floats, squares: Floats, n: int) -> _Cells:
     """The cells that wells are of."""
     _, first, cells = np.unique(wells.b * (wells.l.max() + 1) + wells.l, return_index=True, return_inverse=True)
-    sizes = np.bincount(cells, wells.sizes)
+    sizes = np.bincount(cells, wells.sizes).astype(np.float64)
     return _Cells(wells.b[first], wells.l[first], sizes, _sums(sums, cells), squares, n)
 
 

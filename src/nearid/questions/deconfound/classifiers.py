@@ -198,7 +198,7 @@ def aurocs_without(positive: np.ndarray, scores: Floats, batches: np.ndarray, co
 
 
 def _share(right: Floats, pairs: Floats) -> Floats:
-    return np.divide(right, pairs, out=np.full(len(right), np.nan), where=pairs > 0)
+    return np.asarray(np.divide(right, pairs, out=np.full(len(right), np.nan), where=pairs > 0))
 
 
 def fit_streamed(
