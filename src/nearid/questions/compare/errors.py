@@ -16,15 +16,25 @@ import numpy as np
 from nearid.arrays import Pair
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
+from nearid.base.estimate import Estimate
 from nearid.base.progress import Progress, silent
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks, ordered_map
 from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
 from nearid.groups.fits import Map, apply
 from nearid.groups.ladder import Group, Prepared
+from nearid.measures.canonical import (
+    Canonical,
+    Grid,
+    directions_between,
+    held_out,
+    pooled,
+    products_along,
+    whiteners_like,
+)
 from nearid.measures.diameter import SWEEPS, Diameter, search
-from nearid.measures.similarity import canonical_products, debiased_cka, fourth_moments, pooled
-from nearid.moments import Floats, PairMoments
+from nearid.measures.similarity import debiased_cka, fourth_moments
+from nearid.moments import Floats, PairMoments, total
 
 # More repetitions than this take for ever and tell nothing.
 MOST_PERMUTATIONS = 100_000
@@ -72,16 +82,27 @@ class Gathered:
 
 @dataclass(frozen=True)
 class Similarities:
-    """Similarity of the two sides beside the ladder: all canonical correlations, SVCCA and linear CKA."""
+    """Similarity of the two sides beside the ladder: means of CCA and SVCCA, linear CKA.
 
-    cca: Floats
-    svcca: float
-    cka: float
+    Attributes
+    ----------
+    cca, svcca, cka : Estimate
+    correlations : ndarray of shape (r,)
+        All canonical correlations.
+    directions : dict of str to list of int
+        Number of canonical directions of CCA and SVCCA in each fold.
+    """
+
+    cca: Estimate
+    svcca: Estimate
+    cka: Estimate
+    correlations: Floats
+    directions: dict[str, list[int]]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data: the mean of the canonical correlations as `cca`, and all of them."""
-        mean = float(np.mean(self.cca))
-        return {"cca": mean, "svcca": self.svcca, "cka": self.cka, "correlations": self.cca.tolist()}
+        """As plain data."""
+        means = {name: getattr(self, name).to_dict() for name in ("cca", "svcca", "cka")}
+        return {**means, "correlations": self.correlations.tolist(), "directions": self.directions}
 
 
 @dataclass(frozen=True)
@@ -90,8 +111,14 @@ class Fits:
 
     maps: list[list[Map]]
     means: list[Floats]
-    cca: Floats
-    svcca: float
+    cca: Canonical
+    svcca: Canonical
+
+    def similarities(self, cka: float) -> Similarities:
+        """Similarities, of which CKA fits nothing; without intervals."""
+        directions = {"cca": self.cca.ranks, "svcca": self.svcca.ranks}
+        means = Estimate(self.cca.value), Estimate(self.svcca.value)
+        return Similarities(*means, Estimate(cka), self.cca.correlations, directions)
 
 
 @dataclass(frozen=True)
@@ -153,29 +180,24 @@ def gather(
 
 def fit_held_out(gathered: Gathered, groups: Sequence[Group], k: int | None) -> Fits:
     """Fit on all folds but one; correlations are those of the fold left out."""
-    options = gathered.without_fold
-    return _collect(
-        gathered.parts.map_splits(lambda fold, train, test: fit_split(train, test, groups, options[fold], k))
-    )
+    options, parts = gathered.without_fold, gathered.parts
+    maps = parts.map_splits(lambda fold, train, _: [g.fitted(train, options[fold]) for g in groups])
+    means = parts.map_splits(lambda _, train, __: train.mean_y)
+    return Fits(maps, means, *_correlated(parts, k))
 
 
 def fit_in_sample(gathered: Gathered, groups: Sequence[Group], k: int | None) -> Fits:
     """Fit and judge on all rows."""
-    return _collect([fit_split(gathered.moments, gathered.moments, groups, gathered.options, k)])
+    whole, parts = gathered.moments, replace(gathered.parts, parts=[total(gathered.parts.parts)])
+    maps = [[g.fitted(whole, gathered.options) for g in groups]]
+    return Fits(maps, [whole.mean_y], *_correlated(parts, k))
 
 
-def _collect(splits: list[tuple[list[Map], Floats, Floats, Floats]]) -> Fits:
-    maps, means, plain, leading = zip(*splits, strict=True)
-    return Fits(list(maps), list(means), pooled(plain), float(np.mean(pooled(leading))))
-
-
-def fit_split(
-    train: PairMoments, test: PairMoments, groups: Sequence[Group], options: Options, k: int | None
-) -> tuple[list[Map], Floats, Floats, Floats]:
-    """Maps of every group fitted on `train`, its target's mean, and products in `test` for CCA and SVCCA."""
-    maps = [g.fitted(train, options) for g in groups]
-    plain, leading = canonical_products(train, test), canonical_products(train, test, leading=True, k=k)
-    return maps, train.mean_y, plain, leading
+def _correlated(parts: FoldMoments, k: int | None) -> tuple[Canonical, Canonical]:
+    """CCA and SVCCA."""
+    grid = Grid.of(parts)
+    leading = held_out(parts, leading=True, k=k) if k else grid.held_out(leading=True)[0][0]
+    return grid.held_out(leading=False)[0][0], leading
 
 
 def evaluate(gathered: Gathered, fits: Fits, progress: Progress = silent) -> Evaluation:
@@ -319,7 +341,7 @@ class Part:
 def chance_level(
     gathered: Gathered,
     groups: Sequence[Group],
-    svcca_k: int | None,
+    fits: Fits,
     permutations: int,
     seed: int,
     progress: Progress,
@@ -339,12 +361,15 @@ def chance_level(
     x, y = pair.take(rows)
     cut = max(len(rows) // folds, 2)
     train, test = Part(x[cut:], y[cut:]), Part(x[:cut], y[:cut])
+    # Permuting leaves each side alone, and so what whitens it.
+    whiteners = [whiteners_like(fits.cca, train.moments, leading=False)]
+    whiteners.append(whiteners_like(fits.svcca, train.moments, leading=True))
 
-    def permuted_fit(seeds: np.random.SeedSequence) -> tuple[Floats, Floats, Similarities]:
+    def permuted_fit(seeds: np.random.SeedSequence) -> tuple[Floats, Floats, list[Floats]]:
         own = np.random.default_rng(seeds)
         fitted_on, _ = train.permuted(own)
         judged, mixed = test.permuted(own)
-        maps, guess, cca, svcca = fit_split(fitted_on, judged, groups, options, svcca_k)
+        maps, guess = [g.fitted(fitted_on, options) for g in groups], fitted_on.mean_y
         error = np.array([row_norms(apply(m, x[:cut]) - mixed - judged.mean_y) for m in maps])
         spread = row_norms(mixed + judged.mean_y - guess)
         cka = debiased_cka(judged, fourth_moments(test.x, mixed))
@@ -355,14 +380,14 @@ def chance_level(
             shrinks = np.array([options["scale"] or "scale" not in g.options for g in groups])
             level = np.where(shrinks, np.minimum(level, spread.mean()), level)
             r2 = np.where(shrinks, np.maximum(r2, 0), r2)
-        return level, r2, Similarities(pooled([cca]), float(np.mean(pooled([svcca]))), cka)
+        along = [directions_between(wx, fitted_on.xy, wy) for wx, wy in whiteners]
+        return level, r2, [*(pooled([products_along(a, b, judged)]) for a, b, _ in along), np.array(cka)]
 
     each = np.random.SeedSequence([seed, 4]).spawn(permutations)
     tick = progress("chance", permutations)
     levels, r2, similar = zip(*ordered_map(permuted_fit, each, tick=tick), strict=True)
-    mean = Similarities(
-        np.mean([s.cca for s in similar], axis=0),
-        float(np.mean([s.svcca for s in similar])),
-        float(np.mean([s.cka for s in similar])),
-    )
+    cca, svcca, cka = (np.mean(values, axis=0) for values in zip(*similar, strict=True))
+    directions = {"cca": [len(cca)], "svcca": [len(svcca)]}
+    means = Estimate(float(np.mean(cca))), Estimate(float(np.mean(svcca)))
+    mean = Similarities(*means, Estimate(float(cka)), cca, directions)
     return Chance(np.array(levels), np.array(r2), mean, len(rows))

@@ -140,7 +140,7 @@ class Comparison(Result):
           misses by far: its inverse does as well, and Procrustes errors are the same both ways;
         - no relation at all: the squared canonical correlations bound what any linear map explains, both ways.
         """
-        group, correlations = self.verdict.group, self.similarity.cca
+        group, correlations = self.verdict.group, self.similarity.correlations
         if group == "none":
             return bool(np.max(np.abs(correlations), initial=0.0) ** 2 < LEAST_EXPLAINED)
         missed = {name: np.sqrt(max(1 - g.r2.value, 0.0)) for name, g in self.groups.items()}

@@ -32,7 +32,6 @@ from nearid.questions.compare.errors import (
     Fits,
     Gathered,
     Options,
-    Similarities,
     chance_level,
     evaluate,
     fit_held_out,
@@ -291,7 +290,7 @@ def compare_pair(
     )
     fits = fit_held_out(gathered, s.groups, s.svcca_k)
     judged = _judge(gathered, fits, s, progress)
-    inferred = _infer(gathered, judged, s, progress)
+    inferred = _infer(gathered, fits, judged, s, progress)
     return _answer(gathered, fits, judged, inferred, given, s)
 
 
@@ -328,12 +327,12 @@ class _Inferred:
     efficiency: Efficiency | None
 
 
-def _infer(gathered: Gathered, judged: _Judged, s: Settings, progress: Progress) -> _Inferred:
+def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progress: Progress) -> _Inferred:
     errors, spread, dims = judged.errors, judged.spread, _dims(gathered.pair)
     replicates = bootstrap(errors, spread, s.random_state)
     unexplained = unexplained_share(errors, spread)
     permutations = s.permutations or (20 if gathered.moments.n * max(dims) < FEW_NUMBERS else 3)
-    chance = chance_level(gathered, s.groups, s.svcca_k, permutations, s.random_state, progress)
+    chance = chance_level(gathered, s.groups, fits, permutations, s.random_state, progress)
     groups = summaries(s.groups, dims, errors, unexplained, judged.diameter, replicates, chance)
     # What stands beside the ladder comes after its groups, and takes no part in the verdict.
     m = sum(g.prepare is None for g in s.groups)
@@ -361,12 +360,12 @@ def _answer(
         dims=_dims(pair),
         verdict=inferred.verdict,
         groups=inferred.groups,
-        similarity=Similarities(fits.cca, fits.svcca, debiased_cka(moments, seen.fourth)),
+        similarity=fits.similarities(debiased_cka(moments, seen.fourth)),
         chance_similarity=inferred.chance.similarity,
         diameter=judged.diameter,
         efficiency=inferred.efficiency,
         in_sample=inferred.in_sample,
-        in_sample_similarity=None if whole is None else Similarities(whole.cca, whole.svcca, cka_from_moments(moments)),
+        in_sample_similarity=None if whole is None else whole.similarities(cka_from_moments(moments)),
         reverse=None,
         one_way=None,
         alerts=list(alerts(gathered, seen, judged.diameter)),
