@@ -96,6 +96,30 @@ class Canonical:
             moved[mine] = (u * v) @ scale[:r] - ((u * u) @ (rho * share[0])[:r] + (v * v) @ (rho * share[1])[:r]) / 2
         return moved
 
+    def shared_variance(self, widths: tuple[int, int], n: int) -> float:
+        """Variance of the mean correlation that `influence` misses: fits to different folds share rows.
+
+        Errors of the directions and of the rows they are judged on meet twice, because each of two rows in different
+        folds is fitted on where the other one is judged. For Gaussian rows the sum of correlations, as a function of
+        the whitened cross-covariance, has the second derivative 1 / (rho_a + rho_b) along the rotation of directions a
+        and b, and the variance of a row along it is `along`; 1 / rho_a and 1 - rho_a^2 along those without a partner.
+
+        Parameters
+        ----------
+        widths : tuple of int
+            Columns of both sides.
+        n : int
+            Rows of all folds.
+        """
+        rho = np.clip(self.correlations, 1 / np.sqrt(n), 1.0)
+        r, train = len(rho), n * max(1 - 1 / len(self.products), 0.5)
+        gap, product = rho[:, None] - rho, rho[:, None] * rho
+        along = np.clip(2 * (1 - product) + gap**2 * (1 - product) / 2 - 2 * gap**2, 0, None)
+        turns = np.triu((along / (rho[:, None] + rho)) ** 2, 1).sum()
+        spare = sum(min(width, train / ROWS_PER_DIRECTION) - r for width in widths if width > r)
+        turns += max(spare, 0) * np.sum(((1 - rho**2) / rho) ** 2)
+        return float(turns / r**2 / n / train)
+
 
 def pooled(products: Sequence[Floats]) -> Floats:
     """Correlations over all folds, from products of each (see `Canonical`); 0 where a projection is constant."""
@@ -236,10 +260,10 @@ class Grid:
         they nor the rows they judge a fit of are its own.
         """
         counts, pairs = self.parts.counts, self._pairs
-        candidates = [_candidates(max(self.x[i].width, self.y[j].width), counts) for i, j in pairs]
+        candidates = [candidate_ranks(max(self.x[i].width, self.y[j].width), counts) for i, j in pairs]
         if all(len(own) == 1 for own in candidates):
             return [own * len(counts) for own in candidates]
-        groups = _groups(len(counts))
+        groups = fold_groups(len(counts))
         moments = [self.of_folds(group) for group in groups]
         together = [(g, (g + 1) % len(groups)) for g in range(len(groups))]
 
@@ -291,7 +315,7 @@ class _Fit:
         return self._known[key][:, :rank]
 
 
-def _groups(folds: int) -> list[list[int]]:
+def fold_groups(folds: int) -> list[list[int]]:
     """Folds in groups that judge each other's choice: five at most, so that each has rows enough to judge by."""
     number = min(folds, GROUPS)
     return [list(range(g, folds, number)) for g in range(number)]
@@ -299,12 +323,12 @@ def _groups(folds: int) -> list[list[int]]:
 
 def _rows_to_fit(counts: Sequence[int]) -> int:
     """Fewest rows that directions are fitted on: all but those of two groups of folds."""
-    sizes = [sum(counts[k] for k in group) for group in _groups(len(counts))]
+    sizes = [sum(counts[k] for k in group) for group in fold_groups(len(counts))]
     pairs = [sizes[g] + sizes[(g + 1) % len(sizes)] for g in range(len(sizes))] if len(sizes) > 2 else sizes
     return sum(counts) - max(pairs)
 
 
-def _candidates(width: int, counts: Sequence[int]) -> list[int | None]:
+def candidate_ranks(width: int, counts: Sequence[int]) -> list[int | None]:
     """Numbers of principal components to choose from, ascending; None stands for all."""
     n, powers = sum(counts), [2**e for e in range((width - 1).bit_length())]
     if len(counts) == 1 or n >= PLENTY * width:

@@ -138,6 +138,38 @@ def fourth_moments(x: Floats, y: Floats) -> Floats:
     return np.array([a @ b, a @ a, b @ b])
 
 
+def cka_influence(x: Floats, y: Floats, moments: PairMoments) -> Floats:
+    """How far each of some rows moves the linear CKA of all rows, times their number.
+
+    CKA is A / sqrt(B C) with A the squared norm of the covariance of x with y, B and C those of x and of y with
+    themselves. A row moves A by 2 (a - A) with a = x^T Cov(x, y) y for centred rows and the covariance of the other rows;
+    B and C alike.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (m, p) and (m, q)
+        Some of the rows.
+    moments : PairMoments
+        Of all rows.
+    """
+    x, y = x - moments.mean_x, y - moments.mean_y
+    near, far = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y)
+    # The row's own products are taken out, and its share in the mean goes with them, up to terms of order 1 / n^2.
+    a, b, c = (
+        (np.einsum("ij,ij->i", left @ scatter, right) - own) / (moments.n - 1)
+        for left, scatter, right, own in (
+            (x, moments.xy, y, near * far),
+            (x, moments.xx, x, near**2),
+            (y, moments.yy, y, far**2),
+        )
+    )
+    size_x, size_y = np.mean(b), np.mean(c)
+    if not (size_x > 0 and size_y > 0):
+        return np.full(len(x), np.nan)
+    a, b, c = a / np.sqrt(size_x) / np.sqrt(size_y), b / size_x, c / size_y
+    return np.asarray(2 * (a - np.mean(a)) - np.mean(a) * (b + c - 2))
+
+
 def debiased_cka(moments: PairMoments, fourth: Floats) -> float:
     """Linear CKA from unbiased HSIC estimates (Song et al. 2012, eq. 5), for rows centred on their mean.
 

@@ -41,6 +41,7 @@ from nearid.questions.compare.errors import (
     unexplained_share,
 )
 from nearid.questions.compare.result import Comparison, Comparisons
+from nearid.questions.compare.similar import with_intervals
 from nearid.questions.compare.verdict import (
     STRENGTHS,
     Efficiency,
@@ -345,7 +346,9 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
         in_errors = flat.mean(axis=1)
     names = [g.name for g in s.groups]
     if "ica" in names:
-        gain = efficiency(names, errors.mean(axis=1), replicates.error, float(spread.mean()), in_errors)
+        fold = gathered.fold[gathered.kept]
+        by_fold = np.stack([errors[:, fold == k].mean(axis=1) for k in range(s.folds)], axis=1)
+        gain = efficiency(names, by_fold, np.bincount(fold), float(spread.mean()), in_errors)
     return _Inferred(chance, groups, in_sample, verdict, gain)
 
 
@@ -354,13 +357,15 @@ def _answer(
 ) -> Comparison:
     pair, moments, seen = gathered.pair, gathered.moments, judged.evaluation
     whole = judged.in_sample[0] if judged.in_sample else None
+    similar = fits.similarities(debiased_cka(moments, seen.fourth))
+    similar = with_intervals(similar, gathered, fits, s.random_state)
     return Comparison(
         names=(pair.x.name, pair.y.name),
         n=moments.n,
         dims=_dims(pair),
         verdict=inferred.verdict,
         groups=inferred.groups,
-        similarity=fits.similarities(debiased_cka(moments, seen.fourth)),
+        similarity=similar,
         chance_similarity=inferred.chance.similarity,
         diameter=judged.diameter,
         efficiency=inferred.efficiency,
