@@ -162,6 +162,10 @@ class PairMoments:
             y_map @ self.yy @ y_map.T,
         )
 
+    def swapped(self) -> PairMoments:
+        """The same with x and y in each other's place."""
+        return PairMoments(self.n, self.mean_y, self.mean_x, self.yy, self.xy.T, self.xx)
+
     def about_origin(self) -> PairMoments:
         """Products about the origin in the place of the means: fits without a translation follow from these."""
         n, mx, my = self.n, self.mean_x, self.mean_y

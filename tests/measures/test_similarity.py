@@ -120,7 +120,7 @@ def test_a_side_that_varies_in_one_fold_only_correlates_with_nothing(rng):
     y = np.zeros((60, 2))
     y[7] = 1
     found = compare(rng.normal(size=(60, 3)), y, permutations=2)
-    assert found.verdict.group == "none" and not found.similarity.cca.any() and found.similarity.svcca == 0
+    assert found.verdict.group == "none" and not found.similarity.correlations.any() and found.similarity.svcca == 0
 
 
 @pytest.mark.parametrize("measure", [cca, svcca, linear_cka])

@@ -1,44 +1,42 @@
 """Similarity of two representations of the same rows: CCA, SVCCA and linear CKA, all from moments.
 
 Canonical directions are fitted, so their correlations are taken on rows that the fit has not seen: in sample they are
-1 for pure noise as soon as n < p + q. Products are summed over folds before they are divided: correlations within folds
-of few rows would be far off. CKA fits nothing but is biased upwards for few rows; the debiased form is used.
+1 for pure noise as soon as n < p + q. CKA fits nothing but is biased upwards for few rows; the debiased form is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from nearid.arrays import open_rows, pair_rows
-from nearid.base.extensions import lapack
 from nearid.base.options import Count, Seed, checked
 from nearid.engines.local import blocks, ordered_map
 from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
+from nearid.measures.canonical import Canonical, held_out
 from nearid.measures.registry import Measured
-from nearid.moments import Floats, PairMoments, cholesky, eigen, resolution, spectrum
-
-# SVCCA keeps this share of each side's variance unless the number of directions is given.
-SVCCA_VARIANCE = 0.99
+from nearid.moments import Floats, PairMoments
 
 
 @checked
 def cca(x: object, y: object, *, folds: int = 5, random_state: Seed = 0) -> Measured:
     """Mean held-out canonical correlation.
 
+    With fewer than 50 rows for each column, directions are sought within the leading principal components of each side.
+    The other folds choose how many of them a fold uses: 1, 2, 4, ... or all.
+
     Parameters
     ----------
     x, y : array, tensor, path or Rows, of shape (n, p) and (n, q)
     folds : int
-        Number of folds; 1 gives the in-sample correlations.
+        Number of folds; 1 gives the in-sample correlations along all directions.
     random_state : int, default=0
         Seed of the folds.
 
     Returns
     -------
     Measured
-        `correlations`, an array of shape (min(rank x, rank y),), holds them in the order of the fitted ones.
+        `ranks` is an array with the number of directions in each fold. `correlations` has one entry for each direction,
+        in the order of the fitted ones; the value is their mean over all folds.
 
     Examples
     --------
@@ -50,7 +48,7 @@ def cca(x: object, y: object, *, folds: int = 5, random_state: Seed = 0) -> Meas
     >>> round(m.value, 6), m.correlations.shape
     (1.0, (3,))
     """
-    return _correlated(_held_out(_moments(x, y, folds, random_state), leading=False, k=None))
+    return _correlated(held_out(_moments(x, y, folds, random_state)))
 
 
 @checked
@@ -61,14 +59,15 @@ def svcca(x: object, y: object, *, k: Count | None = None, folds: int = 5, rando
     ----------
     x, y : array, tensor, path or Rows, of shape (n, p) and (n, q)
     k : int, optional
-        Principal components kept on each side; by default as many as hold 99% of the variance.
+        Principal components kept on each side; by default as many as hold 99% of the variance, or fewer, chosen as in
+        `cca`.
     folds, random_state : int
         As of `cca`.
 
     Returns
     -------
     Measured
-        `correlations` is an array with one entry for each pair of components.
+        With `correlations` and `ranks`, as of `cca`.
 
     Examples
     --------
@@ -79,7 +78,7 @@ def svcca(x: object, y: object, *, k: Count | None = None, folds: int = 5, rando
     >>> round(nearid.svcca(x, x @ rng.normal(size=(3, 3)), k=3).value, 6)
     1.0
     """
-    return _correlated(_held_out(_moments(x, y, folds, random_state), leading=True, k=k))
+    return _correlated(held_out(_moments(x, y, folds, random_state), leading=True, k=k))
 
 
 @checked
@@ -122,91 +121,9 @@ def linear_cka(x: object, y: object, *, debiased: bool = True) -> Measured:
     return Measured(debiased_cka(moments, fourth))
 
 
-def _correlated(correlations: Floats) -> Measured:
-    return Measured(float(np.mean(correlations)), arrays={"correlations": correlations})
-
-
-def _held_out(parts: FoldMoments, *, leading: bool, k: int | None) -> Floats:
-    if len(parts.parts) == 1:
-        return canonical_correlations(parts.all, parts.all, leading=leading, k=k)
-    return pooled(parts.map_splits(lambda _, train, test: canonical_products(train, test, leading=leading, k=k)))
-
-
-def canonical_correlations(
-    train: PairMoments, test: PairMoments, *, leading: bool = False, k: int | None = None
-) -> Floats:
-    """Correlations in `test` along the canonical directions of `train`.
-
-    With `leading` only principal components enter (SVCCA): k of each side, or those that hold 99% of the variance.
-    """
-    return pooled([canonical_products(train, test, leading=leading, k=k)])
-
-
-def canonical_products(train: PairMoments, test: PairMoments, *, leading: bool = False, k: int | None = None) -> Floats:
-    """What `pooled` makes such correlations of."""
-    a, b = canonical_directions(train, leading=leading, k=k)
-    return products_along(a, b, test)
-
-
-def pooled(sums: Sequence[Floats]) -> Floats:
-    """Correlations over all folds; 0 where a projection is constant.
-
-    Of each fold the sums of products and of squares of both sides are given, of shape (3, r), in descending order of
-    their fits; folds may differ in rank by a few.
-    """
-    size = min(products.shape[1] for products in sums)
-    top, left, right = np.sum([products[:, :size] for products in sums], axis=0)
-    spread = np.sqrt(np.clip(left, 0, None) * np.clip(right, 0, None))
-    rho: Floats = np.divide(top, spread, out=np.zeros_like(top), where=spread > 0)
-    return rho
-
-
-def canonical_directions(moments: PairMoments, *, leading: bool = False, k: int | None = None) -> tuple[Floats, Floats]:
-    """Directions of shape (p, r) and (q, r) whose projections correlate most, strongest first."""
-    wx, wy = (side_whitener(s, moments.n, leading=leading, k=k) for s in (moments.xx, moments.yy))
-    return directions_between(wx, moments.xy, wy)
-
-
-def side_whitener(scatter: Floats, n: int, *, leading: bool = False, k: int | None = None) -> Floats:
-    """A map of shape (p, r) that makes the columns of one side, or its leading components, uncorrelated and unit."""
-    whitener = _leading_whitener(scatter, n, k) if leading else _whitener(scatter, n)
-    # A side that does not vary in these rows correlates with nothing: one direction, of length 0.
-    return whitener if whitener.shape[1] else np.zeros((len(whitener), 1))
-
-
-def directions_between(wx: Floats, xy: Floats, wy: Floats) -> tuple[Floats, Floats]:
-    """Canonical directions of two sides whose whiteners are known."""
-    u, _, vt = np.linalg.svd(wx.T @ xy @ wy, full_matrices=False)
-    return wx @ u, wy @ vt.T
-
-
-def products_along(a: Floats, b: Floats, moments: PairMoments) -> Floats:
-    """Sums of products of x a_i with y b_i for each pair of directions, and of the squares of both; see `pooled`."""
-    top = np.einsum("ik,ij,jk->k", a, moments.xy, b, optimize=True)
-    left, right = (np.einsum("ik,ij,jk->k", v, s, v, optimize=True) for v, s in ((a, moments.xx), (b, moments.yy)))
-    return np.stack([top, left, right])
-
-
-def _whitener(scatter: Floats, n: int) -> Floats:
-    factor = cholesky(scatter, n)
-    if factor is not None:
-        whitener: Floats = lapack().dtrtrs(factor.lower, np.diag(1 / factor.sizes), lower=True)[0].T
-        return whitener
-    s = spectrum(scatter, n)
-    return s.vectors / np.sqrt(s.values) / s.sizes[:, None]
-
-
-def _leading_whitener(scatter: Floats, n: int, k: int | None) -> Floats:
-    # Principal components are those of the data's own units; the rank of the others is judged column by column.
-    values, vectors = eigen(scatter, n)
-    if values[0] <= 0:
-        return np.zeros((len(scatter), 0))
-    rank = max(min(int(np.sum(values > resolution(len(scatter)) * values[0])), n - 1), 1)
-    if k is None:
-        share = np.cumsum(values[:rank]) / values[:rank].sum()
-        k = int(np.searchsorted(share, SVCCA_VARIANCE)) + 1
-    k = min(k, rank)
-    return np.asarray(vectors[:, :k] / np.sqrt(values[:k]))
+def _correlated(found: Canonical) -> Measured:
+    arrays = {"correlations": found.correlations, "ranks": np.array(found.ranks)}
+    return Measured(found.value, arrays=arrays)
 
 
 def cka_from_moments(moments: PairMoments) -> float:
@@ -219,6 +136,38 @@ def fourth_moments(x: Floats, y: Floats) -> Floats:
     """Sums over centred rows of |x|^2 |y|^2, |x|^4 and |y|^4, which the debiased CKA needs beside the moments."""
     a, b = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y)
     return np.array([a @ b, a @ a, b @ b])
+
+
+def cka_influence(x: Floats, y: Floats, moments: PairMoments) -> Floats:
+    """How far each of some rows moves the linear CKA of all rows, times their number.
+
+    CKA is A / sqrt(B C) with A the squared norm of the covariance of x with y, B and C those of x and of y with
+    themselves. A row moves A by 2 (a - A) with a = x^T Cov(x, y) y for centred rows and the covariance of the other
+    rows; B and C alike.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (m, p) and (m, q)
+        Some of the rows.
+    moments : PairMoments
+        Of all rows.
+    """
+    x, y = x - moments.mean_x, y - moments.mean_y
+    near, far = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y)
+    # The row's own products are taken out, and its share in the mean goes with them, up to terms of order 1 / n^2.
+    a, b, c = (
+        (np.einsum("ij,ij->i", left @ scatter, right) - own) / (moments.n - 1)
+        for left, scatter, right, own in (
+            (x, moments.xy, y, near * far),
+            (x, moments.xx, x, near**2),
+            (y, moments.yy, y, far**2),
+        )
+    )
+    size_x, size_y = np.mean(b), np.mean(c)
+    if not (size_x > 0 and size_y > 0):
+        return np.full(len(x), np.nan)
+    a, b, c = a / np.sqrt(size_x) / np.sqrt(size_y), b / size_x, c / size_y
+    return np.asarray(2 * (a - np.mean(a)) - np.mean(a) * (b + c - 2))
 
 
 def debiased_cka(moments: PairMoments, fourth: Floats) -> float:

@@ -284,7 +284,7 @@ def test_json_has_what_is_promised(partial):
     plain = compare(*partial, in_sample=True).to_dict()
     assert {"n", "dims", "groups", "in_sample", "similarity", "verdict", "provenance"} <= set(plain)
     for similarity in ("similarity", "chance_similarity", "in_sample_similarity"):
-        assert set(plain[similarity]) == {"cca", "svcca", "cka", "correlations"}
+        assert set(plain[similarity]) == {"cca", "svcca", "cka", "correlations", "directions"}
     for name in ("permutation", "rigid", "linear"):
         for part in (plain["groups"][name], plain["in_sample"][name]):
             assert {"value", "low", "high"} <= set(part["epsilon"]) and {"value", "low", "high"} <= set(part["r2"])

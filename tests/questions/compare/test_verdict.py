@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 from threadpoolctl import threadpool_limits
 
 from nearid.groups.ladder import ladder
@@ -130,9 +131,19 @@ NAMES = ["permutation", "rigid", "linear", "ica"]
 
 
 def judged(errors, noise=1e-3, in_sample=None, names=NAMES):
-    errors = np.array(errors)
-    drawn = errors + noise * np.random.default_rng(0).normal(size=(1000, len(errors)))
-    return efficiency(names, errors, drawn, 1.0, in_sample)
+    spread = noise * np.random.default_rng(0).normal(size=(len(errors), 5))
+    by_fold = np.array(errors)[:, None] + spread - spread.mean(axis=1, keepdims=True)
+    return efficiency(names, by_fold, np.full(5, 100), 1.0, in_sample)
+
+
+def test_the_interval_of_the_efficiency_is_over_folds_that_share_rows():
+    by_fold = np.array([[4.0, 5, 3], [1, 1, 1], [0, 0, 0], [3, 3, 3]])
+    found = efficiency(NAMES, by_fold, np.array([10, 10, 10]), 1.0, None)
+    # (p - i) / (p - r) of the means is 1/3; a fold moves it by ((p - i) - (p - r) / 3) / 3.
+    moved = np.array([1 - 3 / 3, 2 - 4 / 3, 0 - 2 / 3]) / 3
+    half = student.ppf(0.975, 2) * np.std(moved, ddof=1) * np.sqrt(1 / 3 + 1 / 2)
+    assert (found.value, found.low, found.high) == pytest.approx((1 / 3, 1 / 3 - half, 1 / 3 + half))
+    assert "folds" in found.of
 
 
 def test_the_papers_figure():

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from nearid.base.estimate import Estimate
 from nearid.base.progress import Progress
 from nearid.engines.local import ordered_map
 from nearid.folds import Blocks, reordered
 from nearid.groups.fits import squared_errors
 from nearid.groups.ladder import Group
 from nearid.groups.ridge import Judges, Penalties
-from nearid.measures.similarity import debiased_cka, fourth_moments, pooled
+from nearid.measures.canonical import directions_between, pooled, products_along, whiteners_like
+from nearid.measures.similarity import debiased_cka, fourth_moments
 from nearid.moments import Floats, PairMoments
-from nearid.questions.compare.errors import Gathered, Options, Similarities, fit_split
+from nearid.questions.compare.errors import Fits, Gathered, Options, Similarities
 
 # More repetitions than this take for ever and tell nothing.
 MOST_PERMUTATIONS = 100_000
@@ -91,7 +93,7 @@ class CrossFolds:
 def chance_level(
     gathered: Gathered,
     groups: Sequence[Group],
-    svcca_k: int | None,
+    fits: Fits,
     permutations: int | None,
     seed: int,
     progress: Progress,
@@ -129,7 +131,7 @@ def chance_level(
         # scale it cannot shrink, and misses by more than the guess whatever the rows.
         shrinks = np.array([options[0]["scale"] or "scale" not in g.options for g in groups])
         r2 = np.where(shrinks, np.maximum(r2, 0), r2)
-    return Chance(r2, _similar(base, own, svcca_k, np.random.default_rng([seed, 9])), len(rows))
+    return Chance(r2, _similar(base, own, fits, np.random.default_rng([seed, 9])), len(rows))
 
 
 def operations(n: int, p: int, q: int, folds: int) -> float:
@@ -157,19 +159,19 @@ def _explained(
     return 1 - error / spread if spread else np.zeros(len(groups))
 
 
-def _similar(base: CrossFolds, blocks: Blocks | None, k: int | None, rng: np.random.Generator) -> Similarities:
+def _similar(base: CrossFolds, blocks: Blocks | None, fits: Fits, rng: np.random.Generator) -> Similarities:
     """Mean similarities of reordered rows, of one split each."""
     test, train = base.rows[0], np.concatenate(base.rows[1:])
-    similar = []
+    correlations: tuple[list[Floats], list[Floats]] = ([], [])
+    alike = []
     for _ in range(SIMILARITIES):
         y = base.y[reordered(len(base.y), blocks, rng)]
         fitted_on, judged = (PairMoments.of(base.x[rows], y[rows]) for rows in (train, test))
-        _, _, cca, svcca = fit_split(fitted_on, judged, (), {}, k)
-        cka = debiased_cka(judged, fourth_moments(base.x[test] - judged.mean_x, y[test] - judged.mean_y))
-        similar.append(Similarities(pooled([cca]), float(np.mean(pooled([svcca]))), cka))
-    return replace(
-        similar[0],
-        cca=np.mean([s.cca for s in similar], axis=0),
-        svcca=float(np.mean([s.svcca for s in similar])),
-        cka=float(np.mean([s.cka for s in similar])),
-    )
+        for into, chosen, leading in zip(correlations, (fits.cca, fits.svcca), (False, True), strict=True):
+            wx, wy = whiteners_like(chosen, fitted_on, leading=leading)
+            a, b, _ = directions_between(wx, fitted_on.xy, wy)
+            into.append(pooled([products_along(a, b, judged)]))
+        alike.append(debiased_cka(judged, fourth_moments(base.x[test] - judged.mean_x, y[test] - judged.mean_y)))
+    cca, svcca = (np.mean([own[: min(map(len, each))] for own in each], axis=0) for each in correlations)
+    means = [Estimate(float(np.mean(values))) for values in (cca, svcca, alike)]
+    return Similarities(means[0], means[1], means[2], cca, {"cca": [len(cca)], "svcca": [len(svcca)]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from nearid.arrays import Pair
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
+from nearid.base.estimate import Estimate
 from nearid.base.progress import Progress, silent
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks, ordered_map
@@ -20,9 +21,9 @@ from nearid.folds import Blocks, FoldMoments, assign, fold_moments, refuse_const
 from nearid.groups.fits import Map
 from nearid.groups.ladder import Group, Prepared
 from nearid.groups.ridge import Judges, choose_penalties
+from nearid.measures.canonical import Canonical, Grid, held_out
 from nearid.measures.diameter import SWEEPS, Diameter, search
-from nearid.measures.similarity import canonical_products, pooled
-from nearid.moments import Floats, PairMoments, eigen
+from nearid.moments import Floats, PairMoments, eigen, total
 
 Options = dict[str, Any]
 
@@ -80,16 +81,27 @@ class Gathered:
 
 @dataclass(frozen=True)
 class Similarities:
-    """Similarity of the two sides beside the ladder: all canonical correlations, SVCCA and linear CKA."""
+    """Similarity of the two sides beside the ladder: means of CCA and SVCCA, linear CKA.
 
-    cca: Floats
-    svcca: float
-    cka: float
+    Attributes
+    ----------
+    cca, svcca, cka : Estimate
+    correlations : ndarray of shape (r,)
+        All canonical correlations.
+    directions : dict of str to list of int
+        Number of canonical directions of CCA and SVCCA in each fold.
+    """
+
+    cca: Estimate
+    svcca: Estimate
+    cka: Estimate
+    correlations: Floats
+    directions: dict[str, list[int]]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data: the mean of the canonical correlations as `cca`, and all of them."""
-        mean = float(np.mean(self.cca))
-        return {"cca": mean, "svcca": self.svcca, "cka": self.cka, "correlations": self.cca.tolist()}
+        """As plain data."""
+        means = {name: getattr(self, name).to_dict() for name in ("cca", "svcca", "cka")}
+        return {**means, "correlations": self.correlations.tolist(), "directions": self.directions}
 
 
 @dataclass(frozen=True)
@@ -98,8 +110,14 @@ class Fits:
 
     maps: list[list[Map]]
     means: list[Floats]
-    cca: Floats
-    svcca: float
+    cca: Canonical
+    svcca: Canonical
+
+    def similarities(self, cka: float) -> Similarities:
+        """Similarities, of which CKA fits nothing; without intervals."""
+        directions = {"cca": self.cca.ranks, "svcca": self.svcca.ranks}
+        means = Estimate(self.cca.value), Estimate(self.svcca.value)
+        return Similarities(*means, Estimate(cka), self.cca.correlations, directions)
 
 
 @dataclass(frozen=True)
@@ -169,29 +187,24 @@ def gather(
 
 def fit_held_out(gathered: Gathered, groups: Sequence[Group], k: int | None) -> Fits:
     """Fit on all folds but one; correlations are those of the fold left out."""
-    options = gathered.without_fold
-    return _collect(
-        gathered.parts.map_splits(lambda fold, train, test: fit_split(train, test, groups, options[fold], k))
-    )
+    options, parts = gathered.without_fold, gathered.parts
+    maps = parts.map_splits(lambda fold, train, _: [g.fitted(train, options[fold]) for g in groups])
+    means = parts.map_splits(lambda _, train, __: train.mean_y)
+    return Fits(maps, means, *_correlated(parts, k))
 
 
 def fit_in_sample(gathered: Gathered, groups: Sequence[Group], k: int | None) -> Fits:
     """Fit and judge on all rows."""
-    return _collect([fit_split(gathered.moments, gathered.moments, groups, gathered.options, k)])
+    whole, parts = gathered.moments, replace(gathered.parts, parts=[total(gathered.parts.parts)])
+    maps = [[g.fitted(whole, gathered.options) for g in groups]]
+    return Fits(maps, [whole.mean_y], *_correlated(parts, k))
 
 
-def _collect(splits: list[tuple[list[Map], Floats, Floats, Floats]]) -> Fits:
-    maps, means, plain, leading = zip(*splits, strict=True)
-    return Fits(list(maps), list(means), pooled(plain), float(np.mean(pooled(leading))))
-
-
-def fit_split(
-    train: PairMoments, test: PairMoments, groups: Sequence[Group], options: Options, k: int | None
-) -> tuple[list[Map], Floats, Floats, Floats]:
-    """Maps of every group fitted on `train`, its target's mean, and products in `test` for CCA and SVCCA."""
-    maps = [g.fitted(train, options) for g in groups]
-    plain, leading = canonical_products(train, test), canonical_products(train, test, leading=True, k=k)
-    return maps, train.mean_y, plain, leading
+def _correlated(parts: FoldMoments, k: int | None) -> tuple[Canonical, Canonical]:
+    """CCA and SVCCA."""
+    grid = Grid.of(parts)
+    leading = held_out(parts, leading=True, k=k) if k else grid.held_out(leading=True)[0][0]
+    return grid.held_out(leading=False)[0][0], leading
 
 
 def evaluate(gathered: Gathered, fits: Fits, progress: Progress = silent) -> Evaluation:

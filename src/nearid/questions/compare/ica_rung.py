@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +13,9 @@ from nearid.base.alerts import Alert
 from nearid.base.progress import Progress
 from nearid.engines.base import Engine
 from nearid.folds import FoldMoments
-from nearid.groups.fits import fit_unmixed
+from nearid.groups.fits import DenseMap, fit_unmixed, polar, squared_errors
 from nearid.groups.ladder import Group, Prepared, register
+from nearid.measures.canonical import Grid, candidate_ranks, fold_groups, side_whitener
 from nearid.moments import Floats, Moments, PairMoments
 
 # Passes over the rows; a fold starts from the fit on all rows and needs few.
@@ -44,7 +45,7 @@ class ComponentCache:
 
     def __init__(self, seed: int, engine: Engine, progress: Progress) -> None:
         self._seed, self._engine, self._progress = seed, engine, progress
-        self._known: dict[tuple[int, bytes], Components] = {}
+        self._known: dict[tuple[int, bytes, int | None], Components] = {}
 
     def __call__(self, pair: Pair, fold: np.ndarray, parts: FoldMoments) -> Prepared:
         """Components of both sides, on all rows and without each fold.
@@ -53,31 +54,48 @@ class ComponentCache:
         several optima is found, not in where the optimum of the other rows lies.
         """
         used = np.ones(pair.n, dtype=bool) if parts.kept is None else parts.kept
-        whole = self._both(pair, used, parts.all, None, self._progress("unmixing", 2 * PASSES))
+        most, without_fold = component_counts(parts)
+        whole = self._both(pair, used, parts.all, most, None, self._progress("unmixing", 2 * PASSES))
         folds = []
         tick = self._progress("unmixing without each fold", len(parts.parts))
-        for k in range(len(parts.parts)):
-            folds.append(self._both(pair, used & (fold != k), parts.split(k)[0], whole, None))
+        for k, own in enumerate(without_fold):
+            folds.append(self._both(pair, used & (fold != k), parts.split(k)[0], own, whole, None))
             tick()
-        alerts = tuple(_alerts((pair.x.name, pair.y.name), whole, folds))
+        alerts = tuple(_alerts((pair.x.name, pair.y.name), whole, folds, most))
         return Prepared(_fit_options(whole), [_fit_options(sides) for sides in folds], alerts)
 
-    def _both(self, pair: Pair, used: np.ndarray, moments: PairMoments, start: Sides | None, tick: Tick) -> Sides:
+    def _both(
+        self, pair: Pair, used: np.ndarray, moments: PairMoments, most: int | None, start: Sides | None, tick: Tick
+    ) -> Sides:
         own = Moments(moments.n, moments.mean_x, moments.xx), Moments(moments.n, moments.mean_y, moments.yy)
         source, target = (
-            self._fit(rows, _rows_used(rows, index, used), m, start[k] if start else None, tick)
+            self._fit(rows, _rows_used(rows, index, used), m, most, start[k] if start else None, tick)
             for k, ((rows, index), m) in enumerate(zip(pair.sides, own, strict=True))
         )
         return source, target
 
-    def _fit(self, rows: Rows, kept: np.ndarray, moments: Moments, start: Components | None, tick: Tick) -> Components:
-        key = id(rows), hashlib.sha256(np.packbits(kept).tobytes()).digest()
+    def _fit(
+        self,
+        rows: Rows,
+        kept: np.ndarray,
+        moments: Moments,
+        most: int | None,
+        start: Components | None,
+        tick: Tick,
+    ) -> Components:
+        key = id(rows), hashlib.sha256(np.packbits(kept).tobytes()).digest(), most
         if key not in self._known:
-            self._known[key] = self._fitted(rows, kept, moments, start, tick)
+            self._known[key] = self._fitted(rows, kept, moments, most, start, tick)
         return self._known[key]
 
     def _fitted(
-        self, rows: Rows, kept: np.ndarray, moments: Moments, start: Components | None, tick: Tick
+        self,
+        rows: Rows,
+        kept: np.ndarray,
+        moments: Moments,
+        most: int | None,
+        start: Components | None,
+        tick: Tick,
     ) -> Components:
         from nearid.ica.fit import IcaOptions, fit_ica
 
@@ -87,7 +105,7 @@ class ComponentCache:
             return Components(none, none.T, np.ones(1, dtype=bool), moments.n, 0, 0.0, True)
         fit = fit_ica(
             rows,
-            IcaOptions(max_passes=FOLD_PASSES if start else PASSES),
+            IcaOptions(most, max_passes=FOLD_PASSES if start else PASSES),
             moments=moments,
             kept=None if kept.all() else kept,
             start=start.components if start else None,
@@ -98,6 +116,56 @@ class ComponentCache:
         solution, gaussian = fit.solution, fit.diagnostics.gaussian
         ended = len(solution.gradients), solution.gradients[-1], solution.converged
         return Components(fit.components, fit.mixing, gaussian, moments.n, *ended)
+
+
+def component_counts(parts: FoldMoments) -> tuple[int | None, list[int | None]]:
+    """Principal components of each side that rows can carry, of all rows and without each fold; None stands for all.
+
+    Whatever ICA finds, a matching of components is a rotation between whitened principal components. So the number of
+    them is the one with which the best rotation explains most of both sides on other rows. Groups of folds judge for
+    each other, as the ranks of CCA are chosen: a fold has no say in its own.
+    """
+    grid, counts = Grid.of(parts), parts.counts
+    ranks = candidate_ranks(max(grid.x[0].width, grid.y[0].width), counts)
+    if len(ranks) == 1:
+        # All of a side that was reduced are still fewer than it has.
+        only = ranks[0] or _reduced_width(grid)
+        return only, [only] * len(counts)
+    groups = fold_groups(len(counts))
+    errors = np.zeros((len(groups), len(ranks)))
+    for g in range(len(groups)):
+        h = (g + 1) % len(groups)
+        train = grid.of_folds([k for k in range(len(counts)) if k not in groups[g] + groups[h]])
+        for judged, judge in ((g, h), (h, g)):
+            errors[judged] += _unexplained(train, grid.of_folds(groups[judge]), ranks)
+    each = [ranks[int(at)] or _reduced_width(grid) for at in errors.argmin(axis=1)]
+    whole = ranks[int(errors.sum(axis=0).argmin())] or _reduced_width(grid)
+    return whole, [each[k % len(groups)] for k in range(len(counts))]
+
+
+def _reduced_width(grid: Grid) -> int | None:
+    """Components of the sides that a grid reduced; None where it reduced neither."""
+    return max((side.width for side in (grid.x[0], grid.y[0]) if side.basis is not None), default=None)
+
+
+def _unexplained(train: PairMoments, test: PairMoments, ranks: Sequence[int | None]) -> Floats:
+    """Of each number of components: squared error of the best rotation over that of the mean, of both ways together."""
+    wx, wy = (side_whitener(s, train.n, leading=True, variance=1.0) for s in (train.xx, train.yy))
+    # From whitened components back to columns: w^T S is the inverse of w on its span.
+    back_x, back_y = wx.T @ train.xx, wy.T @ train.yy
+    shares = np.zeros(len(ranks))
+    for at, rank in enumerate(ranks):
+        rotation = polar(wx[:, :rank].T @ train.xy @ wy[:, :rank])
+        ways = (
+            (wx[:, :rank] @ rotation @ back_y[:rank], train, test),
+            (wy[:, :rank] @ rotation.T @ back_x[:rank], train.swapped(), test.swapped()),
+        )
+        for matrix, fitted_on, judged in ways:
+            size, gain = np.sum(matrix * (fitted_on.xx @ matrix)), np.sum(matrix * fitted_on.xy)
+            fitted = DenseMap(fitted_on.mean_x, fitted_on.mean_y, matrix * (gain / size if size > 0 else 0.0))
+            guess = np.trace(judged.yy) + judged.n * np.sum((judged.mean_y - fitted_on.mean_y) ** 2)
+            shares[at] += squared_errors(fitted, judged).sum() / guess if guess > 0 else 1.0
+    return shares
 
 
 def _rows_used(rows: Rows, index: np.ndarray | None, used: np.ndarray) -> np.ndarray:
@@ -115,8 +183,11 @@ def _fit_options(sides: Sides) -> dict[str, Floats]:
     return {"source": source.components, "target": target.components, "mixing": target.mixing}
 
 
-def _alerts(names: tuple[str, str], whole: Sides, folds: list[Sides]) -> Iterator[Alert]:
+def _alerts(names: tuple[str, str], whole: Sides, folds: list[Sides], most: int | None) -> Iterator[Alert]:
     """What a reader should know before trusting the figures of the ica rung."""
+    if most is not None:
+        text = f"ICA unmixes the {most} leading principal components of each side: {whole[0].n} rows cannot carry more."
+        yield Alert("ica_few_rows", f"{text} Take more rows for more components.")
     for k, (name, side) in enumerate(zip(names, whole, strict=True)):
         yield from _side_alerts(name, side, [sides[k] for sides in folds])
     first, second = (len(side.components) for side in whole)
@@ -137,13 +208,6 @@ def _side_alerts(name: str, side: Components, folds: list[Components]) -> Iterat
             "of 1e-4: its components, and the ica figures with them, are not settled.",
         )
     k = len(side.gaussian)
-    if k >= side.n - 1:
-        yield Alert(
-            "ica_few_rows",
-            f"{name} has {side.n} rows and as many components as these allow ({k}): ICA then picks out single rows, "
-            "and in-sample ica figures mean nothing. More rows than columns are needed, by far.",
-        )
-        return
     doubtful = int(np.sum(side.gaussian))
     # One Gaussian component is what the others leave over; two or more mix freely.
     if doubtful > 1:

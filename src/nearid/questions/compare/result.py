@@ -140,9 +140,11 @@ class Comparison(Result):
           misses by far: its inverse does as well, and Procrustes errors are the same both ways;
         - no relation at all: the squared canonical correlations bound what any linear map explains, both ways.
         """
-        group, correlations = self.verdict.group, self.similarity.cca
+        group, correlations = self.verdict.group, self.similarity.correlations
         if group == "none":
-            return bool(np.max(np.abs(correlations), initial=0.0) ** 2 < LEAST_EXPLAINED)
+            # Fewer directions than there are bound nothing.
+            every = min(self.similarity.directions["cca"]) == min(self.dims)
+            return every and bool(np.max(np.abs(correlations), initial=0.0) ** 2 < LEAST_EXPLAINED)
         missed = {name: np.sqrt(max(1 - g.r2.value, 0.0)) for name, g in self.groups.items()}
         if self.dims[0] != self.dims[1] or missed[group] > NONE:
             return False

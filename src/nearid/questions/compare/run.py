@@ -19,7 +19,7 @@ from nearid.base.errors import InputError
 from nearid.base.options import Bound, Count, Folds, Seed, Share, Size, as_given, checked
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.base.provenance import origin_of, provenance
-from nearid.dependence import serial_rows
+from nearid.dependence import clustered_rows, serial_rows
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
 from nearid.folds import Blocks
@@ -35,7 +35,6 @@ from nearid.questions.compare.errors import (
     Fits,
     Gathered,
     Options,
-    Similarities,
     evaluate,
     fit_held_out,
     fit_in_sample,
@@ -45,6 +44,7 @@ from nearid.questions.compare.errors import (
 )
 from nearid.questions.compare.intervals import influences
 from nearid.questions.compare.result import Comparison, Comparisons
+from nearid.questions.compare.similar import with_intervals
 from nearid.questions.compare.verdict import (
     LEAST_LIMIT,
     STRENGTHS,
@@ -341,6 +341,9 @@ def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[B
         if serial is not None:
             blocks = Blocks.cut(pair.n, serial.length, folds)
             alerts.append(serial.alert)
+        else:
+            clustered = clustered_rows(pair, seed=seed)
+            alerts += [clustered.alert] if clustered is not None else []
     if blocks is not None and blocks.count < FEW_BLOCKS:
         alerts.append(
             Alert(
@@ -390,7 +393,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     blocks = None if gathered.blocks is None else gathered.blocks.codes[kept]
     replicates = bootstrap(errors, spread, s.random_state, blocks)
     unexplained = unexplained_share(errors, spread)
-    chance = chance_level(gathered, s.groups, s.svcca_k, s.permutations, s.random_state, progress)
+    chance = chance_level(gathered, s.groups, fits, s.permutations, s.random_state, progress)
     moved = influences(gathered, s.groups, fits, judged.evaluation.errors, judged.evaluation.spread)
     penalties = [own["ridge"] for own in gathered.without_fold]
     groups = summaries(s.groups, dims, errors, spread, judged.diameter, moved, _estimand(gathered), chance, penalties)
@@ -408,7 +411,9 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
         in_errors = flat.mean(axis=1)
     names = [g.name for g in s.groups]
     if "ica" in names:
-        gain = efficiency(names, errors.mean(axis=1), replicates.error, float(spread.mean()), in_errors)
+        fold = gathered.fold[gathered.kept]
+        by_fold = np.stack([errors[:, fold == k].mean(axis=1) for k in range(s.folds)], axis=1)
+        gain = efficiency(names, by_fold, np.bincount(fold).astype(float), float(spread.mean()), in_errors)
     return _Inferred(chance, groups, in_sample, verdict, gain)
 
 
@@ -437,18 +442,21 @@ def _answer(
 ) -> Comparison:
     pair, moments, seen = gathered.pair, gathered.moments, judged.evaluation
     whole = judged.in_sample[0] if judged.in_sample else None
+    similar = fits.similarities(debiased_cka(moments, seen.fourth))
+    blocks = None if gathered.blocks is None else gathered.blocks.codes
+    similar = with_intervals(similar, gathered, fits, s.random_state, blocks)
     return Comparison(
         names=(pair.x.name, pair.y.name),
         n=moments.n,
         dims=_dims(pair),
         verdict=inferred.verdict,
         groups=inferred.groups,
-        similarity=Similarities(fits.cca, fits.svcca, debiased_cka(moments, seen.fourth)),
+        similarity=similar,
         chance_similarity=inferred.chance.similarity,
         diameter=judged.diameter,
         efficiency=inferred.efficiency,
         in_sample=inferred.in_sample,
-        in_sample_similarity=None if whole is None else Similarities(whole.cca, whole.svcca, cka_from_moments(moments)),
+        in_sample_similarity=None if whole is None else whole.similarities(cka_from_moments(moments)),
         reverse=None,
         one_way=None,
         alerts=list(alerts(gathered, seen, judged.diameter)),

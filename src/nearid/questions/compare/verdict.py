@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.base.estimate import Estimate
+from nearid.base.estimate import CONFIDENCE, Estimate
 from nearid.engines.local import one_blas_thread
 from nearid.groups.ladder import Group
 from nearid.measures.diameter import Diameter
@@ -60,6 +60,8 @@ NEARER = 0.9
 STRENGTHS = ((0.99, "nearly exactly"), (0.9, "closely"), (0.5, "in part"), (0.0, "weakly"))
 # What the efficiency of ICA is computed from.
 NEEDED = ("permutation", "ica", "rigid")
+# What its interval is of.
+FOLDS = "folds, each with fits of its own, Student's t"
 
 
 @dataclass(frozen=True)
@@ -418,18 +420,22 @@ class Efficiency(Estimate):
 
 
 def efficiency(
-    names: Sequence[str], errors: Floats, replicates: Floats, guess: float, in_sample: Floats | None
+    names: Sequence[str], by_fold: Floats, rows: Floats, guess: float, in_sample: Floats | None
 ) -> Efficiency:
     """Judge ICA between the signed permutation and the rigid motion.
+
+    Every fold has fits of its own and judges them on its own rows, so that the spread over folds is one over whole
+    fits. Fits share rows: the variance of a mean over K folds is (1/K + 1/(K - 1)) times that over folds (Nadeau &
+    Bengio 2003, with the share of rows held out over the share fitted on as the correlation of folds), by Student's t.
 
     Parameters
     ----------
     names : sequence of str
         The groups compared.
-    errors : ndarray of shape (groups,)
-        Mean held-out errors.
-    replicates : ndarray of shape (b, groups)
-        The same in bootstrap replicates, paired.
+    by_fold : ndarray of shape (groups, folds)
+        Mean held-out errors in each fold.
+    rows : ndarray of shape (folds,)
+        Rows of each fold.
     guess : float
         Mean error of the constant guess.
     in_sample : ndarray of shape (groups,) or None
@@ -437,23 +443,36 @@ def efficiency(
     if not set(NEEDED) <= set(names):
         return Efficiency(math.nan, reason="Not known: it needs the groups permutation and rigid beside ica.")
     order = [list(names).index(n) for n in NEEDED]
-    drawn = replicates[:, order]
+    permutation, ica, rigid = by_fold[order]
+    gain = float(np.average(permutation - rigid, weights=rows))
     # Where a rigid motion gains nothing for certain, the ratio is one of noise to noise.
-    if (drawn[:, 0] - drawn[:, 2]).min() <= ROUNDING * guess:
+    if gain - _half_over_folds(permutation - rigid) <= ROUNDING * guess:
         reason = "There is none: a rigid motion does not clearly gain over a signed permutation."
         return Efficiency(math.nan, reason=reason)
-    value, (low, high) = float(_ratio(errors[order])), interval(_ratio(drawn))
+    value = float(np.average(permutation - ica, weights=rows)) / gain
+    # How far each fold moves the ratio of the two means.
+    half = _half_over_folds((permutation - ica - value * (permutation - rigid)) / gain)
+    low, high = value - half, value + half
     figures = f"{100 * value:.0f}% [{100 * low:.0f}%, {100 * high:.0f}%]"
     if low > 0:
         reason = f"ICA of each side alone removes {figures} of the error that a rigid motion removes"
     else:
-        gain = "does worse than" if high < 0 else "gains nothing certain over"
-        reason = f"ICA of each side alone {gain} matching the columns as they are: its efficiency is {figures}"
+        loss = "does worse than" if high < 0 else "gains nothing certain over"
+        reason = f"ICA of each side alone {loss} matching the columns as they are: its efficiency is {figures}"
     within = math.nan
     if in_sample is not None and in_sample[order[0]] > in_sample[order[2]]:
         within = float(_ratio(in_sample[order]))
         reason += f"; in sample {100 * within:.0f}%"
-    return Efficiency(value, low, high, of="rows, bootstrap", in_sample=within, reason=f"{reason}.")
+    return Efficiency(value, low, high, of=FOLDS, in_sample=within, reason=f"{reason}.")
+
+
+def _half_over_folds(values: Floats) -> float:
+    """Half the 95% interval of a mean over folds whose fits share rows."""
+    from scipy.special import stdtrit
+
+    k = len(values)
+    spread = float(np.std(values, ddof=1)) * math.sqrt(1 / k + 1 / (k - 1))
+    return float(stdtrit(k - 1, (1 + CONFIDENCE) / 2)) * spread
 
 
 def _ratio(errors: Floats) -> Floats:

@@ -152,7 +152,7 @@ def overview(comparisons: Comparisons) -> View:
         cells.append(max(g.r2.value for g in c.groups.values()))
         if c.efficiency is not None:
             cells.append(f"{100 * c.efficiency.value:.0f}%" if np.isfinite(c.efficiency.value) else None)
-        rows.append(Row([*cells, float(np.mean(c.similarity.cca))], part=k))
+        rows.append(Row([*cells, float(c.similarity.cca)], part=k))
     # All pairs of runs make a matrix; one pair at several layers does not.
     whole = len(names) > 2 and len(set(comparisons.pairs)) == len(names) * (len(names) - 1) // 2
     maps = {group: comparisons.matrix(group).values for group in (groups if whole else ())}
@@ -240,11 +240,19 @@ def _similarity(c: Comparison) -> Table:
     known = [c.similarity, c.chance_similarity, *([c.in_sample_similarity] if c.in_sample_similarity else [])]
     columns = [Column("measure"), Column("value"), Column("chance"), *([Column("in sample")] if known[2:] else [])]
     rows = [
-        Row(["CCA (mean)", *(float(np.mean(s.cca)) for s in known)]),
-        Row(["SVCCA", *(s.svcca for s in known)]),
-        Row(["linear CKA", *(s.cka for s in known)]),
+        Row([_mean_over(title, c.similarity.directions.get(name)), *(getattr(s, name) for s in known)])
+        for name, title in (("cca", "CCA"), ("svcca", "SVCCA"), ("cka", "linear CKA"))
     ]
     return Table("Similarity, held out (CKA debiased)", columns, rows)
+
+
+def _mean_over(title: str, folds: list[int] | None) -> str:
+    """The name of a mean over canonical directions, with their number."""
+    if folds is None:
+        return title
+    least, most = min(folds), max(folds)
+    number = f"{most}" if least == most else f"{least} to {most}"
+    return f"{title} (mean of {number} direction{'s' if most > 1 else ''})"
 
 
 def _dots(c: Comparison) -> Dots:
@@ -289,6 +297,9 @@ def _curves(c: Comparison) -> Iterator[Figure]:
     known = [("held out", c.similarity, TARGET, "solid"), ("chance", c.chance_similarity, CHANCE, "dot")]
     if c.in_sample_similarity:
         known.append(("in sample", c.in_sample_similarity, SOURCE, "dash"))
-    curves = {name: Curve(np.arange(1, len(s.cca) + 1), s.cca, colour, dash) for name, s, colour, dash in known}
+    curves = {
+        name: Curve(np.arange(1, len(s.correlations) + 1), s.correlations, colour, dash)
+        for name, s, colour, dash in known
+    }
     about = "Directions fitted on the other folds."
     yield Lines("Canonical correlations", about, "canonical direction", "correlation", curves)

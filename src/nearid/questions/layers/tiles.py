@@ -19,7 +19,8 @@ from nearid.engines.local import blocks, ordered_map
 from nearid.folds import FoldMoments, assign, fold_moments, repeated_rows
 from nearid.groups.fits import assignment, squared_errors
 from nearid.groups.ladder import GROUPS, Group
-from nearid.measures.similarity import debiased_cka, directions_between, pooled, products_along, side_whitener
+from nearid.measures.canonical import Canonical, Grid
+from nearid.measures.similarity import debiased_cka
 from nearid.moments import Floats, PairMoments
 from nearid.questions.compare.errors import Fits, Gathered, evaluate, target_diameter
 from nearid.questions.layers.result import group_of
@@ -73,12 +74,9 @@ class Tile:
             return np.asarray(1 - np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0))
         if measure == "mcc":
             return np.asarray(np.mean(self.parts.map_splits(lambda _, train, test: self._matched(train, test)), axis=0))
-        leading = measure == "svcca"
-        folds = self.parts.map_splits(lambda _, train, test: self._correlations(train, test, leading, k))
-        means = np.empty((len(self.x), len(self.y)))
-        for i, j in np.ndindex(means.shape):
-            means[i, j] = np.mean(pooled([fold[i][j] for fold in folds]))
-        return means
+        grid = Grid.of(self.parts, self.x, self.y, exact=measure == "svcca" and k is not None)
+        found = grid.held_out(leading=measure == "svcca", k=k if measure == "svcca" else None, keep=False)
+        return np.array([[canonical.value for canonical in row] for row in found])
 
     def _errors(self, group: Group, train: PairMoments, test: PairMoments) -> Floats:
         """Squared errors, of a group's maps and of the mean, of shape (2, layers of x, layers of y)."""
@@ -101,18 +99,6 @@ class Tile:
                 matched[i, j] = agreeing.sum() / (b.stop - b.start)
         return matched
 
-    def _correlations(self, train: PairMoments, test: PairMoments, leading: bool, k: int | None) -> list[list[Floats]]:
-        """Products along canonical directions of every pair; what belongs to one layer is computed once."""
-        wx = [side_whitener(train.xx[s, s], train.n, leading=leading, k=k) for s in self.x]
-        wy = [side_whitener(train.yy[s, s], train.n, leading=leading, k=k) for s in self.y]
-        return [
-            [
-                products_along(*directions_between(a, train.xy[s, t], b), self.between(test, i, j))
-                for j, (b, t) in enumerate(zip(wy, self.y, strict=True))
-            ]
-            for i, (a, s) in enumerate(zip(wx, self.x, strict=True))
-        ]
-
 
 def _column_correlations(moments: PairMoments) -> Floats:
     """Of each column of x with each of y; 0 where one does not vary."""
@@ -131,7 +117,9 @@ def epsilons(
         return [float("nan")] * len(groups), parts.traits
     maps = parts.map_splits(lambda _, train, __: [GROUPS[group].fit(train) for group in groups])
     means = parts.map_splits(lambda _, train, __: train.mean_y)
-    evaluation = evaluate(Gathered(pair, fold, parts, whole, {}, [], ()), Fits(maps, means, np.empty(0), float("nan")))
+    evaluation = evaluate(
+        Gathered(pair, fold, parts, whole, {}, [], ()), Fits(maps, means, Canonical([], []), Canonical([], []))
+    )
     size = target_diameter(pair, evaluation).lower
     return [float(error) / size for error in evaluation.errors.mean(axis=1)], parts.traits
 

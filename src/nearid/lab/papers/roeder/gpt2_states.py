@@ -29,7 +29,7 @@ from nearid.base.errors import InputError
 from nearid.base.files import local_path
 from nearid.lab.data.base import Sentences
 from nearid.lab.data.load import load_sentences
-from nearid.measures.similarity import canonical_correlations
+from nearid.measures.canonical import canonical_correlations
 from nearid.moments import PairMoments
 
 if TYPE_CHECKING:
