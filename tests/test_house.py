@@ -12,7 +12,7 @@ SOURCE = Path(nearid.__file__).parent
 STOREYS = (
     ("base",),
     ("arrays",),
-    ("moments", "folds", "engines"),
+    ("moments", "folds", "dependence", "engines"),
     ("groups", "measures", "ica", "geometry"),
     ("show",),
     ("questions",),

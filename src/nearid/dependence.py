@@ -14,12 +14,25 @@ from nearid.moments import Floats
 # What is read to follow the rows along the file: so many numbers of both sides, so many rows, in so many stretches.
 NUMBERS, ROWS, STRETCHES = 4_000_000, 32_768, 4
 
+# What is done to find near copies: so many queries at most and at least, so many distances, so many products.
+QUERIES, FEWEST, DISTANCES, PRODUCTS = 512, 32, 8_000_000, 8_000_000_000
+
+# Neighbours among which a jump is looked for, and further ones that show what is usual.
+NEAR, FAR = 24, range(30, 64)
+
+# Spacings are exponential with mean 1 for independent rows. Means beyond this, and so many standard errors, are a
+# jump: real images on a curved surface reach 1.2 (the 698 faces of Isomap). One spacing counts this much at most.
+JUMP, ERRORS, LARGEST = 1.2, 3.0, 6.0
+
 # Leading principal components of a side that are followed.
 COMPONENTS = 32
 
 # Correlation has decayed where it falls below this share of the correlation of neighbours; a block is so many times
 # that lag. Rows of a group of g then decay after 2/3 of g, so that a block is longer than a group.
 DECAYED, BLOCK = 1 / 3, 2
+
+# Rows nearer than this, in units of the median distance, are exact copies. Rows that are read at a time.
+COPY, CHUNK = 1e-7, 8192
 
 _OVERRULE = (
     "To name the rows that belong together, give --blocks COLUMN (blocks=). If the rows are independent, give "
@@ -109,7 +122,7 @@ def _stretches(n: int, stride: int, size: int) -> list[np.ndarray]:
 
 def _finite(sides: Sequence[np.ndarray]) -> list[Floats]:
     """Both sides in float64; a row with a value that is not finite counts as the mean."""
-    result = []
+    result: list[Floats] = []
     for side in sides:
         values = np.array(side, dtype=np.float64)
         bad = ~np.isfinite(values).all(axis=1)
@@ -122,17 +135,19 @@ def _finite(sides: Sequence[np.ndarray]) -> list[Floats]:
 def _decay(side: Floats, places: list[np.ndarray], seed: int) -> tuple[int, float]:
     """Lag at which the slowest correlation has decayed (0: no correlation), and the correlation of neighbours."""
     ends = np.cumsum([len(place) for place in places])
+    limit = min(len(place) for place in places) // 4
     components = min(COMPONENTS, max(len(side) // 20, 1))
     longest, first = 0, 0.0
     while True:
         parts = np.split(_whitened(side, components, seed), ends[:-1])
-        lag, neighbours = _slowest(parts)
-        longest, first = lag or longest, first or neighbours
-        # Rows that depend on each other carry fewer components; with too many of them a decay is misjudged.
-        fewer = max(len(side) // (5 * longest), 4) if lag else components
-        if fewer >= parts[0].shape[1]:
-            return longest, first
-        components = fewer
+        lag, neighbours = _slowest(parts, limit)
+        first = first or neighbours
+        # Rows that depend on each other carry fewer components. With too many of them a decay is misjudged.
+        components = max(len(side) // (5 * lag), 4) if lag else COMPONENTS
+        if components >= parts[0].shape[1]:
+            return max(longest, lag), first
+        # Directions that never decay are only believed of few components.
+        longest = max(longest, lag) if lag < limit else longest
 
 
 def _whitened(side: Floats, components: int, seed: int) -> Floats:
@@ -145,7 +160,7 @@ def _whitened(side: Floats, components: int, seed: int) -> Floats:
         for _ in range(2):
             basis = np.linalg.qr(rows.T @ (rows @ basis))[0]
         rows = rows @ basis
-    rows = _drawn_in(_sphered(rows, components), 2.0)
+    rows = _drawn_in(_sphered(rows, components), 1.0)
     return _sphered(rows - rows.mean(axis=0), components)
 
 
@@ -162,13 +177,12 @@ def _drawn_in(rows: Floats, times: float) -> Floats:
     return rows * np.where(length > bound, bound / np.where(length > 0, length, 1.0), 1.0)[:, None]
 
 
-def _slowest(parts: list[Floats]) -> tuple[int, float]:
+def _slowest(parts: list[Floats], limit: int) -> tuple[int, float]:
     """Lag at which the correlation of the slowest directions has decayed, and the largest correlation at lag 1.
 
     Directions whose correlation at a lag is beyond chance are found in one half of the rows and followed in the other
     half: a direction that seems slow by chance is not slow there.
     """
-    limit = min(len(part) for part in parts) // 4
     middle = len(parts[0]) // 2
     halves = (parts[::2], parts[1::2]) if len(parts) > 1 else ([parts[0][:middle]], [parts[0][middle:]])
     longest, first, lag = 0, 0.0, 1
@@ -191,7 +205,7 @@ def _slowest(parts: list[Floats]) -> tuple[int, float]:
 
 def _lagged(parts: list[Floats], lag: int) -> Floats:
     """Covariance of rows with those `lag` later, made symmetric."""
-    product = sum(part[:-lag].T @ part[lag:] for part in parts) / sum(len(part) - lag for part in parts)
+    product = np.sum([part[:-lag].T @ part[lag:] for part in parts], axis=0) / sum(len(part) - lag for part in parts)
     return np.asarray(product + product.T) / 2
 
 
@@ -214,3 +228,100 @@ def _autocovariance(parts: list[Floats], axes: Floats, limit: int) -> Floats:
         total += np.fft.irfft(spectrum, size, axis=0)[lags]
         counts += len(part) - lags
     return np.asarray(total / counts[:, None])
+
+
+@dataclass(frozen=True)
+class ClusteredRows:
+    """Groups of rows that lie near each other on both sides, as near copies do.
+
+    Attributes
+    ----------
+    size : int
+        Typical number of rows in a group.
+    share : float
+        Share of rows that are clearly in a group, at the least.
+    """
+
+    size: int
+    share: float
+
+    @property
+    def alert(self) -> Alert:
+        """The sentence for the user, code `clustered_rows`."""
+        text = (
+            f"Rows lie in groups of about {self.size} that are much nearer to each other on both sides than to other "
+            f"rows, as near copies of one sample are ({100 * self.share:.0f}% of the rows clearly). All figures assume "
+            f"independent rows: errors may be too small and scores too high. {_OVERRULE}"
+        )
+        return Alert("clustered_rows", text)
+
+
+def clustered_rows(pair: Pair, used: np.ndarray | None = None, *, seed: int = 0) -> ClusteredRows | None:
+    """Groups of near copies among rows in any order; None where nearest rows are as near as of independent rows.
+
+    The distance of two rows is the larger one of both sides, each in units of its median, so that only rows that are
+    near on both sides are near. Where rows are independent and k is small, k log(d_(k+1) / d_k) of the distances to
+    the nearest rows is exponential with the same mean for all k, whatever the density: 1 / dimension. In groups of c
+    near copies it jumps at k = c - 1. Exact copies are left out.
+
+    Parameters
+    ----------
+    pair : Pair
+    used : ndarray of bool, shape (n,), optional
+        Rows in use; all by default.
+    seed : int
+        Of the sample of rows.
+    """
+    spacings = _spacings(pair, used, seed)
+    if spacings is None:
+        return None
+    excess = []
+    for k in range(1, NEAR + 1):
+        window = np.minimum(spacings[:, k - k // 4 - 1 : k + k // 4], LARGEST)
+        excess.append(window.mean() - ERRORS / np.sqrt(window.size))
+    if max(excess) <= JUMP:
+        return None
+    # Of independent rows hardly one in twenty has a spacing as large as this among so many.
+    grouped = spacings[:, :NEAR].max(axis=1) > LARGEST
+    at = spacings[grouped, :NEAR].argmax(axis=1) if grouped.mean() > 0.1 else [np.argmax(excess)]
+    # The jump at k = 1, in the first place, is of groups of two.
+    return ClusteredRows(int(np.median(at)) + 2, float(grouped.mean()))
+
+
+def _spacings(pair: Pair, used: np.ndarray | None, seed: int) -> Floats | None:
+    """k log(d_(k+1) / d_k) of some rows, k = 1, 2, ..., in units of the mean at the far k; None for too few rows."""
+    distances, wanted = _distances(pair, used, seed), 3 * FAR.stop
+    if distances.shape[1] <= wanted:
+        return None
+    nearest = np.sort(np.partition(distances, wanted, axis=1)[:, :wanted], axis=1)
+    # Copies of another row are as far as that row, and are left out, too.
+    nearest[:, 1:][nearest[:, 1:] < (1 + COPY) * nearest[:, :-1]] = np.inf
+    nearest = np.sort(nearest, axis=1)[:, : FAR.stop + 1]
+    nearest = nearest[np.isfinite(nearest).all(axis=1)]
+    spacings = np.arange(1, FAR.stop + 1) * np.diff(np.log(nearest), axis=1)
+    usual = spacings[:, FAR.start :].mean() if len(nearest) else 0.0
+    return spacings / usual if usual > 0 else None
+
+
+def _distances(pair: Pair, used: np.ndarray | None, seed: int) -> Floats:
+    """Distances of some rows to all, or to a sample where that is too much; to themselves and exact copies infinite."""
+    rng = np.random.default_rng(seed)
+    rows = np.arange(pair.n) if used is None else np.flatnonzero(used)
+    budget = min(DISTANCES, PRODUCTS // (pair.x.shape[1] + pair.y.shape[1]))
+    if len(rows) > budget // FEWEST:
+        rows = np.sort(rng.choice(rows, budget // FEWEST, replace=False))
+    count = min(max(budget // max(len(rows), 1), FEWEST), QUERIES, len(rows))
+    queries = _finite(pair.take(np.sort(rng.choice(rows, count, replace=False))))
+    centres = [query.mean(axis=0) for query in queries]
+    queries = [query - centre for query, centre in zip(queries, centres, strict=True)]
+    squares = np.empty((2, count, len(rows)))
+    for start in range(0, len(rows), CHUNK):
+        block = slice(start, start + CHUNK)
+        for into, side, query, centre in zip(squares, _finite(pair.take(rows[block])), queries, centres, strict=True):
+            others = side - centre
+            into[:, block] = (query**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * query @ others.T
+    for side in squares:
+        side /= np.median(side[:, :: 1 + len(rows) // 1000])
+    largest = np.sqrt(np.maximum(squares.max(axis=0), 0))
+    largest[largest < COPY] = np.inf
+    return np.asarray(largest)

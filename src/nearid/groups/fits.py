@@ -7,7 +7,7 @@ the assignment maximises |correlation| (the field's convention), and the scale t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -288,6 +288,77 @@ def fit_linear(moments: PairMoments, *, translation: bool = True, ridge: float =
     else:
         matrix = _solve_least_norm(xx, moments.xy, n, translation)
     return DenseMap(moments.mean_x, moments.mean_y, matrix)
+
+
+def scale_influence(
+    moments: PairMoments, fitted: Map, gradient: Floats, x: Floats, y: Floats, *, translation: bool, scale: bool = True
+) -> Floats:
+    """How far each row of the fit moves <gradient, A> through the one scale of the map.
+
+    Of every row that `fitted` was fitted to, the derivative of the sum of products of `gradient` with the matrix A by
+    the weight of the row. The direction of A is held fixed: the weight of one row changes no matching.
+
+    Parameters
+    ----------
+    moments : PairMoments
+        Of the rows that were fitted to.
+    gradient : ndarray of shape (p, q)
+    x, y : ndarray of shape (m, p) and (m, q)
+        Some of these rows, less the map's centres.
+    """
+    if not scale:
+        return np.zeros(len(x))
+    matrix, xx = fitted.matrix, (moments if translation else moments.about_origin()).xx
+    turned, size = fitted.turn(x), float(np.sum(matrix * (xx @ matrix)))
+    if not size:
+        return np.zeros(len(x))
+    gains = np.einsum("ij,ij->i", turned, y - turned)
+    return np.asarray(float(np.sum(gradient * matrix)) / size * gains)
+
+
+def scales_influence(
+    moments: PairMoments, fitted: Map, gradient: Floats, x: Floats, y: Floats, *, translation: bool
+) -> Floats:
+    """The same for a matching with a scale for each column."""
+    assert isinstance(fitted, MatchMap)
+    sizes = np.diag((moments if translation else moments.about_origin()).xx)[fitted.columns]
+    steep = gradient[fitted.columns, np.arange(len(sizes))]
+    weights = np.divide(steep, sizes, out=np.zeros_like(sizes), where=(sizes > 0) & (fitted.weights != 0))
+    picked = x[:, fitted.columns]
+    return np.asarray((picked * (y - picked * fitted.weights)) @ weights)
+
+
+def rigid_influence(
+    moments: PairMoments, fitted: Map, gradient: Floats, x: Floats, y: Floats, *, translation: bool, scale: bool = True
+) -> Floats:
+    """The same for a rigid motion: through its rotation U V^T and its scale.
+
+    d(U V^T) = U K V^T with K_ij = (N_ij - N_ji) / (s_i + s_j) and N = U^T d(xy) V; a wider target adds what leaves the
+    span of V. The rotation of a wider source has no closed form; there the scale alone is followed.
+    """
+    own = scale_influence(moments, fitted, gradient, x, y, translation=translation, scale=scale)
+    p, q = gradient.shape
+    if p > q:
+        return own
+    xy = (moments if translation else moments.about_origin()).xy
+    u, s, vt = np.linalg.svd(xy, full_matrices=False)
+    least = resolution(q) * (s[0] or 1.0)
+    steep = gradient * (np.linalg.norm(fitted.matrix) / np.sqrt(p))
+    inner, apart = u.T @ steep @ vt.T, s[:, None] + s
+    turn = u @ np.divide(inner - inner.T, apart, out=np.zeros_like(apart), where=apart > least) @ vt
+    if q > p:
+        outer = u.T @ (steep - steep @ vt.T @ vt)
+        turn = turn + u @ np.divide(outer, s[:, None], out=np.zeros_like(outer), where=s[:, None] > least)
+    return np.asarray(own + np.einsum("ij,ij->i", x @ turn, y))
+
+
+def linear_influence(
+    moments: PairMoments, fitted: Map, gradient: Floats, x: Floats, y: Floats, *, translation: bool, ridge: float
+) -> Floats:
+    """The same for a linear map, its penalty held fixed: dA = (xx + ridge)^-1 x (y - x A)^T."""
+    steep = replace(moments, xy=gradient, mean_y=np.zeros(gradient.shape[1]))
+    pulled = fit_linear(steep, translation=translation, ridge=ridge).coefficients
+    return np.asarray(np.einsum("ij,ij->i", x @ pulled, y - fitted.turn(x)))
 
 
 def _solve_least_norm(xx: Floats, xy: Floats, n: int, centred: bool) -> Floats:

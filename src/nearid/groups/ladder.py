@@ -14,8 +14,18 @@ from typing import Any
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.options import listed
-from nearid.groups.fits import Map, fit_linear, fit_permutation, fit_rigid, fit_scaled_permutation
-from nearid.moments import PairMoments
+from nearid.groups.fits import (
+    Map,
+    fit_linear,
+    fit_permutation,
+    fit_rigid,
+    fit_scaled_permutation,
+    linear_influence,
+    rigid_influence,
+    scale_influence,
+    scales_influence,
+)
+from nearid.moments import Floats, PairMoments
 
 # Columns on both sides for which parameters are counted where two groups are compared by their number.
 WIDTH = 16
@@ -64,6 +74,9 @@ class Group:
         (seed, engine, progress) -> function of (pair, fold, parts) -> Prepared, for a fit that needs more than moments.
         What such a map can be depends on the rows of each side, so that it has no place among groups that contain each
         other: it is measured beside the ladder and takes no part in the verdict.
+    influence : callable, optional
+        (moments, fitted, gradient, x, y, **options) -> how far each row moves the fit; see `scale_influence`. Intervals
+        allow for the fit only where it is given.
     """
 
     name: str
@@ -75,6 +88,7 @@ class Group:
     degrees_of_freedom: Callable[[int, int], int]
     default: bool = True
     prepare: Callable[..., Callable[..., Prepared]] | None = None
+    influence: Callable[..., Floats] | None = None
 
     def fitted(self, moments: PairMoments, options: dict[str, Any]) -> Map:
         """Fit with those of the given options that this group knows."""
@@ -125,7 +139,16 @@ def _stiefel(p: int, q: int) -> int:
 # Colours: Okabe-Ito, legible on light and dark pages and for the colour-blind.
 _WITH_SCALE = ("translation", "scale")
 for _group in (
-    Group("permutation", "signed permutation", "#009E73", (), fit_permutation, _WITH_SCALE, lambda p, q: q + 1),
+    Group(
+        "permutation",
+        "signed permutation",
+        "#009E73",
+        (),
+        fit_permutation,
+        _WITH_SCALE,
+        lambda p, q: q + 1,
+        influence=scale_influence,
+    ),
     Group(
         "scaled_permutation",
         "signed permutation with a scale for each column",
@@ -135,6 +158,7 @@ for _group in (
         ("translation",),
         lambda p, q: q + min(p, q),
         default=False,
+        influence=scales_influence,
     ),
     Group(
         "rigid",
@@ -144,6 +168,7 @@ for _group in (
         fit_rigid,
         _WITH_SCALE,
         lambda p, q: _stiefel(p, q) + q + 1,
+        influence=rigid_influence,
     ),
     Group(
         "linear",
@@ -153,6 +178,7 @@ for _group in (
         fit_linear,
         ("translation", "ridge"),
         lambda p, q: p * q + q,
+        influence=linear_influence,
     ),
 ):
     register(_group)

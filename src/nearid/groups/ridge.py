@@ -9,18 +9,15 @@ then judges the maps for a, and fold a those for b.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Protocol
 
 import numpy as np
 
 from nearid.engines.local import ordered_map
-from nearid.folds import FoldMoments
 from nearid.groups.fits import fit_linear, squared_errors
 from nearid.moments import Floats, PairMoments, eigen
-
-Ridge = float | Literal["auto"]
 
 # Penalties in units of the mean eigenvalue of the source's scatter. Plain least squares (0) is tried beside them.
 GRID = np.geomspace(1e-8, 1e4, 49)
@@ -74,6 +71,24 @@ class Shrinkage:
         return np.concatenate([[plain], np.clip(penalised, 0, None)])
 
 
+class Folded(Protocol):
+    """Moments of folds, as of `FoldMoments`."""
+
+    @property
+    def counts(self) -> Sequence[int]:
+        """Rows of each fold."""
+
+    @property
+    def all(self) -> PairMoments:
+        """Moments of all rows."""
+
+    def part(self, k: int) -> PairMoments:
+        """Moments of fold k."""
+
+    def without(self, folds: Sequence[int]) -> PairMoments:
+        """Moments of the rows outside some folds."""
+
+
 @dataclass(frozen=True)
 class Penalties:
     """Chosen penalties: for the rows outside each fold, and for all rows."""
@@ -87,19 +102,19 @@ class Judges:
 
     Parameters
     ----------
-    parts : FoldMoments
+    parts : FoldMoments or the like
         Three folds or more.
     translation : bool
     """
 
-    def __init__(self, parts: FoldMoments, *, translation: bool = True) -> None:
+    def __init__(self, parts: Folded, *, translation: bool = True) -> None:
         self._translation = translation
         whole = parts.all
         p = len(whole.mean_x)
         # One unit for all folds: the best penalty of a sum of squared errors does not grow with the rows.
         unit = float(np.trace(self._about(whole).xx)) / p or 1.0
         self.penalties = np.concatenate([[0.0], unit * GRID])
-        self._pairs = list(_pairs(len(parts.parts), wide=p > WIDE))
+        self._pairs = list(_pairs(len(parts.counts), wide=p > WIDE))
         decompose = ordered_map(
             lambda pair: Shrinkage.of(self._about(parts.without(pair)), self.penalties),
             self._pairs,
@@ -110,9 +125,9 @@ class Judges:
     def _about(self, moments: PairMoments) -> PairMoments:
         return moments if self._translation else moments.about_origin()
 
-    def choose(self, parts: FoldMoments) -> Penalties:
+    def choose(self, parts: Folded) -> Penalties:
         """The penalty with the least error on the judging folds; `parts` has the source's moments of the beginning."""
-        tests = [self._about(parts.part(k)) for k in range(len(parts.parts))]
+        tests = [self._about(parts.part(k)) for k in range(len(parts.counts))]
         errors = np.zeros((len(tests), len(self.penalties)))
 
         def judge(at: int) -> list[tuple[int, Floats]]:
@@ -127,12 +142,12 @@ class Judges:
         return Penalties(tuple(best[:-1]), best[-1])
 
 
-def choose_penalties(parts: FoldMoments, *, translation: bool = True) -> Penalties:
+def choose_penalties(parts: Folded, *, translation: bool = True) -> Penalties:
     """Penalties for the rows outside each fold and for all rows; those of a fold are chosen by other folds."""
-    if len(parts.parts) > 2:
+    if len(parts.counts) > 2:
         return Judges(parts, translation=translation).choose(parts)
     # Without two folds nothing is left to fit on: each training set judges itself.
-    sets = [parts.without([k]) for k in range(len(parts.parts))] if len(parts.parts) == 2 else []
+    sets = [parts.without([k]) for k in range(len(parts.counts))] if len(parts.counts) == 2 else []
     *folds, whole = (generalised_penalty(m, translation=translation) for m in (*sets, parts.all))
     return Penalties(tuple(folds), whole)
 

@@ -36,7 +36,7 @@ def test_claims(found):
 def test_claims_are_not_judged_on_the_shortest_preset(tmp_path, inline):
     short = reproduce(TOY, tmp_path / "out", preset="smoke")
     assert {(str(o.status), o.sentence) for _, o in short.outcomes} == {
-        ("not testable here", "Claims are not judged on runs as short as those of the preset smoke.")
+        ("not judged: preset too short", "Claims are not judged on runs as short as those of the preset smoke.")
     }
     assert [alert.code for alert in short.alerts] == ["claims_not_judged"]
     # They are tested all the same: what cannot be computed is found out.

@@ -6,7 +6,7 @@ from scipy import stats
 
 from nearid.arrays import open_rows
 from nearid.questions.deconfound import attribution as module
-from nearid.questions.deconfound.attribution import attribution
+from nearid.questions.deconfound.attribution import Attribution, attribution
 from nearid.questions.deconfound.conditions import ComponentRows, Condition
 
 
@@ -40,7 +40,85 @@ def test_shares_are_those_of_least_squares(batches, labels, monkeypatch):
     found = attribution(view_of(x), l, b)
     for k in range(2):
         assert (found.batch[k], found.batch_p[k]) == pytest.approx(by_least_squares(x[:, k], l, b), rel=1e-4)
-        assert (found.label[k], found.label_p[k]) == pytest.approx(by_least_squares(x[:, k], b, l), rel=1e-4)
+        assert found.label[k] == pytest.approx(by_least_squares(x[:, k], b, l)[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize(("batches", "labels"), [(6, 3), (3, 7)])
+def test_a_label_is_tested_against_label_x_batch(batches, labels, rows):
+    rng = np.random.default_rng(6)
+    # Some labels are missing in some batches; means of cells of equal size are then least squares' observations.
+    cells = [(b, l) for b in range(batches) for l in range(labels) if (b * 5 + l * 3) % 7]
+    b, l = np.array(cells).T
+    means = rng.normal(size=(len(cells), 2)) + 0.5 * l[:, None]
+    noise = rng.normal(size=(rows, len(cells), 2))
+    x = (means + 0.1 * (noise - noise.mean(axis=0))).reshape(-1, 2)
+    order = rng.permutation(len(x))
+    found = attribution(view_of(x[order]), np.tile(l, rows)[order], np.tile(b, rows)[order])
+    assert found.label_free == len(cells) - batches - labels + 1
+    for k in range(2):
+        assert found.label_p[k] == pytest.approx(by_least_squares(means[:, k], b, l)[1], rel=1e-4)
+
+
+def test_cells_of_few_rows_count_less_where_wells_are_alike():
+    rng = np.random.default_rng(7)
+    b, l = np.repeat(np.arange(8), 2), np.tile([0, 1], 8)
+    sizes = np.where(l == 0, 200, rng.integers(2, 30, 16))
+    x = rng.normal(size=(sizes.sum(), 2))
+    x[:, 1] += 5 * rng.normal(size=16)[np.repeat(np.arange(16), sizes)]
+    found = attribution(view_of(x), np.repeat(l, sizes), np.repeat(b, sizes))
+    means = np.array([part.mean(axis=0) for part in np.split(x, np.cumsum(sizes)[:-1])])
+
+    def weighted(y, weights):
+        root = np.sqrt(weights)
+
+        def left(*columns):
+            design = np.hstack([c[:, None] == np.unique(c) for c in columns]) * root[:, None]
+            fit = design @ np.linalg.lstsq(design, y * root, rcond=None)[0]
+            return np.sum((y * root - fit) ** 2)
+
+        return stats.f.sf((left(b) - left(b, l)) / (left(b, l) / 7), 1, 7)
+
+    # Wells that differ as much as these count the same, whatever their size.
+    assert found.label_p[1] == pytest.approx(weighted(means[:, 1], np.ones(16)), rel=0.05)
+    tried = [weighted(means[:, 0], sizes / (1 + ratio * sizes)) for ratio in module.RATIOS]
+    assert np.min(np.abs(found.label_p[0] / tried - 1)) < 1e-4 and np.ptp(tried) > 0.02
+
+
+def test_a_block_counts_once():
+    rng = np.random.default_rng(8)
+    b, l = np.repeat(np.arange(5), 8), np.tile([0, 0, 0, 0, 1, 1, 1, 1], 5)
+    wells = rng.normal(size=(40, 2)) + b[:, None]
+    once = attribution(view_of(wells), l, b, control=0)
+    copies = [np.repeat(part, 6, axis=0) for part in (wells, l, b, np.arange(40))]
+    order = rng.permutation(240)
+    x, l, b, blocks = (part[order] for part in copies)
+    found = attribution(view_of(x), l, b, control=0, blocks=blocks)
+    assert np.allclose(found.batch_p, once.batch_p, rtol=1e-4) and np.allclose(found.label_p, once.label_p, rtol=1e-4)
+    # With one block of controls in each batch, batches are judged by those of all labels.
+    some = (l == 1) | (blocks % 8 == 0)
+    one = attribution(view_of(x[some]), l[some], b[some], control=0, blocks=blocks[some])
+    assert np.array_equal(one.batch_p, attribution(view_of(x[some]), l[some], b[some], blocks=blocks[some]).batch_p)
+    assert (one.batch_p < 1).all()
+    # Copies of a row are no evidence, but rows without blocks are taken for it.
+    assert (attribution(view_of(x), l, b, control=0).batch_p < once.batch_p / 100).all()
+
+
+def test_where_label_x_batch_leaves_nothing_no_component_is_biological():
+    rng = np.random.default_rng(9)
+    # Each label is linked to the next by one batch alone.
+    b, l = np.repeat([0, 0, 1, 1, 2, 2], 20), np.repeat([0, 1, 1, 2, 2, 3], 20)
+    found = attribution(view_of(rng.normal(size=(120, 2)) + 9 * l[:, None]), l, b)
+    assert found.label_free == 0 and np.isnan(found.label_p).all() and "biological" not in found.kinds
+    assert (found.label > 0.9).all()
+
+
+def test_names_keep_the_expected_share_of_false_ones():
+    p = np.array([0.001, np.nan, 0.02, 0.03, 0.045, 0.9])
+    found = Attribution(np.zeros(6), np.ones(6), np.ones(6), p, 9)
+    kept = stats.false_discovery_control(p[~np.isnan(p)]) <= 0.05
+    assert np.array_equal(found.biological[~np.isnan(p)], kept) and not found.biological[1]
+    assert found.biological.sum() == 3
 
 
 def test_groups_that_are_not_linked():

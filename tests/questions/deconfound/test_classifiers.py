@@ -8,8 +8,9 @@ from sklearn.linear_model import LogisticRegression
 from deconfound_plans import plan_of
 from nearid import InputError
 from nearid.arrays import open_rows
+from nearid.measures.auroc import auroc
 from nearid.questions.deconfound import classifiers
-from nearid.questions.deconfound.classifiers import auroc_within, check_boosting, hoyer, learn
+from nearid.questions.deconfound.classifiers import auroc_within, aurocs_without, check_boosting, hoyer, learn
 from nearid.questions.deconfound.conditions import ComponentRows, Condition
 
 PLAN = plan_of(boosting={"trees": 10}), 1
@@ -31,6 +32,18 @@ def test_area_under_the_curve_within_batches(rng):
     right = [(scores[i] > scores[j]) + 0.5 * (scores[i] == scores[j]) for i, j in pairs]
     assert auroc_within(truth, scores, batches) == pytest.approx(np.mean(right))
     assert np.isnan(auroc_within(truth, scores, truth.astype(int)))
+
+
+@given(st.integers(0, 10_000))
+def test_areas_without_a_batch_are_those_of_the_other_rows(seed):
+    rng = np.random.default_rng(seed)
+    # Few different scores, so that many are tied; the last batch has no rows.
+    truth, scores, batches = rng.random(30) < 0.3, rng.integers(0, 6, 30).astype(float), rng.integers(0, 4, 30)
+    every, within = aurocs_without(truth, scores, batches, 5)
+    for batch in range(5):
+        left = batches != batch
+        assert every[batch] == pytest.approx(auroc(truth[left], scores[left]), nan_ok=True)
+        assert within[batch] == pytest.approx(auroc_within(truth[left], scores[left], batches[left]), nan_ok=True)
 
 
 def test_logistic_regression(data):

@@ -38,6 +38,18 @@ def test_json_and_report(files):
     assert table.exit_code == 0 and "AUROC (logistic regression" in table.stdout
 
 
+def test_blocks_are_a_column_of_the_same_table(files):
+    meta = pd.read_parquet(files / "meta.parquet")
+    meta.assign(well=np.arange(160) // 2 % 3).to_parquet(files / "wells.parquet")
+    named = ["--meta", files / "wells.parquet", "--labels", "what", "--batches", "plate"]
+    done = run(files / "x.npy", *named, *QUICK, "--blocks", "well", "--directions", "most", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    # Three names on each of four plates.
+    assert told["provenance"]["blocks"] == 12 and told["provenance"]["fitted_rows"] == 12
+    assert next(a["message"] for a in told["alerts"] if a["code"] == "few_blocks").startswith("There are 12 blocks")
+
+
 def test_unknown_columns_are_told(files):
     done = run(files / "x.npy", "--meta", files / "meta.parquet", "--labels", "waht", "--batches", "plate", *QUICK)
     assert isinstance(done.exception, InputError) and "Did you mean 'what'" in str(done.exception)

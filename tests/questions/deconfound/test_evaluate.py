@@ -1,4 +1,5 @@
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,8 +10,8 @@ from nearid.arrays import open_rows
 from nearid.questions.deconfound.classifiers import hoyer
 from nearid.questions.deconfound.conditions import ComponentRows, Condition
 from nearid.questions.deconfound.design import open_design
-from nearid.questions.deconfound.evaluate import Key, Timer, _tasks, _top, score_tasks
-from nearid.questions.deconfound.splits import contrasts
+from nearid.questions.deconfound.evaluate import Key, Timer, _top, score_tasks, summarise, tasks_of
+from nearid.questions.deconfound.splits import Split, contrasts
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def plan_and_view():
 
 
 def run(plan, design, against, view, dropping=False):
-    tasks = _tasks(plan, against, dropping)
+    tasks = tasks_of(plan, against, dropping)
     return score_tasks(plan, design, view, tasks, dropping, lambda: None)
 
 
@@ -38,30 +39,68 @@ def test_every_split_is_scored(plan_and_view):
     found = run(*plan_and_view)
     assert {k.direction: len(v) for k, v in found.items()} == {"most": 4, "one": 4}
     most, one = found[Key("most", "logistic", "drug")], found[Key("one", "logistic", "drug")]
+    most, one = ([s.scores for s in each] for each in (most, one))
     assert all(s["auroc"] > 0.9 and 0 < s["sparsity"] <= 1 for s in most)
     assert all("concentration@1" in s for s in most) and not any("concentration@1" in s for s in one)
     # One batch alone teaches the component that means something else elsewhere.
     assert np.mean([s["auroc"] for s in one]) < np.mean([s["auroc"] for s in most]) - 0.1
 
 
+def test_scores_without_a_batch_are_those_of_the_other_rows(plan_and_view):
+    plan, d, against, view = plan_and_view
+    found = run(*plan_and_view)
+    for direction in ("most", "one"):
+        for split, scored in zip(against[0].splits[direction], found[Key(direction, "logistic", "drug")], strict=True):
+            for batch in range(4):
+                left = scored.without["auroc"][batch]
+                trained, judged = (batch in d.batches.codes[side] for side in (split.train, split.test))
+                if direction == "one" and trained:
+                    assert all(np.isnan(values[batch]) for values in scored.without.values())
+                elif not judged:
+                    assert left == pytest.approx(scored.scores["auroc"])
+                elif direction == "one":
+                    # The classifier stays, the rows go.
+                    rows = split.rows[d.batches.codes[split.rows] != batch]
+                    parts = d.batches.codes[rows]
+                    less = replace(against[0], splits={"one": [Split(rows, parts, split.part, alone=True)]})
+                    (again,) = run(plan, d, [less], view).values()
+                    assert left == pytest.approx(again[0].scores["auroc"])
+                    assert scored.without["sparsity"][batch] == scored.scores["sparsity"]
+
+
+def test_rotations_are_averaged_and_their_spread_is_told(plan_and_view):
+    plan, d, against, view = plan_and_view
+    turned = [np.linalg.qr(np.random.default_rng(k).normal(size=(4, 4)))[0] for k in range(3)]
+    views = [ComponentRows(view.rows, replace(view.condition, matrix=turn)) for turn in turned]
+    turns = [run(plan, d, against, each) for each in views]
+    means, _ = summarise(plan, against, {"random": turns})
+    key = Key("most", "logistic", "drug")
+    by_turn = [np.mean([s.scores["sparsity"] for s in turn[key]]) for turn in turns]
+    (found,) = (m for m in means if (m.direction, m.score, m.perturbation) == ("most", "sparsity", "drug"))
+    assert found.mean == pytest.approx(np.mean(by_turn)) and found.spread == pytest.approx(np.std(by_turn, ddof=1))
+    assert len(found.values) == len(turns[0][key]) and found.spread > 0
+    alone, _ = summarise(plan, against, {"random": turns[:1]})
+    assert all(np.isnan(m.spread) for m in alone)
+
+
 def test_concentration_is_high_where_one_component_tells_all(plan_and_view):
     most = run(*plan_and_view)[Key("most", "logistic", "drug")]
-    assert np.mean([s["concentration@1"] for s in most]) > 0.3
+    assert np.mean([s.scores["concentration@1"] for s in most]) > 0.3
 
 
 def test_technical_components_are_dropped_on_training_rows_alone(plan_and_view):
     plan, d, against, view = plan_and_view
     found = run(*plan_and_view, dropping=True)
     assert {k.direction for k in found} == {"most"}
-    kept = [t[0] for t in _tasks(plan, against, False) if t[0].direction == "most"]
-    assert [t[0] for t in _tasks(plan, against, True)] == kept
+    kept = [t[0] for t in tasks_of(plan, against, False) if t[0].direction == "most"]
+    assert [t[0] for t in tasks_of(plan, against, True)] == kept
     # What held-out batches look like makes no difference.
     split = against[0].splits["most"][0]
     spoilt = np.array(view.rows.read(0, 400))
     spoilt[split.test, 0] = 50.0 * d.batches.codes[split.test]
     other = ComponentRows(open_rows(spoilt), view.condition)
     first = run(plan, d, against, other, dropping=True)[Key("most", "logistic", "drug")][0]
-    assert first["sparsity"] == pytest.approx(found[Key("most", "logistic", "drug")][0]["sparsity"])
+    assert first.scores["sparsity"] == pytest.approx(found[Key("most", "logistic", "drug")][0].scores["sparsity"])
     assert hoyer(np.ones(3)) == pytest.approx(0, abs=1e-12)
 
 

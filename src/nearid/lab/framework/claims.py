@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from nearid.base.estimate import Estimate
+from nearid.base.estimate import CONFIDENCE, Estimate
 
 if TYPE_CHECKING:
     from nearid.lab.framework.experiment import Column
@@ -19,12 +19,16 @@ class Status(StrEnum):
     """What a run says of a claim."""
 
     REPRODUCED = "reproduced"
+    UNDECIDED = "undecided"
     NOT_REPRODUCED = "not reproduced"
     NOT_TESTABLE = "not testable here"
+    NOT_JUDGED = "not judged: preset too short"
 
 
 # The worst first.
-ORDER = (Status.NOT_REPRODUCED, Status.NOT_TESTABLE, Status.REPRODUCED)
+ORDER = (Status.NOT_REPRODUCED, Status.NOT_JUDGED, Status.NOT_TESTABLE, Status.UNDECIDED, Status.REPRODUCED)
+# An interval misses a threshold on its side alone.
+LEVEL = (1 - CONFIDENCE) / 2
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,9 @@ class Outcome:
         With the figures that decided, of all comparisons.
     margin : float
         How far the whole interval is beyond the threshold, below 0 where it is not; -inf where there is no interval.
+    p_value : float
+        Of a comparison, that seeds speak so clearly against it where it holds; NaN where no interval decides. Below
+        LEVEL, the whole interval misses the threshold.
     needs : tuple of str
         Keys of rows that it needs and that were not run.
     parts : tuple of Outcome
@@ -46,6 +53,7 @@ class Outcome:
     status: Status
     sentence: str
     margin: float = -math.inf
+    p_value: float = math.nan
     needs: tuple[str, ...] = ()
     parts: tuple[Outcome, ...] = ()
 
@@ -56,10 +64,10 @@ class Outcome:
             return self.sentence
         if self.needs and self.status is Status.NOT_TESTABLE:
             return _needed(self.needs)
-        holding, failing, left_open = (
-            sum(p.status is status for p in self.parts)
-            for status in (Status.REPRODUCED, Status.NOT_REPRODUCED, Status.NOT_TESTABLE)
+        holding, failing = (
+            sum(p.status is status for p in self.parts) for status in (Status.REPRODUCED, Status.NOT_REPRODUCED)
         )
+        left_open = len(self.parts) - holding - failing
         counts = [f"{holding} of {len(self.parts)} comparisons hold{'s' if holding == 1 else ''}"]
         counts += [f"{failing} do{'es' if failing == 1 else ''} not"] if failing else []
         counts += [f"{left_open} {'is' if left_open == 1 else 'are'} not decided"] if left_open else []
@@ -121,14 +129,33 @@ def for_parameters(make: Callable[[Any], Test]) -> Test:
 
 
 def worst(*outcomes: Outcome) -> Outcome:
-    """The worst of some outcomes, with all their sentences; of rows that were not run there is one for all."""
+    """The worst of some outcomes, with all their sentences; of rows that were not run there is one for all.
+
+    All parts hold where the interval of each holds: this needs no correction. That one of many misses may be chance, so
+    misses are corrected by Holm's method over the parts.
+    """
     parts = tuple(p for o in outcomes for p in (o.parts or (o,)))
     if len(parts) == 1:
         return parts[0]
+    parts = _corrected(parts)
     needs = tuple(dict.fromkeys(row for p in parts for row in p.needs))
     sentences = [p.sentence for p in parts if not p.needs] + ([_needed(needs)] if needs else [])
     status = min((p.status for p in parts), key=ORDER.index)
-    return Outcome(status, " ".join(sentences), min(p.margin for p in parts), needs, parts)
+    return Outcome(status, " ".join(sentences), min(p.margin for p in parts), needs=needs, parts=parts)
+
+
+def _corrected(parts: Sequence[Outcome]) -> tuple[Outcome, ...]:
+    """The parts, of which those that miss by Holm's method alone stay not reproduced."""
+    tested = sorted((p.p_value, k) for k, p in enumerate(parts) if not math.isnan(p.p_value))
+    clear = 0
+    while clear < len(tested) and tested[clear][0] < LEVEL / (len(tested) - clear):
+        clear += 1
+    chance = {k for _, k in tested[clear:] if parts[k].status is Status.NOT_REPRODUCED}
+    why = f"Of {len(tested)} comparisons, one may miss so far by chance (Holm's correction)."
+    return tuple(
+        replace(p, status=Status.UNDECIDED, sentence=f"{p.sentence} {why}") if k in chance else p
+        for k, p in enumerate(parts)
+    )
 
 
 def decide(
@@ -142,10 +169,10 @@ def decide(
     column: Column | None = None,
     strict: bool = False,
 ) -> Outcome:
-    """Reproduced where the whole interval is beyond the threshold, not reproduced where the mean falls short of it.
+    """Reproduced where the whole interval meets the threshold, not reproduced where the whole interval misses it.
 
-    In between, a mean that meets the threshold with an interval that does not, the seeds do not decide. Nor do the
-    others decide where cells failed: a training that diverges may be the one that tells against the claim.
+    In between the seeds do not decide, whichever side the mean is on. Nor do the others decide where cells failed: a
+    training that diverges may be the one that tells against the claim.
 
     Parameters
     ----------
@@ -173,18 +200,32 @@ def decide(
     claimed = f"{words} {threshold:g}"
     if estimate.n == 1:
         return Outcome(
-            Status.NOT_TESTABLE,
+            Status.UNDECIDED,
             f"{label} is {estimate.value:.4g} ({claimed} is claimed), but one seed gives no interval.",
         )
     shown = estimate if column is None else estimate.within(column.least, column.most)
     figures = f"{label} is {estimate.value:.4g}, 95% interval [{shown.low:.4g}, {shown.high:.4g}] of {estimate.n} seeds"
     sign = 1 if above else -1
     margin = sign * ((estimate.low if above else estimate.high) - threshold)
-    if _short(sign * (estimate.value - threshold), strict):
-        return Outcome(Status.NOT_REPRODUCED, f"{figures}; {claimed} is claimed.", margin)
+    p_value = _miss(estimate, threshold, sign, strict)
+    if p_value < LEVEL:
+        return Outcome(Status.NOT_REPRODUCED, f"{figures}; {claimed} is claimed.", margin, p_value)
     if _short(margin, strict):
-        return Outcome(Status.NOT_TESTABLE, f"{figures}: so few seeds do not decide whether it is {claimed}.", margin)
-    return Outcome(Status.REPRODUCED, f"{figures}: {claimed}, as claimed.", margin)
+        sentence = f"{figures}: so few seeds do not decide whether it is {claimed}."
+        return Outcome(Status.UNDECIDED, sentence, margin, p_value)
+    return Outcome(Status.REPRODUCED, f"{figures}: {claimed}, as claimed.", margin, p_value)
+
+
+def _miss(estimate: Estimate, threshold: float, sign: int, strict: bool) -> float:
+    """P-value of a mean that meets the threshold, by Student's t: small where the seeds are clearly short of it."""
+    from scipy.special import stdtr, stdtrit
+
+    beyond = sign * (estimate.value - threshold)
+    error = (estimate.high - estimate.low) / 2 / float(stdtrit(estimate.n - 1, 1 - LEVEL))
+    # All seeds gave the same.
+    if error == 0:
+        return 0.0 if _short(beyond, strict) else 1.0
+    return float(stdtr(estimate.n - 1, beyond / error))
 
 
 def _short(margin: float, strict: bool) -> bool:

@@ -62,8 +62,8 @@ class ExperimentResult(Result):
     >>> import nearid
     >>> small = {"side": 32, "points": 4}
     >>> result = nearid.reproduce("square-manifolds", preset="smoke", seeds=1, rows=["x"], parameters=small)
-    >>> [str(outcome.status) for _, outcome in result.outcomes]
-    ['not testable here', 'not testable here', 'not testable here', 'not testable here']
+    >>> {str(outcome.status) for _, outcome in result.outcomes}
+    {'not judged: preset too short'}
     """
 
     experiment: Experiment[Any]
@@ -136,7 +136,7 @@ class ExperimentResult(Result):
         """Every claim with what this run says of it."""
         # Tests are run in any case: a short run also tells that they can be.
         tested = [(claim, claim.test(self)) for claim in self.experiment.claims]
-        return tested if self.judged else [(claim, Outcome(Status.NOT_TESTABLE, TOO_SHORT)) for claim, _ in tested]
+        return tested if self.judged else [(claim, Outcome(Status.NOT_JUDGED, TOO_SHORT)) for claim, _ in tested]
 
     def to_dict(self) -> dict[str, Any]:
         """All but the views, as JSON can say it."""

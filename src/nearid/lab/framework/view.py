@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from nearid.lab.framework.run import Plan
 
 # Sign and colour of what a run says of a claim.
-MARKS = {Status.REPRODUCED: ("✓", GOOD), Status.NOT_TESTABLE: ("?", CAREFUL), Status.NOT_REPRODUCED: ("✗", BAD)}
+MARKS = {
+    Status.REPRODUCED: ("✓", GOOD),
+    Status.UNDECIDED: ("?", CAREFUL),
+    Status.NOT_TESTABLE: ("?", CAREFUL),
+    Status.NOT_JUDGED: ("?", CAREFUL),
+    Status.NOT_REPRODUCED: ("✗", BAD),
+}
 # What stands behind a published value that nobody has verified.
 UNVERIFIED = "*"
 # Characters of a line in the head of a column; of all columns beside one another, on a page and on paper; and what the

@@ -1,13 +1,10 @@
-"""Two passes over paired rows: moments of every fold, then each row's error under the maps that have not seen it.
-
-And what the same fits reach by chance, with the target's rows permuted.
-"""
+"""Two passes over paired rows: moments of every fold, then each row's error under the maps that have not seen it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from operator import or_
 from typing import Any
 
@@ -19,18 +16,13 @@ from nearid.base.errors import InputError
 from nearid.base.progress import Progress, silent
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks, ordered_map
-from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
-from nearid.groups.fits import Map, apply
+from nearid.folds import Blocks, FoldMoments, assign, fold_moments, refuse_constant
+from nearid.groups.fits import Map
 from nearid.groups.ladder import Group, Prepared
+from nearid.groups.ridge import Judges, choose_penalties
 from nearid.measures.diameter import SWEEPS, Diameter, search
-from nearid.measures.similarity import canonical_products, debiased_cka, fourth_moments, pooled
-from nearid.moments import Floats, PairMoments
-
-# More repetitions than this take for ever and tell nothing.
-MOST_PERMUTATIONS = 100_000
-# Rows on which chance is measured, and the memory they may take.
-ROWS = 10_000
-BYTES = 128 << 20
+from nearid.measures.similarity import canonical_products, pooled
+from nearid.moments import Floats, PairMoments, eigen
 
 Options = dict[str, Any]
 
@@ -49,6 +41,10 @@ class Gathered:
         Of the fits on all rows, and on the rows outside each fold.
     alerts : tuple of Alert
         Of what was prepared on each side alone.
+    blocks : Blocks or None
+        Rows that belong together; None where all rows are independent.
+    judges : Judges or None
+        What chose the penalties of linear maps; None where they are given.
     """
 
     pair: Pair
@@ -57,7 +53,9 @@ class Gathered:
     moments: PairMoments
     options: Options
     without_fold: list[Options]
-    alerts: tuple[Alert, ...]
+    alerts: tuple[Alert, ...] = ()
+    blocks: Blocks | None = None
+    judges: Judges | None = None
 
     @property
     def kept(self) -> slice | np.ndarray:
@@ -68,6 +66,16 @@ class Gathered:
     def used(self) -> np.ndarray:
         """Rows in use, by their number."""
         return np.arange(self.pair.n)[self.kept]
+
+    @cached_property
+    def eigen_x(self) -> tuple[Floats, Floats]:
+        """Eigenvalues and eigenvectors of the source's scatter."""
+        return eigen(self.moments.xx, self.moments.n)
+
+    @cached_property
+    def eigen_y(self) -> tuple[Floats, Floats]:
+        """The same of the target's."""
+        return eigen(self.moments.yy, self.moments.n)
 
 
 @dataclass(frozen=True)
@@ -131,24 +139,32 @@ def gather(
     options: Options,
     seed: int,
     *,
+    together: Blocks | None,
     drop_nonfinite: bool,
     prepare: Iterable[Callable[..., Prepared]],
     engine: Engine,
     progress: Progress,
 ) -> Gathered:
-    """First pass: the moments of every fold; and what some groups prepare on each side alone."""
-    fold = assign(pair.n, folds, seed)
+    """First pass: the moments of every fold, penalties, and what some groups prepare on each side alone.
+
+    `together` are the blocks of rows that are held out together.
+    """
+    fold = assign(pair.n, folds, seed, None if together is None else together.codes)
     tick = progress("moments", len(blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])))
     parts = fold_moments(pair, fold, folds, drop_nonfinite=drop_nonfinite, engine=engine, tick=tick)
     moments = parts.all
     if min(parts.counts) < 2:
         raise InputError(f"Only {moments.n} rows are left without NaN or Inf, too few for {folds} folds.")
     refuse_constant((pair.x.name, pair.y.name), moments)
-    prepared = [one(pair, fold, parts) for one in prepare]
+    prepared, judges = [one(pair, fold, parts) for one in prepare], None
+    if options["ridge"] == "auto":
+        judges = Judges(parts, translation=options["translation"]) if folds > 2 else None
+        penalties = judges.choose(parts) if judges else choose_penalties(parts, translation=options["translation"])
+        prepared.append(Prepared({"ridge": penalties.whole}, [{"ridge": own} for own in penalties.folds], ()))
     whole = reduce(or_, (own.whole for own in prepared), options)
     without_fold = [reduce(or_, (own.folds[k] for own in prepared), options) for k in range(folds)]
     alerts = tuple(alert for own in prepared for alert in own.alerts)
-    return Gathered(pair, fold, parts, moments, whole, without_fold, alerts)
+    return Gathered(pair, fold, parts, moments, whole, without_fold, alerts, together, judges)
 
 
 def fit_held_out(gathered: Gathered, groups: Sequence[Group], k: int | None) -> Fits:
@@ -285,84 +301,15 @@ def row_norms(rows: Floats) -> Floats:
     return norms
 
 
+def root_mean_square(values: Floats) -> float:
+    """Root of the mean square, of values of any size."""
+    unit = float(values.max()) or 1.0
+    return unit * float(np.sqrt(np.mean((values / unit) ** 2)))
+
+
 def unexplained_share(errors: Floats, spread: Floats) -> Floats:
     """Squared error over that of the constant guess (1 - R2), per group; 1 where there is nothing to explain."""
     size = float(spread.max())
     if size == 0:
         return np.ones(len(errors))
     return np.asarray(np.sum((errors / size) ** 2, axis=1) / np.sum((spread / size) ** 2))
-
-
-@dataclass(frozen=True)
-class Chance:
-    """Mean error and explained variance, (permutations, groups), by chance; mean similarities; and the rows in use."""
-
-    error: Floats
-    r2: Floats
-    similarity: Similarities
-    rows: int
-
-
-class Part:
-    """Centred rows of one part of a split, and the moments that permuting them leaves alone."""
-
-    def __init__(self, x: Floats, y: Floats) -> None:
-        self.moments = PairMoments.of(x, y)
-        self.x, self.y = x - self.moments.mean_x, y - self.moments.mean_y
-
-    def permuted(self, rng: np.random.Generator) -> tuple[PairMoments, Floats]:
-        """Moments with the rows of y permuted, and those (centred) rows."""
-        mixed = self.y[rng.permutation(len(self.y))]
-        return replace(self.moments, xy=self.x.T @ mixed), mixed
-
-
-def chance_level(
-    gathered: Gathered,
-    groups: Sequence[Group],
-    svcca_k: int | None,
-    permutations: int,
-    seed: int,
-    progress: Progress,
-) -> Chance:
-    """Fit on permuted rows and judge on others, in the folds' proportion; a sample where rows are many."""
-    pair, options, folds = gathered.pair, gathered.options, len(gathered.parts.parts)
-    rng = np.random.default_rng([seed, 1])
-    width = pair.x.shape[1] + pair.y.shape[1]
-    most = max(4 * folds, min(max(ROWS, 10 * width), BYTES // (8 * width)))
-    rows = gathered.used
-    sampled = len(rows) > most
-    if sampled:
-        rows = rng.choice(rows, most, replace=False)
-    # Rows are exchangeable once permuted, so one split is as good as another. The target is permuted within each part:
-    # then only the products of x with y change, and the rest is computed once.
-    rng.shuffle(rows)
-    x, y = pair.take(rows)
-    cut = max(len(rows) // folds, 2)
-    train, test = Part(x[cut:], y[cut:]), Part(x[:cut], y[:cut])
-
-    def permuted_fit(seeds: np.random.SeedSequence) -> tuple[Floats, Floats, Similarities]:
-        own = np.random.default_rng(seeds)
-        fitted_on, _ = train.permuted(own)
-        judged, mixed = test.permuted(own)
-        maps, guess, cca, svcca = fit_split(fitted_on, judged, groups, options, svcca_k)
-        error = np.array([row_norms(apply(m, x[:cut]) - mixed - judged.mean_y) for m in maps])
-        spread = row_norms(mixed + judged.mean_y - guess)
-        cka = debiased_cka(judged, fourth_moments(test.x, mixed))
-        level, r2 = error.mean(axis=1), 1 - unexplained_share(error, spread)
-        if sampled:
-            # With all the rows a fit to noise would be nearer to the constant guess than with these few; but without a
-            # scale it cannot shrink, and misses by more than the guess whatever the rows.
-            shrinks = np.array([options["scale"] or "scale" not in g.options for g in groups])
-            level = np.where(shrinks, np.minimum(level, spread.mean()), level)
-            r2 = np.where(shrinks, np.maximum(r2, 0), r2)
-        return level, r2, Similarities(pooled([cca]), float(np.mean(pooled([svcca]))), cka)
-
-    each = np.random.SeedSequence([seed, 4]).spawn(permutations)
-    tick = progress("chance", permutations)
-    levels, r2, similar = zip(*ordered_map(permuted_fit, each, tick=tick), strict=True)
-    mean = Similarities(
-        np.mean([s.cca for s in similar], axis=0),
-        float(np.mean([s.svcca for s in similar])),
-        float(np.mean([s.cka for s in similar])),
-    )
-    return Chance(np.array(levels), np.array(r2), mean, len(rows))

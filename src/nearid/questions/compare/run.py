@@ -7,33 +7,35 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, TypedDict, Unpack, overload
+from typing import Annotated, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
+from nearid.arrays.blocks import open_blocks
 from nearid.arrays.metadata import choose_columns
+from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.options import Bound, Count, Folds, Seed, Size, as_given, checked
+from nearid.base.options import Bound, Count, Folds, Seed, Share, Size, as_given, checked
 from nearid.base.progress import Progress, Reporting, reporting
-from nearid.base.provenance import provenance
+from nearid.base.provenance import origin_of, provenance
+from nearid.dependence import serial_rows
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
+from nearid.folds import Blocks
 from nearid.groups.ladder import GROUPS, Group, Prepared, ladder
 from nearid.measures.diameter import Diameter
 from nearid.measures.similarity import cka_from_moments, debiased_cka
 from nearid.moments import Floats
 from nearid.questions.compare import ica_rung  # noqa: F401, registers its group
 from nearid.questions.compare.alerts import alerts
+from nearid.questions.compare.chance import MOST_PERMUTATIONS, Chance, chance_level
 from nearid.questions.compare.errors import (
-    MOST_PERMUTATIONS,
-    Chance,
     Evaluation,
     Fits,
     Gathered,
     Options,
     Similarities,
-    chance_level,
     evaluate,
     fit_held_out,
     fit_in_sample,
@@ -41,12 +43,14 @@ from nearid.questions.compare.errors import (
     target_diameter,
     unexplained_share,
 )
+from nearid.questions.compare.intervals import influences
 from nearid.questions.compare.result import Comparison, Comparisons
 from nearid.questions.compare.verdict import (
+    LEAST_LIMIT,
     STRENGTHS,
     Efficiency,
     GroupResult,
-    Replicates,
+    Rungs,
     Verdict,
     bootstrap,
     decide,
@@ -56,15 +60,13 @@ from nearid.questions.compare.verdict import (
 )
 from nearid.questions.compare.view import views
 
-# Below so many numbers in the wider side, chance is repeated more often.
-FEW_NUMBERS = 100_000
-
 
 @dataclass(frozen=True)
 class Settings:
     """The options of `compare`, those of the fits (translation, scale, ridge) together; `negligible` as of `decide`.
 
-    `recorded` are those that were used before, for the provenance.
+    `detect` says whether rows without blocks are looked at for dependence. `recorded` are options that were used
+    before, for the provenance.
     """
 
     groups: tuple[Group, ...]
@@ -75,12 +77,14 @@ class Settings:
     drop_nonfinite: bool
     permutations: int | None
     random_state: int
+    unrelated: float = 0.05
+    detect: bool = False
     negligible: float | None = None
     recorded: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for the provenance."""
-        others = ("folds", "svcca_k", "in_sample", "drop_nonfinite", "permutations", "random_state")
+        others = ("folds", "svcca_k", "in_sample", "drop_nonfinite", "permutations", "unrelated", "random_state")
         own = {name: getattr(self, name) for name in others}
         return {"groups": [g.name for g in self.groups], **self.options, **own, **self.recorded}
 
@@ -92,12 +96,14 @@ class Keywords(TypedDict, total=False):
     folds: int
     translation: bool
     scale: bool
-    ridge: float
+    ridge: float | Literal["auto"]
+    blocks: Any
     svcca_k: int | None
     in_sample: bool
     symmetric: bool
     drop_nonfinite: bool
     permutations: int | None
+    unrelated: float
     random_state: int
     names: Sequence[str] | None
     key: str | None
@@ -124,12 +130,14 @@ def compare(
     folds: Folds = 5,
     translation: bool = True,
     scale: bool = True,
-    ridge: Size = 0.0,
+    ridge: Size | Literal["auto"] = "auto",
+    blocks: Any = None,
     svcca_k: Count | None = None,
     in_sample: bool = False,
     symmetric: bool = False,
     drop_nonfinite: bool = False,
     permutations: Annotated[int, Bound(1, MOST_PERMUTATIONS)] | None = None,
+    unrelated: Share = 0.05,
     random_state: Seed = 0,
     names: Sequence[str] | None = None,
     key: str | None = None,
@@ -159,8 +167,14 @@ def compare(
         Allow a translation in every group.
     scale : bool, default=True
         Allow one global scale in permutation, rigid and ica.
-    ridge : float, default=0.0
-        Penalty of the linear map.
+    ridge : float or "auto", default="auto"
+        Penalty of the linear map. By default it is chosen for each fold by cross-validation over the other folds; 0 is
+        plain least squares, as in the papers.
+    blocks : column, path, labels or "none", optional
+        Rows that belong together, as tokens of a text or cells of a well: whole blocks are held out, resampled and
+        permuted. A column or entry of the inputs, a file, or one label per row of the first run. By default the blocks
+        that the inputs carry; without any, nearid looks for rows that depend on their neighbours. "none" takes all
+        rows as independent.
     svcca_k : int, optional
         Principal components for SVCCA; those with 99% of the variance by default.
     in_sample : bool, default=False
@@ -170,7 +184,9 @@ def compare(
     drop_nonfinite : bool, default=False
         Leave out pairs of rows with a NaN or an infinity.
     permutations : int, optional
-        Repetitions of the chance level: 3 by default, 20 where rows are few.
+        Repetitions of the chance level: 99 by default, fewer where they would take long.
+    unrelated : float, default=0.05
+        Runs of which the group of the verdict explains less than this share are called almost unrelated.
     random_state : int, default=0
         Seed of folds, bootstrap, permutations and ICA.
     names : sequence of str, optional
@@ -220,9 +236,18 @@ def compare(
         drop_nonfinite,
         permutations,
         random_state,
-        recorded={"symmetric": symmetric, "key": key, "features": features, "exclude": exclude},
+        unrelated,
+        recorded={
+            "symmetric": symmetric,
+            "key": key,
+            "features": features,
+            "exclude": exclude,
+            "blocks": _block_source(blocks),
+        },
     )
-    sources = choose_columns(_open(runs, names, key, ids), features, exclude)
+    sources, detect = open_blocks(blocks, _open(runs, names, key, ids))
+    sources = choose_columns(sources, features, exclude)
+    settings = replace(settings, detect=detect)
     links = list(itertools.combinations(range(len(runs)), 2))
     results = []
     with reporting(progress) as stages, open_engine(engine) as opened:
@@ -238,6 +263,11 @@ def compare(
     if len(results) == 1:
         return results[0]
     return Comparisons(tuple(s.name for s in sources), tuple(links), tuple(results))
+
+
+def _block_source(blocks: Any) -> str | None:
+    """Where blocks come from, for the provenance."""
+    return blocks if blocks is None or isinstance(blocks, str) else origin_of(blocks)
 
 
 def _open(runs: Sequence[object], names: Sequence[str] | None, key: str | None, ids: Any) -> list[Rows]:
@@ -279,11 +309,13 @@ def compare_pair(
     `given` is what the caller gave for both sides, for the provenance; `prepare` what some groups need besides moments.
     """
     s = settings
+    blocks, dependence = rows_together(pair, s.folds, s.random_state, detect=s.detect)
     gathered = gather(
         pair,
         s.folds,
         s.options,
         s.random_state,
+        together=blocks,
         drop_nonfinite=s.drop_nonfinite,
         prepare=prepare,
         engine=engine,
@@ -291,8 +323,33 @@ def compare_pair(
     )
     fits = fit_held_out(gathered, s.groups, s.svcca_k)
     judged = _judge(gathered, fits, s, progress)
-    inferred = _infer(gathered, judged, s, progress)
-    return _answer(gathered, fits, judged, inferred, given, s)
+    inferred = _infer(gathered, fits, judged, s, progress)
+    answer = _answer(gathered, fits, judged, inferred, given, s)
+    return replace(answer, alerts=[*answer.alerts, *dependence])
+
+
+# Fewer blocks than this say little of the spread between blocks.
+FEW_BLOCKS = 20
+
+
+def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[Blocks | None, list[Alert]]:
+    """Blocks of rows, given or looked for, and alerts about them."""
+    alerts: list[Alert] = []
+    blocks = None if pair.blocks is None else Blocks(pair.blocks)
+    if blocks is None and detect:
+        serial = serial_rows(pair, seed=seed)
+        if serial is not None:
+            blocks = Blocks.cut(pair.n, serial.length, folds)
+            alerts.append(serial.alert)
+    if blocks is not None and blocks.count < FEW_BLOCKS:
+        alerts.append(
+            Alert(
+                "few_blocks",
+                f"There are only {blocks.count} blocks of rows that belong together: intervals and p-values rest on "
+                f"these few. Aim for {FEW_BLOCKS} or more.",
+            )
+        )
+    return blocks, alerts
 
 
 @dataclass(frozen=True)
@@ -328,26 +385,51 @@ class _Inferred:
     efficiency: Efficiency | None
 
 
-def _infer(gathered: Gathered, judged: _Judged, s: Settings, progress: Progress) -> _Inferred:
-    errors, spread, dims = judged.errors, judged.spread, _dims(gathered.pair)
-    replicates = bootstrap(errors, spread, s.random_state)
+def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progress: Progress) -> _Inferred:
+    errors, spread, dims, kept = judged.errors, judged.spread, _dims(gathered.pair), gathered.kept
+    blocks = None if gathered.blocks is None else gathered.blocks.codes[kept]
+    replicates = bootstrap(errors, spread, s.random_state, blocks)
     unexplained = unexplained_share(errors, spread)
-    permutations = s.permutations or (20 if gathered.moments.n * max(dims) < FEW_NUMBERS else 3)
-    chance = chance_level(gathered, s.groups, s.svcca_k, permutations, s.random_state, progress)
-    groups = summaries(s.groups, dims, errors, unexplained, judged.diameter, replicates, chance)
+    chance = chance_level(gathered, s.groups, s.svcca_k, s.permutations, s.random_state, progress)
+    moved = influences(gathered, s.groups, fits, judged.evaluation.errors, judged.evaluation.spread)
+    penalties = [own["ridge"] for own in gathered.without_fold]
+    groups = summaries(s.groups, dims, errors, spread, judged.diameter, moved, _estimand(gathered), chance, penalties)
     # What stands beside the ladder comes after its groups, and takes no part in the verdict.
     m = sum(g.prepare is None for g in s.groups)
-    on_ladder = Replicates(replicates.error[:, :m], replicates.unexplained[:, :m])
-    verdict = decide(s.groups[:m], unexplained[:m], chance.r2.max(axis=0)[:m], on_ladder, s.negligible)
+    means = errors.mean(axis=1) / (spread.mean() or 1.0)
+    limits = np.array([_limit(gathered, g) for g in s.groups[:m]])
+    rungs = Rungs(s.groups[:m], unexplained[:m], means[:m], chance.r2[:, :m], replicates.unexplained[:, :m], limits)
+    verdict = decide(rungs, unrelated=s.unrelated, negligible=s.negligible)
+    groups |= {name: replace(groups[name], estimable=False) for name in verdict.not_estimable}
     in_sample = in_errors = gain = None
     if judged.in_sample is not None:
         _, flat, base = judged.in_sample
-        in_sample = summaries(s.groups, dims, flat, unexplained_share(flat, base), judged.diameter)
+        in_sample = summaries(s.groups, dims, flat, base, judged.diameter)
         in_errors = flat.mean(axis=1)
     names = [g.name for g in s.groups]
     if "ica" in names:
         gain = efficiency(names, errors.mean(axis=1), replicates.error, float(spread.mean()), in_errors)
     return _Inferred(chance, groups, in_sample, verdict, gain)
+
+
+def _estimand(gathered: Gathered) -> str:
+    """What the intervals are of."""
+    counts = gathered.parts.counts
+    trained = sum(counts) - round(sum(counts) / len(counts))
+    return f"a fit on {trained} rows, judged on new {'rows' if gathered.blocks is None else 'blocks of rows'}"
+
+
+def _limit(gathered: Gathered, group: Group) -> float:
+    """What is left of a group's squared error with many rows; see the rule in `verdict`."""
+    p, q = _dims(gathered.pair)
+    trained = gathered.moments.n * (1 - 1 / len(gathered.parts.counts))
+    freedom = group.degrees_of_freedom(p, q) / q
+    if "ridge" in group.options:
+        values = np.clip(gathered.eigen_x[0], 0, None) * trained / gathered.moments.n
+        penalty = float(np.median([own["ridge"] for own in gathered.without_fold]))
+        shrunk = np.divide(values, values + penalty, out=np.zeros_like(values), where=values > 0)
+        freedom = min(freedom, float(shrunk.sum()) + 1)
+    return max(1 - freedom / trained, LEAST_LIMIT)
 
 
 def _answer(

@@ -2,20 +2,26 @@
 
 The rule, on held-out rows:
 
-1. *Anything at all?* A group counts only if the lower 99% bound of its explained variance is above what it reached on
-   permuted rows, above 0, and its explained variance is at least 1%. If no group counts, the verdict is "none".
-2. *The yardstick* is the counting group with the smallest squared error (nearly always the largest group; with few
-   rows a large group overfits, and then it sets no bar).
+1. *Anything at all?* The best group must beat what the best group reaches with the target's rows in another order
+   (p <= 0.01, or more than in every repetition where these are fewer than 99). A group counts only if it does so by
+   itself, the lower 99% bound of its explained variance is above 0, and it explains at least 1%. Where the verdict's
+   group explains less than 5%, the runs are almost unrelated.
+2. *The yardstick* is the counting group with the smallest squared error (nearly always the largest group).
 3. *Walk the ladder from below*: the first group that suffices is the verdict. Groups are only partially ordered, but
    the ladder lists each after all that it contains, so that nothing that the verdict contains suffices. Of two groups
    that do not contain each other, the one with fewer parameters comes first.
 
-A group suffices if, with 95% confidence over a paired bootstrap of rows, it explains at least 90% of the variance that
-the yardstick explains **and** its root-mean-square error is at most 10% larger. The first alone would let 0.97 pass for
+A group suffices if, with 95% confidence over a paired bootstrap, it explains at least 90% of the variance that the
+yardstick explains **and** its root-mean-square error is at most 10% larger. The first alone would let 0.97 pass for
 0.9999; the second alone would let 0.00 pass for 0.10. Errors below 0.1% of the target's spread count as equal, so that
-rounding decides nothing.
+rounding decides nothing. A large group fits its training rows too closely when they are few, and a smaller one must not
+pass for that reason: errors are compared as they would be with many rows, error * (1 - parameters per target column /
+rows fitted on), which is unbiased for least squares.
 
 The burden of proof is on the smaller group (a non-inferiority test with a margin), so more rows sharpen the verdict.
+Where it neither suffices nor clearly fails, the verdict lies between the two groups.
+
+A group that contains another cannot be worse than it. Where its estimate clearly is, rows are too few to estimate it.
 """
 
 from __future__ import annotations
@@ -32,7 +38,9 @@ from nearid.engines.local import one_blas_thread
 from nearid.groups.ladder import Group
 from nearid.measures.diameter import Diameter
 from nearid.moments import Floats
-from nearid.questions.compare.errors import Chance
+from nearid.questions.compare.chance import Chance
+from nearid.questions.compare.errors import root_mean_square, unexplained_share
+from nearid.questions.compare.intervals import Influences, intervals, student
 
 # Units that many rows are dealt into before they are resampled, and replicates.
 UNITS = REPLICATES = 1000
@@ -40,6 +48,14 @@ UNITS = REPLICATES = 1000
 MARGIN = 0.10
 LEAST_EXPLAINED = 0.01
 ROUNDING = 1e-3
+# Level of the test against rows in another order.
+LEVEL = 0.01
+# A group neither suffices nor clearly fails between these shares of the replicates.
+CLEARLY = 0.05
+# No error is taken to be less than this share of itself with many rows.
+LEAST_LIMIT = 0.1
+# A mean error that much smaller, of a group that explains less, is worth a sentence.
+NEARER = 0.9
 
 STRENGTHS = ((0.99, "nearly exactly"), (0.9, "closely"), (0.5, "in part"), (0.0, "weakly"))
 # What the efficiency of ICA is computed from.
@@ -54,23 +70,37 @@ class GroupResult:
     ----------
     name, title : str
     epsilon : Estimate
-        Mean error of a row over the target's diameter; its chance level is that of permuted rows. In sample there is
-        neither an interval nor a chance level, here and below.
+        Mean error of a row over the target's diameter; its chance level is that of rows in another order. In sample
+        there is neither an interval nor a chance level, here and below.
+    relative : Estimate
+        Mean error of a row over the target's root-mean-square spread. The diameter grows with the number of rows; this
+        does not, so compare this one across data sets of different sizes.
     median, q95, max : float
-        Quantiles of the same errors.
+        Quantiles of the errors over the diameter.
     r2 : Estimate
-        Explained share of the target's variance; its chance level is the largest share reached on permuted rows.
+        Explained share of the target's variance; its chance level is the largest share reached by rows in another
+        order.
     degrees_of_freedom : int
+    p_value : float
+        Add-one permutation p-value of r2.
+    penalty : tuple of float
+        Smallest and largest ridge penalty of the folds' fits, where the group has one.
+    estimable : bool
+        False where the group contains another one that explains clearly more: rows are too few to estimate it.
     """
 
     name: str
     title: str
     epsilon: Estimate
+    relative: Estimate
     median: float
     q95: float
     max: float
     r2: Estimate
     degrees_of_freedom: int
+    p_value: float = math.nan
+    penalty: tuple[float, ...] = ()
+    estimable: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,22 +114,28 @@ class Replicates:
     unexplained: Floats
 
 
-def bootstrap(errors: Floats, spread: Floats, seed: int) -> Replicates:
-    """Resample rows with replacement.
+def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | None = None) -> Replicates:
+    """Resample rows, or whole blocks of rows, with replacement.
 
-    Millions of rows are first dealt at random into 1,000 units of equal size, and the units are resampled: for means
-    of exchangeable rows that has the same spread, and a replicate becomes one row of a small matrix product.
+    Millions of them are first dealt at random into 1,000 units, and the units are resampled: for means of exchangeable
+    rows that has the same spread, and a replicate becomes one row of a small matrix product.
 
     Parameters
     ----------
     errors : ndarray of shape (groups, n)
     spread : ndarray of shape (n,)
         Error of the constant guess.
+    blocks : ndarray of int, shape (n,), optional
+        Block of each row.
     """
     rng = np.random.default_rng([seed, 3])
-    n = len(spread)
+    if blocks is not None:
+        blocks = np.unique(blocks, return_inverse=True)[1]
+    n = len(spread) if blocks is None else int(blocks.max()) + 1
     units = min(n, UNITS)
     unit = rng.permutation(n) % units
+    if blocks is not None:
+        unit = unit[blocks]
 
     def sums(values: Floats) -> Floats:
         return np.bincount(unit, weights=values, minlength=units).astype(np.float64)
@@ -115,7 +151,23 @@ def bootstrap(errors: Floats, spread: Floats, seed: int) -> Replicates:
         means = weights @ np.stack([sums(e) for e in errors], axis=1) / (weights @ count)[:, None]
         squares = weights @ np.stack([sums((e / size) ** 2) for e in errors], axis=1)
         base = weights @ sums((spread / size) ** 2)
-    return Replicates(means, squares / base[:, None])
+    unexplained = squares / base[:, None]
+    return Replicates(
+        _apart(means, errors.mean(axis=1), units), _apart(unexplained, unexplained_share(errors, spread), units)
+    )
+
+
+def _apart(draws: Floats, centre: Floats, units: int) -> Floats:
+    """Replicates moved away from the estimate, as few units ask for (Hesterberg 2015).
+
+    Resampled units vary less than units do, and their quantiles are not Student's. Logarithms are moved, because
+    nothing here is negative.
+    """
+    if units > 100:
+        return draws
+    factor = math.sqrt(units / (units - 1)) * student(units - 1.0) / student(math.inf)
+    centre = np.where(centre > 0, centre, 1.0)
+    return np.asarray(centre * (draws / centre) ** factor)
 
 
 def interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
@@ -128,31 +180,46 @@ def summaries(
     groups: Sequence[Group],
     dims: tuple[int, int],
     errors: Floats,
-    unexplained: Floats,
+    spread: Floats,
     diameter: Diameter,
-    replicates: Replicates | None = None,
+    influences: Influences | None = None,
+    of: str = "",
     chance: Chance | None = None,
+    penalties: Sequence[float] = (),
 ) -> dict[str, GroupResult]:
-    """Summaries of each group's errors; intervals and chance where they were measured."""
-    size, nan, of = diameter.lower, math.nan, "rows, bootstrap" if replicates else ""
-    results = {}
+    """Summaries of each group's errors; intervals and chance where they were measured.
+
+    `of` says what the intervals are of, `penalties` are those of the linear fits.
+    """
+    size, nan, results = diameter.lower, math.nan, {}
+    unexplained, base = unexplained_share(errors, spread), root_mean_square(spread)
     for g, group in enumerate(groups):
         median, q95 = np.quantile(errors[g], [0.5, 0.95])
-        low, high = interval(replicates.error[:, g]) if replicates else (nan, nan)
-        r2_high, r2_low = (1 - v for v in interval(replicates.unexplained[:, g])) if replicates else (nan, nan)
-        mean, by_chance = float(errors[g].mean()), float(chance.error[:, g].mean()) if chance else nan
-        r2_chance = float(chance.r2[:, g].max()) if chance else nan
+        ends = intervals(influences, g, errors[g], spread)
+        mean, r2 = float(errors[g].mean()), float(1 - unexplained[g])
+        reached = chance.r2[:, g] if chance else np.array([nan])
+        # The error of a map that explains this much, on average over the repetitions.
+        by_chance = float(spread.mean()) * float(np.mean(np.sqrt(1 - reached)))
+        own = of if ends.r2.known else ""
         results[group.name] = GroupResult(
             group.name,
             group.title,
-            Estimate(mean / size, low / size, high / size, by_chance / size, of),
+            Estimate(mean / size, ends.error.low / size, ends.error.high / size, by_chance / size, own),
+            Estimate(mean / base if base else nan, ends.relative.low, ends.relative.high, nan, own),
             float(median) / size,
             float(q95) / size,
             float(errors[g].max()) / size,
-            Estimate(float(1 - unexplained[g]), r2_low, r2_high, r2_chance, of),
+            Estimate(r2, ends.r2.low, ends.r2.high, float(reached.max()), own),
             group.degrees_of_freedom(*dims),
+            add_one(reached, r2) if chance else nan,
+            (min(penalties), max(penalties)) if penalties and "ridge" in group.options else (),
         )
     return results
+
+
+def add_one(reached: Floats, value: float) -> float:
+    """Permutation p-value: the share of repetitions that reach the value, itself counted as one."""
+    return float((1 + np.sum(reached >= value)) / (1 + len(reached)))
 
 
 @dataclass(frozen=True)
@@ -167,68 +234,123 @@ class Verdict:
         One or two sentences with the figures that decided.
     strength : str
         How much of the target the group explains: "nearly exactly" (>= 99%), "closely" (>= 90%), "in part" (>= 50%),
-        "weakly", or "not at all".
+        "weakly"; of the group "none" "almost unrelated" or "not at all".
     yardstick : str or None
         The group that the others were measured against.
+    between : tuple of str
+        The two groups that the rows do not decide between, the smaller one first; `group` is then the larger one.
+    not_estimable : tuple of str
+        Groups that contain another one which explains clearly more: rows are too few to estimate them.
+    p_value : float
+        Of the best group against the best group of rows in another order.
     """
 
     group: str
     reason: str
     strength: str
     yardstick: str | None
+    between: tuple[str, ...] = ()
+    not_estimable: tuple[str, ...] = ()
+    p_value: float = math.nan
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return asdict(self)
 
 
-def decide(
-    groups: Sequence[Group],
-    unexplained: Floats,
-    chance: Floats,
-    replicates: Replicates,
-    negligible: float | None = None,
-) -> Verdict:
+@dataclass(frozen=True)
+class Rungs:
+    """What the verdict is made of, for the groups of the ladder in its order.
+
+    Attributes
+    ----------
+    unexplained : ndarray of shape (groups,)
+        Held-out squared error over that of the constant guess (1 - R2).
+    errors : ndarray of shape (groups,)
+        Mean held-out error, in units of the constant guess's.
+    chance : ndarray of shape (repetitions, groups)
+        Explained variance (R2) of rows in another order.
+    draws : ndarray of shape (replicates, groups)
+        `unexplained` in bootstrap replicates.
+    limits : ndarray of shape (groups,)
+        What is left of a squared error with many rows.
+    """
+
+    groups: Sequence[Group]
+    unexplained: Floats
+    errors: Floats
+    chance: Floats
+    draws: Floats
+    limits: Floats
+
+
+def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = None) -> Verdict:
     """Apply the rule.
 
     Parameters
     ----------
-    groups : sequence of Group
-        In the ladder's order.
-    unexplained : ndarray of shape (groups,)
-        Held-out squared error over that of the constant guess (1 - R2).
-    chance : ndarray of shape (groups,)
-        Largest explained variance (R2) reached on permuted rows.
-    replicates : Replicates
+    rungs : Rungs
+    unrelated : float
+        Runs of which the verdict's group explains less are almost unrelated.
     negligible : float, optional
         A group also suffices if, with 95% confidence, its root-mean-square error is at most this share of the target's
         spread.
     """
-    r2, draws = 1 - unexplained, replicates.unexplained
-    floor = 1 - np.quantile(draws, 0.99, axis=0)
-    counts = (floor > np.maximum(chance, 0)) & (r2 >= LEAST_EXPLAINED)
-    if not counts.any():
-        top = int(np.argmax(r2))
+    groups, r2, reached = rungs.groups, 1 - rungs.unexplained, rungs.chance
+    top, level = int(np.argmax(r2)), max(LEVEL, 1 / (1 + len(reached)))
+    p_value = add_one(reached.max(axis=1), float(r2[top]))
+    each = np.array([add_one(reached[:, g], float(r2[g])) for g in range(len(groups))])
+    floor = 1 - np.quantile(rungs.draws, 0.99, axis=0)
+    counts = (floor > 0) & (each <= level) & (r2 >= LEAST_EXPLAINED)
+    if not counts.any() or p_value > level:
         reason = (
             f"No group explains held-out rows better than chance: the best, {groups[top].title}, reaches "
-            f"R2 = {r2[top]:.3f} against {max(float(chance[top]), 0.0):.3f} on permuted rows."
+            f"R2 = {r2[top]:.3f}; with the target's rows in another order the best group reaches up to "
+            f"{max(float(reached.max()), 0.0):.3f} (p = {p_value:.2g})."
         )
-        return Verdict("none", reason, "not at all", None)
-    best = int(np.argmin(np.where(counts, unexplained, np.inf)))
-    chosen = next(
-        g for g in range(len(groups)) if counts[g] and (g == best or _suffices(draws[:, g], draws[:, best], negligible))
+        return Verdict("none", reason, "not at all", None, p_value=p_value)
+    best = int(np.argmin(np.where(counts, rungs.unexplained, np.inf)))
+    lost = _not_estimable(rungs)
+    # A group that the yardstick contains gains no more than it: what many rows would leave is a guess for both.
+    draws = rungs.draws * np.maximum(rungs.limits, rungs.limits[best])
+    shares = [_suffices(draws[:, g], draws[:, best], negligible) for g in range(len(groups))]
+    chosen = next(g for g in range(len(groups)) if counts[g] and (g == best or shares[g] >= 1 - CLEARLY))
+    # Groups below the verdict that did not clearly fail.
+    near = [g for g in range(chosen) if counts[g] and shares[g] > CLEARLY and groups[g].name in groups[chosen].contains]
+    if r2[chosen] < unrelated:
+        reason = (
+            f"A {groups[chosen].title} explains {_percent(r2[chosen])} of the target's variance on held-out rows: more "
+            f"than chance (p = {p_value:.2g}), but less than {100 * unrelated:g}%."
+        )
+        return Verdict("none", reason, "almost unrelated", groups[best].name, (), lost, p_value)
+    between = (groups[near[-1]].name, groups[chosen].name) if near else ()
+    reason = _reason(rungs, r2, chosen, best, between, lost)
+    return Verdict(groups[chosen].name, reason, strength(float(r2[chosen])), groups[best].name, between, lost, p_value)
+
+
+def _suffices(mine: Floats, yardstick: Floats, negligible: float | None) -> float:
+    """Share of paired replicates in which one group's unexplained variance is not inferior to the yardstick's."""
+    enough = (1 - mine >= (1 - MARGIN) * (1 - yardstick)) & (
+        np.sqrt(mine) - (1 + MARGIN) * np.sqrt(yardstick) <= ROUNDING
     )
-    reason = _reason(groups, r2, chosen, best)
-    return Verdict(groups[chosen].name, reason, strength(float(r2[chosen])), groups[best].name)
+    if negligible is not None:
+        enough |= np.sqrt(mine) <= negligible
+    return float(np.mean(enough))
 
 
-def _suffices(mine: Floats, yardstick: Floats, negligible: float | None) -> bool:
-    """Non-inferiority of one group's unexplained variance against the yardstick's, over paired replicates."""
-    if negligible is not None and np.quantile(np.sqrt(mine), 0.95) <= negligible:
-        return True
-    explained = np.quantile((1 - mine) - (1 - MARGIN) * (1 - yardstick), 0.05) >= 0
-    excess = np.sqrt(mine) - (1 + MARGIN) * np.sqrt(yardstick)
-    return bool(explained and np.quantile(excess, 0.95) <= ROUNDING)
+def _not_estimable(rungs: Rungs) -> tuple[str, ...]:
+    """Groups that are clearly worse, in 95% of the replicates, than one that they contain and that explains some."""
+    names = [g.name for g in rungs.groups]
+    return tuple(
+        group.name
+        for g, group in enumerate(rungs.groups)
+        if any(
+            name in group.contains
+            and rungs.unexplained[s] < 1 - LEAST_EXPLAINED
+            and _suffices(rungs.draws[:, g], rungs.draws[:, s], None) <= CLEARLY
+            for s, name in enumerate(names)
+        )
+    )
 
 
 def strength(r2: float) -> str:
@@ -236,18 +358,32 @@ def strength(r2: float) -> str:
     return next(words for least, words in STRENGTHS if r2 >= least)
 
 
-def _reason(groups: Sequence[Group], r2: Floats, chosen: int, best: int) -> str:
+def _reason(rungs: Rungs, r2: Floats, chosen: int, best: int, between: tuple[str, ...], lost: tuple[str, ...]) -> str:
+    groups = rungs.groups
     smaller = [k for k in range(chosen) if groups[k].name in groups[chosen].contains]
     reason = f"A {groups[chosen].title} explains {_percent(r2[chosen])} of the target's variance on held-out rows"
     if chosen != best:
         reason += f", within the margin of what a {groups[best].title} explains ({_percent(r2[best])})"
-    elif smaller:
+    elif smaller and not between:
         reason += ", and no smaller group explains as much"
-    elif len(groups) > 1:
+    elif len(groups) > 1 and not between:
         reason += f", and no {'other' if chosen else 'larger'} group does better"
     if smaller:
         reason += f"; a {groups[smaller[-1]].title} explains {_percent(r2[smaller[-1]])}"
-    return reason + "."
+    reason += "."
+    if between:
+        low = next(g.title for g in groups if g.name == between[0])
+        reason += f" These rows do not decide whether a {low} suffices: other folds or rows may change the answer."
+    above = [g.title for g in groups if g.name in lost and groups[chosen].name in g.contains]
+    if above:
+        reason += f" Rows are too few to estimate a {above[0]}, which contains it and could explain more."
+    nearest = int(np.argmin(np.where(r2 >= LEAST_EXPLAINED, rungs.errors, np.inf)))
+    if rungs.errors[nearest] < NEARER * rungs.errors[chosen]:
+        reason += (
+            f" By mean error a {groups[nearest].title} is nearer ({rungs.errors[nearest]:.3f} against "
+            f"{rungs.errors[chosen]:.3f} of the constant guess's): a few rows dominate R2."
+        )
+    return reason
 
 
 def _percent(share: float) -> str:

@@ -4,8 +4,14 @@ Labels are rarely the same in all batches, so that neither can be looked at alon
 each batch plus one for each label. What the batch explains is the share of the variance left by the labels that the
 batches take away, and the other way round. Where there are controls, what the batch explains is looked at among these
 alone, of which nothing but the batch differs: perturbed rows of one label may be of several doses or compounds, which
-differ from batch to batch. Shares are adjusted for the means they are fitted with: noise has 0 on
-average. All of it follows from counts and sums of groups, in one pass.
+differ from batch to batch. Shares are adjusted for the means they are fitted with: noise has 0 on average.
+
+Tests have other units. Rows of one label and batch are alike for reasons that are neither: they share a well, an hour,
+a position. So a label is tested against how its mean varies from batch to batch beyond the additive model: the mean
+square of labels over that of label x batch, as in a mixed model with random wells. Each cell (label in a batch) counts
+with the mean of its rows, of variance `well + row / rows of the cell`. The batch is tested against rows: a well that
+differs is technical too. Where blocks are given, each counts once in both tests, with its mean. All of it follows from
+counts and sums of groups, in one pass.
 """
 
 from __future__ import annotations
@@ -18,10 +24,14 @@ import numpy as np
 from nearid.moments import Floats
 from nearid.questions.deconfound.conditions import PIECE, ComponentRows
 
-# Components are named at this level, divided by their number.
+# Technical components are named at this level, divided by their number.
 LEVEL = 0.01
+# Expected share of false names among the components that are named biological (Benjamini & Hochberg).
+FALSE_SHARE = 0.05
 # Batch effects below this share of the variance are not named, however many rows show them.
 MATTERS = 0.01
+# Variance of wells over that of rows: weights of cells depend on it so little that steps of four are enough.
+RATIOS = (0.0, *(4.0**k for k in range(-6, 3)))
 # Eigenvalues below this share of the largest are those of groups that are not linked.
 LINKED = 1e-9
 
@@ -35,13 +45,16 @@ class Attribution:
     batch, label : ndarray of shape (k,)
         NaN where the two cannot be told apart, or rows are too few.
     batch_p, label_p : ndarray of shape (k,)
-        Of F tests.
+        Of F tests. That of the label is NaN where label x batch leaves no degree of freedom.
+    label_free : int
+        Degrees of freedom of label x batch, which the label is tested against.
     """
 
     batch: Floats
     label: Floats
     batch_p: Floats
     label_p: Floats
+    label_free: int
 
     @property
     def technical(self) -> np.ndarray:
@@ -51,12 +64,15 @@ class Attribution:
 
     @property
     def biological(self) -> np.ndarray:
-        """Components that follow the label, and are not technical."""
-        return np.asarray((self.label_p < LEVEL / max(len(self.label), 1)) & ~self.technical)
+        """Components that follow the label in one batch as in another, and are not technical."""
+        p = np.sort(self.label_p[~np.isnan(self.label_p)])
+        passed = p[p <= FALSE_SHARE * np.arange(1, len(p) + 1) / max(len(p), 1)]
+        return np.asarray((self.label_p <= passed.max(initial=-1.0)) & ~self.technical)
 
     def take(self, which: np.ndarray) -> Attribution:
         """Of some components."""
-        return Attribution(self.batch[which], self.label[which], self.batch_p[which], self.label_p[which])
+        batch, label, batch_p, label_p = (a[which] for a in (self.batch, self.label, self.batch_p, self.label_p))
+        return Attribution(batch, label, batch_p, label_p, self.label_free)
 
     def kept(self, drop: float) -> np.ndarray:
         """Components that are not technical, or of which the batch explains less; the least technical always stays."""
@@ -76,19 +92,13 @@ class Attribution:
         return np.argsort(-np.nan_to_num(self.batch - self.label), kind="stable")
 
 
-class _Sums(NamedTuple):
-    counts: Floats
-    batch: Floats
-    label: Floats
-    squares: Floats
-
-
 def attribution(
     components: ComponentRows,
     labels: np.ndarray,
     batches: np.ndarray,
     places: np.ndarray | None = None,
     control: int | None = None,
+    blocks: np.ndarray | None = None,
 ) -> Attribution:
     """Shares of batch and label in each component.
 
@@ -99,62 +109,154 @@ def attribution(
     places : ndarray of int, shape (n,), optional
         All rows by default.
     control : int, optional
-        Label of the rows that the batch's share is judged on, where these are of two batches or more.
+        Label of the rows that the batch's share is judged on, where these are of two batches or more, and of more
+        blocks than batches.
+    blocks : ndarray of int, shape (n,), optional
+        Rows of one number count once in the tests.
     """
     places = np.arange(components.rows.shape[0]) if places is None else places
-    every = _additive(components, labels, batches, places)
+    every = _additive(components, labels, batches, places, blocks)
     mine = labels == control
-    if control is None or len(np.unique(batches[mine])) < 2:
+    own = None if blocks is None else blocks[mine]
+    groups = len(np.unique(batches[mine]))
+    if control is None or groups < 2 or (own is not None and len(np.unique(own)) <= groups):
         return every
-    among = _additive(components, labels[mine], batches[mine], places[mine])
-    return Attribution(among.batch, every.label, among.batch_p, every.label_p)
+    among = _additive(components, labels[mine], batches[mine], places[mine], own)
+    return Attribution(among.batch, every.label, among.batch_p, every.label_p, every.label_free)
 
 
-def _additive(components: ComponentRows, labels: np.ndarray, batches: np.ndarray, places: np.ndarray) -> Attribution:
-    from scipy.special import fdtrc
-
+def _additive(
+    components: ComponentRows, labels: np.ndarray, batches: np.ndarray, places: np.ndarray, blocks: np.ndarray | None
+) -> Attribution:
     b, l = (np.unique(codes, return_inverse=True)[1] for codes in (batches, labels))
-    s = _gather(components, places, b, l)
-    n = len(places)
-    sizes_b, sizes_l = s.counts.sum(axis=1), s.counts.sum(axis=0)
-    # Components are centred over all rows, so that little cancels.
-    left_b = s.squares - np.sum(s.batch**2 / sizes_b[:, None], axis=0)
-    left_l = s.squares - np.sum(s.label**2 / sizes_l[:, None], axis=0)
-    # Through the smaller side; what remains is the same.
-    if len(sizes_l) <= len(sizes_b):
-        extra, rank = _extra(s.counts, s.batch, s.label)
-        left, params = left_b - extra, len(sizes_b) + rank
+    cell_of = np.unique(b * (l.max() + 1) + l, return_inverse=True)[1]
+    if blocks is None:
+        rows = units = _gather(components, places, b, l, cell_of)
     else:
-        extra, rank = _extra(s.counts.T, s.label, s.batch)
-        left, params = left_l - extra, len(sizes_l) + rank
-    left = np.maximum(left, 0)
-    shares = []
-    for before, groups in ((left_l, len(sizes_l)), (left_b, len(sizes_b))):
-        free, spent = n - params, params - groups
-        if free <= 0 or spent <= 0:
-            shares.append((np.full(components.width, np.nan), np.ones(components.width)))
-            continue
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = 1 - (left / free) / (before / (n - groups))
-            f = ((before - left) / spent) / (left / free)
-        shares.append((share, np.asarray(fdtrc(spent, free, np.maximum(f, 0)))))
-    return Attribution(shares[0][0], shares[1][0], shares[0][1], shares[1][1])
+        wells = np.unique(np.column_stack([cell_of, blocks]), axis=0, return_inverse=True)[1].ravel()
+        each = _gather(components, places, b, l, wells)
+        means = each.sums / each.sizes[:, None]
+        rows = _merged(each, each.sums, each.squares, each.n)
+        units = _merged(each._replace(sizes=np.ones(len(means))), means, np.sum(means**2, axis=0), len(means))
+    fit = _fit(rows.sizes, rows)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        batch, label = (
+            1 - (fit.left / (rows.n - fit.params)) / (before / (rows.n - groups))
+            if fit.params < rows.n and fit.params > groups
+            else np.full(components.width, np.nan)
+            for before, groups in ((fit.left_l, fit.labels), (fit.left_b, fit.batches))
+        )
+    whole = fit if units is rows else _fit(units.sizes, units)
+    batch_p = _f_test(whole.left_l, whole.left, whole.params - whole.labels, units.n - whole.params)
+    return Attribution(batch, label, np.nan_to_num(batch_p, nan=1.0), *_label_test(units))
 
 
-def _gather(components: ComponentRows, places: np.ndarray, b: np.ndarray, l: np.ndarray) -> _Sums:
-    from scipy.sparse import csr_matrix
+class _Cells(NamedTuple):
+    """Observations by cell (label in a batch, or a well of these): how many, their sums, and their squares over all."""
 
-    batches, labels = int(b.max()) + 1, int(l.max()) + 1
-    counts = np.bincount(b * labels + l, minlength=batches * labels).reshape(batches, labels).astype(np.float64)
-    by_batch, by_label = np.zeros((batches, components.width)), np.zeros((labels, components.width))
-    squares = np.zeros(components.width)
+    b: np.ndarray
+    l: np.ndarray
+    sizes: Floats
+    sums: Floats
+    squares: Floats
+    n: int
+
+
+class _Fit(NamedTuple):
+    """Squares that are left by the means of batches, of labels and of both, and how many free means these are."""
+
+    left_b: Floats
+    left_l: Floats
+    left: Floats
+    batches: int
+    labels: int
+    params: int
+
+
+def _gather(components: ComponentRows, places: np.ndarray, b: np.ndarray, l: np.ndarray, cells: np.ndarray) -> _Cells:
+    first = np.unique(cells, return_index=True)[1]
+    sums, squares = np.zeros((len(first), components.width)), np.zeros(components.width)
     for a in range(0, len(places), PIECE):
         y = components.take(places[a : a + PIECE]).astype(np.float64)
-        ones, at = np.ones(len(y)), np.arange(len(y))
-        by_batch += csr_matrix((ones, (b[a : a + PIECE], at)), (batches, len(y))) @ y
-        by_label += csr_matrix((ones, (l[a : a + PIECE], at)), (labels, len(y))) @ y
+        there, at = np.unique(cells[a : a + PIECE], return_inverse=True)
+        sums[there] += _sums(y, at)
         squares += np.einsum("ij,ij->j", y, y)
-    return _Sums(counts, by_batch, by_label, squares)
+    sizes = np.bincount(cells).astype(np.float64)
+    return _Cells(b[first], l[first], sizes, sums, squares, len(places))
+
+
+def _merged(wells: _Cells, sums: Floats, squares: Floats, n: int) -> _Cells:
+    """The cells that wells are of."""
+    _, first, cells = np.unique(wells.b * (wells.l.max() + 1) + wells.l, return_index=True, return_inverse=True)
+    sizes = np.bincount(cells, wells.sizes).astype(np.float64)
+    return _Cells(wells.b[first], wells.l[first], sizes, _sums(sums, cells), squares, n)
+
+
+def _sums(values: Floats, groups: np.ndarray) -> Floats:
+    """Sums of rows by group, of shape (groups, k)."""
+    from scipy.sparse import csr_matrix
+
+    shape = (int(groups.max()) + 1, len(values))
+    return np.asarray(csr_matrix((np.ones(len(values)), (groups, np.arange(len(values)))), shape) @ values)
+
+
+def _fit(weights: Floats, cells: _Cells) -> _Fit:
+    """The additive model of observations in cells; `weights` are those of the cells, `cells.sums` weighted sums.
+
+    Components are centred over all rows, so that little cancels.
+    """
+    b, l = cells.b, cells.l
+    table = np.zeros((int(b.max()) + 1, int(l.max()) + 1))
+    table[b, l] = weights
+    by_batch, by_label = _sums(cells.sums, b), _sums(cells.sums, l)
+    sizes_b, sizes_l = table.sum(axis=1), table.sum(axis=0)
+    left_b = cells.squares - np.sum(by_batch**2 / sizes_b[:, None], axis=0)
+    left_l = cells.squares - np.sum(by_label**2 / sizes_l[:, None], axis=0)
+    # Through the smaller side; what remains is the same.
+    if len(sizes_l) <= len(sizes_b):
+        extra, rank = _extra(table, by_batch, by_label)
+        left, params = left_b - extra, len(sizes_b) + rank
+    else:
+        extra, rank = _extra(table.T, by_label, by_batch)
+        left, params = left_l - extra, len(sizes_l) + rank
+    return _Fit(left_b, left_l, np.maximum(left, 0), len(sizes_b), len(sizes_l), params)
+
+
+def _label_test(units: _Cells) -> tuple[Floats, int]:
+    """p of the label against label x batch, and the degrees of freedom of the latter.
+
+    Means of cells are weighted by `1 / (ratio + 1 / size)`, where the ratio (variance of wells over that of
+    observations) is the smallest at which the residual squares are no more than these variances make them (Paule &
+    Mandel 1982). Where cells are of equal size, it makes no difference, and the test is exact.
+    """
+    count = len(units.sizes)
+    means = units.sums / units.sizes[:, None]
+    inside = units.squares - np.sum(units.sums * means, axis=0)
+    within = inside / (units.n - count) if units.n > count else np.zeros_like(inside)
+    p, open_yet = np.full(len(within), np.nan), np.ones(len(within), bool)
+    free = 0
+    for ratio in RATIOS:
+        weights = units.sizes / (1 + ratio * units.sizes)
+        weighted = weights[:, None] * means
+        fit = _fit(weights, units._replace(sums=weighted, squares=np.sum(weighted * means, axis=0)))
+        free = count - fit.params
+        settled = open_yet & ((fit.left <= free * within) | (ratio == RATIOS[-1]))
+        p[settled] = _f_test(fit.left_b, fit.left, fit.params - fit.batches, free)[settled]
+        open_yet &= ~settled
+        if not open_yet.any() or free == 0:
+            break
+    return p, free
+
+
+def _f_test(before: Floats, left: Floats, spent: int, free: int) -> Floats:
+    """p of what `spent` more means take away from the squares, against what is left; NaN without degrees of freedom."""
+    from scipy.special import fdtrc
+
+    if spent <= 0 or free <= 0:
+        return np.full(len(left), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        f = ((before - left) / spent) / (left / free)
+    return np.asarray(fdtrc(spent, free, np.maximum(f, 0)))
 
 
 def _extra(counts: Floats, first: Floats, second: Floats) -> tuple[Floats, int]:

@@ -163,14 +163,42 @@ def auroc_within(positive: np.ndarray, scores: Floats, batches: np.ndarray) -> f
 
     NaN where no batch has rows of both classes.
     """
+    right, pairs = pairs_within(positive, scores, batches, int(batches.max()) + 1)
+    return float(_share(right.sum(keepdims=True), pairs.sum(keepdims=True))[0])
+
+
+def pairs_within(positive: np.ndarray, scores: Floats, batches: np.ndarray, count: int) -> tuple[Floats, Floats]:
+    """Of each of `count` batches, the pairs of a positive and a negative row in the right order, and all pairs."""
     order = np.argsort(batches, kind="stable")
-    right, pairs = 0.0, 0
+    right, pairs = np.zeros(count), np.zeros(count)
     for mine in np.split(order, np.flatnonzero(np.diff(batches[order])) + 1):
         hits = int(positive[mine].sum())
         if 0 < hits < len(mine):
-            count = hits * (len(mine) - hits)
-            right, pairs = right + count * auroc(positive[mine], scores[mine]), pairs + count
-    return right / pairs if pairs else float("nan")
+            batch = batches[mine[0]]
+            pairs[batch] = hits * (len(mine) - hits)
+            right[batch] = pairs[batch] * auroc(positive[mine], scores[mine])
+    return right, pairs
+
+
+def aurocs_without(positive: np.ndarray, scores: Floats, batches: np.ndarray, count: int) -> tuple[Floats, Floats]:
+    """AUROC, and AUROC within batches, without each of `count` batches; NaN where no pair is left.
+
+    Pairs that are left are all pairs less those that the batch has a row in.
+    """
+    from scipy.stats import rankdata
+
+    ranks, own = rankdata(scores), np.empty(len(scores))
+    own[positive], own[~positive] = rankdata(scores[positive]), rankdata(scores[~positive])
+    # Negative rows below a positive one, positive rows above a negative one.
+    wins = np.where(positive, ranks - own, positive.sum() - (ranks - own))
+    right, pairs = pairs_within(positive, scores, batches, count)
+    hits, others = (side.sum() - np.bincount(batches[side], minlength=count) for side in (positive, ~positive))
+    every = _share(wins[positive].sum() - np.bincount(batches, wins, count) + right, hits * others)
+    return every, _share(right.sum() - right, pairs.sum() - pairs)
+
+
+def _share(right: Floats, pairs: Floats) -> Floats:
+    return np.asarray(np.divide(right, pairs, out=np.full(len(right), np.nan), where=pairs > 0))
 
 
 def fit_streamed(

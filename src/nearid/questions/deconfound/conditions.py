@@ -108,9 +108,13 @@ class ComponentRows:
 
 @dataclass(frozen=True)
 class Fitted:
-    """The conditions by name, the rows that their maps were fitted on, and what is known of the unmixing."""
+    """The conditions by name, the rows that their maps were fitted on, and what is known of the unmixing.
+
+    `turns` are the rotations of the condition "random", which itself is the first of them.
+    """
 
     conditions: dict[str, Condition]
+    turns: tuple[Condition, ...]
     rows: int
     diagnostics: Diagnostics | None
 
@@ -137,6 +141,7 @@ def fit_conditions(
     """Fit the maps, without labels and without batches; the moments are of all rows."""
     names, seed = plan.conditions, plan.random_state
     conditions: dict[str, Condition] = {}
+    turns: tuple[Condition, ...] = ()
     if "base" in names:
         sizes = np.sqrt(np.diag(moments.scatter) / moments.n)
         live = np.flatnonzero(sizes > ROUNDING * np.abs(moments.mean))
@@ -154,7 +159,10 @@ def fit_conditions(
             if "pca" in names:
                 conditions["pca"] = _linear("pca", moments.mean, whitener.forward)
             if "random" in names:
-                conditions["random"] = _linear("random", moments.mean, _turned(whitener, seed))
+                rng = np.random.default_rng([seed, 2])
+                matrices = [_turned(whitener, rng) for _ in range(plan.rotations)]
+                turns = tuple(_linear("random", moments.mean, matrix) for matrix in matrices)
+                conditions["random"] = turns[0]
     if "ica" in names:
         from nearid.ica.fit import IcaOptions, fit_ica
 
@@ -163,13 +171,13 @@ def fit_conditions(
             unmixed = fit_ica(rows, IcaOptions(plan.n_components), moments=moments, seed=seed, engine=engine, tick=tick)
         diagnostics = unmixed.diagnostics
         conditions["ica"] = _linear("ica", unmixed.mean, unmixed.components)
-    return Fitted({name: conditions[name] for name in names}, rows.shape[0], diagnostics)
+    return Fitted({name: conditions[name] for name in names}, turns, rows.shape[0], diagnostics)
 
 
-def _turned(whitener: Whitener, seed: int) -> Floats:
+def _turned(whitener: Whitener, rng: np.random.Generator) -> Floats:
     """The whitening map followed by a rotation that is uniform among all."""
     k = len(whitener.forward)
-    q, r = np.linalg.qr(np.random.default_rng([seed, 2]).standard_normal((k, k)))
+    q, r = np.linalg.qr(rng.standard_normal((k, k)))
     return np.asarray((q * np.sign(np.diagonal(r))) @ whitener.forward)
 
 

@@ -21,6 +21,8 @@ from nearid.measures.factors import missing_as_text, unnamed
 
 # How profiling pipelines mark columns that are about a well, not measured in it.
 ABOUT = ("Metadata_", "Image_Metadata_")
+# Fewer blocks are too few for maps and tests that count each of them once.
+FEW_BLOCKS = 20
 # Rows that tell whether a column is that of a label or batch.
 LOOKED_AT = 4096
 
@@ -64,7 +66,8 @@ class Design:
     Attributes
     ----------
     blocks : ndarray of int, shape (n,), or None
-        Rows of one image or well of a batch share a number; maps are then fitted on one row of each.
+        Rows of one image or well of a batch share a number; maps are then fitted on one row of each, and tests of
+        components count each once.
     control : int or None
         Code of the label that the others are compared with.
     """
@@ -143,10 +146,10 @@ def _checked(rows: Rows, coded: dict[str, Categories], control: Any, alerts: lis
         raise InputError(f"All rows have the label {labels.names[0]!r}: there is nothing to classify.")
     code = None
     if control is not None:
-        named = as_text(control)
-        if named not in labels.names:
-            raise not_found("The column of labels", "control", str(named), labels.names)
-        code = labels.names.index(named)
+        wanted = as_text(control)
+        if wanted not in labels.names:
+            raise not_found("The column of labels", "control", str(wanted), labels.names)
+        code = labels.names.index(wanted)
     cells = np.zeros((len(batches.names), len(labels.names)), dtype=bool)
     cells[batches.codes, labels.codes] = True
     single = [name for name, count in zip(batches.names, cells.sum(axis=1), strict=True) if count == 1]
@@ -161,7 +164,11 @@ def _checked(rows: Rows, coded: dict[str, Categories], control: Any, alerts: lis
     blocks = None
     if "blocks" in coded:
         # Names of wells repeat on every plate.
-        blocks = batches.codes * len(coded["blocks"].names) + coded["blocks"].codes
+        named = batches.codes * len(coded["blocks"].names) + coded["blocks"].codes
+        different, blocks = np.unique(named, return_inverse=True)
+        if len(different) < FEW_BLOCKS:
+            sentence = f"There are {len(different)} blocks for {len(blocks)} rows. Maps and tests count each block once"
+            alerts.append(Alert("few_blocks", f"{sentence} and need {FEW_BLOCKS} or more to be trusted."))
     return Design(rows, labels, batches, blocks, code, tuple(alerts))
 
 

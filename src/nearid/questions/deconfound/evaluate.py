@@ -20,10 +20,18 @@ from nearid.measures.auroc import auroc
 from nearid.measures.neighbourhoods import Mixing, Replicates, mixing, replicates
 from nearid.moments import Floats
 from nearid.questions.deconfound.attribution import attribution
-from nearid.questions.deconfound.classifiers import PUBLISHED, TREES, Learned, auroc_within, hoyer, learn
+from nearid.questions.deconfound.classifiers import (
+    PUBLISHED,
+    TREES,
+    Learned,
+    auroc_within,
+    aurocs_without,
+    hoyer,
+    learn,
+)
 from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Fitted, fit_conditions
 from nearid.questions.deconfound.design import Design, without
-from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared
+from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared, deviation, mean_known
 from nearid.questions.deconfound.plan import CONDITIONS, DIRECTIONS, Plan
 from nearid.questions.deconfound.result import ConditionResult, Deconfounding, Drawings, Plane, Sizes
 from nearid.questions.deconfound.splits import Contrast, Split, chosen, contrasts
@@ -34,10 +42,21 @@ SIDE_BY_SIDE_BYTES = 128 << 20
 UNUSED = "unused"
 # Numbers of leading components for the concentration; those of the paper are not legible in its text.
 TOP = (5, 10, 20)
+# With fewer degrees of freedom of label x batch hardly any effect of a label is significant.
+FEW_FREE = 3
 # Rows that the plots show.
 SHOWN = 1500
 
-Scores = dict[str, float]
+
+class Scores(NamedTuple):
+    """Scores of a split by name, and the same without each batch of the design: NaN where nothing is left of it."""
+
+    scores: dict[str, float]
+    without: dict[str, Floats]
+
+    def left(self, score: str) -> Floats:
+        """A score without each batch; NaN where the split has no such score."""
+        return self.without.get(score, np.full_like(self.without["auroc"], np.nan))
 
 
 class Key(NamedTuple):
@@ -103,6 +122,7 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
             asdict(plan),
             [(given, design.rows)],
             fitted_rows=fitted.rows,
+            blocks=None if design.blocks is None else len(np.unique(design.blocks)),
             seconds={stage: round(spent, 3) for stage, spent in timer.seconds.items()},
             core_seconds={stage: round(spent, 3) for stage, spent in timer.core_seconds.items()},
             ica=ica,
@@ -124,19 +144,20 @@ def _top(top: Sequence[int] | None, fitted: Fitted) -> tuple[int, ...]:
 
 def _measure(
     plan: Plan, design: Design, against: Sequence[Contrast], fitted: Fitted, timer: Timer, progress: Progress
-) -> tuple[dict[str, ConditionResult], dict[str, dict[Key, list[Scores]]], Drawings]:
-    """Components, neighbours and classifiers of each condition, one after the other."""
+) -> tuple[dict[str, ConditionResult], dict[str, list[dict[Key, list[Scores]]]], Drawings]:
+    """Components, neighbours and classifiers of each condition, one after the other; scores of each rotation."""
     rng = np.random.default_rng([plan.random_state, 4])
     some = np.sort(rng.permutation(design.n)[: plan.max_rows])
     drawn = np.sort(rng.permutation(design.n)[:SHOWN])
     results: dict[str, ConditionResult] = {}
-    scores: dict[str, dict[Key, list[Scores]]] = {}
+    scores: dict[str, list[dict[Key, list[Scores]]]] = {}
     planes: list[Plane] = []
     for name, condition in fitted.conditions.items():
         components = ComponentRows(design.rows, condition)
         dropping = (False, True) if name == "ica" and plan.drop is not None else (False,)
         with timer.stage("components"):
-            follows = attribution(components, design.labels.codes, design.batches.codes, control=design.control)
+            codes = design.labels.codes, design.batches.codes
+            follows = attribution(components, *codes, control=design.control, blocks=design.blocks)
         with timer.stage("neighbours"):
             x = components.take(some)
             results[name] = ConditionResult(condition, follows, *_near(design, some, x))
@@ -151,10 +172,14 @@ def _measure(
             planes.append(Plane(f"{condition.title}: the two {kind} components", (str(pair[0]), str(pair[1])), points))
         for without_technical in dropping:
             row = "kept" if without_technical else name
-            tasks = _tasks(plan, against, without_technical)
-            tick = progress(f"{CONDITIONS[row]}: classifiers", len(tasks))
+            tasks = tasks_of(plan, against, without_technical)
+            turns = fitted.turns if name == "random" else (condition,)
+            tick = progress(f"{CONDITIONS[row]}: classifiers", len(tasks) * len(turns))
             with timer.stage(f"classifiers, {row}"):
-                scores[row] = score_tasks(plan, design, components, tasks, without_technical, tick)
+                scores[row] = [
+                    score_tasks(plan, design, ComponentRows(design.rows, turn), tasks, without_technical, tick)
+                    for turn in turns
+                ]
     drawings = Drawings(
         tuple(planes),
         tuple(design.labels.names[c] for c in design.labels.codes[drawn]),
@@ -171,7 +196,7 @@ def _near(design: Design, some: np.ndarray, x: Floats) -> tuple[Mixing, Replicat
 Task = tuple[Key, Contrast, Split]
 
 
-def _tasks(plan: Plan, against: Sequence[Contrast], dropping: bool) -> list[Task]:
+def tasks_of(plan: Plan, against: Sequence[Contrast], dropping: bool) -> list[Task]:
     """Every fit of a condition; one batch alone does not show what follows the batch, and nothing is dropped."""
     return [
         (Key(direction, classifier, contrast.name), contrast, split)
@@ -214,7 +239,8 @@ def _scores(plan: Plan, design: Design, components: ComponentRows, task: Task, d
         assert plan.drop is not None
         control = None if design.control is None else 0
         batches = design.batches.codes[train]
-        used = attribution(components, positive.astype(np.intp), batches, train, control).kept(plan.drop)
+        wells = None if design.blocks is None else design.blocks[train]
+        used = attribution(components, positive.astype(np.intp), batches, train, control, wells).kept(plan.drop)
 
     def fit(which: np.ndarray) -> tuple[Learned, np.ndarray]:
         part = components if len(which) == components.width else components.some(which)
@@ -227,14 +253,25 @@ def _scores(plan: Plan, design: Design, components: ComponentRows, task: Task, d
     for k in counts:
         models += [fit(np.sort(used[order[:k]])), fit(np.sort(used[order[k:]]))]
     predictions = _predictions(components, test, models)
+    batches, count = design.batches.codes[test], len(design.batches.names)
     areas = [auroc(truth, predicted) for predicted in predictions]
+    left = [aurocs_without(truth, predicted, batches, count) for predicted in predictions]
+    sparsity = hoyer(whole.shares)
     scores = {
         "auroc": areas[0],
-        "auroc_within": auroc_within(truth, predictions[0], design.batches.codes[test]),
-        "sparsity": hoyer(whole.shares),
+        "auroc_within": auroc_within(truth, predictions[0], batches),
+        "sparsity": sparsity,
         UNUSED: float(not whole.shares.any()),
     }
-    return scores | {f"concentration@{k}": areas[2 * i + 1] - areas[2 * i + 2] for i, k in enumerate(counts)}
+    without = {"auroc": left[0][0], "auroc_within": left[0][1], "sparsity": np.full(count, sparsity)}
+    for i, k in enumerate(counts):
+        scores[f"concentration@{k}"] = areas[2 * i + 1] - areas[2 * i + 2]
+        without[f"concentration@{k}"] = left[2 * i + 1][0] - left[2 * i + 2][0]
+    if split.alone:
+        # Without its only training batch a split is not there.
+        for values in without.values():
+            values[split.part] = np.nan
+    return Scores(scores, without)
 
 
 def _predictions(
@@ -251,44 +288,62 @@ def _predictions(
 
 
 def summarise(
-    plan: Plan, against: Sequence[Contrast], scores: dict[str, dict[Key, list[Scores]]]
+    plan: Plan, against: Sequence[Contrast], scores: dict[str, list[dict[Key, list[Scores]]]]
 ) -> tuple[list[MeanScore], list[Paired]]:
-    """Means of every score, and the tests between conditions."""
+    """Means of every score, and the tests between conditions; of several rotations, their means are compared."""
     means: list[MeanScore] = []
     tests: list[Paired] = []
-    there = {(k.direction, k.classifier) for by_key in scores.values() for k in by_key}
+    there = {(k.direction, k.classifier) for turns in scores.values() for k in turns[0]}
     for direction, classifier in ((d, c) for c in plan.classifiers for d in DIRECTIONS if (d, c) in there):
+        # Condition -> perturbation -> scores by rotation and split.
         family = {
-            condition: {k.perturbation: v for k, v in by_key.items() if k[:2] == (direction, classifier)}
-            for condition, by_key in scores.items()
-        }
-        corrections = {c.name: _correction(c, direction) for c in against if c.splits[direction]}
-        names = dict.fromkeys(s for splits in family.values() for v in splits.values() for split in v for s in split)
-        for score in (name for name in names if name != UNUSED):
-            values = {
-                condition: {p: [split.get(score, float("nan")) for split in v] for p, v in splits.items()}
-                for condition, splits in family.items()
-                if splits
+            condition: {
+                key.perturbation: [turn[key] for turn in turns]
+                for key in turns[0]
+                if key[:2] == (direction, classifier)
             }
-            for condition, by_perturbation in values.items():
+            for condition, turns in scores.items()
+        }
+        family = {condition: by_name for condition, by_name in family.items() if by_name}
+        corrections = {c.name: _correction(c, direction) for c in against if c.splits[direction]}
+        each_split = [s for by_name in family.values() for turns in by_name.values() for turn in turns for s in turn]
+        for score in dict.fromkeys(name for split in each_split for name in split.scores if name != UNUSED):
+            values: dict[str, dict[str, list[float]]] = {}
+            without: dict[str, dict[str, Floats]] = {}
+            for condition, by_name in family.items():
                 key = (direction, classifier, score, condition)
-                each = [MeanScore.of((*key, p), v) for p, v in by_perturbation.items()]
-                defined, every = (sum(m.splits[i] for m in each) for i in (0, 1))
-                means += [MeanScore.of((*key, ALL), [m.mean for m in each], (defined, every)), *each]
-            tests += compared(direction, classifier, score, values, corrections)
+                table = {
+                    name: np.array([[s.scores.get(score, np.nan) for s in turn] for turn in turns])
+                    for name, turns in by_name.items()
+                }
+                values[condition] = {name: mean_known(each).tolist() for name, each in table.items()}
+                without[condition] = {
+                    name: mean_known(np.array([[s.left(score) for s in turn] for turn in turns]))
+                    for name, turns in by_name.items()
+                }
+                by_turn = {name: mean_known(each.T) for name, each in table.items()}
+                some = [
+                    replace(MeanScore.of((*key, name), v), spread=deviation(by_turn[name]))
+                    for name, v in values[condition].items()
+                ]
+                defined, every = (sum(m.splits[i] for m in some) for i in (0, 1))
+                whole = MeanScore.of((*key, ALL), [m.mean for m in some], (defined, every))
+                means += [replace(whole, spread=deviation(mean_known(np.array(list(by_turn.values()))))), *some]
+            tests += compared(direction, classifier, score, values, without, corrections)
     return means, tests
 
 
-def _correction(contrast: Contrast, direction: str) -> float:
-    """Test over training rows, for folds whose training rows overlap."""
+def _correction(contrast: Contrast, direction: str) -> float | None:
+    """Test over training rows, for folds whose training rows overlap; None for trainings on single batches."""
     if direction == "one":
-        return 0.0
+        return None
     return float(np.mean([len(s.test) / len(s.train) for s in contrast.splits[direction]]))
 
 
-def _alerts(scores: dict[str, dict[Key, list[Scores]]], results: dict[str, ConditionResult]) -> Iterator[Alert]:
+def _alerts(scores: dict[str, list[dict[Key, list[Scores]]]], results: dict[str, ConditionResult]) -> Iterator[Alert]:
+    every = [turn for turns in scores.values() for turn in turns]
     for direction, title in DIRECTIONS.items():
-        fits = [s for by_key in scores.values() for k, v in by_key.items() if k.direction == direction for s in v]
+        fits = [s.scores for turn in every for k, v in turn.items() if k.direction == direction for s in v]
         unused = int(sum(s[UNUSED] for s in fits))
         if unused:
             yield Alert(
@@ -299,3 +354,11 @@ def _alerts(scores: dict[str, dict[Key, list[Scores]]], results: dict[str, Condi
             )
     if any(np.isnan(r.components.batch).all() for r in results.values()):
         yield Alert("confounded", "Batch and label cannot be separated, so no component is named technical.")
+    free = min(r.components.label_free for r in results.values())
+    if free < FEW_FREE:
+        yield Alert(
+            "few_shared_labels",
+            f"Components are tested for the label against label x batch, which has {free} degrees of freedom here, so "
+            f"{'few components can' if free else 'no component can'} be named biological. More batches with the same "
+            "labels are needed.",
+        )

@@ -1,12 +1,13 @@
 """Means with standard errors, and paired tests between conditions on the same splits.
 
-For one perturbation, splits are compared: folds share most of their training rows, so that the plain t test would be
+For one perturbation, splits are compared. Folds share most of their training rows, so that the plain t test would be
 too sure; its variance is enlarged by the ratio of test to training rows (Nadeau & Bengio 2003). Trainings on single
-batches share no training row, and are compared by the plain test; most of their test rows are the same, so that its
-p-values are somewhat too small. For all perturbations together, each counts once,
-with the mean of its differences, and these are compared by the plain t test; perturbations that share controls are not
-independent, so that its p-values are somewhat too small. Within each family (one score, classifier and direction)
-p-values are corrected by Holm's method, those of single perturbations and those of all together each among themselves.
+batches share no training row, but most of their test rows: there the batch is the unit, and the variance is that of the
+jackknife, which leaves out one batch after the other, as a training batch and from all test rows. For all perturbations
+together, each counts once, with the mean of its differences. Perturbations share batches and controls, so what the
+same jackknife shows them to have in common is added to the variance over perturbations. Within each family (one score,
+classifier and direction) p-values are corrected by Holm's method, those of single perturbations and those of all
+together each among themselves.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class MeanScore:
     splits : tuple of int
         In how many splits the score is defined, and how many there are. Where these differ between conditions, tests
         compare the common splits, and the means are of different sets.
+    spread : float
+        Of the condition "random": deviation of the mean over rotations. NaN for other conditions.
     """
 
     direction: str
@@ -49,6 +52,7 @@ class MeanScore:
     se: float
     values: tuple[float, ...]
     splits: tuple[int, int]
+    spread: float = math.nan
 
     @classmethod
     def of(
@@ -88,22 +92,45 @@ class Paired:
     p_holm: float = math.nan
 
 
+def mean_known(values: Floats) -> Floats:
+    """Means of columns over what is defined; NaN where nothing is."""
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0))
+
+
+def deviation(values: Floats) -> float:
+    """Standard deviation of what is defined; NaN where it is less than two values."""
+    known = values[~np.isnan(values)]
+    return float(known.std(ddof=1)) if len(known) > 1 else math.nan
+
+
 def t_test(differences: Floats, correction: float, of: str = "") -> tuple[Estimate, float]:
     """Mean with its 95% interval and p-value of paired differences; the variance of the mean is (1/m + correction) s^2.
 
     The interval and p are NaN where fewer than two differences, or equal ones that are not 0, show no spread.
     """
+    m = len(differences)
+    variance = float((1 / m + correction) * differences.var(ddof=1)) if m > 1 else math.nan
+    return _student(float(differences.mean()) if m else math.nan, variance, m - 1, of, m)
+
+
+def _student(mean: float, variance: float, free: float, of: str, n: int) -> tuple[Estimate, float]:
+    """A mean with its interval, and the p-value of 0, by Student's t."""
     from scipy.stats import t
 
-    m = len(differences)
-    mean = float(differences.mean()) if m else math.nan
-    size = float(np.sqrt((1 / m + correction) * differences.var(ddof=1))) if m > 1 else 0.0
-    if m > 1 and mean == size == 0:
-        return Estimate(0.0, 0.0, 0.0, of=of, n=m), 1.0
-    if m < 2 or size <= 1e-12 * max(abs(mean), 1e-300):
-        return Estimate(mean, of=of, n=m), math.nan
-    reach = float(t.ppf(0.975, m - 1)) * size
-    return Estimate(mean, mean - reach, mean + reach, of=of, n=m), float(2 * t.sf(abs(mean) / size, m - 1))
+    size = math.sqrt(variance)
+    if mean == size == 0:
+        return Estimate(0.0, 0.0, 0.0, of=of, n=n), 1.0
+    if not size > 1e-12 * max(abs(mean), 1e-300):
+        return Estimate(mean, of=of, n=n), math.nan
+    reach = float(t.ppf(0.975, free)) * size
+    return Estimate(mean, mean - reach, mean + reach, of=of, n=n), float(2 * t.sf(abs(mean) / size, free))
+
+
+def jackknife(changes: Floats) -> float:
+    """Variance of a mean, from how much it changes when each batch in turn is left out; NaN where it is not defined."""
+    return float((len(changes) - 1) / len(changes) * np.sum(changes**2))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -122,35 +149,74 @@ def compared(
     classifier: str,
     score: str,
     values: Mapping[str, Mapping[str, Sequence[float]]],
-    corrections: dict[str, float],
+    without: Mapping[str, Mapping[str, Floats]],
+    corrections: Mapping[str, float | None],
 ) -> list[Paired]:
     """All pairs of conditions, for each perturbation and for all together.
+
+    Intervals are cut to what a difference of the score can be. The true difference always can, so that they cover it as
+    often as before.
 
     Parameters
     ----------
     values : dict of condition -> dict of perturbation -> scores of the splits
         In the order in which a later condition is compared with an earlier one.
-    corrections : dict of perturbation -> float
-        What is added to 1 / splits in the variance.
+    without : dict of condition -> dict of perturbation -> ndarray of shape (splits, batches)
+        The same without each batch; NaN where a split then has nothing to learn from or to judge on.
+    corrections : dict of perturbation -> float or None
+        What is added to 1 / splits in the variance; None for splits that share test rows.
     """
+    # AUROC and sparsity are in [0, 1], concentration is itself a difference.
+    most = 2.0 if score.startswith("concentration") else 1.0
     each: list[Paired] = []
     together: list[Paired] = []
     for first, second in combinations(values, 2):
-        means = []
+        means, changes = [], []
         for perturbation, correction in corrections.items():
             if perturbation not in values[first] or perturbation not in values[second]:
                 continue
             gap = np.asarray(values[second][perturbation]) - np.asarray(values[first][perturbation])
-            gap = gap[~np.isnan(gap)]
-            if not len(gap):
+            there = ~np.isnan(gap)
+            if not there.any():
                 continue
+            gap = gap[there]
             means.append(float(gap.mean()))
-            tested = t_test(gap, correction, "splits, Student's t")
-            each.append(Paired(direction, classifier, score, perturbation, first, second, *tested))
+            changes.append(
+                mean_known((without[second][perturbation] - without[first][perturbation])[there]) - gap.mean()
+            )
+            if correction is None:
+                variance = jackknife(changes[-1]) if len(gap) > 1 else math.nan
+                tested = _student(means[-1], variance, len(gap) - 1, "batches, jackknife, Student's t", len(gap))
+            else:
+                tested = t_test(gap, correction, "splits, Student's t")
+            each.append(_paired((direction, classifier, score, perturbation, first, second), tested, most))
         if means:
-            tested = t_test(np.array(means), 0.0, "perturbations, Student's t")
-            together.append(Paired(direction, classifier, score, ALL, first, second, *tested))
+            tested = _together(np.array(means), np.array(changes), int(max(len(v) for v in values[first].values())))
+            together.append(_paired((direction, classifier, score, ALL, first, second), tested, most))
     return [*_corrected(together), *_corrected(each)]
+
+
+def _together(means: Floats, changes: Floats, splits: int) -> tuple[Estimate, float]:
+    """The mean over perturbations; to the variance over these is added what they have in common of the batches.
+
+    That is the jackknife's variance of the mean less the share of it that each perturbation has for itself, which is in
+    the variance over perturbations already. Degrees of freedom are those of Welch and Satterthwaite.
+    """
+    m = len(means)
+    if m < 2:
+        return _student(float(means.mean()), math.nan, 0, "", m)
+    over = float(means.var(ddof=1)) / m
+    common = mean_known(changes)
+    own = mean_known((changes - common) ** 2) / (m - 1)
+    shared = jackknife(common) - jackknife(np.sqrt(own))
+    shared = 0.0 if shared < 0 else shared
+    spread = over**2 / (m - 1) + shared**2 / max(splits - 1, 1)
+    free = (over + shared) ** 2 / spread if spread > 0 else m - 1
+    return _student(float(means.mean()), over + shared, free, "perturbations and batches, Student's t", m)
+
+
+def _paired(key: tuple[str, str, str, str, str, str], tested: tuple[Estimate, float], most: float) -> Paired:
+    return Paired(*key, tested[0].within(-most, most), tested[1])
 
 
 def _corrected(tests: list[Paired]) -> list[Paired]:

@@ -37,6 +37,7 @@ class Plan:
     boosting: Mapping[str, Any]
     drop_nonfinite: bool
     random_state: int
+    rotations: int = 5
     control: Any = None
     features: list[str] | str | None = None
     exclude: list[str] | str | None = None

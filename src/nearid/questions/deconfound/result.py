@@ -256,7 +256,7 @@ class Deconfounding(Result):
         return described
 
     def _records(self) -> list[dict[str, Any]]:
-        names = ("direction", "classifier", "score", "condition", "perturbation", "mean", "se")
+        names = ("direction", "classifier", "score", "condition", "perturbation", "mean", "se", "spread")
         return [{**{name: getattr(s, name) for name in names}, "splits": s.splits[0]} for s in self.scores]
 
     def _view(self) -> View:

@@ -35,6 +35,7 @@ def deconfound(
     drop: Share | None = None,
     n_components: Count | None = None,
     fit_rows: Annotated[int, Bound(10)] | None = None,
+    rotations: Count = 5,
     blocks: Any = None,
     min_rows: Annotated[int, Bound(2)] = 10,
     max_rows: Annotated[int, Bound(50)] = 10_000,
@@ -91,9 +92,12 @@ def deconfound(
         Leading principal directions to keep. Default: all that exist.
     fit_rows : int, optional
         Rows at most, drawn at random, on which whitening and ICA are fitted. Default: all, read block by block.
+    rotations : int, default=5
+        Rotations of the condition "random". Its scores are means over them.
     blocks : str or array-like of shape (n,), optional
-        Rows that belong together within a batch, such as the image or well of each row. Whitening and ICA are fitted on
-        one row of each block.
+        Rows that belong together within a batch, such as the image or well of each row. A block is held out as a whole,
+        with its batch. Whitening and ICA are fitted on one row of each block, and each block counts once in the tests
+        of components.
     min_rows : int, default=10
         Labels with fewer rows are not evaluated.
     max_rows : int, default=10000
@@ -150,6 +154,7 @@ def deconfound(
         boosting=boosting or {},
         drop_nonfinite=drop_nonfinite,
         random_state=random_state,
+        rotations=rotations,
         control=control,
         features=features,
         exclude=exclude,

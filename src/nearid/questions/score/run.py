@@ -23,7 +23,7 @@ from nearid.measures.factors import Factors, load_paired, open_factors, shortene
 from nearid.measures.infomec import active_latents
 from nearid.measures.registry import Measure, Measured, measures as declared_measures
 from nearid.moments import Floats
-from nearid.questions.compare.errors import MOST_PERMUTATIONS
+from nearid.questions.compare.chance import MOST_PERMUTATIONS
 from nearid.questions.compare.result import Comparison
 from nearid.questions.compare.run import Settings, compare_pair
 from nearid.questions.compare.verdict import Verdict
@@ -323,7 +323,7 @@ def _ladder(
     settings = Settings(
         groups=tuple(ladder(LADDER)),
         folds=request.folds or 5,
-        options={"translation": True, "scale": True, "ridge": 0.0},
+        options={"translation": True, "scale": True, "ridge": "auto"},
         svcca_k=None,
         in_sample=False,
         drop_nonfinite=request.drop_nonfinite,

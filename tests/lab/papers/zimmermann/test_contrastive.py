@@ -108,7 +108,9 @@ def test_a_killed_cell_goes_on_where_it_was(tmp_path, monkeypatch):
 
 
 def test_a_little_training_inverts_the_process(tmp_path):
-    found = cell(replace(QUICK, kappa=10.0), 0, tmp_path)["scores"]
+    # On a circle training may end in a map that does not wind around it once; on a sphere it has found the way in every
+    # draw, with less than 1% unexplained.
+    found = cell(replace(QUICK, n=3, steps=600, kappa=10.0), 0, tmp_path)["scores"]
     assert found["r2"] > 97 and found["r2"] > found["identity_r2"] + 2
     assert found["r2_in_sample"] == pytest.approx(found["r2"], abs=0.5)
 

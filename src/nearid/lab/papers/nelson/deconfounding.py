@@ -90,6 +90,8 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         "min_rows": p.min_rows,
         "max_rows": NEIGHBOURS,
         "boosting": {"trees": p.trees},
+        # As in the paper.
+        "rotations": 1,
         "random_state": seed,
     }
     truth: dict[str, float] = {}

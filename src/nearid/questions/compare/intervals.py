@@ -1,0 +1,171 @@
+"""Intervals of held-out figures that allow for the fits: an infinitesimal jackknife with the folds held fixed.
+
+The estimand is the procedure at this number of rows: the mean, over training sets of the size of these, of what a fit
+reaches on new rows. Every row has two roles in a cross-validated figure. It is judged in its own fold, and it moves the
+maps that judge the other folds. Its influence is the sum of both; the second is the derivative of each fit by the
+weight of the row, which every group of the ladder declares. The variance is that of the influences, summed over the
+rows of a block where rows belong together. Student's t has the degrees of freedom that the spread of the influences
+allows (Satterthwaite), so that a few rows that decide everything widen the interval.
+
+With many rows for each column the second role no longer matters and is left out. With few, derivatives are no longer
+enough, and there is no interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearid.groups.ladder import Group
+from nearid.moments import Floats
+from nearid.questions.compare.errors import Fits, Gathered, row_norms
+
+# Rows for each column: below the first there is no interval, above the second fits no longer add to it.
+FEW, MANY = 10, 50
+# Rows, and numbers, that influences are taken from.
+SAMPLE, NUMBERS = 20_000, 4_000_000
+
+
+@dataclass(frozen=True)
+class Influences:
+    """Of some rows, how far each moves the sums over all rows.
+
+    Attributes
+    ----------
+    squares, errors : ndarray of shape (groups, m)
+        Of squared errors, and of errors.
+    spread : ndarray of shape (m,)
+        Of squared errors of the constant guess.
+    blocks : ndarray of int, shape (m,), or None
+        Block of each row.
+    n : int
+        Rows in all.
+    """
+
+    squares: Floats
+    errors: Floats
+    spread: Floats
+    blocks: np.ndarray | None
+    n: int
+
+    def relative_spread(self, values: Floats) -> tuple[float, float]:
+        """Standard error of a mean over n rows from influences with mean 0, and the quantile that spans 95%."""
+        sums = values if self.blocks is None else np.bincount(self.blocks, weights=values)
+        count, unit = len(sums), float(np.abs(sums).max())
+        if not unit or count < 2:
+            return 0.0, 0.0
+        squares = (sums / unit) ** 2
+        total = float(squares.sum())
+        # Satterthwaite's degrees of freedom of a sum of independent squares.
+        surplus = float(squares @ squares) - total**2 / count
+        freedom = min(count - 1.0, 2 * total**2 / surplus if surplus > 0 else math.inf)
+        variance = total * count / (count - 1) / len(values) / self.n
+        return unit * math.sqrt(variance), student(max(freedom, 1.0))
+
+
+def student(freedom: float) -> float:
+    """The 97.5% quantile of Student's t."""
+    if freedom > 1000:
+        # Within 1e-5; small data then need not load scipy.
+        return 1.959964 + 2.37 / freedom
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.975))
+
+
+def influences(
+    gathered: Gathered, groups: Sequence[Group], fits: Fits, errors: Floats, spread: Floats
+) -> Influences | None:
+    """Influences of the rows in use, or of a sample; None where rows are too few for the columns.
+
+    `errors` and `spread` are those of all rows, as of `Evaluation`.
+    """
+    pair, rows, blocks = gathered.pair, gathered.used, gathered.blocks
+    n, widest = len(rows), max(pair.x.shape[1], pair.y.shape[1])
+    if n < FEW * widest:
+        return None
+    codes = None if blocks is None else blocks.codes
+    if n >= MANY * widest:
+        squares = errors[:, rows] ** 2
+        return Influences(squares, errors[:, rows], spread[rows] ** 2, None if codes is None else codes[rows], n)
+    most = min(SAMPLE, max(NUMBERS // (pair.x.shape[1] + pair.y.shape[1]), 1000))
+    if n > most:
+        rng = np.random.default_rng(0)
+        rows = np.sort(rng.choice(rows, most, replace=False)) if blocks is None else blocks.sample(rows, most, rng)
+    x, y = (np.asarray(side, dtype=np.float64) for side in pair.take(rows))
+    squares, plain, base = errors[:, rows] ** 2, errors[:, rows].copy(), spread[rows] ** 2
+    fold, translation = gathered.fold[rows], gathered.options["translation"]
+    for k, (maps, guess) in enumerate(zip(fits.maps, fits.means, strict=True)):
+        train = gathered.parts.without([k])
+        own, other = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+        if not len(own):
+            continue
+        # Sums over the fold, from the rows of the sample that lie in it.
+        weight = gathered.parts.counts[k] / len(own)
+        away = y[own] - guess
+        base[other] -= 2 * weight / train.n * ((y[other] - guess) @ away.sum(axis=0))
+        for g, (group, fitted) in enumerate(zip(groups, maps, strict=True)):
+            options = {name: value for name, value in gathered.without_fold[k].items() if name in group.options}
+            x_own, x_other = x[own] - fitted.source_centre, x[other] - fitted.source_centre
+            y_other = y[other] - fitted.target_centre
+            missed = y[own] - fitted.target_centre - fitted.turn(x_own)
+            left = y_other - fitted.turn(x_other)
+            size = row_norms(missed)
+            for into, slope in ((squares, 2 * missed), (plain, missed / np.where(size > 0, size, 1.0)[:, None])):
+                if translation:
+                    into[g, other] -= weight / train.n * (left @ slope.sum(axis=0))
+                if group.influence is not None:
+                    gradient = -weight * x_own.T @ slope
+                    into[g, other] += group.influence(train, fitted, gradient, x_other, y_other, **options)
+    return Influences(squares, plain, base, None if codes is None else codes[rows], len(gathered.used))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Ends of a 95% interval; NaN where there is none."""
+
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval."""
+        return math.isfinite(self.low)
+
+
+def on_log_scale(value: float, spread: float, quantile: float) -> Interval:
+    """The interval of a positive figure with this standard error, symmetric for its logarithm."""
+    if not value > 0:
+        return Interval(value, value)
+    factor = math.exp(min(quantile * spread / value, 700.0))
+    return Interval(value / factor, value * factor)
+
+
+@dataclass(frozen=True)
+class GroupIntervals:
+    """Intervals of a group's mean error, of the same over the target's spread, and of its R2."""
+
+    error: Interval = Interval()
+    relative: Interval = Interval()
+    r2: Interval = Interval()
+
+
+def intervals(found: Influences | None, g: int, errors: Floats, spread: Floats) -> GroupIntervals:
+    """Intervals of one group, from influences and from the errors of all rows in use."""
+    if found is None:
+        return GroupIntervals()
+    mean, base = float(errors.mean()), float(np.mean(spread**2))
+    if not base:
+        return GroupIntervals()
+    share = float(np.mean(errors**2)) / base
+    own = found.errors[g] - found.errors[g].mean()
+    error = on_log_scale(mean, *found.relative_spread(own))
+    size = found.spread / found.spread.mean() - 1
+    relative = mean / math.sqrt(base)
+    by_spread = on_log_scale(relative, *found.relative_spread(own / math.sqrt(base) - relative * size / 2))
+    unexplained = found.squares[g] / base - share * found.spread / base
+    missed = on_log_scale(share, *found.relative_spread(unexplained - unexplained.mean()))
+    return GroupIntervals(error, by_spread, Interval(1 - missed.high, 1 - missed.low))

@@ -1,0 +1,170 @@
+"""Rows that depend on each other: series, groups in the order of the file, near copies; and rows that do not."""
+
+import numpy as np
+import pytest
+
+from nearid.arrays import open_rows, pair_rows
+from nearid.dependence import clustered_rows, serial_rows
+
+
+def pair(x, y):
+    return pair_rows(open_rows(x, name="left"), open_rows(y, name="right"))
+
+
+def series(rng, n, d, rho):
+    """A stationary AR(1) series of unit variance in each column."""
+    rows = rng.normal(size=(n, d))
+    for t in range(1, n):
+        rows[t] = rho * rows[t - 1] + np.sqrt(1 - rho**2) * rows[t]
+    return rows
+
+
+def grouped(rng, groups, size, d, noise):
+    return np.repeat(rng.normal(size=(groups, d)), size, axis=0) + noise * rng.normal(size=(groups * size, d))
+
+
+def held_out_r2(x, y, fold):
+    """Least squares, held out by fold."""
+    error = np.empty_like(y)
+    for k in np.unique(fold):
+        train = fold != k
+        a = np.column_stack([x, np.ones(len(x))])
+        error[~train] = y[~train] - a[~train] @ np.linalg.lstsq(a[train], y[train], rcond=None)[0]
+    return 1 - (error**2).sum() / ((y - y.mean(axis=0)) ** 2).sum()
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.9, 0.99])
+def test_series_are_found_with_a_length_that_follows_their_decay(rng, rho):
+    # The correlation rho^k falls to a third of rho after this many rows.
+    expected = 1 + np.log(3) / -np.log(rho)
+    for n, d, above in ((1000, 8, np.inf), (5000, 8, 4), (5000, 32, np.inf if rho == 0.99 else 4)):
+        found = serial_rows(pair(series(rng, n, d, rho), series(rng, n, d, rho)))
+        # Where few rows are independent of each other the length is rather too long.
+        assert expected / 3 < min(found.decay) < above * expected
+        assert found.length >= min(2 * min(found.decay), n)
+
+
+@pytest.mark.parametrize(("groups", "size"), [(200, 5), (60, 20), (40, 75), (200, 15)])
+def test_a_block_is_longer_than_a_group_of_rows(rng, groups, size):
+    x, y = grouped(rng, groups, size, 8, 0.5), grouped(rng, groups, size, 8, 0.5)
+    assert size <= serial_rows(pair(x, y)).length <= 4 * size
+
+
+def test_a_slow_direction_of_little_variance_sets_the_length(rng):
+    sides = []
+    for _ in range(2):
+        rows = np.hstack([5 * series(rng, 4000, 6, 0.5), series(rng, 4000, 1, 0.98)])
+        sides.append(rows @ np.linalg.qr(rng.normal(size=(7, 7)))[0])
+    assert min(serial_rows(pair(*sides)).decay) > 20
+
+
+@pytest.mark.parametrize("shape", [(200, 20), (1000, 8), (3000, 60)])
+def test_independent_rows_have_no_length(rng, shape):
+    for draw in (rng.normal, lambda size: rng.standard_t(3, size=size), lambda size: np.exp(2 * rng.normal(size=size))):
+        assert serial_rows(pair(draw(size=shape), draw(size=shape))) is None
+    x, y = rng.normal(size=shape), rng.normal(size=shape)
+    # A few far rows, the same on both sides.
+    far = rng.choice(shape[0], 3, replace=False)
+    x[far] += 1e3
+    y[far] += 1e3
+    assert serial_rows(pair(x, y)) is None
+
+
+def test_one_dependent_side_alone_neither_counts_nor_feigns_a_relation(rng):
+    x, y = series(rng, 1000, 8, 0.99), rng.normal(size=(1000, 8))
+    fold = rng.permutation(1000) % 5
+    assert serial_rows(pair(x, y)) is None
+    assert serial_rows(pair(y, x)) is None
+    assert held_out_r2(x, y, fold) < 0.01
+    assert held_out_r2(y, x, fold) < 0.01
+
+
+def test_blocks_of_the_length_hide_what_single_rows_feign(rng):
+    x, y = series(rng, 3000, 8, 0.95), series(rng, 3000, 8, 0.95)
+    length = serial_rows(pair(x, y)).length
+    blocks = np.arange(3000) // length
+    dealt = rng.permutation(blocks[-1] + 1) % 5
+    assert held_out_r2(x, y, rng.permutation(3000) % 5) > 0.01
+    assert held_out_r2(x, y, dealt[blocks]) < 0.005
+
+
+def test_rows_in_use_alone_count(rng):
+    x, y = series(rng, 2000, 4, 0.9), series(rng, 2000, 4, 0.9)
+    used = rng.random(2000) < 0.5
+    x[~used] = np.nan
+    kept = serial_rows(pair(x, y), used)
+    assert kept == serial_rows(pair(x[used], y[used]))
+    assert kept.n == used.sum()
+
+
+def test_long_files_are_read_in_stretches_and_followed_beyond_them(rng, monkeypatch):
+    x, y = (np.repeat(rng.normal(size=(50, 4)), 1000, axis=0) + rng.normal(size=(50_000, 4)) for _ in range(2))
+    monkeypatch.setattr("nearid.dependence.ROWS", 4096)
+    assert 1000 <= serial_rows(pair(x, y)).length < 5000
+    assert serial_rows(pair(rng.permutation(x), rng.permutation(y))) is None
+
+
+def test_the_sentence_of_neighbours_says_what_is_done_and_how_to_overrule_it(rng):
+    alert = serial_rows(pair(series(rng, 1000, 4, 0.9), series(rng, 1000, 4, 0.9))).alert
+    assert alert.code == "serial_rows"
+    for part in ("left", "right", "blocks of", "--blocks COLUMN", "--blocks none"):
+        assert part in alert.message
+
+
+@pytest.mark.parametrize("size", [5, 20])
+@pytest.mark.parametrize("noise", [0.3, 0.5])
+def test_shuffled_near_copies_are_found_with_their_number(rng, size, noise):
+    for n, d in ((500, 8), (2000, 8), (1000, 32)):
+        order = rng.permutation(n)
+        x, y = (grouped(rng, n // size, size, d, noise)[order] for _ in range(2))
+        found = clustered_rows(pair(x, y))
+        assert size / 2 <= found.size <= 1.5 * size
+        assert found.share > 0.1
+
+
+def independent(rng, kind, n, d):
+    if kind == "t3":
+        return rng.standard_t(3, size=(n, d)), rng.standard_t(3, size=(n, d))
+    if kind == "clusters":
+        label = rng.integers(10, size=n)
+        return tuple(3 * rng.normal(size=(10, d))[label] + rng.normal(size=(n, d)) for _ in range(2))
+    x = rng.normal(size=(n, d))
+    if kind == "linear":
+        return x, x @ rng.normal(size=(d, d)) + 0.3 * rng.normal(size=(n, d))
+    if kind == "encodings":
+        u = rng.normal(size=(n, 3))
+        return tuple(np.tanh(u @ rng.normal(size=(3, 4 * d))) @ rng.normal(size=(4 * d, d)) for _ in range(2))
+    return x, rng.normal(size=(n, d))
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "t3", "clusters", "linear", "encodings"])
+def test_independent_rows_have_no_near_copies(rng, kind):
+    for n, d in ((1000, 2), (1000, 8), (1000, 40)):
+        assert clustered_rows(pair(*independent(rng, kind, n, d))) is None
+
+
+def test_near_copies_on_one_side_alone_do_not_count(rng):
+    assert clustered_rows(pair(grouped(rng, 200, 5, 8, 0.2), rng.normal(size=(1000, 8)))) is None
+
+
+def test_exact_copies_are_left_out(rng):
+    x, y = (np.repeat(rng.normal(size=(300, 8)), 2, axis=0) for _ in range(2))
+    assert clustered_rows(pair(x, y)) is None
+
+
+def test_the_sentence_of_near_copies_says_how_to_overrule_it(rng):
+    alert = clustered_rows(pair(grouped(rng, 200, 5, 8, 0.2), grouped(rng, 200, 5, 8, 0.2))).alert
+    assert alert.code == "clustered_rows"
+    for part in ("about 5", "independent rows", "--blocks COLUMN", "--blocks none"):
+        assert part in alert.message
+
+
+def test_recordings_have_lengths_and_pictures_in_no_order_have_none(real_data):
+    silero = np.load(real_data / "ensembles" / "silero_vad.npz")
+    assert 30 <= serial_rows(pair(silero["h_5.1.2"], silero["h_6.0.0"])).length <= 300
+    cebra = np.load(real_data / "ensembles" / "cebra_hippocampus.npz")
+    assert 40 <= serial_rows(pair(cebra["e022"], cebra["e031"])).length <= 400
+    images = np.load(real_data / "ensembles" / "imagenet_factors.npz")
+    faces = pair(images["faces_lite0"], images["faces_lite1"])
+    assert serial_rows(faces) is None
+    assert clustered_rows(faces) is None
