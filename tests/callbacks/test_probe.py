@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from nearid import InputError, compare, extract
-from nearid.arrays import pair_rows
 from nearid.callbacks.probe import Probe
 
 
@@ -74,23 +73,26 @@ def test_trouble_is_told(network, probe_inputs):
         assert probe.try_measure(network(1))
 
 
-def test_blocks_reach_the_comparison(network, probe_inputs, monkeypatch):
+def test_blocks_are_those_of_compare(network, probe_inputs):
     blocks = np.repeat(np.arange(40), 3)
     reference = extract(network(1), probe_inputs, layers="1")["1"].read(0, 120)
-    seen = []
+    now = extract(network(2), probe_inputs, layers="1")["1"]
 
-    def compared(x, y, **options):
-        seen.append(pair_rows(x, y).blocks)
-        return compare(x, y, **options)
+    def r2(probe):
+        return probe.measure(network(2))["linear_r2"]
 
-    monkeypatch.setattr("nearid.callbacks.probe.compare", compared)
-    Probe(reference, probe_inputs, layer="1", blocks=blocks).measure(network(2))
-    Probe(reference, probe_inputs, layer="1").measure(network(2))
-    assert seen[0].tolist() == blocks.tolist() and seen[1] is None
+    held = {
+        given: compare(now, reference, blocks=labels).groups["linear"].r2.value
+        for given, labels in (("labels", blocks), ("none", "none"))
+    }
+    assert r2(Probe(reference, probe_inputs, layer="1", blocks=blocks)) == pytest.approx(held["labels"])
+    assert r2(Probe(reference, probe_inputs, layer="1", blocks="none")) == pytest.approx(held["none"])
+    assert held["labels"] != pytest.approx(held["none"])
     # With tokens, the inputs are the blocks.
     series = probe_inputs.reshape(24, 5, 6)
     tokens = extract(network(1), series, layers="1", pool="tokens")
-    Probe(tokens, series, layer="1", pool="tokens").measure(network(2))
-    assert seen[2].tolist() == np.repeat(np.arange(24), 5).tolist()
+    unasked = r2(Probe(tokens, series, layer="1", pool="tokens"))
+    given = r2(Probe(tokens, series, layer="1", pool="tokens", blocks=np.repeat(np.arange(24), 5)))
+    assert unasked == pytest.approx(given)
     with pytest.raises(InputError, match="one label for each of its 120 rows"):
         Probe(reference, probe_inputs, layer="1", blocks=blocks[1:]).measure(network(2))

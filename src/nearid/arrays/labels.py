@@ -54,8 +54,11 @@ def _no_block(name: str, row: int, value: Any) -> InputError:
 
 
 def block_codes(labels: np.ndarray) -> np.ndarray:
-    """Labels as integers from 0 on, in the order of the labels."""
-    return np.unique(labels, return_inverse=True)[1].astype(np.intp)
+    """Labels as integers from 0 on, in the order in which they come: the folds do not depend on how they are spelt."""
+    _, first, codes = np.unique(labels, return_index=True, return_inverse=True)
+    place = np.empty(len(first), dtype=np.intp)
+    place[np.argsort(first)] = np.arange(len(first))
+    return np.asarray(place[codes])
 
 
 def refuse_other_blocks(x_name: str, x_labels: np.ndarray | None, y_name: str, y_labels: np.ndarray | None) -> None:

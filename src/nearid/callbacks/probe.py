@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from nearid.arrays import Rows, open_rows
-from nearid.arrays.blocks import open_blocks
 from nearid.arrays.formats.layers import LayerRows
 from nearid.arrays.memory import is_a
 from nearid.arrays.names import not_found
@@ -74,8 +73,7 @@ class Probe:
         if len(layers) != 1:
             raise InputError(f"{self._layer} gives {len(layers)} layers, {', '.join(layers)}; name one of them.")
         (rows,) = layers.values()
-        (source, target), _ = open_blocks(self._blocks, [rows, self._reference])
-        groups = compare(source, target, folds=self._folds, permutations=1).groups
+        groups = compare(rows, self._reference, folds=self._folds, permutations=1, blocks=self._blocks).groups
         errors = {f"{name}_error": group.epsilon.value for name, group in groups.items()}
         return {**errors, **{f"{name}_r2": group.r2.value for name, group in groups.items()}}
 
