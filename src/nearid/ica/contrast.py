@@ -36,9 +36,6 @@ class Contrast:
     spread : float
         Standard deviation of what is left of G(v) when the mean and the variance of v are known exactly, as those of
         whitened components are: sqrt(n) (mean G - gaussian) / spread is standard normal for Gaussian components.
-    reach : float
-        How far that statistic gets at most, on average, over all directions of k Gaussian columns, over sqrt(k): the
-        bound of Sudakov and Fernique, sqrt(E[h'(v)^2]) for that remainder h of unit variance.
     """
 
     name: str
@@ -47,7 +44,6 @@ class Contrast:
     heavy: int
     gaussian: float
     spread: float
-    reach: float
 
     def values(self, y: Floats) -> Floats:
         """G of every entry."""
@@ -117,12 +113,10 @@ def _contrast(
     """A contrast with its figures for a standard normal, by Gauss-Hermite quadrature."""
     v, weights = np.polynomial.hermite_e.hermegauss(120)
     weights = weights / weights.sum()
-    g = evaluate(v[:, None], False).g[:, 0]
     values = _each(evaluate, v)
     mean, bend = float(weights @ values), float(weights @ (values * (v**2 - 1))) / 2
     spread = float(np.sqrt(weights @ (values - mean - bend * (v**2 - 1)) ** 2))
-    reach = float(np.sqrt(weights @ (g - 2 * bend * v) ** 2)) / spread
-    return Contrast(name, evaluate, slope, heavy, mean, spread, reach)
+    return Contrast(name, evaluate, slope, heavy, mean, spread)
 
 
 CONTRASTS = {
@@ -137,7 +131,7 @@ CONTRASTS = {
 # Not a contrast of single components: g is each row times a growing function of its length. For whitened rows the
 # eigenvectors of E[g(y) y^T] part sources of different kurtosis (Cardoso 1989: fourth-order blind identification, whose
 # weight is the squared length itself; its logarithm keeps outlying rows from deciding).
-RADIAL = Contrast("radial", _radial, np.ones_like, 1, 0.0, 1.0, 1.0)
+RADIAL = Contrast("radial", _radial, np.ones_like, 1, 0.0, 1.0)
 
 
 @cache

@@ -12,6 +12,7 @@ from nearid.arrays import Rows
 from nearid.base.alerts import Alert
 from nearid.engines.local import ordered_map
 from nearid.ica.contrast import Contrast
+from nearid.ica.gaussian_null import searched_p_values
 from nearid.ica.stream import Affine
 from nearid.moments import Floats
 
@@ -47,10 +48,10 @@ class Diagnostics:
     z : ndarray of shape (k,)
         The same in standard errors of a Gaussian component that nobody has searched for.
     p_values : ndarray of shape (k,)
-        That the best of all directions of as many Gaussian columns gets as far: ICA searches for what is not
-        Gaussian, and finds some of it in noise, up to z of about 2 sqrt(k).
+        That a search in Gaussian rows gets as far: ICA looks for what is not Gaussian, and finds some of it in noise.
+        See `nearid.ica.gaussian_null`.
     gaussian : ndarray of bool, shape (k,)
-        Components that cannot be distinguished from Gaussian ones; two or more such are not identifiable.
+        Components that cannot be distinguished from Gaussian ones. Two or more that are Gaussian are not identifiable.
     kinds : list of str
         "super-Gaussian" (heavy tails), "sub-Gaussian" or "Gaussian", for each component.
     super_gaussian, sub_gaussian : int
@@ -124,15 +125,9 @@ def lost_rank(columns: int, rank: int, requested: int) -> str:
 
 
 def gaussian_test(values: Floats, contrast: Contrast, n: int) -> tuple[Floats, Floats]:
-    """z and p-values of mean contrasts of unit-variance components.
-
-    Over all directions of k Gaussian columns, z is nearly a Gaussian process of unit variance. Its supremum is on
-    average at most reach sqrt(k) (Sudakov, Fernique), and exceeds that by u with probability at most 2 exp(-u^2 / 2)
-    (Borell, Tsirelson, Ibragimov and Sudakov; twice, for both signs).
-    """
+    """z and p-values of mean contrasts of unit-variance components that a search has found in n rows."""
     z = np.sqrt(n) * (values - contrast.gaussian) / contrast.spread
-    beyond = np.maximum(np.abs(z) - contrast.reach * np.sqrt(len(z)), 0)
-    return z, np.minimum(2 * np.exp(-(beyond**2) / 2), 1.0)
+    return z, searched_p_values(z, contrast.name, n)
 
 
 class Curvature(NamedTuple):
@@ -178,14 +173,9 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
             f"{d.rows} rows are few for the {k * (k - 1) // 2} angles between {k} components: part of the result "
             "is noise. More rows, or fewer components, would help.",
         )
-    doubtful = int(np.sum(d.gaussian))
     # One Gaussian component is what the others leave over; two or more mix freely.
-    if doubtful > 1:
-        yield Alert(
-            "gaussian",
-            f"{doubtful} of {k} components cannot be distinguished from Gaussian ones with {d.rows} rows: ICA cannot "
-            "separate these from one another.",
-        )
+    if np.sum(d.gaussian) > 1:
+        yield Alert("gaussian", _looks_gaussian(d))
     least = -SADDLE * d.typical_curvature
     saddles = [c for c in d.curvature if c[2] < least and not (d.gaussian[c[0]] and d.gaussian[c[1]])]
     if saddles:
@@ -201,6 +191,26 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
             f"{int(np.sum(d.stability < UNSTABLE))} of {k} components come out differently from other starts and "
             f"halves of the rows (matched correlation below {UNSTABLE}).",
         )
+
+
+def _looks_gaussian(d: Diagnostics) -> str:
+    """What two or more components that look Gaussian mean: one that comes out again is separated all the same."""
+    doubtful = int(np.sum(d.gaussian))
+    seen = f"{doubtful} of {d.components} components cannot be distinguished from Gaussian ones with {d.rows} rows"
+    if d.stability is None:
+        return (
+            f"{seen}. ICA cannot separate Gaussian components from one another. To see whether these come out again "
+            "from halves of the rows, set stability=5 (--stability 5)."
+        )
+    again = int(np.sum(d.gaussian & (d.stability >= UNSTABLE)))
+    if again == 0:
+        return f"{seen}, and they come out differently from halves of the rows: ICA cannot separate these."
+    rest = doubtful - again
+    others = f" ICA cannot separate the other {rest} from one another." if rest > 1 else ""
+    return (
+        f"{seen}, but {again} of them {'comes' if again == 1 else 'come'} out again from other starts and halves of "
+        f"the rows (matched correlation of {UNSTABLE} or more).{others}"
+    )
 
 
 # Fewer rows than this always leave much to a few of them.

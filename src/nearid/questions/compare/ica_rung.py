@@ -213,8 +213,9 @@ def _side_alerts(name: str, side: Components, folds: list[Components]) -> Iterat
     if doubtful > 1:
         yield Alert(
             "ica_gaussian",
-            f"{doubtful} of {k} components of {name} cannot be told from Gaussian ones with {side.n} rows: ICA cannot "
-            "separate these, and where they match it is because both runs have the same rows, not for what they are.",
+            f"{doubtful} of {k} components of {name} cannot be told from Gaussian ones with {side.n} rows. ICA "
+            "cannot separate components that are Gaussian. Where these match all the same, it may be because both runs "
+            "have the same rows. nearid unmix --stability 5 shows which components come out again from half of them.",
         )
 
 

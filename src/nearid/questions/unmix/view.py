@@ -103,7 +103,7 @@ def _figures(ica: IcaEstimator) -> list[Figure]:
         Scatter(
             "How far from Gaussian",
             "E[G(s)] minus its value for a Gaussian, component by component. Grey ones cannot be distinguished from "
-            "Gaussian noise: any rotation among them fits as well.",
+            "Gaussian noise. Any rotation among Gaussian components fits as well.",
             "component",
             "E[G(s)] - Gaussian",
             {n: (numbers[kinds == n], d.nongaussianity[kinds == n]) for n in COLOURS if (kinds == n).any()},
