@@ -30,7 +30,7 @@ LEVEL = 0.01
 FALSE_SHARE = 0.05
 # Batch effects below this share of the variance are not named, however many rows show them.
 MATTERS = 0.01
-# Variance of wells over that of rows: weights of cells depend on it so little that steps of four are enough.
+# Variance of wells over that of rows that are tried: weights of cells change little within steps of four.
 RATIOS = (0.0, *(4.0**k for k in range(-6, 3)))
 # Eigenvalues below this share of the largest are those of groups that are not linked.
 LINKED = 1e-9
@@ -225,26 +225,18 @@ def _fit(weights: Floats, cells: _Cells) -> _Fit:
 def _label_test(units: _Cells) -> tuple[Floats, int]:
     """p of the label against label x batch, and the degrees of freedom of the latter.
 
-    Means of cells are weighted by `1 / (ratio + 1 / size)`, where the ratio (variance of wells over that of
-    observations) is the smallest at which the residual squares are no more than these variances make them (Paule &
-    Mandel 1982). Where cells are of equal size, it makes no difference, and the test is exact.
+    Means of cells are weighted by `1 / (ratio + 1 / size)`, where the ratio is the variance of wells over that of
+    observations. With the true ratio the test is exact. It is not known, so the largest p of all ratios is taken, which
+    keeps the level whichever is true. Where cells are of equal size, all are the same.
     """
-    count = len(units.sizes)
     means = units.sums / units.sizes[:, None]
-    inside = units.squares - np.sum(units.sums * means, axis=0)
-    within = inside / (units.n - count) if units.n > count else np.zeros_like(inside)
-    p, open_yet = np.full(len(within), np.nan), np.ones(len(within), bool)
-    free = 0
+    p, free = np.full(means.shape[1], -np.inf), 0
     for ratio in RATIOS:
         weights = units.sizes / (1 + ratio * units.sizes)
         weighted = weights[:, None] * means
         fit = _fit(weights, units._replace(sums=weighted, squares=np.sum(weighted * means, axis=0)))
-        free = count - fit.params
-        settled = open_yet & ((fit.left <= free * within) | (ratio == RATIOS[-1]))
-        p[settled] = _f_test(fit.left_b, fit.left, fit.params - fit.batches, free)[settled]
-        open_yet &= ~settled
-        if not open_yet.any() or free == 0:
-            break
+        free = len(means) - fit.params
+        p = np.maximum(p, _f_test(fit.left_b, fit.left, fit.params - fit.batches, free))
     return p, free
 
 
