@@ -142,7 +142,7 @@ def cka_influence(x: Floats, y: Floats, moments: PairMoments) -> Floats:
     """How far each of some rows moves the linear CKA of all rows, times their number.
 
     CKA is A / sqrt(B C) with A the squared norm of the covariance of x with y, B and C those of x and of y with
-    themselves. A row moves A by 2 (a - A) with a = x^T Cov(x, y) y for centred rows and the covariance of the other rows;
+    themselves. A row moves A by 2 (a - A) with a = x^T Cov(x, y) y, for centred rows and the covariance of the others;
     B and C alike.
 
     Parameters

@@ -284,11 +284,11 @@ class Efficiency(Estimate):
 
 
 def efficiency(
-    names: Sequence[str], by_fold: Floats, rows: Floats, guess: float, in_sample: Floats | None
+    names: Sequence[str], by_fold: Floats, rows: np.ndarray, guess: float, in_sample: Floats | None
 ) -> Efficiency:
     """Judge ICA between the signed permutation and the rigid motion.
 
-    Every fold has fits of its own and judges them on its own rows, so that the spread over folds is one over whole fits.
+    Every fold has fits of its own and judges them on its own rows: the spread over folds is one over whole fits.
     Fits share rows: the variance of a mean over K folds is (1/K + 1/(K - 1)) times that over folds (Nadeau & Bengio
     2003, with the share of rows held out over the share fitted on as the correlation of folds), by Student's t.
 
