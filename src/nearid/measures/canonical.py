@@ -32,6 +32,8 @@ ROWS_PER_DIRECTION = 4
 GROUPS = 5
 # What the best rank keeps is more than noise from so many standard errors on.
 CLEAR = 3.0
+# What simulations at ten rows for each column ask for of the variance that is shared, over its Gaussian approximation.
+SHARED = 2.0
 # Of the search for leading principal components: further directions, and rounds after the first.
 SPARE, ITERATIONS = 32, 2
 
@@ -93,7 +95,10 @@ class Canonical:
             mine, r = np.flatnonzero(fold == k), a.shape[1]
             u = (x[mine] - parts.parts[k].mean[: parts.width]) @ a
             v = (y[mine] - parts.parts[k].mean[parts.width :]) @ b
-            moved[mine] = (u * v) @ scale[:r] - ((u * u) @ (rho * share[0])[:r] + (v * v) @ (rho * share[1])[:r]) / 2
+            # The mean of the fold is taken from its own rows, which makes them seem less spread.
+            size = np.sqrt(parts.counts[k] / max(parts.counts[k] - 1, 1))
+            squares = (u * u) @ (rho * share[0])[:r] + (v * v) @ (rho * share[1])[:r]
+            moved[mine] = size * ((u * v) @ scale[:r] - squares / 2)
         return moved
 
     def shared_variance(self, widths: tuple[int, int], n: int) -> float:
@@ -118,7 +123,7 @@ class Canonical:
         turns = np.triu((along / (rho[:, None] + rho)) ** 2, 1).sum()
         spare = sum(min(width, train / ROWS_PER_DIRECTION) - r for width in widths if width > r)
         turns += max(spare, 0) * np.sum(((1 - rho**2) / rho) ** 2)
-        return float(turns / r**2 / n / train)
+        return float(SHARED * turns / r**2 / n / train)
 
 
 def pooled(products: Sequence[Floats]) -> Floats:
@@ -260,7 +265,7 @@ class Grid:
         they nor the rows they judge a fit of are its own.
         """
         counts, pairs = self.parts.counts, self._pairs
-        candidates = [candidate_ranks(max(self.x[i].width, self.y[j].width), counts) for i, j in pairs]
+        candidates = [_candidates(max(self.x[i].width, self.y[j].width), counts) for i, j in pairs]
         if all(len(own) == 1 for own in candidates):
             return [own * len(counts) for own in candidates]
         groups = fold_groups(len(counts))
@@ -328,7 +333,7 @@ def _rows_to_fit(counts: Sequence[int]) -> int:
     return sum(counts) - max(pairs)
 
 
-def candidate_ranks(width: int, counts: Sequence[int]) -> list[int | None]:
+def _candidates(width: int, counts: Sequence[int]) -> list[int | None]:
     """Numbers of principal components to choose from, ascending; None stands for all."""
     n, powers = sum(counts), [2**e for e in range((width - 1).bit_length())]
     if len(counts) == 1 or n >= PLENTY * width:

@@ -137,10 +137,10 @@ def judged(errors, noise=1e-3, in_sample=None, names=NAMES):
 
 
 def test_the_interval_of_the_efficiency_is_over_folds_that_share_rows():
-    by_fold = np.array([[4.0, 5, 3], [1, 1, 1], [0, 0, 0], [3, 3, 3]])
+    by_fold = np.array([[4.0, 4.2, 3.8], [1, 1, 1], [0, 0, 0], [3, 3, 3]])
     found = efficiency(NAMES, by_fold, np.array([10, 10, 10]), 1.0, None)
     # (p - i) / (p - r) of the means is 1/3; a fold moves it by ((p - i) - (p - r) / 3) / 3.
-    moved = np.array([1 - 3 / 3, 2 - 4 / 3, 0 - 2 / 3]) / 3
+    moved = np.array([1 - 3 / 3, 1.2 - 3.2 / 3, 0.8 - 2.8 / 3]) / 3
     half = student.ppf(0.975, 2) * np.std(moved, ddof=1) * np.sqrt(1 / 3 + 1 / 2)
     assert (found.value, found.low, found.high) == pytest.approx((1 / 3, 1 / 3 - half, 1 / 3 + half))
     assert "folds" in found.of

@@ -15,11 +15,13 @@ from nearid.engines.base import Engine
 from nearid.folds import FoldMoments
 from nearid.groups.fits import DenseMap, fit_unmixed, polar, squared_errors
 from nearid.groups.ladder import Group, Prepared, register
-from nearid.measures.canonical import Grid, candidate_ranks, fold_groups, side_whitener
+from nearid.measures.canonical import PLENTY, Grid, fold_groups, side_whitener
 from nearid.moments import Floats, Moments, PairMoments
 
 # Passes over the rows; a fold starts from the fit on all rows and needs few.
 PASSES, FOLD_PASSES = 500, 200
+# Rows that a component takes at least where a column has fewer than `PLENTY`: ICA has k (k - 1) / 2 angles to find.
+ROWS_PER_COMPONENT = 20
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ def component_counts(parts: FoldMoments) -> tuple[int | None, list[int | None]]:
     each other, as the ranks of CCA are chosen: a fold has no say in its own.
     """
     grid, counts = Grid.of(parts), parts.counts
-    ranks = candidate_ranks(max(grid.x[0].width, grid.y[0].width), counts)
+    ranks = _candidates(max(grid.x[0].width, grid.y[0].width), counts)
     if len(ranks) == 1:
         # All of a side that was reduced are still fewer than it has.
         only = ranks[0] or _reduced_width(grid)
@@ -141,6 +143,16 @@ def component_counts(parts: FoldMoments) -> tuple[int | None, list[int | None]]:
     each = [ranks[int(at)] or _reduced_width(grid) for at in errors.argmin(axis=1)]
     whole = ranks[int(errors.sum(axis=0).argmin())] or _reduced_width(grid)
     return whole, [each[k % len(groups)] for k in range(len(counts))]
+
+
+def _candidates(width: int, counts: Sequence[int]) -> list[int | None]:
+    """Numbers of components to choose from, ascending; without a third fold to judge them, the largest alone."""
+    if sum(counts) >= PLENTY * width:
+        return [None]
+    powers = [2**e for e in range((width - 1).bit_length())]
+    rows = sum(counts) - max(counts)
+    carried = [k for k in (*powers, None) if (k or width) * ROWS_PER_COMPONENT <= rows] or [1]
+    return carried if len(counts) > 2 else carried[-1:]
 
 
 def _reduced_width(grid: Grid) -> int | None:

@@ -420,7 +420,7 @@ class Efficiency(Estimate):
 
 
 def efficiency(
-    names: Sequence[str], by_fold: Floats, rows: Floats, guess: float, in_sample: Floats | None
+    names: Sequence[str], by_fold: Floats, rows: np.ndarray, guess: float, in_sample: Floats | None
 ) -> Efficiency:
     """Judge ICA between the signed permutation and the rigid motion.
 
