@@ -29,7 +29,9 @@ def test_planted_answers_decode_as_well_as_can_be(rng, strength, dtype):
     answers = rng.random(n) < 0.3
     x = rng.normal(size=(n, d))
     x[:, 2] += strength * answers
-    mixed = (x @ rng.normal(size=(d, d)) * 100 + 7).astype(dtype)
+    # A turn and other units: of columns that are nearly copies of others the penalty would not find the best answer.
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    mixed = (x @ turn * np.geomspace(1, 1000, d) + 7).astype(dtype)
     best = ndtr(strength / 2)
     # The rows to judge on are some 2 * 0.3 * 0.3 n.
     assert probe(mixed, answers, rng) == pytest.approx(best, abs=4 * 0.5 / np.sqrt(0.18 * n))

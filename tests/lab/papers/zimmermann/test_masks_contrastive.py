@@ -92,6 +92,7 @@ def test_the_real_films_are_asked_for(tmp_path, monkeypatch):
         films(Parameters(data="kitti-masks"), np.random.default_rng(0))
 
 
+@pytest.mark.own_seeds  # It is about the very seeds of the presets.
 @pytest.mark.parametrize("preset", ["smoke", "cpu"])
 def test_every_preset_draws_masks_wider_than_their_edges(preset):
     p = parameters_for(E, preset)
