@@ -7,6 +7,7 @@ the assignment maximises |correlation| (the field's convention), and the scale t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -281,13 +282,28 @@ def fit_linear(moments: PairMoments, *, translation: bool = True, ridge: float =
     if ridge:
         # The penalty is as good as d further rows.
         xx, n = xx + ridge * np.eye(len(xx)), n + len(xx)
+    return DenseMap(moments.mean_x, moments.mean_y, least_squares(xx, n, centred=translation)(moments.xy))
+
+
+def least_squares(xx: Floats, n: int, *, centred: bool = True) -> Callable[[Floats], Floats]:
+    """Least squares for one source and any target: gives the matrix of shape (p, q) of cross-products xy.
+
+    Where the solution is not unique it is the one of least norm; the rank is judged in units of each column's size.
+    """
     factor = cholesky(xx, n)
     if factor is not None:
-        units = factor.sizes[:, None]
-        matrix = lapack().dpotrs(factor.lower, moments.xy / units, lower=True)[0] / units
-    else:
-        matrix = _solve_least_norm(xx, moments.xy, n, translation)
-    return DenseMap(moments.mean_x, moments.mean_y, matrix)
+        lower, units = factor.lower, factor.sizes[:, None]
+        return lambda xy: np.asarray(lapack().dpotrs(lower, xy / units, lower=True)[0] / units)
+    s = spectrum(xx, n, centred)
+    # All solutions differ at right angles to the rows; the shortest lies in their span, in the original units.
+    span = np.linalg.qr(s.vectors * s.sizes[:, None])[0] if s.rank < len(xx) else None
+
+    def solve(xy: Floats) -> Floats:
+        scaled = s.vectors @ ((s.vectors.T @ (xy / s.sizes[:, None])) / s.values[:, None])
+        solution: Floats = scaled / s.sizes[:, None]
+        return solution if span is None else np.asarray(span @ (span.T @ solution))
+
+    return solve
 
 
 def scale_influence(
@@ -359,15 +375,3 @@ def linear_influence(
     steep = replace(moments, xy=gradient, mean_y=np.zeros(gradient.shape[1]))
     pulled = fit_linear(steep, translation=translation, ridge=ridge).coefficients
     return np.asarray(np.einsum("ij,ij->i", x @ pulled, y - fitted.turn(x)))
-
-
-def _solve_least_norm(xx: Floats, xy: Floats, n: int, centred: bool) -> Floats:
-    """Least-squares solution of least norm, the rank judged in units of each column's size."""
-    s = spectrum(xx, n, centred)
-    scaled = s.vectors @ ((s.vectors.T @ (xy / s.sizes[:, None])) / s.values[:, None])
-    solution: Floats = scaled / s.sizes[:, None]
-    if s.rank < len(xx):
-        # All solutions differ at right angles to the rows; the shortest lies in their span, in the original units.
-        span, _ = np.linalg.qr(s.vectors * s.sizes[:, None])
-        solution = span @ (span.T @ solution)
-    return solution

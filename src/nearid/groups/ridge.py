@@ -9,14 +9,14 @@ then judges the maps for a, and fold a those for b.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from nearid.engines.local import ordered_map
-from nearid.groups.fits import fit_linear, squared_errors
+from nearid.groups.fits import DenseMap, least_squares, squared_errors
 from nearid.moments import Floats, PairMoments, eigen
 
 # Penalties in units of the mean eigenvalue of the source's scatter. Plain least squares (0) is tried beside them.
@@ -35,40 +35,55 @@ class Shrinkage:
         Ascending; the first is 0.
     values, vectors : ndarray of shape (r,), (p, r)
         Eigenvalues and eigenvectors of the source's scatter.
+    plain : callable or None
+        Least squares by its own solver, in which small columns count whose eigenvalues rounding drowns; None where rows
+        are too few for it to be worth a trial.
     """
 
     penalties: Floats
     values: Floats
     vectors: Floats
+    plain: Callable[[Floats], Floats] | None
 
     @classmethod
-    def of(cls, train: PairMoments, penalties: Floats) -> Shrinkage:
+    def of(cls, train: PairMoments, penalties: Floats, *, centred: bool = True) -> Shrinkage:
         """Decompose the source of some rows."""
         values, vectors = eigen(train.xx, train.n)
-        return cls(penalties, np.clip(values, 0, None), vectors)
+        plain = least_squares(train.xx, train.n, centred=centred) if train.n > len(train.xx) + 1 else None
+        return cls(penalties, np.clip(values, 0, None), vectors, plain)
 
     @property
     def weights(self) -> Floats:
         """1 / (eigenvalue + penalty) of each positive penalty and eigenvector, shape (m - 1, r)."""
         return np.asarray(1 / (self.values + self.penalties[1:, None]))
 
-    def errors(self, train: PairMoments, test: PairMoments) -> Floats:
-        """Squared error on `test` of the map of each penalty that is fitted on `train`, shape (m,).
+    def errors(self, train: PairMoments, tests: Sequence[PairMoments]) -> list[Floats]:
+        """Squared errors on each of `tests` of the map of each penalty that is fitted on `train`, shape (m,).
 
         `train` has the source's scatter that was decomposed; its target may be another one, as with permuted rows.
         """
-        # Least squares by its own solver: small columns, whose eigenvalues rounding drowns, count there.
-        plain = float(squared_errors(fit_linear(train), test).sum())
+        plain = None if self.plain is None else DenseMap(train.mean_x, train.mean_y, self.plain(train.xy))
+        fitted = self.vectors.T @ train.xy
+        among, weights = fitted @ fitted.T, self.weights
+        return [self._errors(train, test, fitted, among, weights, plain) for test in tests]
+
+    def _errors(
+        self,
+        train: PairMoments,
+        test: PairMoments,
+        fitted: Floats,
+        among: Floats,
+        weights: Floats,
+        plain: DenseMap | None,
+    ) -> Floats:
         apart_x, apart_y = test.mean_x - train.mean_x, test.mean_y - train.mean_y
-        fitted, own = self.vectors.T @ train.xy, self.vectors.T @ test.xy
         shift = self.vectors.T @ apart_x
-        own = own + test.n * np.outer(shift, apart_y)
-        inner = self.vectors.T @ test.xx @ self.vectors + test.n * np.outer(shift, shift)
-        inner *= fitted @ fitted.T
+        own = self.vectors.T @ test.xy + test.n * np.outer(shift, apart_y)
+        inner = (self.vectors.T @ test.xx @ self.vectors + test.n * np.outer(shift, shift)) * among
         total = float(np.trace(test.yy)) + test.n * float(apart_y @ apart_y)
-        w = self.weights
-        penalised = total - 2 * w @ np.sum(fitted * own, axis=1) + np.sum((w @ inner) * w, axis=1)
-        return np.concatenate([[plain], np.clip(penalised, 0, None)])
+        errors = total - 2 * weights @ np.sum(fitted * own, axis=1) + np.sum((weights @ inner) * weights, axis=1)
+        first = np.inf if plain is None else float(squared_errors(plain, test).sum())
+        return np.concatenate([[first], np.clip(errors, 0, None)])
 
 
 class Folded(Protocol):
@@ -133,7 +148,7 @@ class Judges:
         def judge(at: int) -> list[tuple[int, Floats]]:
             (a, b), path = self._pairs[at], self._paths[at]
             train = self._about(parts.without((a, b)))
-            return [(a, path.errors(train, tests[b])), (b, path.errors(train, tests[a]))]
+            return list(zip((a, b), path.errors(train, (tests[b], tests[a])), strict=True))
 
         for judged in ordered_map(judge, range(len(self._pairs)), workers=_workers(len(tests[0].mean_x))):
             for fold, error in judged:

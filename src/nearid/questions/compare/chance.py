@@ -21,8 +21,9 @@ from nearid.questions.compare.errors import Fits, Gathered, Options, Similaritie
 
 # More repetitions than this take for ever and tell nothing.
 MOST_PERMUTATIONS = 100_000
-# Repetitions by default: the first where they take less than about so many operations, at least the second.
-PERMUTATIONS, LEAST_PERMUTATIONS, OPERATIONS = 99, 3, 1e11
+PERMUTATIONS = 99
+# Of wider sides chance is measured along so many leading principal components.
+LEADING = 128
 # Rows on which chance is measured, and the memory they may take.
 ROWS = 10_000
 BYTES = 128 << 20
@@ -112,17 +113,23 @@ def chance_level(
     fold = gathered.fold[rows]
     used, fold = np.unique(fold, return_inverse=True)
     x, y = (np.asarray(side, dtype=np.float64) for side in pair.take(rows))
-    base = CrossFolds(x, y, fold, len(used))
     options = [gathered.without_fold[k] for k in used]
-    judges = gathered.judges if not sampled else _judges(base, options[0], gathered)
-    cost = operations(len(rows), *widths, len(used))
-    repeats = permutations or int(np.clip(OPERATIONS / cost, LEAST_PERMUTATIONS, PERMUTATIONS))
-    # Of wide rows a repetition is a single split: a cross-validation would take minutes.
-    tested = range(len(used)) if cost * repeats <= 2 * OPERATIONS or permutations else range(1)
+    reduced = max(widths) > LEADING
+    if reduced:
+        # A cross-validation of all columns would take minutes, and 99 of them hours.
+        bases = gathered.eigen_x[1][:, :LEADING], gathered.eigen_y[1][:, :LEADING]
+        x, y = x @ bases[0], y @ bases[1]
+        options = [_projected(each, *bases) for each in options]
+    similarity = _similar(x, y, fold, own, fits, np.random.default_rng([seed, 9]))
+    base = CrossFolds(x, y, fold, len(used))
+    judges = gathered.judges
+    if judges is not None and (sampled or reduced):
+        judges = Judges(base, translation=options[0]["translation"]) if len(base.rows) > 2 else None
+    repeats = permutations or PERMUTATIONS
 
     def repeat(seeds: np.random.SeedSequence) -> Floats:
         order = reordered(len(rows), own, np.random.default_rng(seeds))
-        return _explained(base.given(order), groups, options, judges, tested)
+        return _explained(base.given(order), groups, options, judges)
 
     each = np.random.SeedSequence([seed, 4]).spawn(repeats)
     r2 = np.array(list(ordered_map(repeat, each, tick=progress("chance", repeats))))
@@ -131,27 +138,22 @@ def chance_level(
         # scale it cannot shrink, and misses by more than the guess whatever the rows.
         shrinks = np.array([options[0]["scale"] or "scale" not in g.options for g in groups])
         r2 = np.where(shrinks, np.maximum(r2, 0), r2)
-    return Chance(r2, _similar(base, own, fits, np.random.default_rng([seed, 9])), len(rows))
+    return Chance(r2, similarity, len(rows))
 
 
-def operations(n: int, p: int, q: int, folds: int) -> float:
-    """About how many floating-point operations one repetition takes."""
-    return 2.0 * n * p * q + folds * 60.0 * min(p, q) ** 2 * max(p, q)
+def _projected(options: Options, x_basis: Floats, y_basis: Floats) -> Options:
+    """Options of fits to rows along the columns of two bases: components of each side, where there are some."""
+    if "source" not in options:
+        return options
+    source, target, mixing = (options[name] for name in ("source", "target", "mixing"))
+    return {**options, "source": source @ x_basis, "target": target @ y_basis, "mixing": y_basis.T @ mixing}
 
 
-def _judges(base: CrossFolds, options: Options, gathered: Gathered) -> Judges | None:
-    if gathered.judges is None or len(base.rows) < 3:
-        return None
-    return Judges(base, translation=options["translation"])
-
-
-def _explained(
-    parts: CrossFolds, groups: Sequence[Group], options: list[Options], judges: Judges | None, tested: Sequence[int]
-) -> Floats:
-    """Held-out share of the variance that each group explains, over the tested folds."""
+def _explained(parts: CrossFolds, groups: Sequence[Group], options: list[Options], judges: Judges | None) -> Floats:
+    """Held-out share of the variance that each group explains."""
     penalties: Penalties | None = None if judges is None else judges.choose(parts)
     error, spread = np.zeros(len(groups)), 0.0
-    for k in tested:
+    for k in range(len(parts.rows)):
         train, test = parts.without([k]), parts.part(k)
         own = options[k] if penalties is None else {**options[k], "ridge": penalties.folds[k]}
         error += [float(squared_errors(g.fitted(train, own), test).sum()) for g in groups]
@@ -159,19 +161,21 @@ def _explained(
     return 1 - error / spread if spread else np.zeros(len(groups))
 
 
-def _similar(base: CrossFolds, blocks: Blocks | None, fits: Fits, rng: np.random.Generator) -> Similarities:
+def _similar(
+    x: Floats, y: Floats, fold: np.ndarray, blocks: Blocks | None, fits: Fits, rng: np.random.Generator
+) -> Similarities:
     """Mean similarities of reordered rows, of one split each."""
-    test, train = base.rows[0], np.concatenate(base.rows[1:])
+    test, train = np.flatnonzero(fold == 0), np.flatnonzero(fold != 0)
     correlations: tuple[list[Floats], list[Floats]] = ([], [])
     alike = []
     for _ in range(SIMILARITIES):
-        y = base.y[reordered(len(base.y), blocks, rng)]
-        fitted_on, judged = (PairMoments.of(base.x[rows], y[rows]) for rows in (train, test))
+        mixed = y[reordered(len(y), blocks, rng)]
+        fitted_on, judged = (PairMoments.of(x[rows], mixed[rows]) for rows in (train, test))
         for into, chosen, leading in zip(correlations, (fits.cca, fits.svcca), (False, True), strict=True):
             wx, wy = whiteners_like(chosen, fitted_on, leading=leading)
             a, b, _ = directions_between(wx, fitted_on.xy, wy)
             into.append(pooled([products_along(a, b, judged)]))
-        alike.append(debiased_cka(judged, fourth_moments(base.x[test] - judged.mean_x, y[test] - judged.mean_y)))
+        alike.append(debiased_cka(judged, fourth_moments(x[test] - judged.mean_x, mixed[test] - judged.mean_y)))
     cca, svcca = (np.mean([own[: min(map(len, each))] for own in each], axis=0) for each in correlations)
     means = [Estimate(float(np.mean(values))) for values in (cca, svcca, alike)]
     return Similarities(means[0], means[1], means[2], cca, {"cca": [len(cca)], "svcca": [len(svcca)]})

@@ -461,7 +461,7 @@ def _answer(
         one_way=None,
         alerts=list(alerts(gathered, seen, judged.diameter)),
         provenance=provenance(s.to_dict(), zip(given, (pair.x, pair.y), strict=True), chance_rows=inferred.chance.rows),
-        views=views(gathered, s.groups, judged.errors, judged.diameter.lower, s.random_state),
+        views=views(gathered, s.groups, fits, judged.errors, judged.diameter.lower, s.random_state),
     )
 
 

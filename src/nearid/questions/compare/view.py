@@ -11,8 +11,8 @@ import numpy as np
 
 from nearid.groups.fits import apply, correlation, fit_permutation
 from nearid.groups.ladder import GROUPS, Group
-from nearid.moments import Floats, PairMoments, eigen
-from nearid.questions.compare.errors import Gathered
+from nearid.moments import Floats, PairMoments
+from nearid.questions.compare.errors import Fits, Gathered
 from nearid.show.figures import CHANCE, SOURCE, TARGET, Cloud, Curve, Dots, Figure, HeatMap, Lines, Panels
 from nearid.show.view import BAD, Cell, Column, Row, Table, View, counted
 
@@ -57,20 +57,20 @@ class Views:
     overlay: dict[str, Floats]
 
 
-def views(gathered: Gathered, groups: Sequence[Group], errors: Floats, diameter: float, seed: int) -> Views:
+def views(gathered: Gathered, groups: Sequence[Group], fits: Fits, errors: Floats, diameter: float, seed: int) -> Views:
     """Histograms, spectra, the map of matched columns and a 2-D overlay.
 
-    Maps here are fitted on all rows: they are for looking at, the figures are held out.
+    The maps that are drawn are those of the first fold's fits.
     """
     moments, epsilon = gathered.moments, errors / diameter
     edges = np.linspace(0, float(np.quantile(epsilon, 0.999)) or 1.0, BINS + 1)
     counts = {g.name: np.histogram(np.minimum(e, edges[-1]), edges)[0] for g, e in zip(groups, epsilon, strict=True)}
-    spectra = _shares(moments.xx, moments.n), _shares(moments.yy, moments.n)
-    return Views(edges, counts, *spectra, *_matched(moments), _overlay(gathered, groups, seed))
+    spectra = _shares(gathered.eigen_x[0]), _shares(gathered.eigen_y[0])
+    return Views(edges, counts, *spectra, *_matched(moments), _overlay(gathered, groups, fits, seed))
 
 
-def _shares(scatter: Floats, n: int) -> Floats:
-    values = np.clip(eigen(scatter, n)[0], 0, None)
+def _shares(values: Floats) -> Floats:
+    values = np.clip(values, 0, None)
     return np.asarray(values / values.sum())
 
 
@@ -85,13 +85,13 @@ def _matched(moments: PairMoments) -> tuple[Floats, np.ndarray]:
     return rho[np.ix_(sources, targets)], np.stack([sources, targets], axis=1)
 
 
-def _overlay(gathered: Gathered, groups: Sequence[Group], seed: int) -> dict[str, Floats]:
+def _overlay(gathered: Gathered, groups: Sequence[Group], fits: Fits, seed: int) -> dict[str, Floats]:
     """Both runs in the plane of the target's first two principal components, in units of its size."""
     moments, rows = gathered.moments, gathered.used
     if len(rows) > OVERLAY_ROWS:
         rows = np.sort(np.random.default_rng([seed, 2]).choice(rows, OVERLAY_ROWS, replace=False))
     x, y = gathered.pair.take(rows)
-    vectors = eigen(moments.yy, moments.n)[1]
+    vectors = gathered.eigen_y[1]
     # In units of the target's size: what is drawn has no units, and may come in any.
     plane = vectors[:, :2] / np.sqrt(np.trace(moments.yy) / moments.n)
     pictures = {"target": (y - moments.mean_y) @ plane}
@@ -99,8 +99,8 @@ def _overlay(gathered: Gathered, groups: Sequence[Group], seed: int) -> dict[str
     width = min(x.shape[1], y.shape[1])
     unit = np.sqrt(np.trace(moments.yy) / (np.trace(moments.xx) or 1.0))
     pictures["as it is"] = ((x - moments.mean_x) * unit)[:, :width] @ plane[:width]
-    for g in groups:
-        pictures[g.name] = (apply(g.fitted(moments, gathered.options), x) - moments.mean_y) @ plane
+    for g, fitted in zip(groups, fits.maps[0], strict=True):
+        pictures[g.name] = (apply(fitted, x) - moments.mean_y) @ plane
     return {k: v if v.shape[1] == 2 else np.hstack([v, np.zeros_like(v)]) for k, v in pictures.items()}
 
 
@@ -268,7 +268,7 @@ def _overlaid(c: Comparison) -> Panels:
     points = {title: (p[:, 0], p[:, 1]) for title, p in c.views.overlay.items()}
     target = points.pop("target")
     panels = [Cloud(title, {"target": target, "source": source}) for title, source in points.items()]
-    about = "A sample of rows in the target's first two principal components. Maps fitted on all rows."
+    about = "A sample of rows in the target's first two principal components. Maps of the first fold."
     colours = {"target": TARGET, "source": SOURCE}
     return Panels("Both runs before and after alignment", about, panels, len(panels), colours=colours)
 
