@@ -339,6 +339,8 @@ def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[B
     if blocks is None and detect:
         serial = serial_rows(pair, seed=seed)
         if serial is not None:
+            # Every fold needs a block; what is left of the dependence is in the level of chance.
+            serial = replace(serial, length=max(min(serial.length, pair.n // folds), 1))
             blocks = Blocks.cut(pair.n, serial.length, folds)
             alerts.append(serial.alert)
         else:
