@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import nearid.engines.local as local
+import nearid.folds as folds
 from nearid.arrays import open_rows, pair_rows
 from nearid.base.errors import InputError
 from nearid.folds import Blocks, assign, fold_moments, pair_traits, reordered, repeated_rows, row_moments
@@ -98,6 +99,28 @@ def test_a_shift_far_from_the_rows_is_noticed(rng):
     good = np.delete(np.arange(5000), sampled)
     known = PairMoments.of(x[good], y[good]).xx
     np.testing.assert_allclose(parts.all.xx, known, rtol=0, atol=1e-8 * np.diag(known).min())
+
+
+@pytest.mark.parametrize(("offset", "passes"), [(0.0, 1), (100.0, 1), (1e4, 2), (1e7, 2)])
+def test_a_second_pass_is_taken_where_the_first_point_is_far_from_the_mean(rng, monkeypatch, offset, passes):
+    """The rows that the point is taken from are unlike the others: sums about it lose digits, and only then."""
+    x = 30 * (rng.normal(size=(5000, 3)) + offset)
+    x[np.unique(np.linspace(0, 4999, 256).astype(int))] = np.nan
+    taken, gather = [], folds._gather
+    monkeypatch.setattr(folds, "_gather", lambda *given: taken.append(given) or gather(*given))
+    found = fold_moments(pair(x, x), assign(5000, 5, 0), 5, drop_nonfinite=True).all
+    assert len(taken) == passes
+    good = x[np.isfinite(x).all(axis=1)]
+    centred = good - good.mean(axis=0)
+    np.testing.assert_allclose(found.xx, centred.T @ centred, rtol=0, atol=1e-9 * np.sum(centred**2))
+
+
+def test_rows_about_a_common_offset_take_one_pass(rng, monkeypatch):
+    taken, gather = [], folds._gather
+    monkeypatch.setattr(folds, "_gather", lambda *given: taken.append(given) or gather(*given))
+    x = rng.normal(size=(2000, 3)) + [1e6, -1e6, 0]
+    fold_moments(pair(x, x), assign(2000, 5, 0), 5)
+    assert len(taken) == 1
 
 
 @pytest.mark.parametrize("drift", [1e3, 1e8])

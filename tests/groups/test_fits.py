@@ -134,6 +134,24 @@ def test_permutation_matches_different_widths_in_part(rng, p, q):
     np.testing.assert_allclose(apply(fitted, x)[:, spare], np.broadcast_to(y.mean(axis=0)[spare], (500, len(spare))))
 
 
+def test_correlations_are_numpys_whatever_the_spread(rng):
+    x, y = rng.normal(size=(60, 4)) * [1e-3, 1, 10, 1e4], rng.normal(size=(60, 3)) * [1e5, 1, 1e-2]
+    y = y + x[:, :3] * [1e5, 1, 1e-3]
+    np.testing.assert_allclose(correlation(PairMoments.of(x, y)), np.corrcoef(x.T, y.T)[:4, 4:], atol=1e-12)
+
+
+@pytest.mark.parametrize("fit", [fit_permutation, fit_scaled_permutation])
+def test_columns_of_any_size_are_matched_by_correlation_alone(rng, fit):
+    """A large column of little correlation must not take the place of a small one that is the same."""
+    source = rng.laplace(size=(400, 3))
+    x = source * [1e-3, 1, 1e3]
+    y = np.column_stack([source[:, 1], -source[:, 0], source[:, 2]]) + 0.1 * source[:, [2, 2, 0]]
+    for sizes in ([1, 1, 1], [1e3, 1e-3, 1], [1e-4, 1e4, 1e2]):
+        fitted = fit(PairMoments.of(x, y * sizes))
+        np.testing.assert_array_equal(fitted.columns, [1, 0, 2])
+        np.testing.assert_array_equal(np.sign(fitted.weights), [1, -1, 1])
+
+
 def test_constant_columns_correlate_with_nothing(rng):
     x = np.hstack([rng.normal(size=(100, 2)), np.full((100, 1), 0.3)])
     rho = correlation(PairMoments.of(x, x))
