@@ -118,7 +118,7 @@ def test_a_second_pass_is_taken_where_the_first_point_is_far_from_the_mean(rng, 
 def test_rows_about_a_common_offset_take_one_pass(rng, monkeypatch):
     taken, gather = [], folds._gather
     monkeypatch.setattr(folds, "_gather", lambda *given: taken.append(given) or gather(*given))
-    x = rng.normal(size=(2000, 3)) + [1e6, -1e6, 0]
+    x = rng.normal(size=(2000, 3)) + np.array([1e6, -1e6, 0])
     fold_moments(pair(x, x), assign(2000, 5, 0), 5)
     assert len(taken) == 1
 
