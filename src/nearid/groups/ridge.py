@@ -118,7 +118,7 @@ class Judges:
     Parameters
     ----------
     parts : FoldMoments or the like
-        Three folds or more.
+        Without two folds of two nothing is left to fit on: there each training set judges itself.
     translation : bool
     """
 
@@ -130,9 +130,9 @@ class Judges:
         self._translation, self._unit = translation, float(np.trace(whole.xx)) / p or 1.0
         self._scales = self._unit**-0.5, (float(np.trace(whole.yy)) or 1.0) ** -0.5
         self.penalties = np.concatenate([[0.0], GRID])
-        self._pairs = list(_pairs(len(parts.counts), wide=p > WIDE))
+        self._pairs = list(_pairs(len(parts.counts), wide=p > WIDE)) if len(parts.counts) > 2 else []
         decompose = ordered_map(
-            lambda pair: Shrinkage.of(self._about(parts.without(pair)), self.penalties),
+            lambda pair: Shrinkage.of(self._about(parts.without(pair)), self.penalties, centred=translation),
             self._pairs,
             workers=_workers(p),
         )
@@ -143,6 +143,8 @@ class Judges:
 
     def choose(self, parts: Folded) -> Penalties:
         """The penalty with the least error on the judging folds; `parts` has the source's moments of the beginning."""
+        if not self._pairs:
+            return self._by_themselves(parts)
         tests = [self._about(parts.part(k)) for k in range(len(parts.counts))]
         errors = np.zeros((len(tests), len(self.penalties)))
 
@@ -157,15 +159,15 @@ class Judges:
         best = [self._unit * float(self.penalties[np.argmin(row)]) for row in (*errors, errors.sum(axis=0))]
         return Penalties(tuple(best[:-1]), best[-1])
 
+    def _by_themselves(self, parts: Folded) -> Penalties:
+        sets = [parts.without([k]) for k in range(len(parts.counts))] if len(parts.counts) > 1 else []
+        *folds, whole = (generalised_penalty(m, translation=self._translation) for m in (*sets, parts.all))
+        return Penalties(tuple(folds), whole)
+
 
 def choose_penalties(parts: Folded, *, translation: bool = True) -> Penalties:
     """Penalties for the rows outside each fold and for all rows; those of a fold are chosen by other folds."""
-    if len(parts.counts) > 2:
-        return Judges(parts, translation=translation).choose(parts)
-    # Without two folds nothing is left to fit on: each training set judges itself.
-    sets = [parts.without([k]) for k in range(len(parts.counts))] if len(parts.counts) == 2 else []
-    *folds, whole = (generalised_penalty(m, translation=translation) for m in (*sets, parts.all))
-    return Penalties(tuple(folds), whole)
+    return Judges(parts, translation=translation).choose(parts)
 
 
 def _workers(width: int) -> int | None:

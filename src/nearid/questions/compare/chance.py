@@ -134,7 +134,7 @@ def chance_level(
     base = CrossFolds(x, y, fold, len(used))
     judges = gathered.judges
     if judges is not None and (sampled or reduced):
-        judges = Judges(base, translation=options[0]["translation"]) if len(base.rows) > 2 else None
+        judges = Judges(base, translation=options[0]["translation"])
     repeats = permutations or PERMUTATIONS
 
     def repeat(seeds: np.random.SeedSequence) -> Floats:
