@@ -23,6 +23,7 @@ from nearid.moments import Floats, PairMoments, eigen
 GRID = np.geomspace(1e-8, 1e4, 49)
 # Sources wider than this are judged by one fold instead of two: fewer decompositions, which then take the time.
 WIDE = 512
+NARROW = 64
 
 
 @dataclass(frozen=True)
@@ -171,8 +172,8 @@ def choose_penalties(parts: Folded, *, translation: bool = True) -> Penalties:
 
 
 def _workers(width: int) -> int | None:
-    """One worker with a threaded BLAS for wide sources."""
-    return 1 if width > WIDE else None
+    """One worker with a threaded BLAS for wide sources; for narrow ones threads take longer to start than to work."""
+    return 1 if width > WIDE or width <= NARROW else None
 
 
 def _pairs(folds: int, wide: bool) -> Iterator[tuple[int, int]]:
