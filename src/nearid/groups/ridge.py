@@ -16,8 +16,9 @@ from typing import Protocol
 import numpy as np
 
 from nearid.engines.local import ordered_map
+from nearid.folds import FoldMoments, assign
 from nearid.groups.fits import DenseMap, least_squares, squared_errors
-from nearid.moments import Floats, PairMoments, eigen
+from nearid.moments import Floats, Moments, PairMoments, eigen
 
 # Penalties in units of the mean eigenvalue of the source's scatter. Plain least squares (0) is tried beside them.
 GRID = np.geomspace(1e-8, 1e4, 49)
@@ -167,6 +168,16 @@ class Judges:
 def choose_penalties(parts: Folded, *, translation: bool = True) -> Penalties:
     """Penalties for the rows outside each fold and for all rows; those of a fold are chosen by other folds."""
     return Judges(parts, translation=translation).choose(parts)
+
+
+def penalty_of(x: Floats, y: Floats, *, translation: bool = True, folds: int = 5) -> float:
+    """The penalty for all of some rows in memory, chosen in folds at random; 0 where rows are too few for three."""
+    folds = min(folds, len(x) // 2)
+    if folds < 3:
+        return 0.0
+    fold = assign(len(x), folds, seed=0)
+    parts = [Moments.of(np.hstack([x[fold == k], y[fold == k]], dtype=np.float64)) for k in range(folds)]
+    return choose_penalties(FoldMoments(parts, x.shape[1], None), translation=translation).whole
 
 
 def _workers(width: int) -> int | None:
