@@ -58,29 +58,35 @@ class Shrinkage:
         """1 / (eigenvalue + penalty) of each positive penalty and eigenvector, shape (m - 1, r)."""
         return np.asarray(1 / (self.values + self.penalties[1:, None]))
 
-    def errors(self, train: PairMoments, tests: Sequence[PairMoments]) -> list[Floats]:
+    def turned(self, train: PairMoments, test: PairMoments) -> Floats:
+        """Products of the source's rows of `test`, less the mean of `train`, along the eigenvectors, shape (r, r)."""
+        shift = self.vectors.T @ (test.mean_x - train.mean_x)
+        return np.asarray(self.vectors.T @ test.xx @ self.vectors + test.n * np.outer(shift, shift))
+
+    def errors(self, train: PairMoments, tests: Sequence[PairMoments], turned: Sequence[Floats]) -> list[Floats]:
         """Squared errors on each of `tests` of the map of each penalty that is fitted on `train`, shape (m,).
 
-        `train` has the source's scatter that was decomposed; its target may be another one, as with permuted rows.
+        `train` has the source's scatter that was decomposed, and `turned` is of the source in `tests`; the target may
+        be another one than then, as with permuted rows.
         """
         plain = None if self.plain is None else DenseMap(train.mean_x, train.mean_y, self.plain(train.xy))
         fitted = self.vectors.T @ train.xy
         among, weights = fitted @ fitted.T, self.weights
-        return [self._errors(train, test, fitted, among, weights, plain) for test in tests]
+        each = zip(tests, turned, strict=True)
+        return [self._errors(train, test, fitted, products * among, weights, plain) for test, products in each]
 
     def _errors(
         self,
         train: PairMoments,
         test: PairMoments,
         fitted: Floats,
-        among: Floats,
+        inner: Floats,
         weights: Floats,
         plain: DenseMap | None,
     ) -> Floats:
         apart_x, apart_y = test.mean_x - train.mean_x, test.mean_y - train.mean_y
         shift = self.vectors.T @ apart_x
         own = self.vectors.T @ test.xy + test.n * np.outer(shift, apart_y)
-        inner = (self.vectors.T @ test.xx @ self.vectors + test.n * np.outer(shift, shift)) * among
         total = float(np.trace(test.yy)) + test.n * float(apart_y @ apart_y)
         errors = total - 2 * weights @ np.sum(fitted * own, axis=1) + np.sum((weights @ inner) * weights, axis=1)
         first = np.inf if plain is None else float(squared_errors(plain, test).sum())
@@ -131,12 +137,13 @@ class Judges:
         unit = float(np.trace(self._about(whole).xx)) / p or 1.0
         self.penalties = np.concatenate([[0.0], unit * GRID])
         self._pairs = list(_pairs(len(parts.counts), wide=p > WIDE)) if len(parts.counts) > 2 else []
-        decompose = ordered_map(
-            lambda pair: Shrinkage.of(self._about(parts.without(pair)), self.penalties),
-            self._pairs,
-            workers=_workers(p),
-        )
-        self._paths = list(decompose)
+        self._paths = list(ordered_map(lambda pair: self._decomposed(parts, pair), self._pairs, workers=_workers(p)))
+
+    def _decomposed(self, parts: Folded, pair: tuple[int, int]) -> tuple[Shrinkage, list[Floats]]:
+        """What depends on the source alone."""
+        train = self._about(parts.without(pair))
+        path = Shrinkage.of(train, self.penalties)
+        return path, [path.turned(train, self._about(parts.part(k))) for k in pair]
 
     def _about(self, moments: PairMoments) -> PairMoments:
         return moments if self._translation else moments.about_origin()
@@ -149,9 +156,9 @@ class Judges:
         errors = np.zeros((len(tests), len(self.penalties)))
 
         def judge(at: int) -> list[tuple[int, Floats]]:
-            (a, b), path = self._pairs[at], self._paths[at]
+            (a, b), (path, (own, other)) = self._pairs[at], self._paths[at]
             train = self._about(parts.without((a, b)))
-            return list(zip((a, b), path.errors(train, (tests[b], tests[a])), strict=True))
+            return list(zip((a, b), path.errors(train, (tests[b], tests[a]), (other, own)), strict=True))
 
         for judged in ordered_map(judge, range(len(self._pairs)), workers=_workers(len(tests[0].mean_x))):
             for fold, error in judged:

@@ -14,8 +14,8 @@ def test_many_rows_have_the_cca_of_nearid(rng):
 
 def test_few_rows_keep_all_directions(rng):
     x, y = rng.normal(size=(90, 12)), rng.normal(size=(90, 12))
-    # All that both share is the first principal component.
-    x[:, 0] = y[:, 0] = 10 * y[:, 0]
+    # All that both share are the first four principal components.
+    x[:, :4] = y[:, :4] = 10 * y[:, :4]
     found = plain_cca(x, y)
     assert found.correlations.shape == (12,) and set(found.ranks) == {12}
-    assert set(cca(x, y).ranks) != {12} and found.value < 0.3 < cca(x, y).value
+    assert set(cca(x, y).ranks) != {12} and found.value < 0.6 < cca(x, y).value
