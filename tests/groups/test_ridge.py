@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression, Ridge, RidgeCV
 from nearid.arrays import open_rows, pair_rows
 from nearid.folds import assign, fold_moments
 from nearid.groups.fits import apply, fit_linear
-from nearid.groups.ridge import GRID, WIDE, Shrinkage, choose_penalties, generalised_penalty
+from nearid.groups.ridge import GRID, WIDE, Shrinkage, choose_penalties, generalised_penalty, penalty_of
 from nearid.moments import PairMoments
 
 
@@ -41,7 +41,7 @@ def test_errors_of_the_path_are_those_of_explicit_fits(rng, n, p, q, translation
         moments = [m.about_origin() for m in moments]
     penalties = np.array([0.0, 0.01, 1.0, 300.0])
     path = Shrinkage.of(moments[0], penalties, centred=translation)
-    (found,) = path.errors(moments[0], [moments[1]])
+    (found,) = path.errors(moments[0], [moments[1]], [path.turned(*moments)])
     expected = [error(penalty, train, test, translation) for penalty in penalties]
     np.testing.assert_allclose(found[1:], expected[1:], rtol=1e-8)
     # Least squares is tried where rows are more than columns.
@@ -184,3 +184,12 @@ def test_a_source_without_variation_is_no_error(rng):
     x, y = np.ones((40, 3)), rng.normal(size=(40, 2))
     assert held_out_r2(x, y) == pytest.approx(0, abs=1e-9)
     assert np.isfinite(generalised_penalty(PairMoments.of(x, y)))
+
+
+@pytest.mark.parametrize("translation", [True, False])
+def test_rows_in_memory_are_dealt_into_folds(rng, translation):
+    x, y = related(rng, 60, 30, 3)
+    _, parts = folded(x, y, 5)
+    expected = choose_penalties(parts, translation=translation).whole
+    assert penalty_of(x, y, translation=translation) == pytest.approx(expected, rel=1e-9)
+    assert penalty_of(x[:6], y[:6]) > 0 and penalty_of(x[:5], y[:5]) == 0

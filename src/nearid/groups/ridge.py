@@ -16,8 +16,9 @@ from typing import Protocol
 import numpy as np
 
 from nearid.engines.local import ordered_map
+from nearid.folds import FoldMoments, assign
 from nearid.groups.fits import DenseMap, least_squares, squared_errors
-from nearid.moments import Floats, PairMoments, eigen
+from nearid.moments import Floats, Moments, PairMoments, eigen
 
 # Penalties in units of the mean eigenvalue of the source's scatter. Plain least squares (0) is tried beside them.
 GRID = np.geomspace(1e-8, 1e4, 49)
@@ -58,29 +59,35 @@ class Shrinkage:
         """1 / (eigenvalue + penalty) of each positive penalty and eigenvector, shape (m - 1, r)."""
         return np.asarray(1 / (self.values + self.penalties[1:, None]))
 
-    def errors(self, train: PairMoments, tests: Sequence[PairMoments]) -> list[Floats]:
+    def turned(self, train: PairMoments, test: PairMoments) -> Floats:
+        """Products of the source's rows of `test`, less the mean of `train`, along the eigenvectors, shape (r, r)."""
+        shift = self.vectors.T @ (test.mean_x - train.mean_x)
+        return np.asarray(self.vectors.T @ test.xx @ self.vectors + test.n * np.outer(shift, shift))
+
+    def errors(self, train: PairMoments, tests: Sequence[PairMoments], turned: Sequence[Floats]) -> list[Floats]:
         """Squared errors on each of `tests` of the map of each penalty that is fitted on `train`, shape (m,).
 
-        `train` has the source's scatter that was decomposed; its target may be another one, as with permuted rows.
+        `train` has the source's scatter that was decomposed, and `turned` is of the source in `tests`; the target may
+        be another one than then, as with permuted rows.
         """
         plain = None if self.plain is None else DenseMap(train.mean_x, train.mean_y, self.plain(train.xy))
         fitted = self.vectors.T @ train.xy
         among, weights = fitted @ fitted.T, self.weights
-        return [self._errors(train, test, fitted, among, weights, plain) for test in tests]
+        each = zip(tests, turned, strict=True)
+        return [self._errors(train, test, fitted, products * among, weights, plain) for test, products in each]
 
     def _errors(
         self,
         train: PairMoments,
         test: PairMoments,
         fitted: Floats,
-        among: Floats,
+        inner: Floats,
         weights: Floats,
         plain: DenseMap | None,
     ) -> Floats:
         apart_x, apart_y = test.mean_x - train.mean_x, test.mean_y - train.mean_y
         shift = self.vectors.T @ apart_x
         own = self.vectors.T @ test.xy + test.n * np.outer(shift, apart_y)
-        inner = (self.vectors.T @ test.xx @ self.vectors + test.n * np.outer(shift, shift)) * among
         total = float(np.trace(test.yy)) + test.n * float(apart_y @ apart_y)
         errors = total - 2 * weights @ np.sum(fitted * own, axis=1) + np.sum((weights @ inner) * weights, axis=1)
         first = np.inf if plain is None else float(squared_errors(plain, test).sum())
@@ -132,12 +139,13 @@ class Judges:
         self._scales = self._unit**-0.5, (float(np.trace(whole.yy)) or 1.0) ** -0.5
         self.penalties = np.concatenate([[0.0], GRID])
         self._pairs = list(_pairs(len(parts.counts), wide=p > WIDE)) if len(parts.counts) > 2 else []
-        decompose = ordered_map(
-            lambda pair: Shrinkage.of(self._about(parts.without(pair)), self.penalties, centred=translation),
-            self._pairs,
-            workers=_workers(p),
-        )
-        self._paths = list(decompose)
+        self._paths = list(ordered_map(lambda pair: self._decomposed(parts, pair), self._pairs, workers=_workers(p)))
+
+    def _decomposed(self, parts: Folded, pair: tuple[int, int]) -> tuple[Shrinkage, list[Floats]]:
+        """What depends on the source alone."""
+        train = self._about(parts.without(pair))
+        path = Shrinkage.of(train, self.penalties, centred=self._translation)
+        return path, [path.turned(train, self._about(parts.part(k))) for k in pair]
 
     def _about(self, moments: PairMoments) -> PairMoments:
         return (moments if self._translation else moments.about_origin()).scaled(*self._scales)
@@ -150,9 +158,9 @@ class Judges:
         errors = np.zeros((len(tests), len(self.penalties)))
 
         def judge(at: int) -> list[tuple[int, Floats]]:
-            (a, b), path = self._pairs[at], self._paths[at]
+            (a, b), (path, (own, other)) = self._pairs[at], self._paths[at]
             train = self._about(parts.without((a, b)))
-            return list(zip((a, b), path.errors(train, (tests[b], tests[a])), strict=True))
+            return list(zip((a, b), path.errors(train, (tests[b], tests[a]), (other, own)), strict=True))
 
         for judged in ordered_map(judge, range(len(self._pairs)), workers=_workers(len(tests[0].mean_x))):
             for fold, error in judged:
@@ -169,6 +177,16 @@ class Judges:
 def choose_penalties(parts: Folded, *, translation: bool = True) -> Penalties:
     """Penalties for the rows outside each fold and for all rows; those of a fold are chosen by other folds."""
     return Judges(parts, translation=translation).choose(parts)
+
+
+def penalty_of(x: Floats, y: Floats, *, translation: bool = True, folds: int = 5) -> float:
+    """The penalty for all of some rows in memory, chosen in folds at random; 0 where rows are too few for three."""
+    folds = min(folds, len(x) // 2)
+    if folds < 3:
+        return 0.0
+    fold = assign(len(x), folds, seed=0)
+    parts = [Moments.of(np.hstack([x[fold == k], y[fold == k]], dtype=np.float64)) for k in range(folds)]
+    return choose_penalties(FoldMoments(parts, x.shape[1], None), translation=translation).whole
 
 
 def _workers(width: int) -> int | None:

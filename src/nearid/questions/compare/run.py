@@ -28,7 +28,7 @@ from nearid.measures.diameter import Diameter
 from nearid.measures.similarity import cka_from_moments, debiased_cka
 from nearid.moments import Floats
 from nearid.questions.compare import ica_rung  # noqa: F401, registers its group
-from nearid.questions.compare.alerts import alerts
+from nearid.questions.compare.alerts import alerts, few_blocks
 from nearid.questions.compare.chance import MOST_PERMUTATIONS, Chance, chance_level
 from nearid.questions.compare.errors import (
     Evaluation,
@@ -328,10 +328,6 @@ def compare_pair(
     return replace(answer, alerts=[*answer.alerts, *dependence])
 
 
-# Fewer blocks than this say little of the spread between blocks.
-FEW_BLOCKS = 20
-
-
 def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[Blocks | None, list[Alert]]:
     """Blocks of rows, given or looked for, and alerts about them."""
     alerts: list[Alert] = []
@@ -348,14 +344,8 @@ def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[B
         else:
             clustered = clustered_rows(pair, seed=seed)
             alerts += [clustered.alert] if clustered is not None else []
-    if blocks is not None and blocks.count < FEW_BLOCKS:
-        alerts.append(
-            Alert(
-                "few_blocks",
-                f"There are only {blocks.count} blocks of rows that belong together: intervals and p-values rest on "
-                f"these few. Aim for {FEW_BLOCKS} or more.",
-            )
-        )
+    if blocks is not None:
+        alerts += few_blocks(blocks.count)
     return blocks, alerts
 
 
