@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +24,10 @@ from nearid.moments import Floats, PairMoments, eigen
 GRID = np.geomspace(1e-8, 1e4, 49)
 # Sources wider than this are judged by one fold instead of two: fewer decompositions, which then take the time.
 WIDE = 512
+# Sources up to this width can be judged by all other folds at little cost.
+NARROW = 128
+# One factor at a time is judged by few numbers: a penalty is taken where it gains this share of the squared error.
+LEAST_GAIN = 0.01
 
 
 @dataclass(frozen=True)
@@ -57,33 +62,39 @@ class Shrinkage:
         """1 / (eigenvalue + penalty) of each positive penalty and eigenvector, shape (m - 1, r)."""
         return np.asarray(1 / (self.values + self.penalties[1:, None]))
 
-    def errors(self, train: PairMoments, tests: Sequence[PairMoments]) -> list[Floats]:
-        """Squared errors on each of `tests` of the map of each penalty that is fitted on `train`, shape (m,).
+    def errors(self, train: PairMoments, tests: Sequence[PairMoments], targets: Sequence[slice]) -> list[Floats]:
+        """Squared errors on each of `tests` of the map of each penalty that is fitted on `train`, shape (targets, m).
 
         `train` has the source's scatter that was decomposed; its target may be another one, as with permuted rows.
+        `targets` are columns whose errors are summed.
         """
         plain = None if self.plain is None else DenseMap(train.mean_x, train.mean_y, self.plain(train.xy))
         fitted = self.vectors.T @ train.xy
-        among, weights = fitted @ fitted.T, self.weights
-        return [self._errors(train, test, fitted, among, weights, plain) for test in tests]
+        among, weights = [fitted[:, at] @ fitted[:, at].T for at in targets], self.weights
+        return [self._errors(train, test, fitted, among, weights, plain, targets) for test in tests]
 
     def _errors(
         self,
         train: PairMoments,
         test: PairMoments,
         fitted: Floats,
-        among: Floats,
+        among: Sequence[Floats],
         weights: Floats,
         plain: DenseMap | None,
+        targets: Sequence[slice],
     ) -> Floats:
         apart_x, apart_y = test.mean_x - train.mean_x, test.mean_y - train.mean_y
         shift = self.vectors.T @ apart_x
         own = self.vectors.T @ test.xy + test.n * np.outer(shift, apart_y)
-        inner = (self.vectors.T @ test.xx @ self.vectors + test.n * np.outer(shift, shift)) * among
-        total = float(np.trace(test.yy)) + test.n * float(apart_y @ apart_y)
-        errors = total - 2 * weights @ np.sum(fitted * own, axis=1) + np.sum((weights @ inner) * weights, axis=1)
-        first = np.inf if plain is None else float(squared_errors(plain, test).sum())
-        return np.concatenate([[first], np.clip(errors, 0, None)])
+        inner = self.vectors.T @ test.xx @ self.vectors + test.n * np.outer(shift, shift)
+        totals, gains = np.diag(test.yy) + test.n * apart_y**2, fitted * own
+        first = np.full(len(totals), np.inf) if plain is None else squared_errors(plain, test)
+        errors = np.empty((len(targets), len(weights) + 1))
+        for row, at, product in zip(errors, targets, among, strict=True):
+            bent = np.sum((weights @ (inner * product)) * weights, axis=1)
+            row[0] = first[at].sum()
+            row[1:] = np.clip(totals[at].sum() - 2 * weights @ gains[:, at].sum(axis=1) + bent, 0, None)
+        return errors
 
 
 class Folded(Protocol):
@@ -120,16 +131,19 @@ class Judges:
     parts : FoldMoments or the like
         Three folds or more.
     translation : bool
+    thorough : bool
+        Narrow sources are judged by all other folds instead of two.
     """
 
-    def __init__(self, parts: Folded, *, translation: bool = True) -> None:
+    def __init__(self, parts: Folded, *, translation: bool = True, thorough: bool = False) -> None:
         self._translation = translation
         whole = parts.all
         p = len(whole.mean_x)
         # One unit for all folds: the best penalty of a sum of squared errors does not grow with the rows.
         unit = float(np.trace(self._about(whole).xx)) / p or 1.0
         self.penalties = np.concatenate([[0.0], unit * GRID])
-        self._pairs = list(_pairs(len(parts.counts), wide=p > WIDE))
+        folds = len(parts.counts)
+        self._pairs = list(combinations(range(folds), 2) if thorough and p <= NARROW else _pairs(folds, wide=p > WIDE))
         decompose = ordered_map(
             lambda pair: Shrinkage.of(self._about(parts.without(pair)), self.penalties),
             self._pairs,
@@ -142,19 +156,30 @@ class Judges:
 
     def choose(self, parts: Folded) -> Penalties:
         """The penalty with the least error on the judging folds; `parts` has the source's moments of the beginning."""
+        return self.choose_each(parts, [slice(None)], least_gain=0.0)[0]
+
+    def choose_each(
+        self, parts: Folded, targets: Sequence[slice], *, least_gain: float = LEAST_GAIN
+    ) -> list[Penalties]:
+        """The same for some columns of the target at a time, each with penalties of its own.
+
+        Plain least squares is kept where no penalty lessens its error by the share `least_gain`.
+        """
         tests = [self._about(parts.part(k)) for k in range(len(parts.counts))]
-        errors = np.zeros((len(tests), len(self.penalties)))
+        errors = np.zeros((len(tests), len(targets), len(self.penalties)))
 
         def judge(at: int) -> list[tuple[int, Floats]]:
             (a, b), path = self._pairs[at], self._paths[at]
             train = self._about(parts.without((a, b)))
-            return list(zip((a, b), path.errors(train, (tests[b], tests[a])), strict=True))
+            return list(zip((a, b), path.errors(train, (tests[b], tests[a]), targets), strict=True))
 
         for judged in ordered_map(judge, range(len(self._pairs)), workers=_workers(len(tests[0].mean_x))):
             for fold, error in judged:
                 errors[fold] += error
-        best = [float(self.penalties[np.argmin(row)]) for row in (*errors, errors.sum(axis=0))]
-        return Penalties(tuple(best[:-1]), best[-1])
+        errors = np.concatenate([errors, errors.sum(axis=0, keepdims=True)])
+        plain = (1 - least_gain) * errors[:, :, 0] <= errors.min(axis=2)
+        best = np.where(plain, 0.0, self.penalties[errors.argmin(axis=2)])
+        return [Penalties(tuple(map(float, own[:-1])), float(own[-1])) for own in best.T]
 
 
 def choose_penalties(parts: Folded, *, translation: bool = True) -> Penalties:
@@ -165,6 +190,15 @@ def choose_penalties(parts: Folded, *, translation: bool = True) -> Penalties:
     sets = [parts.without([k]) for k in range(len(parts.counts))] if len(parts.counts) == 2 else []
     *folds, whole = (generalised_penalty(m, translation=translation) for m in (*sets, parts.all))
     return Penalties(tuple(folds), whole)
+
+
+def choose_each(parts: Folded, targets: Sequence[slice]) -> list[Penalties]:
+    """The same for some columns of the target at a time, as for factors in units of their own."""
+    if len(parts.counts) > 2:
+        return Judges(parts, thorough=True).choose_each(parts, targets)
+    sets = [parts.without([k]) for k in range(len(parts.counts))] if len(parts.counts) == 2 else []
+    chosen = [[generalised_penalty(m.target(at)) for m in (*sets, parts.all)] for at in targets]
+    return [Penalties(tuple(own[:-1]), own[-1]) for own in chosen]
 
 
 def _workers(width: int) -> int | None:
