@@ -83,17 +83,20 @@ class Blocks:
         Whether the blocks are pieces of one sequence of rows, cut by nearid itself.
     chained : bool
         Whether blocks that follow each other are alike, so that they are not independent either.
+    slow : bool
+        Whether rows depend on their neighbours for longer than a block can be.
     """
 
     codes: np.ndarray
     serial: bool = False
     chained: bool = False
+    slow: bool = False
 
     @classmethod
     def cut(cls, n: int, length: int, folds: int) -> Blocks:
         """Pieces of about this length of a sequence of n rows; shorter ones where folds need more pieces."""
         pieces = max(n // length, folds)
-        return cls(np.arange(n) * pieces // n, serial=True)
+        return cls(np.arange(n) * pieces // n, serial=True, slow=length > n // folds)
 
     @property
     def count(self) -> int:

@@ -8,7 +8,7 @@ in float64, which is what makes float32 rows with a large offset harmless.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -161,6 +161,10 @@ class PairMoments:
             x_map @ self.xy @ y_map.T,
             y_map @ self.yy @ y_map.T,
         )
+
+    def target(self, columns: slice) -> PairMoments:
+        """The same with some columns of y alone."""
+        return replace(self, mean_y=self.mean_y[columns], xy=self.xy[:, columns], yy=self.yy[columns, columns])
 
     def swapped(self) -> PairMoments:
         """The same with x and y in each other's place."""

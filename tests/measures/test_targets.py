@@ -40,9 +40,9 @@ def test_constant_factors_are_left_out_of_what_is_streamed(rng):
 
 def test_splits_with_one_fold_are_all_rows(rng):
     found = gathered(rng.normal(size=(50, 2)), rng.normal(size=(50, 2)))
-    assert found.splits(lambda train, test: (train.n, test.n)) == [(50, 50)]
+    assert found.splits(lambda k, train, test: (k, train.n, test.n)) == [(0, 50, 50)]
     found = gathered(rng.normal(size=(50, 2)), rng.normal(size=(50, 2)), folds=5)
-    assert found.splits(lambda train, test: (train.n, test.n)) == [(40, 10)] * 5
+    assert found.splits(lambda k, train, test: (k, train.n, test.n)) == [(k, 40, 10) for k in range(5)]
 
 
 def test_named_columns_that_do_not_fit_are_refused(rng):
@@ -78,7 +78,7 @@ def test_r2_is_that_of_the_least_norm_regression_in_every_fold(rng, scales):
         made = LinearRegression().fit(z[train], u[train]).predict(z[test])
         error += np.sum((u[test] - made) ** 2, axis=0)
         spread += np.sum((u[test] - u[train].mean(axis=0)) ** 2, axis=0)
-    found = nearid.r2(z, u)
+    found = nearid.r2(z, u, ridge=0)
     np.testing.assert_allclose(found.per_factor, 1 - error / spread, atol=1e-7)
     coefficients = LinearRegression().fit(z, u).coef_.T * z.std(axis=0)[:, None] / u.std(axis=0)
     np.testing.assert_allclose(found.matrix, np.abs(coefficients), atol=1e-6)

@@ -166,13 +166,13 @@ def _fitted(pair: Pair, targets: Targets, folds: int, seed: int) -> tuple[Floats
     """Correlation of each factor with its fit by one latent: in training, all rows last; and held out."""
     parts = replace(targets, source=fold_moments(pair, assign(pair.n, folds, seed), folds))
 
-    def judged(train: PairMoments, test: PairMoments) -> tuple[Floats, Floats]:
+    def judged(_: int, train: PairMoments, test: PairMoments) -> tuple[Floats, Floats]:
         matrix = fit_linear(train).coefficients
         return _agreement(matrix, train, targets.blocks), _agreement(matrix, test, targets.blocks)
 
     pairs = parts.splits(judged)
     everything = parts.row_space.parts.all
-    whole = judged(everything, everything)[0]
+    whole = judged(0, everything, everything)[0]
     return np.stack([*(train for train, _ in pairs), whole]), np.stack([test for _, test in pairs])
 
 

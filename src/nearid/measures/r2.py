@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Literal
+
 import numpy as np
 
 from nearid.base.alerts import Alert
-from nearid.base.options import Seed
-from nearid.groups.fits import fit_linear, squared_errors
-from nearid.measures.registry import EACH_LATENT, INFINITY, Measured, Part, measure
+from nearid.base.options import Seed, Size
+from nearid.groups.fits import DenseMap, fit_linear, squared_errors
+from nearid.groups.ridge import Penalties, choose_each
+from nearid.measures.registry import INFINITY, Measured, Part, measure
 from nearid.measures.targets import Inputs, Targets
 from nearid.moments import CrossMoments, Floats, PairMoments
 
@@ -15,13 +19,14 @@ from nearid.moments import CrossMoments, Floats, PairMoments
 @measure(
     "R2, linear",
     low=-INFINITY,
-    invariances=(*EACH_LATENT, "linear"),
+    # Of plain least squares also "scale" and "linear": a penalty depends on the units of the latents.
+    invariances=("permutation", "sign", "shift"),
     parts={"orthogonality_error": Part(), "scale": Part(high=INFINITY), "scale_error": Part(high=INFINITY)},
     each="R2, linear",
     each_low=-INFINITY,
     streams=True,
 )
-def r2(inputs: Inputs, *, folds: int = 5, random_state: Seed = 0) -> Measured:
+def r2(inputs: Inputs, *, ridge: Size | Literal["auto"] = "auto", folds: int = 5, random_state: Seed = 0) -> Measured:
     """Share of each factor's variance that a linear map of the latents explains in rows it was not fitted on.
 
     The map has an intercept. R2 is 1 - (squared error) / (squared error of the training mean), summed over folds and,
@@ -29,8 +34,14 @@ def r2(inputs: Inputs, *, folds: int = 5, random_state: Seed = 0) -> Measured:
 
     Parameters
     ----------
+    ridge : float or "auto", default="auto"
+        Penalty of the map (scikit-learn's alpha), in the units of the latents. By default it is chosen for each factor
+        and each fold by cross-validation over the other folds, and 0 where a penalty gains less than 1% of the error;
+        with fewer than three folds, by generalised cross-validation of the rows that are fitted. 0 is plain least
+        squares, as in the papers: the value then does not depend on the units of the latents, and falls far below 0
+        where these are nearly as many as the rows.
     folds : int
-        Number of folds; 1 gives the in-sample value, which is 1 for noise as soon as n <= d.
+        Number of folds; 1 gives the in-sample value, which of plain least squares is 1 for noise as soon as n <= d.
 
     Returns
     -------
@@ -45,6 +56,8 @@ def r2(inputs: Inputs, *, folds: int = 5, random_state: Seed = 0) -> Measured:
         - `scale`: that c, the mean of the singular values of A.
         - `scale_error`: |ln c|, 0 where latents and factors have the same scale.
 
+        `ridge`, an array of shape (m,), holds the penalty of each factor in that fit.
+
     Examples
     --------
     >>> import numpy as np
@@ -56,15 +69,32 @@ def r2(inputs: Inputs, *, folds: int = 5, random_state: Seed = 0) -> Measured:
     (1.0, 0.5, True)
     """
     targets = inputs.moments(folds, random_state)
-    error, spread = np.sum(targets.splits(_errors), axis=0)
+    parts = targets.row_space.parts
+    if ridge == "auto":
+        chosen = choose_each(parts, targets.blocks)
+    else:
+        chosen = [Penalties((float(ridge),) * folds, float(ridge))] * len(targets.blocks)
+    # In sample the map of all rows is judged.
+    penalties = [[own.folds[k] if folds > 1 else own.whole for own in chosen] for k in range(folds)]
+
+    def errors(k: int, train: PairMoments, test: PairMoments) -> tuple[Floats, Floats]:
+        """Squared error of each factor column in `test`: of the map fitted on `train`, and of the mean of `train`."""
+        shift = test.mean_y - train.mean_y
+        return squared_errors(_fitted(train, targets, penalties[k]), test), np.diag(test.yy) + test.n * shift**2
+
+    error, spread = np.sum(targets.splits(errors), axis=0)
     per_factor = np.array([1 - error[b].sum() / spread[b].sum() for b in targets.blocks])
-    space, whole = targets.row_space, targets.cross
-    matrix = space.in_latents(fit_linear(space.parts.all).coefficients)
+    strengths, whole = [own.whole for own in chosen], targets.cross
+    matrix = targets.row_space.in_latents(_fitted(parts.all, targets, strengths).coefficients)
     d, n = len(matrix), min(whole.n - count for count in targets.source.counts) or whole.n
     alerts = targets.alerts
-    if n <= d + 1:
+    if ridge == 0 and n <= d + 1:
         alerts += (
-            Alert("few_rows", f"A fit to {n} rows with {d} latents interpolates noise: give more rows than latents."),
+            Alert(
+                "few_rows",
+                f"A fit to {n} rows with {d} latents interpolates noise: give more rows than latents, or leave the "
+                'penalty to nearid (ridge="auto").',
+            ),
         )
     return Measured(
         float(per_factor.mean()),
@@ -72,14 +102,19 @@ def r2(inputs: Inputs, *, folds: int = 5, random_state: Seed = 0) -> Measured:
         targets.names,
         per_factor,
         _geometry(matrix, targets),
-        alerts=alerts,
+        {"ridge": np.array(strengths)},
+        alerts,
     )
 
 
-def _errors(train: PairMoments, test: PairMoments) -> tuple[Floats, Floats]:
-    """Squared error of each factor column in `test`: of the map fitted on `train`, and of the mean of `train`."""
-    shift = test.mean_y - train.mean_y
-    return squared_errors(fit_linear(train), test), np.diag(test.yy) + test.n * shift**2
+def _fitted(moments: PairMoments, targets: Targets, penalties: Sequence[float]) -> DenseMap:
+    """The linear map to all factor columns, with a penalty for each factor."""
+    # Factors often share a penalty, and one fit then serves them all.
+    maps = {penalty: fit_linear(moments, ridge=penalty) for penalty in set(penalties)}
+    matrix = np.zeros_like(moments.xy)
+    for at, penalty in zip(targets.blocks, penalties, strict=True):
+        matrix[:, at] = maps[penalty].coefficients[:, at]
+    return DenseMap(moments.mean_x, moments.mean_y, matrix)
 
 
 def _coefficients(matrix: Floats, moments: CrossMoments, targets: Targets) -> Floats:

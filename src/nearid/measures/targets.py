@@ -73,12 +73,10 @@ class Targets:
         """Products of latents with factors, over all rows."""
         return self.source.cross if isinstance(self.source, WideRows) else self.source.all.cross
 
-    def splits(self, function: Callable[[PairMoments, PairMoments], T]) -> list[T]:
-        """function(train, test) of every fold, in coordinates of the row space; with one fold both are all rows."""
+    def splits(self, function: Callable[[int, PairMoments, PairMoments], T]) -> list[T]:
+        """function(fold, train, test) in coordinates of the row space; with one fold both are all rows."""
         parts = self.row_space.parts
-        if len(parts.parts) == 1:
-            return [function(parts.all, parts.all)]
-        return parts.map_splits(lambda _, train, test: function(train, test))
+        return [function(0, parts.all, parts.all)] if len(parts.parts) == 1 else parts.map_splits(function)
 
     def cross_splits(self, function: Callable[[CrossMoments, CrossMoments], T]) -> list[T]:
         """The same for products of latents with factors alone."""

@@ -332,15 +332,16 @@ def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[B
     """Blocks of rows, given or looked for, and alerts about them."""
     alerts: list[Alert] = []
     blocks = None if pair.blocks is None else Blocks(pair.blocks)
-    if blocks is not None and blocks.contiguous and serial_rows(pair, seed=seed) is not None:
-        blocks = replace(blocks, chained=True)
+    if blocks is not None and blocks.contiguous:
+        serial = serial_rows(pair, seed=seed)
+        if serial is not None:
+            blocks = replace(blocks, chained=True, slow=serial.length > pair.n // folds)
     if blocks is None and detect:
         serial = serial_rows(pair, seed=seed)
         if serial is not None:
             # Every fold needs a block; what is left of the dependence is in the level of chance.
-            serial = replace(serial, length=max(min(serial.length, pair.n // folds), 1))
             blocks = Blocks.cut(pair.n, serial.length, folds)
-            alerts.append(serial.alert)
+            alerts.append(replace(serial, length=max(min(serial.length, pair.n // folds), 1)).alert)
         else:
             clustered = clustered_rows(pair, seed=seed)
             alerts += [clustered.alert] if clustered is not None else []
@@ -395,7 +396,10 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     m = sum(g.prepare is None for g in s.groups)
     means = errors.mean(axis=1) / (spread.mean() or 1.0)
     limits = np.array([_limit(gathered, g) for g in s.groups[:m]])
-    rungs = Rungs(s.groups[:m], unexplained[:m], means[:m], chance.r2[:, :m], replicates.unexplained[:, :m], limits)
+    slow = gathered.blocks is not None and gathered.blocks.slow
+    rungs = Rungs(
+        s.groups[:m], unexplained[:m], means[:m], chance.r2[:, :m], replicates.unexplained[:, :m], limits, slow
+    )
     verdict = decide(rungs, unrelated=s.unrelated, negligible=s.negligible)
     groups |= {name: replace(groups[name], estimable=False) for name in verdict.not_estimable}
     in_sample = in_errors = gain = None

@@ -52,6 +52,8 @@ ROUNDING = 1e-3
 LEVEL = 0.01
 # A group neither suffices nor clearly fails between these shares of the replicates.
 CLEARLY = 0.05
+# Explained variance that rows must show which depend on each other for so long that a fold is no independent stretch.
+LEAST_OF_SLOW_ROWS = 0.9
 # No error is taken to be less than this share of itself with many rows.
 LEAST_LIMIT = 0.1
 # A mean error that much smaller, of a group that explains less, is worth a sentence.
@@ -276,6 +278,9 @@ class Rungs:
         `unexplained` in bootstrap replicates.
     limits : ndarray of shape (groups,)
         What is left of a squared error with many rows.
+    slow : bool
+        Whether rows depend on their neighbours for longer than a fold. Then chance cannot be measured: few lags are
+        independent of each other.
     """
 
     groups: Sequence[Group]
@@ -284,6 +289,7 @@ class Rungs:
     chance: Floats
     draws: Floats
     limits: Floats
+    slow: bool = False
 
 
 def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = None) -> Verdict:
@@ -303,13 +309,18 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
     p_value = add_one(reached.max(axis=1), float(r2[top]))
     each = np.array([add_one(reached[:, g], float(r2[g])) for g in range(len(groups))])
     floor = 1 - np.quantile(rungs.draws, 0.99, axis=0)
-    counts = (floor > 0) & (each <= level) & (r2 >= LEAST_EXPLAINED)
+    counts = (floor > 0) & (each <= level) & (r2 >= (LEAST_OF_SLOW_ROWS if rungs.slow else LEAST_EXPLAINED))
     if not counts.any() or p_value > level:
         reason = (
             f"No group explains held-out rows better than chance: the best, {groups[top].title}, reaches "
             f"R2 = {r2[top]:.3f}; with the target's rows in another order the best group reaches up to "
             f"{max(float(reached.max()), 0.0):.3f} (p = {p_value:.2g})."
         )
+        if rungs.slow:
+            reason += (
+                " Rows depend on their neighbours for longer than a fold, so that chance cannot be measured: only a "
+                f"group that explains {100 * LEAST_OF_SLOW_ROWS:g}% would count."
+            )
         return Verdict("none", reason, "not at all", None, p_value=p_value)
     best = int(np.argmin(np.where(counts, rungs.unexplained, np.inf)))
     lost = _not_estimable(rungs)

@@ -69,7 +69,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     turned = components(z, whiten=p.whiten)
     raw, after = (mcc(u, faces.columns, random_state=seed) for u in (z, turned.values))
     scores = {
-        "r2": r2(z, faces.columns, random_state=seed).value,
+        "r2": r2(z, faces.columns, ridge=0, random_state=seed).value,
         "mcc": raw.value,
         "mcc_ica": after.value,
         "spearman_ica": mcc(turned.values, faces.columns, method="spearman", random_state=seed).value,

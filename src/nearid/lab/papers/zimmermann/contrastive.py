@@ -205,7 +205,7 @@ def scores(recovered: Floats, z: Floats, folds: int = 5) -> dict[str, float]:
     from nearid.measures.mcc import mcc
     from nearid.measures.r2 import r2
 
-    return {"r2": 100 * r2(recovered, z, folds=folds).value, "mcc": 100 * mcc(recovered, z, folds=folds).value}
+    return {"r2": 100 * r2(recovered, z, ridge=0, folds=folds).value, "mcc": 100 * mcc(recovered, z, folds=folds).value}
 
 
 def _noise(name: str, scale: float) -> Noise:

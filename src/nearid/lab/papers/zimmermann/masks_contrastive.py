@@ -171,7 +171,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
     def score(_: nn.Module) -> dict[str, float]:
         z = recovered()
-        return {"r2": 100 * r2(z, factors).value, "mcc": 100 * mcc(z, factors, method="spearman").value}
+        return {"r2": 100 * r2(z, factors, ridge=0).value, "mcc": 100 * mcc(z, factors, method="spearman").value}
 
     def batches(rng: np.random.Generator) -> tuple[Floats, Floats]:
         return source.pairs(p.batch, rng)
@@ -185,7 +185,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     return {
         "scores": {
             "mcc": 100 * match.value,
-            "r2": 100 * r2(z, factors).value,
+            "r2": 100 * r2(z, factors, ridge=0).value,
             **{name: 100 * float(v) for name, v in zip(match.factors, match.per_factor, strict=True)},
         },
         "curves": curves,
