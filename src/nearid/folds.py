@@ -26,6 +26,9 @@ LARGEST = 1e70
 # Correlations within fewer rows than this are far too low on average.
 ROWS_PER_FOLD = 10
 
+# Fewer independent stretches of a sequence than this do not tell what chance reaches.
+STRETCHES = 10
+
 # What is kept of every row at the least: its place in the folds, its errors and its distances.
 ROW_BYTES = 64
 
@@ -84,7 +87,7 @@ class Blocks:
     chained : bool
         Whether blocks that follow each other are alike, so that they are not independent either.
     slow : bool
-        Whether rows depend on their neighbours for longer than a block can be.
+        Whether rows depend on their neighbours for so long that fewer than ten stretches are independent.
     """
 
     codes: np.ndarray
@@ -96,7 +99,7 @@ class Blocks:
     def cut(cls, n: int, length: int, folds: int) -> Blocks:
         """Pieces of about this length of a sequence of n rows; shorter ones where folds need more pieces."""
         pieces = max(n // length, folds)
-        return cls(np.arange(n) * pieces // n, serial=True, slow=length > n // folds)
+        return cls(np.arange(n) * pieces // n, serial=True, slow=n < STRETCHES * length)
 
     @property
     def count(self) -> int:

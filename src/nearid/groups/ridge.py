@@ -19,7 +19,7 @@ import numpy as np
 from nearid.engines.local import ordered_map
 from nearid.folds import FoldMoments, assign
 from nearid.groups.fits import DenseMap, least_squares, squared_errors
-from nearid.moments import Floats, Moments, PairMoments, eigen
+from nearid.moments import Floats, Moments, PairMoments, eigen, resolution
 
 # Penalties in units of the mean eigenvalue of the source's scatter. Plain least squares (0) is tried beside them.
 GRID = np.geomspace(1e-8, 1e4, 49)
@@ -235,10 +235,12 @@ def generalised_penalty(train: PairMoments, *, translation: bool = True) -> floa
     unit = float(np.trace(train.xx)) / len(train.xx) or 1.0
     train = train.scaled(unit**-0.5, (float(np.trace(train.yy)) or 1.0) ** -0.5)
     path = Shrinkage.of(train, np.concatenate([[0.0], GRID]))
-    gains, w = np.sum((path.vectors.T @ train.xy) ** 2, axis=1), path.weights
-    residual = float(np.trace(train.yy)) - (2 * w - w**2 * path.values) @ gains
-    freedom = (w * path.values).sum(axis=1) + translation
-    left = np.clip(1 - freedom / train.n, 0, None)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scores = np.where(left > 0, np.clip(residual, 0, None) / left**2, np.inf)
+    # Directions that exist; rounding leaves something in the others.
+    most = train.n - translation
+    rank = min(int(np.sum(path.values > resolution(len(train.xx)) * path.values[0])), most)
+    explained = np.sum((path.vectors[:, :rank].T @ train.xy) ** 2, axis=1) / path.values[:rank]
+    shrunk = path.penalties[1:, None] * path.weights[:, :rank]
+    # Sums of what is left, not differences: with few rows small penalties leave next to nothing of either.
+    rest = max(float(np.trace(train.yy)) - float(explained.sum()), 0.0) if rank < most else 0.0
+    scores = (rest + shrunk**2 @ explained) / (most - rank + shrunk.sum(axis=1)) ** 2
     return unit * float(path.penalties[1 + int(np.argmin(scores))])

@@ -22,7 +22,7 @@ from nearid.base.provenance import origin_of, provenance
 from nearid.dependence import clustered_rows, serial_rows
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
-from nearid.folds import Blocks
+from nearid.folds import STRETCHES, Blocks
 from nearid.groups.ladder import GROUPS, Group, Prepared, ladder
 from nearid.measures.diameter import Diameter
 from nearid.measures.similarity import cka_from_moments, debiased_cka
@@ -335,7 +335,7 @@ def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[B
     if blocks is not None and blocks.contiguous:
         serial = serial_rows(pair, seed=seed)
         if serial is not None:
-            blocks = replace(blocks, chained=True, slow=serial.length > pair.n // folds)
+            blocks = replace(blocks, chained=True, slow=pair.n < STRETCHES * serial.length)
     if blocks is None and detect:
         serial = serial_rows(pair, seed=seed)
         if serial is not None:

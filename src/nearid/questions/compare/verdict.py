@@ -52,7 +52,7 @@ ROUNDING = 1e-3
 LEVEL = 0.01
 # A group neither suffices nor clearly fails between these shares of the replicates.
 CLEARLY = 0.05
-# Explained variance that rows must show which depend on each other for so long that a fold is no independent stretch.
+# Explained variance that counts where rows depend on each other for so long that chance cannot be measured.
 LEAST_OF_SLOW_ROWS = 0.9
 # No error is taken to be less than this share of itself with many rows.
 LEAST_LIMIT = 0.1
@@ -279,8 +279,8 @@ class Rungs:
     limits : ndarray of shape (groups,)
         What is left of a squared error with many rows.
     slow : bool
-        Whether rows depend on their neighbours for longer than a fold. Then chance cannot be measured: few lags are
-        independent of each other.
+        Whether rows depend on their neighbours for so long that chance cannot be measured: few lags are independent of
+        each other.
     """
 
     groups: Sequence[Group]
@@ -318,8 +318,8 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
         )
         if rungs.slow:
             reason += (
-                " Rows depend on their neighbours for longer than a fold, so that chance cannot be measured: only a "
-                f"group that explains {100 * LEAST_OF_SLOW_ROWS:g}% would count."
+                " Rows depend on their neighbours for so long that chance cannot be measured: only a group that "
+                f"explains {100 * LEAST_OF_SLOW_ROWS:g}% would count."
             )
         return Verdict("none", reason, "not at all", None, p_value=p_value)
     best = int(np.argmin(np.where(counts, rungs.unexplained, np.inf)))
