@@ -1,12 +1,13 @@
-"""Folds: held-out rows, passes, and rows that repeat others."""
+"""Folds: held-out rows, blocks of rows, chance orders, passes, and rows that repeat others."""
 
 import numpy as np
 import pytest
 
 import nearid.engines.local as local
+import nearid.folds as folds
 from nearid.arrays import open_rows, pair_rows
 from nearid.base.errors import InputError
-from nearid.folds import assign, fold_moments, pair_traits, repeated_rows, row_moments
+from nearid.folds import Blocks, assign, fold_moments, pair_traits, reordered, repeated_rows, row_moments
 from nearid.moments import Moments, PairMoments
 
 
@@ -100,6 +101,28 @@ def test_a_shift_far_from_the_rows_is_noticed(rng):
     np.testing.assert_allclose(parts.all.xx, known, rtol=0, atol=1e-8 * np.diag(known).min())
 
 
+@pytest.mark.parametrize(("offset", "passes"), [(0.0, 1), (100.0, 1), (1e4, 2), (1e7, 2)])
+def test_a_second_pass_is_taken_where_the_first_point_is_far_from_the_mean(rng, monkeypatch, offset, passes):
+    """The rows that the point is taken from are unlike the others: sums about it lose digits, and only then."""
+    x = 30 * (rng.normal(size=(5000, 3)) + offset)
+    x[np.unique(np.linspace(0, 4999, 256).astype(int))] = np.nan
+    taken, gather = [], folds._gather
+    monkeypatch.setattr(folds, "_gather", lambda *given: taken.append(given) or gather(*given))
+    found = fold_moments(pair(x, x), assign(5000, 5, 0), 5, drop_nonfinite=True).all
+    assert len(taken) == passes
+    good = x[np.isfinite(x).all(axis=1)]
+    centred = good - good.mean(axis=0)
+    np.testing.assert_allclose(found.xx, centred.T @ centred, rtol=0, atol=1e-9 * np.sum(centred**2))
+
+
+def test_rows_about_a_common_offset_take_one_pass(rng, monkeypatch):
+    taken, gather = [], folds._gather
+    monkeypatch.setattr(folds, "_gather", lambda *given: taken.append(given) or gather(*given))
+    x = rng.normal(size=(2000, 3)) + np.array([1e6, -1e6, 0])
+    fold_moments(pair(x, x), assign(2000, 5, 0), 5)
+    assert len(taken) == 1
+
+
 @pytest.mark.parametrize("drift", [1e3, 1e8])
 def test_sorted_rows_lose_no_digits(rng, drift):
     x = np.sort(rng.normal(size=(5000, 2)), axis=0) + np.linspace(0, drift, 5000)[:, None]
@@ -147,3 +170,106 @@ def test_rows_of_any_size_have_traits_of_their_own(size, rng):
     copies = pair_traits(np.vstack([x, x[:20]]), np.vstack([x, x[:20]]))
     if size != 5e-324:
         assert not repeated_rows(found) and repeated_rows(copies)
+
+
+def test_blocks_are_whole_balanced_and_seeded(rng):
+    blocks = rng.permutation(np.repeat(np.arange(60), rng.integers(1, 30, 60)))
+    fold = assign(len(blocks), 5, 0, blocks)
+    assert all(len(set(fold[blocks == b])) == 1 for b in range(60))
+    counts = np.bincount(fold, minlength=5)
+    assert counts.max() - counts.min() <= np.bincount(blocks).max()
+    np.testing.assert_array_equal(fold, assign(len(blocks), 5, 0, blocks))
+    assert not np.array_equal(fold, assign(len(blocks), 5, 1, blocks))
+
+
+def test_a_few_large_blocks_do_not_leave_a_fold_empty():
+    blocks = np.repeat(np.arange(7), [500, 400, 1, 1, 1, 1, 1])
+    counts = np.bincount(assign(len(blocks), 5, 3, blocks), minlength=5)
+    assert counts.min() >= 1 and sorted(counts)[-2:] == [400, 500]
+
+
+def test_blocks_of_one_size_fall_into_other_folds_with_another_seed():
+    """Pairs of blocks share a fold about as often as chance has it."""
+    blocks = np.repeat(np.arange(20), 10)
+    together = [assign(200, 5, seed, blocks)[[0, 10]] for seed in range(300)]
+    assert 0.08 < np.mean([a == b for a, b in together]) < 0.25
+
+
+def test_fewer_blocks_than_folds_are_refused():
+    with pytest.raises(InputError, match=r"4 blocks of rows are too few for 5 folds.*fewer folds, or smaller blocks"):
+        assign(40, 5, 0, np.repeat(np.arange(4), 10))
+
+
+@pytest.mark.parametrize(("n", "length", "count"), [(1000, 50, 20), (1003, 50, 20), (1000, 900, 5), (40, 1, 40)])
+def test_a_sequence_is_cut_into_pieces_of_like_length(n, length, count):
+    found = Blocks.cut(n, length, 5)
+    sizes = np.bincount(found.codes)
+    assert found.serial and found.count == len(sizes) == count
+    assert sizes.max() - sizes.min() <= 1 and (np.diff(found.codes) >= 0).all()
+
+
+def test_blocks_of_some_rows_are_numbered_anew():
+    taken = Blocks(np.repeat([0, 1, 2, 3], 3), serial=True).take(np.array([1, 6, 7, 9]))
+    np.testing.assert_array_equal(taken.codes, [0, 1, 1, 2])
+    assert taken.serial and taken.count == 3
+
+
+def test_a_sample_is_of_whole_blocks(rng):
+    blocks = Blocks(rng.permutation(np.repeat(np.arange(30), rng.integers(1, 20, 30))))
+    rows = np.flatnonzero(rng.random(len(blocks.codes)) < 0.9)
+    found = blocks.sample(rows, 100, rng)
+    assert 100 - 20 < len(found) <= 100 and (np.diff(found) > 0).all()
+    for code in np.unique(blocks.codes[found]):
+        np.testing.assert_array_equal(found[blocks.codes[found] == code], rows[blocks.codes[rows] == code])
+    assert not np.array_equal(found, blocks.sample(rows, 100, rng))
+    # Two blocks at the least, however large.
+    assert len(np.unique(blocks.codes[blocks.sample(rows, 1, rng)])) == 2
+
+
+def test_independent_rows_are_permuted(rng):
+    found = reordered(50, None, rng)
+    np.testing.assert_array_equal(np.sort(found), np.arange(50))
+    assert not np.array_equal(found, reordered(50, None, rng))
+
+
+def test_a_sequence_is_turned_by_at_least_a_block(rng):
+    blocks, lags = Blocks.cut(300, 30, 5), set()
+    for _ in range(200):
+        found = reordered(300, blocks, rng)
+        lag = int(found[0])
+        np.testing.assert_array_equal(found, (np.arange(300) + lag) % 300)
+        assert 30 <= lag <= 270
+        lags.add(lag)
+    assert len(lags) > 50
+
+
+@pytest.mark.parametrize("like", [True, False])
+def test_blocks_change_places_and_keep_their_order(rng, like):
+    sizes = np.full(25, 8) if like else np.sort(rng.integers(5, 60, 25))
+    # Rows of a block need not be neighbours, and the numbers of blocks say nothing of their lengths.
+    codes = rng.permutation(np.repeat(rng.permutation(25), sizes))
+    own = np.bincount(codes)
+    partners = set()
+    for _ in range(50):
+        found = reordered(len(codes), Blocks(codes), rng)
+        for block in range(25):
+            mine = found[codes == block]
+            (partner,) = set(codes[mine])
+            assert partner != block
+            np.testing.assert_array_equal(mine, np.resize(np.flatnonzero(codes == partner), len(mine)))
+            partners.add((block, partner))
+        if like:
+            np.testing.assert_array_equal(np.sort(found), np.arange(len(codes)))
+    ranks = np.argsort(np.argsort(own, kind="stable"))
+    apart = [abs(int(ranks[a]) - int(ranks[b])) for a, b in partners]
+    assert len(partners) > 5 * 25
+    # Windows of ten blocks of like length, the outermost joined to a rest of one block.
+    assert like or max(apart) <= 2 * 10
+
+
+@pytest.mark.parametrize("count", [2, 3, 11, 12, 21])
+def test_no_block_keeps_its_place_however_few_there_are(rng, count):
+    codes = np.repeat(np.arange(count), np.arange(1, count + 1))
+    for _ in range(30):
+        found = reordered(len(codes), Blocks(codes), rng)
+        assert (codes[found] != codes).all()

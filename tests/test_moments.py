@@ -71,8 +71,9 @@ def test_pair_blocks(rng):
     for found, expected in ((m.xx, cx.T @ cx), (m.xy, cx.T @ cy), (m.yy, cy.T @ cy)):
         np.testing.assert_allclose(found, expected, atol=1e-12)
     o = m.about_origin()
-    np.testing.assert_allclose(o.xy, x.T @ y, atol=1e-12)
-    assert not o.mean_x.any()
+    for found, expected in ((o.xx, x.T @ x), (o.xy, x.T @ y), (o.yy, y.T @ y)):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    assert not o.mean_x.any() and not o.mean_y.any()
 
 
 def test_a_constant_column_has_no_scatter_at_all(rng):

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from sklearn.linear_model import Ridge
 
 from nearid.base.errors import InputError
 from nearid.geometry.diversity import choose_pairs
 from nearid.geometry.transforms import compare_transforms, head_transform
+from nearid.groups.ridge import penalty_of
 
 
 def twins(rng, classes=12, m=4, n=200):
@@ -104,6 +106,19 @@ def test_comparison_sees_models_off_their_optimum(rng):
     assert found.r2_fitted == pytest.approx(1)
     # For white features R2 is 1 - |difference|^2 / |matrix|^2.
     assert found.r2_heads == pytest.approx(1 - expected**2, abs=0.03)
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_the_fitted_map_is_scikit_learns_on_the_training_half(rng, biased):
+    heads, (f, _), matrix = twins(rng, n=200)
+    f, other = f + 1, f @ matrix + rng.normal(size=f.shape)
+    biases = [np.zeros(len(heads[0]))] * 2 if biased else None
+    half = np.random.default_rng(0).permutation(200)[:100]
+    for ridge in (0, 5.0, "auto"):
+        found = compare_transforms(heads, (f, other), biases=biases, ridge=ridge)
+        known = Ridge(found.ridge, fit_intercept=biased, solver="svd").fit(f[half], other[half])
+        np.testing.assert_allclose(found.fitted, known.coef_.T, atol=1e-9)
+        assert found.ridge == (ridge if ridge != "auto" else penalty_of(f[half], other[half], translation=biased))
 
 
 def test_r2_is_held_out(rng):

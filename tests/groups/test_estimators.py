@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.model_selection import cross_val_score, cross_validate
+from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.model_selection import KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -65,6 +66,29 @@ def test_intercept_is_where_the_origin_goes(rng):
     x, y = rng.normal(size=(50, 3)), rng.normal(size=(50, 2))
     model = Linear().fit(x, y)
     np.testing.assert_allclose(model.transform(np.zeros((1, 3)))[0], model.intercept_)
+
+
+def test_wide_rows_choose_their_penalty(rng):
+    hidden = rng.normal(size=(260, 5))
+    x = hidden @ rng.normal(size=(5, 80)) + rng.normal(size=(260, 80))
+    y = hidden @ rng.normal(size=(5, 3)) + 0.5 * rng.normal(size=(260, 3))
+    train, test = slice(0, 100), slice(100, None)
+    chosen, plain = Linear().fit(x[train], y[train]), Linear(ridge=0).fit(x[train], y[train])
+    alphas = np.geomspace(1e-6, 1e6, 61)
+    known = RidgeCV(alphas, cv=KFold(5, shuffle=True, random_state=0)).fit(x[train], y[train])
+    assert plain.ridge_ == 0 and chosen.ridge_ > 0
+    assert chosen.score(x[test], y[test]) > known.score(x[test], y[test]) - 0.02
+    assert chosen.score(x[test], y[test]) > plain.score(x[test], y[test]) + 0.1
+    given = Ridge(chosen.ridge_).fit(x[train], y[train])
+    np.testing.assert_allclose(chosen.transform(x[test]), given.predict(x[test]), atol=1e-8)
+    assert Linear(ridge=2.5).fit(x, y).ridge_ == 2.5
+
+
+def test_many_rows_and_very_few_are_plain_least_squares(rng):
+    x = rng.normal(size=(1000, 3))
+    y = x @ rng.normal(size=(3, 3)) + rng.normal(size=(1000, 3))
+    np.testing.assert_allclose(Linear().fit(x, y).coef_, Linear(ridge=0).fit(x, y).coef_, atol=0.02)
+    assert Linear().fit(x[:5], y[:5]).ridge_ == 0
 
 
 @pytest.mark.parametrize("bad", [{"ridge": -1.0}, {"ridge": "much"}, {"translation": "yes"}])

@@ -1,4 +1,4 @@
-"""Maps, and the fits against scipy and scikit-learn: known answers, nestedness and invariance."""
+"""Maps, and the fits against scipy and scikit-learn: known answers, nestedness, invariance, and derivatives."""
 
 import numpy as np
 import pytest
@@ -132,6 +132,24 @@ def test_permutation_matches_different_widths_in_part(rng, p, q):
     np.testing.assert_allclose(apply(fitted, x)[:, matched], y[:, matched], atol=1e-10)
     spare = np.flatnonzero(fitted.weights == 0)
     np.testing.assert_allclose(apply(fitted, x)[:, spare], np.broadcast_to(y.mean(axis=0)[spare], (500, len(spare))))
+
+
+def test_correlations_are_numpys_whatever_the_spread(rng):
+    x, y = rng.normal(size=(60, 4)) * [1e-3, 1, 10, 1e4], rng.normal(size=(60, 3)) * [1e5, 1, 1e-2]
+    y = y + x[:, :3] * [1e5, 1, 1e-3]
+    np.testing.assert_allclose(correlation(PairMoments.of(x, y)), np.corrcoef(x.T, y.T)[:4, 4:], atol=1e-12)
+
+
+@pytest.mark.parametrize("fit", [fit_permutation, fit_scaled_permutation])
+def test_columns_of_any_size_are_matched_by_correlation_alone(rng, fit):
+    """A large column of little correlation must not take the place of a small one that is the same."""
+    source = rng.laplace(size=(400, 3))
+    x = source * [1e-3, 1, 1e3]
+    y = np.column_stack([source[:, 1], -source[:, 0], source[:, 2]]) + 0.1 * source[:, [2, 2, 0]]
+    for sizes in ([1, 1, 1], [1e3, 1e-3, 1], [1e-4, 1e4, 1e2]):
+        fitted = fit(PairMoments.of(x, y * sizes))
+        np.testing.assert_array_equal(fitted.columns, [1, 0, 2])
+        np.testing.assert_array_equal(np.sign(fitted.weights), [1, -1, 1])
 
 
 def test_constant_columns_correlate_with_nothing(rng):
@@ -277,3 +295,72 @@ def test_assignments_are_scipys(rng):
     for shape in ((5, 5), (3, 7), (7, 3), (0, 2)):
         gains = rng.normal(size=shape)
         np.testing.assert_array_equal(assignment(gains), linear_sum_assignment(gains, maximize=True))
+
+
+def weighted(x, y, weights):
+    """Moments of rows that count as often as their weights say."""
+    n = weights.sum()
+    mean_x, mean_y = weights @ x / n, weights @ y / n
+    a, b = x - mean_x, y - mean_y
+    return PairMoments(
+        n, mean_x, mean_y, a.T @ (weights[:, None] * a), a.T @ (weights[:, None] * b), b.T @ (weights[:, None] * b)
+    )
+
+
+@pytest.mark.parametrize("translation", [True, False])
+@pytest.mark.parametrize(("p", "q"), [(4, 4), (3, 5), (5, 3)])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("permutation", {"scale": True}),
+        ("permutation", {"scale": False}),
+        ("scaled_permutation", {}),
+        ("rigid", {"scale": True}),
+        ("rigid", {"scale": False}),
+        ("linear", {"ridge": 0.0}),
+        ("linear", {"ridge": 7.0}),
+    ],
+)
+def test_influences_are_derivatives_by_the_weight_of_a_row(rng, name, options, p, q, translation):
+    if name == "rigid" and p > q:
+        pytest.skip("the rotation of a wider source has no closed form")
+    x = rng.normal(size=(40, p)) * np.geomspace(1, 3, p) + 1
+    y = x @ (np.eye(p, q) + 0.3 * rng.normal(size=(p, q))) + 0.5 * rng.normal(size=(40, q)) - 2
+    group, gradient, options = GROUPS[name], rng.normal(size=(p, q)), {"translation": translation, **options}
+    moments = PairMoments.of(x, y)
+    fitted = group.fit(moments, **options)
+    at, step = np.array([0, 7, 23]), 1e-4
+    a, b = x[at] - fitted.source_centre, y[at] - fitted.target_centre
+    found = group.influence(moments, fitted, gradient, a, b, **options)
+
+    def along(row, change):
+        weights = np.ones(40)
+        weights[row] += change
+        return np.sum(gradient * group.fit(weighted(x, y, weights), **options).matrix)
+
+    slopes = [(along(row, step) - along(row, -step)) / (2 * step) for row in at]
+    np.testing.assert_allclose(found, slopes, rtol=1e-5, atol=1e-8)
+    assert np.any(slopes) == (options.get("scale", True) or name == "rigid")
+    # What the centre of the map adds is not part of the matrix.
+    assert fitted.source_centre.any() == translation
+
+
+def test_influences_of_nothing_are_zero(rng):
+    """Constant columns have no partner, and a map of size 0 no scale to move."""
+    x, y = np.zeros((20, 2)), rng.normal(size=(20, 2))
+    moments = PairMoments.of(x, y)
+    for name in ("permutation", "scaled_permutation", "rigid", "linear"):
+        group, options = GROUPS[name], {"translation": True} | ({"ridge": 1.0} if name == "linear" else {})
+        fitted = group.fit(moments, **options)
+        moved = group.influence(moments, fitted, np.ones((2, 2)), x, y - fitted.target_centre, **options)
+        np.testing.assert_array_equal(moved, 0)
+
+
+@pytest.mark.parametrize("ridge", [0.5, 40.0])
+@pytest.mark.parametrize(("n", "p"), [(60, 5), (20, 50)])
+def test_a_penalty_shrinks_the_map_as_its_equation_says(rng, n, p, ridge):
+    x, y = rng.normal(size=(n, p)) + 3, rng.normal(size=(n, 2))
+    a, b = x - x.mean(axis=0), y - y.mean(axis=0)
+    found = fit_linear(PairMoments.of(x, y), ridge=ridge).matrix
+    np.testing.assert_allclose(a.T @ (b - a @ found), ridge * found, atol=1e-8)
+    assert np.linalg.norm(found) < np.linalg.norm(fit_linear(PairMoments.of(x, y)).matrix)

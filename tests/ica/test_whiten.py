@@ -58,3 +58,23 @@ def test_leading_components_are_those_of_largest_variance(rng):
 def test_a_relative_cut(rng):
     x = rng.normal(size=(500, 3)) * [1, 1, 1e-4]
     assert fit_whitener(Moments.of(x)).rank == 3 and fit_whitener(Moments.of(x), rtol=1e-6).rank == 2
+
+
+@pytest.mark.parametrize("components", [None, 3])
+def test_the_largest_loading_of_each_direction_is_positive(rng, components):
+    x = rng.normal(size=(400, 5)) * [5, 4, 3, 2, 1] @ np.linalg.qr(rng.normal(size=(5, 5)))[0]
+    for signs in ([1, 1, 1, 1, 1], [-1, 1, -1, 1, 1], [-1, -1, -1, -1, -1]):
+        found = fit_whitener(Moments.of(x * signs), components=components)
+        for loadings in found.backward.T:
+            assert loadings[np.abs(loadings).argmax()] > 0
+        # Rows are whitened by the same directions, in the same sense.
+        np.testing.assert_allclose(found.forward @ found.backward, np.eye(len(found.forward)), atol=1e-9)
+
+
+def test_zca_stays_near_the_rows(rng):
+    """Of all ways to whiten, it keeps every column nearest to itself: the root of the inverse covariance."""
+    x = rng.normal(size=(400, 4)) @ rng.normal(size=(4, 4))
+    values, vectors = np.linalg.eigh(np.cov(x.T, bias=True))
+    found = fit_whitener(Moments.of(x), form="zca")
+    np.testing.assert_allclose(found.forward, vectors / np.sqrt(values) @ vectors.T, atol=1e-7)
+    np.testing.assert_allclose(found.backward, vectors * np.sqrt(values) @ vectors.T, atol=1e-7)

@@ -7,6 +7,7 @@ Logits with biases b(y) differ by b(A) - b(B) as well, and the map gets an offse
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +23,7 @@ from nearid.geometry.diversity import (
     matching_heads,
     rounding,
 )
+from nearid.groups.ridge import penalty_of
 from nearid.moments import Floats
 
 # Classes that are reduced at once, so that memory does not grow with a vocabulary.
@@ -99,7 +101,9 @@ class TransformComparison:
     Attributes
     ----------
     fitted : ndarray of shape (M, M)
-        Least squares on the training half, with an intercept where the heads have biases.
+        Least squares with a penalty on the training half, and with an intercept where the heads have biases.
+    ridge : float
+        Its penalty.
     disagreement : float or None
         |heads - fitted| / |fitted| of the matrices; None without a map from heads.
     r2_heads : float or None
@@ -113,6 +117,7 @@ class TransformComparison:
 
     heads: HeadTransform
     fitted: Floats
+    ridge: float
     disagreement: float | None
     r2_heads: float | None
     r2_fitted: float
@@ -177,10 +182,11 @@ def compare_transforms(
     *,
     biases: Sequence[ArrayLike | None] | None = None,
     pairs: ArrayLike | None = None,
+    ridge: float | Literal["auto"] = "auto",
     random_state: int = 0,
     tick: Callable[[], object] = lambda: None,
 ) -> TransformComparison:
-    """Compare the map built from two heads with the least-squares map between the features of the same rows.
+    """Compare the map built from two heads with the linear map fitted to the features of the same rows.
 
     Their disagreement tells how far the models are from equal likelihoods, or from the diversity condition.
 
@@ -191,6 +197,8 @@ def compare_transforms(
         Row i of both belongs to one input.
     biases, pairs
         See `head_transform`.
+    ridge : float or "auto"
+        Penalty of the fitted map: chosen by cross-validation within the training half, or given; 0 is least squares.
     random_state : int
         Seed of the halves: one to fit, one to judge both maps.
     tick : callable
@@ -210,17 +218,22 @@ def compare_transforms(
     order = np.random.default_rng(random_state).permutation(len(x))
     train, test = order[: len(x) // 2], order[len(x) // 2 :]
     centres = (x[train].mean(axis=0), y[train].mean(axis=0)) if biases is not None else (0.0, 0.0)
-    fitted = np.linalg.lstsq(x[train] - centres[0], y[train] - centres[1], rcond=None)[0]
+    if ridge == "auto":
+        ridge = penalty_of(x[train], y[train], translation=biases is not None)
+    # The penalty is as good as further rows of this size along each axis, which ought to go to 0.
+    more = np.sqrt(ridge) * np.eye(width)
+    known, wanted = np.vstack([x[train] - centres[0], more]), np.vstack([y[train] - centres[1], np.zeros_like(more)])
+    fitted = np.linalg.lstsq(known, wanted, rcond=None)[0]
     tick()
     guess = (x[test] - centres[0]) @ fitted + centres[1]
     r2_fitted = _explained(guess, y[test]).value
     seen = _agreement(built, guess, x[test], y[test]) if built.basis.size else None
     tick()
     if built.matrix is None or built.offset is None:
-        return TransformComparison(built, fitted, None, None, r2_fitted, seen)
+        return TransformComparison(built, fitted, ridge, None, None, r2_fitted, seen)
     disagreement = float(np.linalg.norm(built.matrix - fitted) / np.linalg.norm(fitted))
     r2_heads = _explained(x[test] @ built.matrix + built.offset, y[test]).value
-    return TransformComparison(built, fitted, disagreement, r2_heads, r2_fitted, seen)
+    return TransformComparison(built, fitted, ridge, disagreement, r2_heads, r2_fitted, seen)
 
 
 def _agreement(built: HeadTransform, guess: Floats, x: Floats, y: Floats) -> Agreement:

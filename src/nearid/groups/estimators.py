@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearid.base.errors import InputError, type_of
 from nearid.groups.fits import Map, MatchMap, apply
 from nearid.groups.ladder import GROUPS
+from nearid.groups.ridge import penalty_of
 from nearid.moments import Floats, PairMoments
 
 
@@ -59,11 +60,15 @@ class GroupEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         moments = PairMoments.of(rows, targets)
         if not (np.isfinite(moments.xx).all() and np.isfinite(moments.yy).all()):
             raise InputError("Squares of the values leave the range of float64. Divide X and y by their typical sizes.")
-        self.map_: Map = GROUPS[self._group].fitted(moments, self.get_params(deep=False))
+        self.map_: Map = GROUPS[self._group].fitted(moments, self._options(rows, targets))
         self.coef_ = self.map_.matrix
         self.intercept_ = self.map_.target_centre - self.map_.source_centre @ self.coef_
         self._n_features_out = targets.shape[1]
         return self
+
+    def _options(self, rows: Floats, targets: Floats) -> dict[str, Any]:
+        """Options of the fit."""
+        return dict(self.get_params(deep=False))
 
     def transform(self, X: ArrayLike) -> Floats:
         """Carry rows of X to the space of y."""
@@ -216,14 +221,21 @@ class Rigid(GroupEstimator):
 
 
 class Linear(GroupEstimator):
-    """Affine least squares; of least norm where the solution is not unique.
+    """Affine map with a ridge penalty that the rows choose, or plain least squares.
 
     Parameters
     ----------
     translation : bool, default=True
         Fit an intercept.
-    ridge : float, default=0.0
-        Penalty on the squared norm of the coefficients (scikit-learn's ``Ridge(alpha=...)``).
+    ridge : float or "auto", default="auto"
+        Penalty on the squared norm of the coefficients (scikit-learn's ``Ridge(alpha=...)``). By default it is chosen
+        by cross-validation in five folds, fewer with fewer than ten rows. 0 is plain least squares, of least norm where
+        the solution is not unique; it is also taken where rows are fewer than six.
+
+    Attributes
+    ----------
+    ridge_ : float
+        The penalty of the fit.
 
     Examples
     --------
@@ -238,9 +250,14 @@ class Linear(GroupEstimator):
     _group = "linear"
     _parameter_constraints = {  # noqa: RUF012
         "translation": ["boolean"],
-        "ridge": [Interval(Real, 0, None, closed="left")],
+        "ridge": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
     }
 
-    def __init__(self, *, translation: bool = True, ridge: float = 0.0) -> None:
+    def __init__(self, *, translation: bool = True, ridge: float | Literal["auto"] = "auto") -> None:
         self.translation = translation
         self.ridge = ridge
+
+    def _options(self, rows: Floats, targets: Floats) -> dict[str, Any]:
+        chosen = penalty_of(rows, targets, translation=self.translation) if self.ridge == "auto" else self.ridge
+        self.ridge_ = float(chosen)
+        return {"translation": self.translation, "ridge": self.ridge_}

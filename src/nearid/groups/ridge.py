@@ -17,15 +17,16 @@ from typing import Protocol
 import numpy as np
 
 from nearid.engines.local import ordered_map
+from nearid.folds import FoldMoments, assign
 from nearid.groups.fits import DenseMap, least_squares, squared_errors
-from nearid.moments import Floats, PairMoments, eigen
+from nearid.moments import Floats, Moments, PairMoments, eigen
 
+ALL = slice(None)
 # Penalties in units of the mean eigenvalue of the source's scatter. Plain least squares (0) is tried beside them.
 GRID = np.geomspace(1e-8, 1e4, 49)
 # Sources wider than this are judged by one fold instead of two: fewer decompositions, which then take the time.
 WIDE = 512
-# Sources up to this width can be judged by all other folds at little cost.
-NARROW = 128
+NARROW = 64
 # One factor at a time is judged by few numbers: a penalty is taken where it gains this share of the squared error.
 LEAST_GAIN = 0.01
 
@@ -62,39 +63,39 @@ class Shrinkage:
         """1 / (eigenvalue + penalty) of each positive penalty and eigenvector, shape (m - 1, r)."""
         return np.asarray(1 / (self.values + self.penalties[1:, None]))
 
-    def errors(self, train: PairMoments, tests: Sequence[PairMoments], targets: Sequence[slice]) -> list[Floats]:
-        """Squared errors on each of `tests` of the map of each penalty that is fitted on `train`, shape (targets, m).
+    def turned(self, train: PairMoments, test: PairMoments) -> Floats:
+        """Products of the source's rows of `test`, less the mean of `train`, along the eigenvectors, shape (r, r)."""
+        shift = self.vectors.T @ (test.mean_x - train.mean_x)
+        return np.asarray(self.vectors.T @ test.xx @ self.vectors + test.n * np.outer(shift, shift))
 
-        `train` has the source's scatter that was decomposed; its target may be another one, as with permuted rows.
-        `targets` are columns whose errors are summed.
+    def errors(self, train: PairMoments, tests: Sequence[PairMoments], turned: Sequence[Floats]) -> list[Floats]:
+        """Squared errors on each of `tests` of the map of each penalty that is fitted on `train`, shape (m,).
+
+        `train` has the source's scatter that was decomposed, and `turned` is of the source in `tests`; the target may
+        be another one than then, as with permuted rows.
         """
         plain = None if self.plain is None else DenseMap(train.mean_x, train.mean_y, self.plain(train.xy))
         fitted = self.vectors.T @ train.xy
-        among, weights = [fitted[:, at] @ fitted[:, at].T for at in targets], self.weights
-        return [self._errors(train, test, fitted, among, weights, plain, targets) for test in tests]
+        among, weights = fitted @ fitted.T, self.weights
+        each = zip(tests, turned, strict=True)
+        return [self._errors(train, test, fitted, products * among, weights, plain) for test, products in each]
 
     def _errors(
         self,
         train: PairMoments,
         test: PairMoments,
         fitted: Floats,
-        among: Sequence[Floats],
+        inner: Floats,
         weights: Floats,
         plain: DenseMap | None,
-        targets: Sequence[slice],
     ) -> Floats:
         apart_x, apart_y = test.mean_x - train.mean_x, test.mean_y - train.mean_y
         shift = self.vectors.T @ apart_x
         own = self.vectors.T @ test.xy + test.n * np.outer(shift, apart_y)
-        inner = self.vectors.T @ test.xx @ self.vectors + test.n * np.outer(shift, shift)
-        totals, gains = np.diag(test.yy) + test.n * apart_y**2, fitted * own
-        first = np.full(len(totals), np.inf) if plain is None else squared_errors(plain, test)
-        errors = np.empty((len(targets), len(weights) + 1))
-        for row, at, product in zip(errors, targets, among, strict=True):
-            bent = np.sum((weights @ (inner * product)) * weights, axis=1)
-            row[0] = first[at].sum()
-            row[1:] = np.clip(totals[at].sum() - 2 * weights @ gains[:, at].sum(axis=1) + bent, 0, None)
-        return errors
+        total = float(np.trace(test.yy)) + test.n * float(apart_y @ apart_y)
+        errors = total - 2 * weights @ np.sum(fitted * own, axis=1) + np.sum((weights @ inner) * weights, axis=1)
+        first = np.inf if plain is None else float(squared_errors(plain, test).sum())
+        return np.concatenate([[first], np.clip(errors, 0, None)])
 
 
 class Folded(Protocol):
@@ -129,81 +130,93 @@ class Judges:
     Parameters
     ----------
     parts : FoldMoments or the like
-        Three folds or more.
+        Without two folds of two nothing is left to fit on: there each training set judges itself.
     translation : bool
     thorough : bool
         Narrow sources are judged by all other folds instead of two.
     """
 
     def __init__(self, parts: Folded, *, translation: bool = True, thorough: bool = False) -> None:
-        self._translation = translation
-        whole = parts.all
+        whole = parts.all if translation else parts.all.about_origin()
         p = len(whole.mean_x)
-        # One unit for all folds: the best penalty of a sum of squared errors does not grow with the rows.
-        unit = float(np.trace(self._about(whole).xx)) / p or 1.0
-        self.penalties = np.concatenate([[0.0], unit * GRID])
+        # One unit for all folds: the best penalty of a sum of squared errors does not grow with the rows. Products of
+        # products are taken in units of both sides, which keeps them inside float64.
+        self._translation, self._unit = translation, float(np.trace(whole.xx)) / p or 1.0
+        self._scales = self._unit**-0.5, (float(np.trace(whole.yy)) or 1.0) ** -0.5
+        self.penalties = np.concatenate([[0.0], GRID])
         folds = len(parts.counts)
-        self._pairs = list(combinations(range(folds), 2) if thorough and p <= NARROW else _pairs(folds, wide=p > WIDE))
-        decompose = ordered_map(
-            lambda pair: Shrinkage.of(self._about(parts.without(pair)), self.penalties),
-            self._pairs,
-            workers=_workers(p),
-        )
-        self._paths = list(decompose)
+        pairs = combinations(range(folds), 2) if thorough and p <= NARROW else _pairs(folds, wide=p > WIDE)
+        self._pairs = list(pairs) if folds > 2 else []
+        self._paths = list(ordered_map(lambda pair: self._decomposed(parts, pair), self._pairs, workers=_workers(p)))
+
+    def _decomposed(self, parts: Folded, pair: tuple[int, int]) -> tuple[Shrinkage, list[Floats]]:
+        """What depends on the source alone."""
+        train = self._about(parts.without(pair))
+        path = Shrinkage.of(train, self.penalties, centred=self._translation)
+        return path, [path.turned(train, self._about(parts.part(k))) for k in pair]
 
     def _about(self, moments: PairMoments) -> PairMoments:
-        return moments if self._translation else moments.about_origin()
+        return (moments if self._translation else moments.about_origin()).scaled(*self._scales)
 
-    def choose(self, parts: Folded) -> Penalties:
-        """The penalty with the least error on the judging folds; `parts` has the source's moments of the beginning."""
-        return self.choose_each(parts, [slice(None)], least_gain=0.0)[0]
+    def choose(self, parts: Folded, target: slice = ALL, *, least_gain: float = 0.0) -> Penalties:
+        """The penalty with the least error on the judging folds; `parts` has the source's moments of the beginning.
 
-    def choose_each(
-        self, parts: Folded, targets: Sequence[slice], *, least_gain: float = LEAST_GAIN
-    ) -> list[Penalties]:
-        """The same for some columns of the target at a time, each with penalties of its own.
-
-        Plain least squares is kept where no penalty lessens its error by the share `least_gain`.
+        Parameters
+        ----------
+        target : slice
+            Columns of the target that count.
+        least_gain : float
+            Plain least squares is kept where no penalty lessens its error by this share.
         """
-        tests = [self._about(parts.part(k)) for k in range(len(parts.counts))]
-        errors = np.zeros((len(tests), len(targets), len(self.penalties)))
+        if not self._pairs:
+            return self._by_themselves(parts, target)
+        tests = [self._about(parts.part(k)).target(target) for k in range(len(parts.counts))]
+        errors = np.zeros((len(tests), len(self.penalties)))
 
         def judge(at: int) -> list[tuple[int, Floats]]:
-            (a, b), path = self._pairs[at], self._paths[at]
-            train = self._about(parts.without((a, b)))
-            return list(zip((a, b), path.errors(train, (tests[b], tests[a]), targets), strict=True))
+            (a, b), (path, (own, other)) = self._pairs[at], self._paths[at]
+            train = self._about(parts.without((a, b))).target(target)
+            return list(zip((a, b), path.errors(train, (tests[b], tests[a]), (other, own)), strict=True))
 
         for judged in ordered_map(judge, range(len(self._pairs)), workers=_workers(len(tests[0].mean_x))):
             for fold, error in judged:
                 errors[fold] += error
-        errors = np.concatenate([errors, errors.sum(axis=0, keepdims=True)])
-        plain = (1 - least_gain) * errors[:, :, 0] <= errors.min(axis=2)
-        best = np.where(plain, 0.0, self.penalties[errors.argmin(axis=2)])
-        return [Penalties(tuple(map(float, own[:-1])), float(own[-1])) for own in best.T]
+        errors = np.vstack([errors, errors.sum(axis=0)])
+        plain = (1 - least_gain) * errors[:, 0] <= errors.min(axis=1)
+        best = np.where(plain, 0.0, self._unit * self.penalties[errors.argmin(axis=1)]).tolist()
+        return Penalties(tuple(best[:-1]), best[-1])
+
+    def _by_themselves(self, parts: Folded, target: slice) -> Penalties:
+        sets = [parts.without([k]) for k in range(len(parts.counts))] if len(parts.counts) > 1 else []
+        own = (m.target(target) for m in (*sets, parts.all))
+        *folds, whole = (generalised_penalty(m, translation=self._translation) for m in own)
+        return Penalties(tuple(folds), whole)
 
 
 def choose_penalties(parts: Folded, *, translation: bool = True) -> Penalties:
     """Penalties for the rows outside each fold and for all rows; those of a fold are chosen by other folds."""
-    if len(parts.counts) > 2:
-        return Judges(parts, translation=translation).choose(parts)
-    # Without two folds nothing is left to fit on: each training set judges itself.
-    sets = [parts.without([k]) for k in range(len(parts.counts))] if len(parts.counts) == 2 else []
-    *folds, whole = (generalised_penalty(m, translation=translation) for m in (*sets, parts.all))
-    return Penalties(tuple(folds), whole)
+    return Judges(parts, translation=translation).choose(parts)
 
 
 def choose_each(parts: Folded, targets: Sequence[slice]) -> list[Penalties]:
     """The same for some columns of the target at a time, as for factors in units of their own."""
-    if len(parts.counts) > 2:
-        return Judges(parts, thorough=True).choose_each(parts, targets)
-    sets = [parts.without([k]) for k in range(len(parts.counts))] if len(parts.counts) == 2 else []
-    chosen = [[generalised_penalty(m.target(at)) for m in (*sets, parts.all)] for at in targets]
-    return [Penalties(tuple(own[:-1]), own[-1]) for own in chosen]
+    judges = Judges(parts, thorough=True)
+    return [judges.choose(parts, target, least_gain=LEAST_GAIN) for target in targets]
+
+
+def penalty_of(x: Floats, y: Floats, *, translation: bool = True, folds: int = 5) -> float:
+    """The penalty for all of some rows in memory, chosen in folds at random; 0 where rows are too few for three."""
+    folds = min(folds, len(x) // 2)
+    if folds < 3:
+        return 0.0
+    fold = assign(len(x), folds, seed=0)
+    parts = [Moments.of(np.hstack([x[fold == k], y[fold == k]], dtype=np.float64)) for k in range(folds)]
+    return choose_penalties(FoldMoments(parts, x.shape[1], None), translation=translation).whole
 
 
 def _workers(width: int) -> int | None:
-    """One worker with a threaded BLAS for wide sources."""
-    return 1 if width > WIDE else None
+    """One worker with a threaded BLAS for wide sources; for narrow ones threads take longer to start than to work."""
+    return 1 if width > WIDE or width <= NARROW else None
 
 
 def _pairs(folds: int, wide: bool) -> Iterator[tuple[int, int]]:
@@ -220,11 +233,13 @@ def generalised_penalty(train: PairMoments, *, translation: bool = True) -> floa
     """
     if not translation:
         train = train.about_origin()
-    path = Shrinkage.of(train, np.concatenate([[0.0], (float(np.trace(train.xx)) / len(train.xx) or 1.0) * GRID]))
+    unit = float(np.trace(train.xx)) / len(train.xx) or 1.0
+    train = train.scaled(unit**-0.5, (float(np.trace(train.yy)) or 1.0) ** -0.5)
+    path = Shrinkage.of(train, np.concatenate([[0.0], GRID]))
     gains, w = np.sum((path.vectors.T @ train.xy) ** 2, axis=1), path.weights
     residual = float(np.trace(train.yy)) - (2 * w - w**2 * path.values) @ gains
     freedom = (w * path.values).sum(axis=1) + translation
     left = np.clip(1 - freedom / train.n, 0, None)
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.where(left > 0, np.clip(residual, 0, None) / left**2, np.inf)
-    return float(path.penalties[1 + int(np.argmin(scores))])
+    return unit * float(path.penalties[1 + int(np.argmin(scores))])

@@ -269,8 +269,8 @@ def _alerts(
     if not fits:
         yield Alert(
             "few_rows",
-            f"InfoE is not defined for {n} rows and {d - 1} latents: a linear fit tells any classes apart, also those of "
-            "noise. Give more rows, or take explicitness, which is held out.",
+            f"InfoE is not defined for {n} rows and {d - 1} latents: a linear fit tells any classes apart, also those "
+            "of noise. Give more rows, or take explicitness, which is held out.",
         )
     elif n < FEW_ROWS * d:
         yield Alert(

@@ -67,8 +67,8 @@ def explicitness(
 ) -> Measured:
     """How well logistic regression on all latents tells the classes of each factor: mean of 2 AUC - 1 over classes.
 
-    Areas under the curve are held out: 0 is chance, 1 is perfect. Factors without classes are cut into bins. The latents
-    are standardised and the fit has scikit-learn's default penalty (L2, C = 1), so that they may outnumber the rows.
+    Areas under the curve are held out: 0 is chance, 1 is perfect. Factors without classes are cut into bins. Latents
+    are standardised, and the fit has scikit-learn's default penalty (L2, C = 1), so that they may outnumber the rows.
 
     Parameters
     ----------

@@ -147,10 +147,16 @@ def test_a_fit_to_few_rows_does_not_outvote_the_heads():
     rng = np.random.default_rng(0)
     # One equation more than unknowns: the fit multiplies the noise (R2 below -2.6 in each of 30 draws).
     f, g, turn = rng.normal(size=(514, 256)), rng.normal(size=(400, 256)), np.linalg.qr(rng.normal(size=(256, 256)))[0]
-    found = nearid.compare_heads(g, g @ turn, f, f @ turn + 0.2 * rng.normal(size=f.shape))
+    other = f @ turn + 0.2 * rng.normal(size=f.shape)
+    found = nearid.compare_heads(g, g @ turn, f, other, ridge=0)
     assert found.compared.r2_fitted < 0 and found.compared.r2_heads > 0.9
     assert found.verdict.outcome == "agree" and "not linear" not in found.verdict.reason
     assert found.alerts[0].code == "few_rows" and "257 rows" in found.alerts[0].message
+    assert found.compared.ridge == 0 and "plain least squares" in str(found)
+    # By default a penalty keeps the noise out.
+    chosen = nearid.compare_heads(g, g @ turn, f, other)
+    assert 0.5 < chosen.compared.r2_fitted < chosen.compared.r2_heads and chosen.compared.ridge > 1
+    assert chosen.to_dict()["ridge"] == chosen.compared.ridge and chosen.provenance["options"]["ridge"] == "auto"
 
 
 def test_biases_of_one_side_and_those_beside_the_weights_of_the_other(twins, tmp_path):

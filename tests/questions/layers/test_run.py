@@ -30,7 +30,7 @@ def test_provenance_has_both_sides_and_all_options(sides):
     x, y = sides
     made = compare_layers(x, y, layers="[abpq]", names=["one", "two"], svcca_k=2).provenance
     assert made["options"] == {
-        "measures": ["cka"], "layers": ["[abpq]"], "folds": 5, "svcca_k": 2, "random_state": 0,
+        "measures": ["cka"], "layers": ["[abpq]"], "folds": 5, "ridge": "auto", "svcca_k": 2, "random_state": 0,
         "blocks": None,
     }  # fmt: skip
     assert [side["name"] for side in made["inputs"]] == ["one", "two"]
@@ -196,6 +196,15 @@ class TestBlocks:
         ignored = compare_layers(tmp_path / "one", tmp_path / "two", measures="r2", blocks="none")
         assert found["r2"][0, 0] < 0.1 and ignored["r2"][0, 0] > 0.2
         assert compare_layers(tmp_path / "one", measures="r2")["r2"][0, 0] == pytest.approx(1)
+
+    @pytest.mark.parametrize(("count", "few"), [(19, True), (20, False)])
+    def test_few_blocks_are_reported_where_something_is_held_out(self, unrelated, count, few):
+        x, y = unrelated
+        blocks = np.arange(800) * count // 800
+        for held_out in ("r2", "epsilon"):
+            codes = [alert.code for alert in compare_layers(x, y, measures=held_out, blocks=blocks).alerts]
+            assert ("few_blocks" in codes) == few
+        assert "few_blocks" not in [alert.code for alert in compare_layers(x, y, blocks=blocks).alerts]
 
     def test_blocks_that_do_not_fit_are_refused(self, unrelated):
         x, y = unrelated

@@ -5,6 +5,7 @@ import pytest
 
 from nearid import cca, compare, compare_layers, linear_cka, mcc, svcca
 from nearid.groups.ladder import GROUPS
+from nearid.groups.ridge import Judges
 from nearid.questions.layers import tiles
 from nearid.questions.layers.result import group_of, measures
 
@@ -39,3 +40,36 @@ def test_every_pair_as_alone(sides, monkeypatch, tile):
             assert found["mcc"][i, j] == pytest.approx(mcc(a, b, random_state=3).value, abs=1e-8)
     assert found["r2"][0, 0] > 0.99 > 0.8 > found["r2_permutation"][0, 0]
     assert np.abs(found["cka"][2]).max() < 0.05
+
+
+@pytest.mark.parametrize("ridge", [0, 30.0, "auto"])
+def test_wide_layers_have_the_penalty_of_compare(rng, ridge):
+    hidden = rng.normal(size=(120, 6))
+    x = {"a": hidden @ rng.normal(size=(6, 50)) + rng.normal(size=(120, 50)), "b": rng.normal(size=(120, 200))}
+    y = {"p": hidden @ rng.normal(size=(6, 8)) + rng.normal(size=(120, 8)), "q": hidden}
+    found = compare_layers(x, y, measures="r2,epsilon", ridge=ridge)
+    for i, a in enumerate(x.values()):
+        for j, b in enumerate(y.values()):
+            alone = compare(a, b, groups="linear", ridge=ridge, blocks="none", permutations=1).groups["linear"]
+            assert found["r2"][i, j] == pytest.approx(alone.r2.value, abs=1e-7)
+            assert found["epsilon"][i, j] == pytest.approx(alone.epsilon.value, rel=1e-7)
+    # Noise is fitted without a penalty, and layers that share something are found with one.
+    assert (found["r2"].min() < -0.5) == (ridge == 0)
+    assert ridge != "auto" or (found["r2"][0].min() > 0.5 and np.abs(found["r2"][1]).max() < 0.1)
+
+
+@pytest.mark.parametrize("measures", ["r2,r2_rigid", "epsilon,epsilon_rigid"])
+def test_each_source_layer_is_decomposed_once(sides, monkeypatch, measures):
+    made = []
+
+    class Counted(Judges):
+        def __init__(self, *given, **options):
+            made.append(given)
+            super().__init__(*given, **options)
+
+    monkeypatch.setattr(tiles, "Judges", Counted)
+    compare_layers(*sides, measures=measures)
+    assert len(made) == 3
+    compare_layers(*sides, measures=measures, ridge=1.0)
+    compare_layers(*sides, measures="r2_rigid,epsilon_permutation")
+    assert len(made) == 3

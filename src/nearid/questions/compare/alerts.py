@@ -14,6 +14,8 @@ from nearid.moments import Floats, cholesky, spectrum
 from nearid.questions.compare.errors import Evaluation, Gathered
 
 FEW_ROWS = 10
+# Fewer blocks than this say little of the spread between blocks.
+FEW_BLOCKS = 20
 DUPLICATE = 1e-10
 
 
@@ -45,8 +47,19 @@ def alerts(gathered: Gathered, evaluation: Evaluation, diameter: Diameter) -> It
 def few_rows(n: int, widest: int) -> Iterator[Alert]:
     """The caution about rows that are few for the columns of the widest side."""
     if n < FEW_ROWS * widest:
-        advice = "linear fits interpolate noise" if n <= widest else "fits of large groups are noisy"
-        yield Alert("few_rows", f"{n} rows for {widest} columns (n/d = {n / widest:.2g}): {advice}; aim for n/d >= 10.")
+        yield Alert(
+            "few_rows",
+            f"{n} rows for {widest} columns (n/d = {n / widest:.2g}): fits of large groups are noisy, and there are no "
+            "intervals. Aim for n/d >= 10.",
+        )
+
+
+def few_blocks(count: int) -> Iterator[Alert]:
+    """The caution about few blocks of rows."""
+    if count < FEW_BLOCKS:
+        text = f"There are only {count} blocks of rows that belong together: all that is held out"
+        rest = f"and every interval and p-value rests on these few. Aim for {FEW_BLOCKS} or more."
+        yield Alert("few_blocks", f"{text} {rest}")
 
 
 def _columns(name: str, scatter: Floats, n: int) -> Iterator[Alert]:

@@ -20,7 +20,7 @@ from nearid.engines.local import blocks, ordered_map
 from nearid.folds import Blocks, FoldMoments, assign, fold_moments, refuse_constant
 from nearid.groups.fits import Map
 from nearid.groups.ladder import Group, Prepared
-from nearid.groups.ridge import Judges, choose_penalties
+from nearid.groups.ridge import Judges
 from nearid.measures.canonical import Canonical, Grid, held_out
 from nearid.measures.diameter import SWEEPS, Diameter, search
 from nearid.moments import Floats, PairMoments, eigen, total
@@ -176,8 +176,8 @@ def gather(
     refuse_constant((pair.x.name, pair.y.name), moments)
     prepared, judges = [one(pair, fold, parts) for one in prepare], None
     if options["ridge"] == "auto":
-        judges = Judges(parts, translation=options["translation"]) if folds > 2 else None
-        penalties = judges.choose(parts) if judges else choose_penalties(parts, translation=options["translation"])
+        judges = Judges(parts, translation=options["translation"])
+        penalties = judges.choose(parts)
         prepared.append(Prepared({"ridge": penalties.whole}, [{"ridge": own} for own in penalties.folds], ()))
     whole = reduce(or_, (own.whole for own in prepared), options)
     without_fold = [reduce(or_, (own.folds[k] for own in prepared), options) for k in range(folds)]

@@ -81,6 +81,7 @@ class HeadComparison(Result):
         figures = {
             "diversity": c.heads.diversity,
             "misfit": c.heads.misfit,
+            "ridge": c.ridge,
             "disagreement": c.disagreement,
             "r2_heads": c.r2_heads,
             "r2_fitted": c.r2_fitted,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from nearid.arrays.paths import split_key
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
-from nearid.base.options import Count, Seed, as_given, checked
+from nearid.base.options import Count, Seed, Size, as_given, checked
 from nearid.base.progress import Reporting, reporting
 from nearid.base.provenance import provenance
 from nearid.geometry.diversity import LARGEST_CONDITION, Pairs, choose_pairs
@@ -50,6 +50,7 @@ def compare_heads(
     biases: Sequence[Any] | str | bool = "own",
     pairs: bool = False,
     draws: Count = 100,
+    ridge: Size | Literal["auto"] = "auto",
     names: Sequence[str] | None = None,
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
@@ -82,6 +83,9 @@ def compare_heads(
         than from all differences in the sense of least squares, which is more exact.
     draws : int, default=100
         Choices of pairs to draw, of which the best is taken.
+    ridge : float or "auto", default="auto"
+        Penalty of the fitted map. By default it is chosen by cross-validation within the half that it is fitted to.
+        0 is plain least squares.
     names : two of str, optional
         What to call the models.
     features : sequence of str or str, optional
@@ -133,6 +137,7 @@ def compare_heads(
             rows.take(np.arange(rows.n)),
             biases=shifts if biased else None,
             pairs=None if chosen is None else chosen.pairs,
+            ridge=ridge,
             random_state=random_state,
             tick=stages("maps", 3),
         )
@@ -140,6 +145,7 @@ def compare_heads(
         "biases": biased,
         "pairs": pairs,
         "draws": draws if pairs else None,
+        "ridge": ridge,
         "random_state": random_state,
         "features": features,
         "exclude": exclude,

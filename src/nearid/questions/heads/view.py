@@ -56,6 +56,7 @@ def _facts(c: HeadComparison) -> Iterator[tuple[str, str]]:
         yield f"diversity of head {i}", ("" if d.holds else "fails: ") + d.note
     if c.pairs is not None:
         yield "pairs", f"the best of {c.pairs.draws} choices: {c.pairs.note}"
+    yield "penalty of the fitted map", number(compared.ridge) if compared.ridge else "none: plain least squares"
     if seen is not None:
         if compared.heads.matrix is None:
             held = f"{seen.dimensions} of {c.width}, with {seen.variance:.1%} of the variance"

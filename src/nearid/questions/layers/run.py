@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,12 +20,12 @@ from nearid.arrays.names import chosen, patterns_of
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError, type_of
 from nearid.base.limits import check_memory
-from nearid.base.options import Count, Folds, Seed, checked, listed
+from nearid.base.options import Count, Folds, Seed, Size, checked, listed
 from nearid.base.progress import Reporting, reporting
 from nearid.base.provenance import described, provenance
-from nearid.folds import few_rows_per_fold
+from nearid.folds import Blocks, few_rows_per_fold
 from nearid.moments import Floats
-from nearid.questions.compare.alerts import few_rows
+from nearid.questions.compare.alerts import few_blocks, few_rows
 from nearid.questions.layers.result import LayerComparison, is_error, measures as known_measures
 from nearid.questions.layers.tiles import Layers, fill_errors, fill_from_moments
 
@@ -41,6 +41,7 @@ def compare_layers(
     measures: Iterable[Measure] | Measure = "cka",
     layers: Iterable[str] | str | None = None,
     folds: Folds = 5,
+    ridge: Size | Literal["auto"] = "auto",
     svcca_k: Count | None = None,
     random_state: Seed = 0,
     blocks: Any = None,
@@ -67,6 +68,9 @@ def compare_layers(
         Layers of both sides to take; all by default.
     folds : int, default=5
         Folds for what is held out.
+    ridge : float or "auto", default="auto"
+        Penalty of linear maps. By default it is chosen for each fold by cross-validation over the other folds; 0 is
+        plain least squares, as in the papers.
     svcca_k : int, optional
         Principal components for SVCCA; those with 99% of the variance by default.
     random_state : int, default=0
@@ -112,17 +116,19 @@ def compare_layers(
     with reporting(progress) as stages:
         if declared:
             copies += fill_from_moments(
-                left, right, called, declared, folds, svcca_k, random_state, pair.blocks, values, dead, stages
+                left, right, called, declared, folds, ridge, svcca_k, random_state, pair.blocks, values, dead, stages
             )
         if errors:
             tick = stages("pairs of layers", len(left) * len(right))
-            copies += fill_errors(errors, left, right, folds, random_state, pair.blocks, values, tick)
+            copies += fill_errors(errors, left, right, folds, ridge, random_state, pair.blocks, values, tick)
         for name, measure in wanted.items():
             if not isinstance(measure, str):
                 _own_measure(measure, left, right, values[name], stages(name, len(left) * len(right)))
     alerts = [Alert("pairing", note) for note in pair.notes]
     alerts += dict.fromkeys(a for side in (left, right) for rows in side.values() for a in metadata_alerts(rows))
     if errors or set(declared) - {"cka"}:
+        if pair.blocks is not None:
+            alerts += few_blocks(Blocks(pair.blocks).count)
         alerts += few_rows(pair.n, max(rows.shape[1] for side in (left, right) for rows in side.values()))
     if "mcc" in declared:
         alerts += few_rows_per_fold("mcc", pair.n, folds)
@@ -135,6 +141,7 @@ def compare_layers(
         "measures": list(wanted),
         "layers": "all" if layers == "all" else patterns,
         "folds": folds,
+        "ridge": ridge,
         "svcca_k": svcca_k,
         "random_state": random_state,
         "blocks": recorded(blocks),

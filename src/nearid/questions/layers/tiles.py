@@ -7,6 +7,8 @@ much memory, tiles of layers are taken, each with a pass of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -19,9 +21,10 @@ from nearid.engines.local import blocks, ordered_map
 from nearid.folds import FoldMoments, assign, fold_moments, repeated_rows
 from nearid.groups.fits import assignment, squared_errors
 from nearid.groups.ladder import GROUPS, Group
+from nearid.groups.ridge import Judges
 from nearid.measures.canonical import Canonical, Grid
 from nearid.measures.similarity import debiased_cka
-from nearid.moments import Floats, PairMoments
+from nearid.moments import Floats, Moments, PairMoments
 from nearid.questions.compare.errors import Fits, Gathered, evaluate, target_diameter
 from nearid.questions.layers.result import group_of
 
@@ -29,6 +32,24 @@ from nearid.questions.layers.result import group_of
 TILE_BYTES = 512 << 20
 
 Layers = dict[str, Rows]
+Ridge = float | Literal["auto"]
+
+
+class Penalties:
+    """Penalties of the linear maps of one source layer; its judges are decomposed once for all target layers."""
+
+    def __init__(self, ridge: Ridge) -> None:
+        self._ridge = ridge
+        self._judges: Judges | None = None
+
+    def of(self, group: Group, parts: FoldMoments) -> Sequence[float]:
+        """Of the maps of a group that are fitted outside each fold; 0 where it has none."""
+        if "ridge" not in group.options:
+            return [0.0] * len(parts.counts)
+        if self._ridge != "auto":
+            return [self._ridge] * len(parts.counts)
+        self._judges = self._judges or Judges(parts)
+        return self._judges.choose(parts).folds
 
 
 class Tile:
@@ -45,6 +66,13 @@ class Tile:
         a, b = self.x[i], self.y[j]
         m = moments
         return PairMoments(m.n, m.mean_x[a], m.mean_y[b], m.xx[a, a], m.xy[a, b], m.yy[b, b])
+
+    def parts_between(self, i: int, j: int) -> FoldMoments:
+        """Moments of every fold of one layer of x and one of y."""
+        a, b, width = self.x[i], self.y[j], self.parts.width
+        at = np.r_[a, b.start + width : b.stop + width]
+        small = [Moments(m.n, m.mean[at], m.scatter[np.ix_(at, at)]) for m in self.parts.parts]
+        return FoldMoments(small, a.stop - a.start, None)
 
     def cka(self) -> Floats:
         """Debiased CKA, which needs one more pass: products of the squared lengths of the rows."""
@@ -65,12 +93,11 @@ class Tile:
             cka[i, j] = debiased_cka(self.between(self.all, i, j), fourth)
         return cka
 
-    def held_out(self, measure: str, k: int | None) -> Floats:
+    def held_out(self, measure: str, k: int | None, ridge: Ridge) -> Floats:
         """A measure that is fitted, on rows that the fit has not seen."""
         group = group_of(measure, "r2")
         if group is not None:
-            errors = self.parts.map_splits(lambda _, train, test: self._errors(GROUPS[group], train, test))
-            error, spread = np.sum(errors, axis=0)
+            error, spread = self._errors(GROUPS[group], ridge)
             return np.asarray(1 - np.divide(error, spread, out=np.full_like(error, np.nan), where=spread > 0))
         if measure == "mcc":
             return np.asarray(np.mean(self.parts.map_splits(lambda _, train, test: self._matched(train, test)), axis=0))
@@ -78,13 +105,15 @@ class Tile:
         found = grid.held_out(leading=measure == "svcca", k=k if measure == "svcca" else None, keep=False)
         return np.array([[canonical.value for canonical in row] for row in found])
 
-    def _errors(self, group: Group, train: PairMoments, test: PairMoments) -> Floats:
+    def _errors(self, group: Group, ridge: Ridge) -> Floats:
         """Squared errors, of a group's maps and of the mean, of shape (2, layers of x, layers of y)."""
-        errors = np.empty((2, len(self.x), len(self.y)))
-        for i, j in np.ndindex(errors.shape[1:]):
-            a, b = self.between(train, i, j), self.between(test, i, j)
-            errors[0, i, j] = squared_errors(group.fit(a), b).sum()
-            errors[1, i, j] = np.trace(b.yy) + b.n * np.sum((b.mean_y - a.mean_y) ** 2)
+        errors = np.zeros((2, len(self.x), len(self.y)))
+        for i in range(len(self.x)):
+            penalties = Penalties(ridge)
+            for j in range(len(self.y)):
+                parts = self.parts_between(i, j)
+                own = penalties.of(group, parts)
+                errors[:, i, j] = np.sum(parts.map_splits(partial(_judged, group, own)), axis=0)
         return errors
 
     def _matched(self, train: PairMoments, test: PairMoments) -> Floats:
@@ -100,6 +129,15 @@ class Tile:
         return matched
 
 
+def _judged(
+    group: Group, penalties: Sequence[float], fold: int, train: PairMoments, test: PairMoments
+) -> tuple[float, float]:
+    """Squared errors on held-out rows: of a group's map, and of the mean."""
+    fitted = group.fitted(train, {"ridge": penalties[fold]})
+    spread = np.trace(test.yy) + test.n * np.sum((test.mean_y - train.mean_y) ** 2)
+    return float(squared_errors(fitted, test).sum()), float(spread)
+
+
 def _column_correlations(moments: PairMoments) -> Floats:
     """Of each column of x with each of y; 0 where one does not vary."""
     size = np.sqrt(np.outer(np.diag(moments.xx), np.diag(moments.yy)))
@@ -107,7 +145,7 @@ def _column_correlations(moments: PairMoments) -> Floats:
 
 
 def epsilons(
-    pair: Pair, groups: list[str], folds: int, seed: int, blocks: np.ndarray | None = None
+    pair: Pair, groups: list[str], folds: int, seed: int, blocks: np.ndarray | None, penalties: Penalties
 ) -> tuple[list[float], Floats]:
     """Mean held-out error over the target's diameter, of each group, NaN without variance; and traits of the rows."""
     fold = assign(pair.n, folds, seed, blocks)
@@ -115,7 +153,8 @@ def epsilons(
     whole = parts.all
     if not np.trace(whole.xx) or not np.trace(whole.yy):
         return [float("nan")] * len(groups), parts.traits
-    maps = parts.map_splits(lambda _, train, __: [GROUPS[group].fit(train) for group in groups])
+    chosen = [(GROUPS[name], penalties.of(GROUPS[name], parts)) for name in groups]
+    maps = parts.map_splits(lambda k, train, _: [group.fitted(train, {"ridge": own[k]}) for group, own in chosen])
     means = parts.map_splits(lambda _, train, __: train.mean_y)
     evaluation = evaluate(
         Gathered(pair, fold, parts, whole, {}, [], ()), Fits(maps, means, Canonical([], []), Canonical([], []))
@@ -129,6 +168,7 @@ def fill_errors(
     left: Layers,
     right: Layers,
     folds: int,
+    ridge: Ridge,
     seed: int,
     row_blocks: np.ndarray | None,
     into: dict[str, Floats],
@@ -138,8 +178,9 @@ def fill_errors(
     copies: list[Alert] = []
     groups = [group for m in measures if (group := group_of(m, "epsilon"))]
     for i, a in enumerate(left.values()):
+        penalties = Penalties(ridge)
         for j, b in enumerate(right.values()):
-            values, traits = epsilons(pair_rows(a, b), groups, folds, seed, row_blocks)
+            values, traits = epsilons(pair_rows(a, b), groups, folds, seed, row_blocks, penalties)
             copies += repeated_rows(traits)
             for measure, value in zip(measures, values, strict=True):
                 into[measure][i, j] = value
@@ -166,6 +207,7 @@ def fill_from_moments(
     names: Sequence[str],
     measures: Sequence[str],
     folds: int,
+    ridge: Ridge,
     k: int | None,
     seed: int,
     row_blocks: np.ndarray | None,
@@ -194,7 +236,7 @@ def fill_from_moments(
         for at, spread, side in ((a, tile.spread_x, left), (b, tile.spread_y, right)):
             dead.update(list(side)[i] for i, s in zip(at, spread, strict=True) if s == 0)
         for measure in measures:
-            block = tile.cka() if measure == "cka" else tile.held_out(measure, k)
+            block = tile.cka() if measure == "cka" else tile.held_out(measure, k, ridge)
             block[tile.spread_x == 0] = np.nan
             block[:, tile.spread_y == 0] = np.nan
             into[measure][np.ix_(a, b)] = block

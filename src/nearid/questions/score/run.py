@@ -274,10 +274,10 @@ def _score(
         *more,
         *_latent_alerts(x, active, taken),
     ]
-    penalties = {
+    made = provenance(asdict(r), rows_in_memory=len(x))
+    made["ridge"] = {
         name: dict(zip(m.factors, m.ridge, strict=True)) for name, m in measured.items() if "ridge" in m.arrays
     }
-    made = provenance(asdict(r), rows_in_memory=len(x), **({"ridge": penalties} if penalties else {}))
     made["inputs"] = [
         {**described(rows, rows), "source": sources[0]},
         {

@@ -141,8 +141,9 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     # Components are fitted to rows that no score sees.
     components = unmix(z[p.held_out :], z[: p.held_out], seed)
     u, z = u[: p.held_out], z[: p.held_out]
-    rigid = compare(z, u, groups=("rigid", "linear"), permutations=1, random_state=seed)
-    matched = compare(components, u, groups=("permutation",), permutations=1, random_state=seed)
+    # Plain least squares of rows that were drawn one by one.
+    rigid = compare(z, u, groups=("rigid", "linear"), ridge=0, blocks="none", permutations=1, random_state=seed)
+    matched = compare(components, u, groups=("permutation",), blocks="none", permutations=1, random_state=seed)
     mean, maximum = constants(mixing, u[: p.points])
     before, after = mcc(z, u), mcc(components, u)
     return {

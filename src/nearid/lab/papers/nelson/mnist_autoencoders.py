@@ -163,7 +163,15 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         run(p, seen, held, start, folder / name) for name, start in zip(("first", "second"), starts, strict=True)
     )
     comparison = compare(
-        first.latents, second.latents, groups=("rigid", "linear"), scale=False, permutations=1, random_state=seed
+        first.latents,
+        second.latents,
+        groups=("rigid", "linear"),
+        scale=False,
+        # As published: plain least squares of images that count as independent.
+        ridge=0,
+        blocks="none",
+        permutations=1,
+        random_state=seed,
     )
     rigid = comparison.groups["rigid"]
     return {

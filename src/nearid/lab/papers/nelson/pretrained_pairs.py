@@ -153,6 +153,9 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         first,
         second,
         groups="permutation,rigid,linear,ica",
+        # As published: plain least squares, and rows that count as independent.
+        ridge=0,
+        blocks="none",
         in_sample=True,
         permutations=1,
         random_state=seed,
@@ -207,7 +210,7 @@ def _of_components(first: Floats, second: Floats) -> Comparison:
     from nearid.questions.compare.run import compare
 
     one, other = (components(z.astype(np.float64), whiten=True).values for z in (first, second))
-    return compare(one, other, groups="permutation", permutations=1)
+    return compare(one, other, groups="permutation", ridge=0, blocks="none", permutations=1)
 
 
 def _strongest(comparison: Comparison) -> list[list[float]]:

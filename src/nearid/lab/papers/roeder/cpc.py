@@ -40,6 +40,7 @@ from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Expe
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import SCHEDULES, Checked, parameter, shown
 from nearid.lab.framework.training import trained
+from nearid.lab.papers.common.correlation import plain_cca
 from nearid.lab.papers.roeder.radial import CARRIED, transforms
 from nearid.moments import Floats
 from nearid.show.figures import Coordinates, Figure, Scatter
@@ -159,7 +160,6 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     import torch
 
     from nearid.lab.models.trainer import Together
-    from nearid.measures.similarity import cca
 
     choice, held, *starts, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(5))
     seen = chosen_images(p, np.random.default_rng(choice))
@@ -182,7 +182,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         }
 
     def correlations() -> dict[str, Floats]:
-        return {name: cca(*both).correlations for name, both in encoded().items()}
+        return {name: plain_cca(*both).correlations for name, both in encoded().items()}
 
     @torch.no_grad()
     def look(_: nn.Module | None = None) -> dict[str, float]:

@@ -191,7 +191,7 @@ def _maps(models: Sequence[GPT], last: Sequence[np.ndarray], seed: int) -> dict[
 
     heads = [model.head.detach().numpy() for model in models]
     pairs = [
-        compare_transforms((heads[a], heads[b]), (last[a], last[b]), random_state=seed)
+        compare_transforms((heads[a], heads[b]), (last[a], last[b]), ridge=0, random_state=seed)
         for a, b in combinations(range(len(models)), 2)
         if heads[a].shape == heads[b].shape
     ]

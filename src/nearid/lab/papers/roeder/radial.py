@@ -34,6 +34,7 @@ from nearid.lab.framework.claims import Claim, Outcome, at_least, at_most
 from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Published, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
+from nearid.lab.papers.common.correlation import plain_cca
 from nearid.lab.papers.common.recovery import recovery_figures
 from nearid.lab.processes.classes import Labels, RadialClasses
 from nearid.moments import Floats
@@ -113,7 +114,6 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     import torch
 
     from nearid.lab.models.trainer import Together, train
-    from nearid.measures.similarity import cca
 
     held, *starts, order = (int(s) for s in np.random.SeedSequence(seed).generate_state(4))
     points, labels = draw(p, p.held_out, np.random.default_rng(held))
@@ -129,7 +129,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
 
     @torch.no_grad()
     def look(_: object = None) -> dict[str, float]:
-        similarity = cca(*features())
+        similarity = plain_cca(*features())
         loss = float(first(x, y) + second(x, y)) / 2
         return {"cca": similarity.value, "least": float(similarity.correlations.min()), "held_out": loss}
 
@@ -165,7 +165,7 @@ def transforms(heads: tuple[Floats, Floats], features: tuple[Floats, Floats]) ->
     """
     from nearid.geometry.transforms import compare_transforms
 
-    compared = compare_transforms(heads, features)
+    compared = compare_transforms(heads, features, ridge=0)
     scores: dict[str, float | None] = {
         "missing": float(max(d.needed - d.rank for d in compared.heads.diversity)),
         "r2_fitted": compared.r2_fitted,

@@ -36,6 +36,7 @@ from nearid.lab.framework.claims import Claim, all_of, at_least, at_most, exceed
 from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curve, Experiment, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
+from nearid.lab.papers.common.correlation import plain_cca
 from nearid.lab.papers.common.wikitext import SPLITS, wikitext
 from nearid.moments import Floats
 from nearid.show.figures import Figure, Scatter
@@ -158,16 +159,14 @@ def _vectors(models: Sequence[LogBilinear], around: Ids, frequent: int) -> dict[
 
 
 def _cca(first: Floats, second: Floats) -> float:
-    from nearid.measures.similarity import cca
-
-    return cca(first, second).value
+    return plain_cca(first, second).value
 
 
 def _r2(first: Floats, second: Floats, seed: int) -> float:
     """Share of the second run's variance that a linear map of the first explains, held out."""
     from nearid.questions.compare.run import compare
 
-    comparison = compare(first, second, groups=("linear",), permutations=1, random_state=seed)
+    comparison = compare(first, second, groups=("linear",), ridge=0, blocks="none", permutations=1, random_state=seed)
     return float(comparison.groups["linear"].r2.value)
 
 

@@ -1,0 +1,195 @@
+"""The chosen penalty against scikit-learn on the rows: paths of errors, nested choice, generalised cross-validation."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, Ridge, RidgeCV
+
+from nearid.arrays import open_rows, pair_rows
+from nearid.folds import assign, fold_moments
+from nearid.groups.fits import apply, fit_linear
+from nearid.groups.ridge import GRID, WIDE, Shrinkage, choose_penalties, generalised_penalty, penalty_of
+from nearid.moments import PairMoments
+
+
+def related(rng, n, p, q, noise=1.0):
+    x = rng.normal(size=(n, p)) * np.geomspace(3, 0.1, p) + 2
+    return x, x @ rng.normal(size=(p, q)) + noise * np.sqrt(p) * rng.normal(size=(n, q)) - 1
+
+
+def folded(x, y, folds, seed=0):
+    fold = assign(len(x), folds, seed)
+    return fold, fold_moments(pair_rows(open_rows(x), open_rows(y)), fold, folds)
+
+
+def error(penalty, train, test, translation=True):
+    """Squared error on rows of scikit-learn's map."""
+    model = (
+        Ridge(penalty, fit_intercept=translation, solver="svd")
+        if penalty
+        else LinearRegression(fit_intercept=translation)
+    )
+    return float(np.sum((model.fit(*train).predict(test[0]) - test[1]) ** 2))
+
+
+@pytest.mark.parametrize("translation", [True, False])
+@pytest.mark.parametrize(("n", "p", "q"), [(200, 6, 4), (40, 40, 3), (40, 39, 3), (30, 90, 5), (20, 90, 100)])
+def test_errors_of_the_path_are_those_of_explicit_fits(rng, n, p, q, translation):
+    x, y = related(rng, n + 25, p, q)
+    train, test = (x[:n], y[:n]), (x[n:], y[n:])
+    moments = [PairMoments.of(*rows) for rows in (train, test)]
+    if not translation:
+        moments = [m.about_origin() for m in moments]
+    penalties = np.array([0.0, 0.01, 1.0, 300.0])
+    path = Shrinkage.of(moments[0], penalties, centred=translation)
+    (found,) = path.errors(moments[0], [moments[1]], [path.turned(*moments)])
+    expected = [error(penalty, train, test, translation) for penalty in penalties]
+    np.testing.assert_allclose(found[1:], expected[1:], rtol=1e-8)
+    # Least squares is tried where rows are more than columns.
+    assert found[0] == (pytest.approx(expected[0], rel=1e-8) if n > p + 1 else np.inf)
+
+
+def brute_force(x, y, fold, pairs, penalties, translation):
+    """Errors by fold and penalty: the fit outside both folds of a pair is judged on the other one, on rows."""
+    errors = np.zeros((fold.max() + 1, len(penalties)))
+    for a, b in pairs:
+        inside = (fold != a) & (fold != b)
+        for left_out, judge in ((a, b), (b, a)):
+            at = fold == judge
+            errors[left_out] += [
+                error(penalty, (x[inside], y[inside]), (x[at], y[at]), translation) for penalty in penalties
+            ]
+    return np.vstack([errors, errors.sum(axis=0)])
+
+
+@pytest.mark.parametrize("translation", [True, False])
+@pytest.mark.parametrize(("n", "p", "folds"), [(150, 8, 5), (60, 40, 5), (40, 70, 4), (60, 20, 3), (50, WIDE + 1, 5)])
+def test_the_choice_is_that_of_nested_cross_validation_on_rows(rng, n, p, folds, translation):
+    x, y = related(rng, n, p, 3)
+    fold, parts = folded(x, y, folds)
+    chosen = choose_penalties(parts, translation=translation)
+    about = x - x.mean(axis=0) if translation else x
+    penalties = np.concatenate([[0.0], np.sum(about**2) / p * GRID])
+    # Each fold is judged by both its neighbours, of a wide source by one where that covers all folds.
+    pairs = [(k, (k + 1) % folds) for k in range(0, folds, 1 if p <= WIDE else 2)]
+    errors = brute_force(x, y, fold, pairs, penalties, translation)
+    if n * (1 - 2 / folds) <= p + 1:
+        # Too few rows for least squares.
+        errors[:, 0] = np.inf
+    for penalty, own in zip((*chosen.folds, chosen.whole), errors, strict=True):
+        at = int(np.argmin(np.abs(penalties - penalty)))
+        assert penalty == pytest.approx(penalties[at], rel=1e-9)
+        assert own[at] <= own.min() * (1 + 1e-7)
+    # Not at the ends, where any rule would choose the same.
+    assert penalties[1] < chosen.whole < penalties[-1]
+
+
+def test_the_penalty_of_a_fold_has_not_seen_it(rng):
+    x, y = related(rng, 100, 30, 4)
+    fold, parts = folded(x, y, 5)
+    other = y.copy()
+    other[fold == 2] = 50 * rng.normal(size=other[fold == 2].shape)
+    spoilt = choose_penalties(folded(x, other, 5)[1])
+    assert spoilt.folds[2] == choose_penalties(parts).folds[2]
+    assert spoilt.whole != choose_penalties(parts).whole
+
+
+@pytest.mark.parametrize("translation", [True, False])
+@pytest.mark.parametrize(("n", "p"), [(200, 6), (30, 30), (25, 60)])
+def test_generalised_cross_validation_is_its_formula(rng, n, p, translation):
+    x, y = related(rng, n, p, 3)
+    found = generalised_penalty(PairMoments.of(x, y), translation=translation)
+    a, b = (x - x.mean(axis=0), y - y.mean(axis=0)) if translation else (x, y)
+    penalties = np.sum(a**2) / p * GRID
+    scores = []
+    for penalty in penalties:
+        hat = a @ np.linalg.solve(a.T @ a + penalty * np.eye(p), a.T)
+        scores.append(np.sum((b - hat @ b) ** 2) / (n - np.trace(hat) - translation) ** 2)
+    at = int(np.argmin(np.abs(penalties - found)))
+    assert found == pytest.approx(penalties[at], rel=1e-9)
+    assert scores[at] <= min(scores) * (1 + 1e-6)
+
+
+def test_two_folds_are_chosen_by_each_training_set_alone(rng):
+    x, y = related(rng, 80, 25, 3)
+    fold, parts = folded(x, y, 2)
+    chosen = choose_penalties(parts)
+    sets = [fold != 0, fold != 1, fold >= 0]
+    assert (*chosen.folds, chosen.whole) == tuple(
+        pytest.approx(generalised_penalty(PairMoments.of(x[rows], y[rows])), rel=1e-6) for rows in sets
+    )
+    # Leaving out each row in turn, which GCV stands for, does hardly better by its own choice.
+    best = RidgeCV(np.sum((x - x.mean(axis=0)) ** 2) / 25 * GRID).fit(x, y).alpha_
+    assert abs(np.log10(chosen.whole / best)) < 1.0
+
+
+def held_out_r2(x, y, folds=5, **options):
+    """Share of the variance that is explained outside the training rows, with the penalties that were chosen."""
+    fold, parts = folded(x, y, folds)
+    chosen = choose_penalties(parts, **options)
+    missed = spread = 0.0
+    for k, penalty in enumerate(chosen.folds):
+        rows, at = fold != k, fold == k
+        fitted = fit_linear(PairMoments.of(x[rows], y[rows]), ridge=penalty)
+        missed += np.sum((apply(fitted, x[at]) - y[at]) ** 2)
+        spread += np.sum((y[rows].mean(axis=0) - y[at]) ** 2)
+    return 1 - missed / spread
+
+
+@pytest.mark.parametrize(("n", "p"), [(50, 5), (50, 40), (50, 50), (50, 200)])
+def test_noise_explains_nothing_and_costs_little(rng, n, p):
+    found = [held_out_r2(rng.normal(size=(n, p)), rng.normal(size=(n, 3))) for _ in range(10)]
+    assert min(found) > -0.2 and max(found) < 0.2 and abs(np.mean(found)) < 0.1
+
+
+def test_an_exact_relation_is_found_with_more_rows_than_columns(rng):
+    x = rng.normal(size=(100, 20)) * np.geomspace(1, 1e-3, 20)
+    assert held_out_r2(x, x @ rng.normal(size=(20, 6))) == pytest.approx(1, abs=1e-9)
+
+
+def test_wide_rows_of_few_directions_are_explained(rng):
+    hidden = rng.normal(size=(60, 4))
+    x = hidden @ rng.normal(size=(4, 150)) + 0.05 * rng.normal(size=(60, 150))
+    assert held_out_r2(x, hidden @ rng.normal(size=(4, 3))) > 0.99
+
+
+def test_many_rows_change_nothing(rng):
+    x, y = related(rng, 50 * 8, 8, 3, noise=0.3)
+    fold, _ = folded(x, y, 5)
+    plain = [error(0, (x[fold != k], y[fold != k]), (x[fold == k], y[fold == k])) for k in range(5)]
+    spread = sum(np.sum((y[fold == k] - y[fold != k].mean(axis=0)) ** 2) for k in range(5))
+    assert held_out_r2(x, y) == pytest.approx(1 - sum(plain) / spread, abs=1e-3)
+
+
+def test_constant_and_repeated_columns_change_nothing(rng):
+    x, y = related(rng, 60, 12, 3)
+    base = held_out_r2(x, y)
+    assert held_out_r2(np.hstack([x, np.full((60, 3), 7.0)]), y) == pytest.approx(base, abs=0.02)
+    assert held_out_r2(np.hstack([x, x]), y) == pytest.approx(base, abs=0.02)
+
+
+def test_columns_in_very_different_units_are_still_used_where_rows_suffice(rng):
+    x = rng.normal(size=(400, 4))
+    y = x @ rng.normal(size=(4, 3)) + 0.1 * rng.normal(size=(400, 3))
+    assert held_out_r2(x * [1e-12, 1, 1e6, 1e12], y) == pytest.approx(held_out_r2(x, y), abs=1e-3)
+
+
+@pytest.mark.parametrize(("n", "p"), [(80, 12), (40, 60)])
+def test_errors_do_not_depend_on_the_axes_of_the_source(rng, n, p):
+    x, y = related(rng, n, p, 3)
+    turn = np.linalg.qr(rng.normal(size=(p, p)))[0]
+    assert held_out_r2(x @ turn, y) == pytest.approx(held_out_r2(x, y), abs=1e-9)
+
+
+def test_a_source_without_variation_is_no_error(rng):
+    x, y = np.ones((40, 3)), rng.normal(size=(40, 2))
+    assert held_out_r2(x, y) == pytest.approx(0, abs=1e-9)
+    assert np.isfinite(generalised_penalty(PairMoments.of(x, y)))
+
+
+@pytest.mark.parametrize("translation", [True, False])
+def test_rows_in_memory_are_dealt_into_folds(rng, translation):
+    x, y = related(rng, 60, 30, 3)
+    _, parts = folded(x, y, 5)
+    expected = choose_penalties(parts, translation=translation).whole
+    assert penalty_of(x, y, translation=translation) == pytest.approx(expected, rel=1e-9)
+    assert penalty_of(x[:6], y[:6]) > 0 and penalty_of(x[:5], y[:5]) == 0

@@ -1,0 +1,145 @@
+"""Chance against explicit cross-validations of reordered rows."""
+
+import numpy as np
+import pytest
+
+import nearid.questions.compare.chance as room
+from nearid.arrays import open_rows, pair_rows
+from nearid.base.progress import silent
+from nearid.engines.local import LOCAL
+from nearid.folds import Blocks, assign, fold_moments, reordered
+from nearid.groups.fits import apply
+from nearid.groups.ladder import GROUPS
+from nearid.groups.ridge import choose_penalties
+from nearid.moments import PairMoments
+from nearid.questions.compare.chance import CrossFolds, chance_level
+from nearid.questions.compare.errors import fit_held_out, gather
+
+LADDER = [group for group in GROUPS.values() if group.prepare is None]
+
+
+def pair(x, y):
+    return pair_rows(open_rows(x), open_rows(y))
+
+
+def found(x, y, blocks=None, folds=5, seed=0, permutations=3, **options):
+    """Moments, and the level of chance."""
+    options = {"translation": True, "scale": True, "ridge": "auto"} | options
+    gathered = gather(
+        pair(x, y),
+        folds,
+        options,
+        seed,
+        together=blocks,
+        drop_nonfinite=False,
+        prepare=(),
+        engine=LOCAL,
+        progress=silent,
+    )
+    fits = fit_held_out(gathered, LADDER, None)
+    return gathered, chance_level(gathered, LADDER, fits, permutations, seed, silent)
+
+
+def explicit(x, y, fold, blocks, options, seed=0, repeats=3):
+    """R2 of whole cross-validations of rows in the orders that the seed gives."""
+    figures = []
+    for own in np.random.SeedSequence([seed, 4]).spawn(repeats):
+        mixed = y[reordered(len(x), blocks, np.random.default_rng(own))]
+        folds = int(fold.max()) + 1
+        given = {"translation": True, "scale": True} | options
+        penalties = [given.get("ridge", 0.0)] * folds
+        if given["ridge"] == "auto":
+            parts = fold_moments(pair(x, mixed), fold, folds)
+            penalties = choose_penalties(parts, translation=given["translation"]).folds
+        error, spread = np.zeros(len(LADDER)), 0.0
+        for k, penalty in enumerate(penalties):
+            rows, at = fold != k, fold == k
+            moments = PairMoments.of(x[rows], mixed[rows])
+            for g, group in enumerate(LADDER):
+                fitted = group.fitted(moments, given | {"ridge": penalty})
+                error[g] += np.sum((apply(fitted, x[at]) - mixed[at]) ** 2)
+            spread += np.sum((mixed[at] - mixed[rows].mean(axis=0)) ** 2)
+        figures.append(1 - error / spread)
+    return np.array(figures)
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+def test_moments_of_folds_are_those_of_reordered_rows(rng, blocked):
+    x, y = rng.normal(size=(200, 4)) + 100, rng.normal(size=(200, 3)) * [1, 1e3, 1] - 50
+    fold = assign(200, 5, 0)
+    base = CrossFolds(x, y, fold, 5)
+    order = reordered(200, Blocks(np.arange(200) // 7) if blocked else None, rng)
+    mixed = base.given(order)
+    for cross, target in ((base, y), (mixed, y[order])):
+        whole = fold_moments(pair(x, target), fold, 5)
+        assert cross.counts == whole.counts
+        for mine, theirs in (
+            (cross.all, whole.all),
+            (cross.part(2), whole.part(2)),
+            (cross.without([1, 3]), whole.without([1, 3])),
+        ):
+            assert mine.n == theirs.n
+            for name in ("mean_x", "mean_y", "xx", "xy"):
+                np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), rtol=1e-9, atol=1e-7)
+            np.testing.assert_allclose(np.diag(mine.yy), np.diag(theirs.yy), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"ridge": "auto"}, {"ridge": 0.0}, {"ridge": 3.0, "translation": False}, {"ridge": "auto", "scale": False}],
+    ids=str,
+)
+@pytest.mark.parametrize("blocked", [False, True])
+def test_repetitions_are_whole_cross_validations(rng, options, blocked):
+    x = rng.normal(size=(120, 5)) + 1
+    y = x @ rng.normal(size=(5, 4)) + rng.normal(size=(120, 4))
+    blocks = Blocks(np.arange(120) // 6) if blocked else None
+    gathered, chance = found(x, y, blocks, **options)
+    assert chance.rows == 120
+    np.testing.assert_allclose(chance.r2, explicit(x, y, gathered.fold, blocks, options), atol=1e-8)
+
+
+def test_two_folds_choose_their_penalty_anew_in_each_repetition(rng):
+    """The penalty that suits the true relation would let noise be fitted."""
+    x = rng.normal(size=(60, 20))
+    y = x @ rng.normal(size=(20, 4))
+    gathered, chance = found(x, y, folds=2)
+    np.testing.assert_allclose(chance.r2, explicit(x, y, gathered.fold, None, {"ridge": "auto"}), atol=1e-8)
+
+
+def test_wide_sides_are_reduced_to_leading_components(rng, monkeypatch):
+    monkeypatch.setattr(room, "LEADING", 3)
+    x = rng.normal(size=(150, 8)) * np.geomspace(9, 1, 8) @ np.linalg.qr(rng.normal(size=(8, 8)))[0] + 4
+    y = rng.normal(size=(150, 6)) * np.geomspace(9, 1, 6)
+    gathered, chance = found(x, y)
+    a, b = (z @ np.linalg.svd(z - z.mean(axis=0))[2][:3].T for z in (x, y))
+    linear = [group.name for group in LADDER].index("linear")
+    # Signs of components are arbitrary, and no fit depends on them.
+    expected = explicit(a, b, gathered.fold, None, {"ridge": "auto"})
+    np.testing.assert_allclose(chance.r2, expected, atol=1e-8)
+    assert not np.allclose(chance.r2[:, linear], explicit(x, y, gathered.fold, None, {"ridge": "auto"})[:, linear])
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+def test_many_rows_are_sampled_and_held_down_to_the_guess(rng, monkeypatch, blocked):
+    monkeypatch.setattr(room, "ROWS", 100)
+    x, y = rng.normal(size=(1000, 4)), rng.normal(size=(1000, 4))
+    blocks = Blocks(np.arange(1000) // 5) if blocked else None
+    chance = found(x, y, blocks, permutations=20)[1]
+    assert chance.rows == 100 and chance.r2.shape == (20, len(LADDER))
+    assert chance.r2.min() == 0 and chance.r2.max() < 0.2
+    fixed = found(x, y, blocks, permutations=20, scale=False)[1].r2
+    scaled = np.array(["scale" not in group.options for group in LADDER])
+    # Without a scale no fit can shrink to the guess.
+    assert fixed[:, scaled].min() == 0 and fixed[:, ~scaled].max() < -0.3
+
+
+def test_similarities_of_unrelated_rows_are_about_zero(rng):
+    x = rng.normal(size=(2000, 4))
+    similar = found(x, x)[1].similarity
+    assert max(abs(value.value) for value in (similar.cca, similar.svcca, similar.cka)) < 0.1
+
+
+def test_ninety_nine_repetitions_by_default(rng):
+    x = rng.normal(size=(40, 2))
+    assert found(x, x, permutations=None)[1].r2.shape == (99, len(LADDER))
