@@ -237,3 +237,23 @@ def test_a_sparse_matrix_is_refused(cells):
     cells.X = csr_matrix(cells.X)
     with pytest.raises(InputError, match="X of AnnData is sparse"):
         open_rows(cells, key="X")
+
+
+def test_a_matrix_beside_columns_loses_neither(rng, tmp_path):
+    pose, shape, path = rng.normal(size=(30, 2)), rng.integers(0, 3, 30), tmp_path / "u.npz"
+    np.savez(path, pose=pose, shape=shape, axes=np.array(["x", "y"]))
+    found = open_columns(path)
+    assert list(found.values) == ["pose_0", "pose_1", "shape"]
+    np.testing.assert_array_equal(np.column_stack(list(found.values.values())), np.column_stack([pose, shape]))
+    assert "'pose_0' to 'pose_1'" in found.notes[0] and "'axes'" in found.notes[1]
+    # What names the rows is no column, and a matrix alone keeps the names of its places.
+    np.savez(path, pose=pose, cell=np.arange(30))
+    found = open_columns(path, ids="cell")
+    assert list(found.values) == ["0", "1"] and found.ids.tolist() == list(range(30))
+    np.savez(path, pose=pose, pose_1=shape)
+    with pytest.raises(InputError, match="several columns named 'pose_1'"):
+        open_columns(path)
+    assert list(open_columns(path, key="pose").values) == ["0", "1"]
+    np.savez(path, pose=pose, other=pose, shape=shape)
+    with pytest.raises(InputError, match="2 two-dimensional arrays"):
+        open_columns(path)

@@ -41,7 +41,7 @@ def test_errors_of_the_path_are_those_of_explicit_fits(rng, n, p, q, translation
         moments = [m.about_origin() for m in moments]
     penalties = np.array([0.0, 0.01, 1.0, 300.0])
     path = Shrinkage.of(moments[0], penalties, centred=translation)
-    ((found,),) = path.errors(moments[0], [moments[1]], [path.turned(*moments)], [slice(None)])
+    (found,) = path.errors(moments[0], [moments[1]], [path.turned(*moments)])
     expected = [error(penalty, train, test, translation) for penalty in penalties]
     np.testing.assert_allclose(found[1:], expected[1:], rtol=1e-8)
     # Least squares is tried where rows are more than columns.

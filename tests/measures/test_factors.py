@@ -191,3 +191,9 @@ def test_text_of_a_missing_value_is_reported():
 def test_factors_whose_names_are_equal_as_text_are_refused():
     with pytest.raises(InputError, match="several columns named '1'"):
         open_factors({1: np.arange(9), "1": np.arange(9)})
+
+
+def test_kinds_of_names_that_are_equal_as_text_are_refused(rng):
+    for option, values in (("kinds", ("continuous", "circular")), ("periods", (2.0, 3.0))):
+        with pytest.raises(InputError, match=f"{option} has several columns named '0'"):
+            open_factors(rng.normal(size=(20, 2)), **{option: dict(zip((0, "0"), values, strict=True))})

@@ -17,6 +17,7 @@ from nearid.arrays.pair import pair_rows
 from nearid.arrays.paths import known_format, split_key
 from nearid.arrays.reading import reached
 from nearid.arrays.rows import Rows
+from nearid.arrays.tables import Columns
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 
@@ -122,6 +123,8 @@ def _beside(rows: Rows, wanted: str) -> tuple[list[str], Any]:
     """Names of what may hold blocks in the source of rows, and the values of the wanted one; None if it is missing."""
     if rows.origin is None:
         return [], None
+    if isinstance(rows.origin, Columns):
+        return list(rows.origin.values), rows.origin.values.get(wanted)
     if not isinstance(rows.origin, str):
         return _in_table(rows.name, rows.origin, wanted)
     known = format_of(Path(rows.origin))

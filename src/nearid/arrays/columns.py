@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.formats.hdf5 import open_cells, opened
-from nearid.arrays.formats.registry import format_of
+from nearid.arrays.formats.registry import Contents, format_of
 from nearid.arrays.memory import as_numpy, index_ids, is_a, labels, names_index
+from nearid.arrays.names import few
 from nearid.arrays.open import open_rows
 from nearid.arrays.reading import FileState, damage_told, reached
 from nearid.arrays.rows import Rows, row_ids
@@ -111,8 +112,11 @@ def _file(path: Path, ids: str | None) -> Columns | None:
         return known.columns(whole, path.name, ids)
     contents = known.contents_of(whole, path.name)
     if list(contents.entries) != [""]:
-        if not contents.entries or any(len(entry.shape) != 1 for entry in contents.entries.values()):
+        if not contents.entries:
             return None
+        if any(len(entry.shape) != 1 for entry in contents.entries.values()):
+            # Of AnnData the columns are obs, which `open_annotated` reads.
+            return None if is_annotated(path) else _matrix_and_columns(contents, path.name, ids)
         return columns_of(path.name, {entry: as_numpy(contents.array(entry)) for entry in contents.entries}, ids)
     shape, dtype = contents.entries[""]
     if isinstance(dtype, str) or (not dtype.names and len(shape) != 1 and dtype.kind not in "OSUT"):
@@ -121,6 +125,29 @@ def _file(path: Path, ids: str | None) -> Columns | None:
     if array.dtype.names:
         return columns_of(path.name, {field: array[field] for field in array.dtype.names}, ids)
     return columns_by_place(array, path.name, ids)
+
+
+def _matrix_and_columns(contents: Contents, name: str, ids: str | None) -> Columns | None:
+    """Columns of a matrix and those beside it; None where there is no single matrix, or nothing of its length."""
+    matrices = [entry for entry, declared in contents.entries.items() if declared.is_rows]
+    if len(matrices) != 1:
+        return None
+    (matrix,) = matrices
+    n, width = contents.entries[matrix].shape
+    beside = [entry for entry, declared in contents.entries.items() if declared.shape == (n,)]
+    if not set(beside) - {ids}:
+        return None
+    block = as_numpy(contents.array(matrix))
+    own = [f"{matrix}_{at}" for at in range(width)]
+    refuse_repeats(name, own + beside)
+    values = dict(zip(own, block.T, strict=True)) | {entry: as_numpy(contents.array(entry)) for entry in beside}
+    notes = [
+        f"{name}: the columns of {matrix!r} are called {own[0]!r} to {own[-1]!r}, beside {few(map(repr, beside))}."
+    ]
+    left = [entry for entry in contents.entries if entry not in (matrix, *beside)]
+    if left:
+        notes.append(f"Entries of {name} without a value for each of its {n} rows are ignored: {few(map(repr, left))}.")
+    return columns_of(name, values, ids)._replace(notes=tuple(notes))
 
 
 def _frame(frame: Any, name: str, ids: str | None) -> Columns:

@@ -21,14 +21,12 @@ from nearid.folds import FoldMoments, assign
 from nearid.groups.fits import DenseMap, least_squares, squared_errors
 from nearid.moments import Floats, Moments, PairMoments, eigen, resolution
 
+ALL = slice(None)
 # Penalties in units of the mean eigenvalue of the source's scatter. Plain least squares (0) is tried beside them.
 GRID = np.geomspace(1e-8, 1e4, 49)
 # Sources wider than this are judged by one fold instead of two: fewer decompositions, which then take the time.
 WIDE = 512
-# Narrower sources than this need no threads, which take longer to start than to work.
-SMALL = 64
-# Sources up to this width can be judged by all other folds at little cost.
-NARROW = 128
+NARROW = 64
 # One factor at a time is judged by few numbers: a penalty is taken where it gains this share of the squared error.
 LEAST_GAIN = 0.01
 
@@ -70,30 +68,34 @@ class Shrinkage:
         shift = self.vectors.T @ (test.mean_x - train.mean_x)
         return np.asarray(self.vectors.T @ test.xx @ self.vectors + test.n * np.outer(shift, shift))
 
-    def errors(
-        self, train: PairMoments, tests: Sequence[PairMoments], turned: Sequence[Floats], targets: Sequence[slice]
-    ) -> list[Floats]:
-        """Squared errors on each of `tests` of the map of each penalty that is fitted on `train`, shape (targets, m).
+    def errors(self, train: PairMoments, tests: Sequence[PairMoments], turned: Sequence[Floats]) -> list[Floats]:
+        """Squared errors on each of `tests` of the map of each penalty that is fitted on `train`, shape (m,).
 
         `train` has the source's scatter that was decomposed, and `turned` is of the source in `tests`; the target may
-        be another one than then, as with permuted rows. `targets` are columns whose errors are summed.
+        be another one than then, as with permuted rows.
         """
         plain = None if self.plain is None else DenseMap(train.mean_x, train.mean_y, self.plain(train.xy))
-        fitted, weights = self.vectors.T @ train.xy, self.weights
-        among = [fitted[:, at] @ fitted[:, at].T for at in targets]
-        judged: list[Floats] = []
-        for test, inner in zip(tests, turned, strict=True):
-            apart_x, apart_y = test.mean_x - train.mean_x, test.mean_y - train.mean_y
-            own = self.vectors.T @ test.xy + test.n * np.outer(self.vectors.T @ apart_x, apart_y)
-            totals, gains = np.diag(test.yy) + test.n * apart_y**2, fitted * own
-            first = np.full(len(totals), np.inf) if plain is None else squared_errors(plain, test)
-            errors = np.empty((len(targets), len(weights) + 1))
-            for row, at, product in zip(errors, targets, among, strict=True):
-                bent = np.sum((weights @ (inner * product)) * weights, axis=1)
-                row[0] = first[at].sum()
-                row[1:] = np.clip(totals[at].sum() - 2 * weights @ gains[:, at].sum(axis=1) + bent, 0, None)
-            judged.append(errors)
-        return judged
+        fitted = self.vectors.T @ train.xy
+        among, weights = fitted @ fitted.T, self.weights
+        each = zip(tests, turned, strict=True)
+        return [self._errors(train, test, fitted, products * among, weights, plain) for test, products in each]
+
+    def _errors(
+        self,
+        train: PairMoments,
+        test: PairMoments,
+        fitted: Floats,
+        inner: Floats,
+        weights: Floats,
+        plain: DenseMap | None,
+    ) -> Floats:
+        apart_x, apart_y = test.mean_x - train.mean_x, test.mean_y - train.mean_y
+        shift = self.vectors.T @ apart_x
+        own = self.vectors.T @ test.xy + test.n * np.outer(shift, apart_y)
+        total = float(np.trace(test.yy)) + test.n * float(apart_y @ apart_y)
+        errors = total - 2 * weights @ np.sum(fitted * own, axis=1) + np.sum((weights @ inner) * weights, axis=1)
+        first = np.inf if plain is None else float(squared_errors(plain, test).sum())
+        return np.concatenate([[first], np.clip(errors, 0, None)])
 
 
 class Folded(Protocol):
@@ -143,8 +145,7 @@ class Judges:
         self._scales = self._unit**-0.5, (float(np.trace(whole.yy)) or 1.0) ** -0.5
         self.penalties = np.concatenate([[0.0], GRID])
         folds = len(parts.counts)
-        every = thorough and p <= NARROW
-        pairs = combinations(range(folds), 2) if every else _pairs(folds, wide=p > WIDE)
+        pairs = combinations(range(folds), 2) if thorough and p <= NARROW else _pairs(folds, wide=p > WIDE)
         self._pairs = list(pairs) if folds > 2 else []
         self._paths = list(ordered_map(lambda pair: self._decomposed(parts, pair), self._pairs, workers=_workers(p)))
 
@@ -157,39 +158,38 @@ class Judges:
     def _about(self, moments: PairMoments) -> PairMoments:
         return (moments if self._translation else moments.about_origin()).scaled(*self._scales)
 
-    def choose(self, parts: Folded) -> Penalties:
-        """The penalty with the least error on the judging folds; `parts` has the source's moments of the beginning."""
-        return self.choose_each(parts, [slice(None)], least_gain=0.0)[0]
+    def choose(self, parts: Folded, target: slice = ALL, *, least_gain: float = 0.0) -> Penalties:
+        """The penalty with the least error on the judging folds; `parts` has the source's moments of the beginning.
 
-    def choose_each(
-        self, parts: Folded, targets: Sequence[slice], *, least_gain: float = LEAST_GAIN
-    ) -> list[Penalties]:
-        """The same for some columns of the target at a time, each with penalties of its own.
-
-        Plain least squares is kept where no penalty lessens its error by the share `least_gain`.
+        Parameters
+        ----------
+        target : slice
+            Columns of the target that count.
+        least_gain : float
+            Plain least squares is kept where no penalty lessens its error by this share.
         """
         if not self._pairs:
-            return [self._by_themselves(parts, at) for at in targets]
-        tests = [self._about(parts.part(k)) for k in range(len(parts.counts))]
-        errors = np.zeros((len(tests), len(targets), len(self.penalties)))
+            return self._by_themselves(parts, target)
+        tests = [self._about(parts.part(k)).target(target) for k in range(len(parts.counts))]
+        errors = np.zeros((len(tests), len(self.penalties)))
 
         def judge(at: int) -> list[tuple[int, Floats]]:
             (a, b), (path, (own, other)) = self._pairs[at], self._paths[at]
-            train = self._about(parts.without((a, b)))
-            return list(zip((a, b), path.errors(train, (tests[b], tests[a]), (other, own), targets), strict=True))
+            train = self._about(parts.without((a, b))).target(target)
+            return list(zip((a, b), path.errors(train, (tests[b], tests[a]), (other, own)), strict=True))
 
         for judged in ordered_map(judge, range(len(self._pairs)), workers=_workers(len(tests[0].mean_x))):
             for fold, error in judged:
                 errors[fold] += error
-        errors = np.concatenate([errors, errors.sum(axis=0, keepdims=True)])
-        plain = (1 - least_gain) * errors[:, :, 0] <= errors.min(axis=2)
-        best = self._unit * np.where(plain, 0.0, self.penalties[errors.argmin(axis=2)])
-        return [Penalties(tuple(map(float, own[:-1])), float(own[-1])) for own in best.T]
+        errors = np.vstack([errors, errors.sum(axis=0)])
+        plain = (1 - least_gain) * errors[:, 0] <= errors.min(axis=1)
+        best = np.where(plain, 0.0, self._unit * self.penalties[errors.argmin(axis=1)]).tolist()
+        return Penalties(tuple(best[:-1]), best[-1])
 
-    def _by_themselves(self, parts: Folded, at: slice) -> Penalties:
+    def _by_themselves(self, parts: Folded, target: slice) -> Penalties:
         sets = [parts.without([k]) for k in range(len(parts.counts))] if len(parts.counts) > 1 else []
-        chosen = (generalised_penalty(m.target(at), translation=self._translation) for m in (*sets, parts.all))
-        *folds, whole = chosen
+        own = (m.target(target) for m in (*sets, parts.all))
+        *folds, whole = (generalised_penalty(m, translation=self._translation) for m in own)
         return Penalties(tuple(folds), whole)
 
 
@@ -200,7 +200,8 @@ def choose_penalties(parts: Folded, *, translation: bool = True) -> Penalties:
 
 def choose_each(parts: Folded, targets: Sequence[slice]) -> list[Penalties]:
     """The same for some columns of the target at a time, as for factors in units of their own."""
-    return Judges(parts, thorough=True).choose_each(parts, targets)
+    judges = Judges(parts, thorough=True)
+    return [judges.choose(parts, target, least_gain=LEAST_GAIN) for target in targets]
 
 
 def penalty_of(x: Floats, y: Floats, *, translation: bool = True, folds: int = 5) -> float:
@@ -214,8 +215,8 @@ def penalty_of(x: Floats, y: Floats, *, translation: bool = True, folds: int = 5
 
 
 def _workers(width: int) -> int | None:
-    """One worker with a threaded BLAS for wide sources; small ones need no threads."""
-    return 1 if width > WIDE or width <= SMALL else None
+    """One worker with a threaded BLAS for wide sources; for narrow ones threads take longer to start than to work."""
+    return 1 if width > WIDE or width <= NARROW else None
 
 
 def _pairs(folds: int, wide: bool) -> Iterator[tuple[int, int]]:

@@ -84,7 +84,7 @@ def dci(
     """
     from threadpoolctl import threadpool_limits
 
-    fold = assign(len(x), folds, random_state)
+    fold = assign(len(x), folds, random_state, factors.block_codes)
     tasks = [(factor, k) for factor in factors.items for k in range(folds)]
 
     def run(task: tuple[Factor, int]) -> Fit:

@@ -13,10 +13,13 @@ from typing import Annotated, Any
 import numpy as np
 
 from nearid.arrays import Columns, Pair, Rows, first_nonfinite, nonfinite, open_columns, open_rows, pair_rows
+from nearid.arrays.blocks import open_blocks
+from nearid.arrays.labels import block_codes
 from nearid.arrays.memory import MemoryRows
 from nearid.arrays.metadata import input_alerts
 from nearid.arrays.names import not_found
 from nearid.arrays.rows import is_numeric
+from nearid.arrays.tables import refuse_repeats
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
@@ -242,6 +245,8 @@ class Factors:
     ids : ndarray of shape (n,) or None
     alerts : tuple of Alert
     index : pandas.Index or None
+    blocks : ndarray of shape (n,) or None
+        Label of the block that each row belongs to; None where rows count as independent.
     """
 
     name: str
@@ -249,6 +254,7 @@ class Factors:
     ids: np.ndarray | None
     alerts: tuple[Alert, ...]
     index: Any = None
+    blocks: np.ndarray | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -258,7 +264,7 @@ class Factors:
     @cached_property
     def rows(self) -> Rows:
         """What regressions aim at, all factors side by side."""
-        return MemoryRows(self.name, np.hstack([factor.columns for factor in self.items]), self.ids, index=self.index)
+        return self._placed(np.hstack([factor.columns for factor in self.items]))
 
     @property
     def geometry(self) -> Rows | None:
@@ -272,7 +278,17 @@ class Factors:
             return None
         # One scale for cosine and sine: a circle stays a circle.
         scaled = [(c - c.mean(axis=0)) / np.sqrt(c.var(axis=0).sum()) for c in placed]
-        return MemoryRows(self.name, np.hstack(scaled), self.ids, index=self.index)
+        return self._placed(np.hstack(scaled))
+
+    def _placed(self, values: Floats) -> Rows:
+        rows = MemoryRows(self.name, values, self.ids, index=self.index)
+        rows.blocks = self.blocks
+        return rows
+
+    @property
+    def block_codes(self) -> np.ndarray | None:
+        """The block of each row, counted from 0."""
+        return None if self.blocks is None else block_codes(self.blocks)
 
     def take(self, index: np.ndarray | None) -> Factors:
         """The factors of some rows, in the order given; None stands for all."""
@@ -280,7 +296,8 @@ class Factors:
             return self
         taken = [replace(factor, values=factor.values[index]) for factor in self.items]
         still_true = tuple(alert for alert in self.alerts if alert.code not in ROW_DEPENDENT)
-        return _checked(self.name, taken, None, still_true)
+        blocks = None if self.blocks is None else self.blocks[index]
+        return replace(_checked(self.name, taken, None, still_true), blocks=blocks)
 
 
 @checked
@@ -326,11 +343,48 @@ def open_factors(
     return factors_of(open_columns(source, key=key, ids=ids, name=name or unnamed(source, "factors")), kinds, periods)
 
 
+def open_both(
+    latents: Rows,
+    factors: object,
+    blocks: object = None,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    periods: Mapping[str, float] | None = None,
+    key: str | None = None,
+    ids: object = None,
+) -> tuple[Rows, Factors]:
+    """Latents and factors with their blocks: those that are carried, or given as of `open_rows`.
+
+    A column of blocks may stand in the table of the factors, and is no factor then.
+    """
+    if isinstance(factors, Factors):
+        known = open_factors(factors, kinds=kinds, periods=periods, key=key, ids=ids)
+        (latents, _), _ = open_blocks(blocks, [latents, known.rows])
+        return latents, known if blocks is None else replace(known, blocks=None)
+    columns = (
+        factors
+        if isinstance(factors, Columns)
+        else open_columns(factors, key=key, ids=ids, name=unnamed(factors, "factors"))
+    )
+    size = len(next(iter(columns.values.values())))
+    # Stands for the table where blocks are looked for.
+    table: Rows = MemoryRows(columns.name, np.zeros((size, 1)), columns.ids, index=columns.index)
+    table.origin = columns
+    (latents, table), _ = open_blocks(blocks, [latents, table])
+    if table.blocks is not None:
+        columns = columns._replace(values={name: v for name, v in columns.values.items() if name != blocks})
+        if not columns.values:
+            raise InputError(f"{columns.name} has no factor beside its column of blocks, {blocks!r}.")
+    return latents, replace(factors_of(columns, kinds, periods), blocks=table.blocks)
+
+
 def factors_of(
     columns: Columns, kinds: Mapping[str, str] | None = None, periods: Mapping[str, float] | None = None
 ) -> Factors:
     """Factors from columns that are loaded already; see `open_factors`."""
     # Columns that are numbered may be named by their numbers.
+    for option, given in (("kinds", kinds), ("periods", periods)):
+        refuse_repeats(option, [str(column) for column in given or {}])
     kinds = {str(column): kind for column, kind in (kinds or {}).items()}
     periods = {str(column): period for column, period in (periods or {}).items()}
     for option, given in (("kinds", kinds), ("periods", periods)):
@@ -348,11 +402,11 @@ def factors_of(
 
 
 def load_pair(
-    latents: object, factors: object, *, drop_nonfinite: bool = False
+    latents: object, factors: object, *, blocks: object = None, drop_nonfinite: bool = False
 ) -> tuple[Floats, Factors, tuple[Alert, ...]]:
     """Latents as an array of shape (n, d) in float64, the factors of the same rows, and alerts about both."""
-    known = open_factors(factors)
-    return load_paired(pair_rows(open_latents(latents), known.rows), known, drop_nonfinite=drop_nonfinite)
+    rows, known = open_both(open_latents(latents), factors, blocks)
+    return load_paired(pair_rows(rows, known.rows), known, drop_nonfinite=drop_nonfinite)
 
 
 def load_paired(
@@ -360,12 +414,14 @@ def load_paired(
 ) -> tuple[Floats, Factors, tuple[Alert, ...]]:
     """The same for latents that are paired with the rows of `known` already. Of more rows than `most`, a sample."""
     rows, alerts = pair.x, tuple(input_alerts(pair))
-    x_index, y_index = pair.x_index, pair.y_index
+    x_index, y_index, blocks = pair.x_index, pair.y_index, pair.blocks
     if most is not None and pair.n > most:
+        # Rows of all blocks, where there are blocks: more of them tell more than more rows of a few.
         picked = np.sort(np.random.default_rng([random_state, 5]).choice(pair.n, most, replace=False))
         x_index, y_index = (picked if index is None else index[picked] for index in (x_index, y_index))
+        blocks = None if blocks is None else blocks[picked]
     x = rows.read(0, pair.n) if x_index is None else rows.take(x_index)
-    x, taken = x.astype(np.float64), known.take(y_index)
+    x, taken = x.astype(np.float64), replace(known.take(y_index), blocks=blocks)
     bad = first_nonfinite(x, 0)
     if bad and not drop_nonfinite:
         row, column, value = bad

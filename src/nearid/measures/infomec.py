@@ -103,7 +103,9 @@ def infomec(
         published. Parts:
 
         - `infom`: modularity, from 0 to 1 (best); NaN for a single factor, where it is not defined.
-        - `infoe`: explicitness, at most 1 (best), about 0 for noise: the mean of `per_factor`.
+        - `infoe`: explicitness, at most 1 (best), about 0 for noise: the mean of `per_factor`. The fits have no penalty
+          and are judged in sample, as defined. Where latents are as many as rows they would tell any classes apart, so
+          it is NaN; `nearid.explicitness` is held out.
         - `infoc`: compactness, from 0 to 1 (best); NaN for a single active latent, where it is not defined.
 
         `active`, an array of bool of shape (d,), marks latents that vary enough to count in InfoM and InfoC.
@@ -138,12 +140,14 @@ def infomec(
     # The intercept of the linear fits.
     design = np.hstack([design, np.ones((len(design), 1))])
     fit = partial(fit_logistic, design, scaling=scaling, converged=converged)
-    fits = list(ordered_map(fit, codes, tick=progress("explicitness", len(codes))))
+    # As many columns as rows tell any classes apart: that is no explicitness, and no fit is needed to know it.
+    separable = not discrete_latents and len(design) <= design.shape[1]
+    fits = [] if separable else list(ordered_map(fit, codes, tick=progress("explicitness", len(codes))))
 
     nmi = information / np.array([[entropy(c)] for c in codes])
     # Without any latents the balanced fit gives every class the same probability: ln K.
     chance = np.log([c.max() + 1 for c in codes])
-    explicitness = 1 - np.array([fit.loss for fit in fits]) / chance
+    explicitness = np.full(len(codes), np.nan) if separable else 1 - np.array([fit.loss for fit in fits]) / chance
     infom, infoc = _concentration(nmi[:, active]), _concentration(nmi[:, active].T)
     return Measured(
         infom,
@@ -262,7 +266,13 @@ def _alerts(
             f"their explicitness can be too small{advice}.",
         )
     n, d = shape
-    if n < FEW_ROWS * d:
+    if not fits:
+        yield Alert(
+            "few_rows",
+            f"InfoE is not defined for {n} rows and {d - 1} latents: a linear fit tells any classes apart, also those "
+            "of noise. Give more rows, or take explicitness, which is held out.",
+        )
+    elif n < FEW_ROWS * d:
         yield Alert(
             "few_rows",
             f"{n} rows for linear fits on {d} columns, in sample: InfoE is too large; aim for {FEW_ROWS} a column.",

@@ -83,7 +83,7 @@ def mcc(
         from scipy.stats import rankdata
 
         x, factors = rankdata(x, axis=0), replace(factors, items=tuple(map(_ranked, factors.items)))
-    targets = replace(inputs, latents=x, factors=factors).moments(folds, random_state)
+    targets = replace(inputs, latents=x, factors=factors, blocks=None).moments(folds, random_state)
     targets = replace(targets, alerts=tuple(dict.fromkeys(alerts + targets.alerts)))
     if method == "spearman":
         return _matched(targets, *_pearson(targets))
@@ -164,7 +164,7 @@ def _along(train: CrossMoments, test: CrossMoments, blocks: tuple[slice, ...]) -
 
 def _fitted(pair: Pair, targets: Targets, folds: int, seed: int) -> tuple[Floats, Floats]:
     """Correlation of each factor with its fit by one latent: in training, all rows last; and held out."""
-    parts = replace(targets, source=fold_moments(pair, assign(pair.n, folds, seed), folds))
+    parts = replace(targets, source=fold_moments(pair, assign(pair.n, folds, seed, pair.blocks), folds))
 
     def judged(_: int, train: PairMoments, test: PairMoments) -> tuple[Floats, Floats]:
         matrix = fit_linear(train).coefficients

@@ -67,7 +67,8 @@ def explicitness(
 ) -> Measured:
     """How well logistic regression on all latents tells the classes of each factor: mean of 2 AUC - 1 over classes.
 
-    Areas under the curve are held out: 0 is chance, 1 is perfect. Factors without classes are cut into bins.
+    Areas under the curve are held out: 0 is chance, 1 is perfect. Factors without classes are cut into bins. Latents
+    are standardised, and the fit has scikit-learn's default penalty (L2, C = 1), so that they may outnumber the rows.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ def explicitness(
     check_bins(bins, len(x))
     spread = x.std(axis=0)
     x = (x - x.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    fold = assign(len(x), folds, random_state)
+    fold = assign(len(x), folds, random_state, factors.block_codes)
     alerts = repeated_pairs(x, factors, folds)
     tick = progress("classifiers", len(factors.items))
     per_factor = np.zeros(len(factors.items))

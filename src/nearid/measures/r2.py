@@ -38,8 +38,8 @@ def r2(inputs: Inputs, *, ridge: Size | Literal["auto"] = "auto", folds: int = 5
         Penalty of the map (scikit-learn's alpha), in the units of the latents. By default it is chosen for each factor
         and each fold by cross-validation over the other folds, and 0 where a penalty gains less than 1% of the error;
         with fewer than three folds, by generalised cross-validation of the rows that are fitted. 0 is plain least
-        squares, as in the papers: the value then does not depend on the units of the latents, and falls far below 0
-        where these are nearly as many as the rows.
+        squares, as in the papers. Its value does not depend on the units of the latents, but falls far below 0 where
+        these are nearly as many as the rows.
     folds : int
         Number of folds; 1 gives the in-sample value, which of plain least squares is 1 for noise as soon as n <= d.
 

@@ -169,6 +169,10 @@ class Measure:
         """Whether the function has a parameter of this name."""
         return option in inspect.signature(self.function).parameters
 
+    def default(self, option: str) -> Any:
+        """The default of a parameter; None where there is no such parameter."""
+        return inspect.signature(self.function).parameters[option].default if self.takes(option) else None
+
 
 # Every measure by its name, in the order of declaration; those of nearid are there once `measures` was called.
 MEASURES: dict[str, Measure] = {}
@@ -192,7 +196,8 @@ def measure(title: str, **declaration: Any) -> Callable[[Callable[..., Measured]
     - ``f(inputs, *, ...)`` of `Inputs`, whose moments are streamed.
 
     Both give a `Measured`. What is returned is the public function of latents and factors in any form, with the
-    parameters `drop_nonfinite` and `progress` (and `engine`, where rows are streamed). They are described in its
+    parameters `drop_nonfinite` and `progress` (and `engine`, where rows are streamed). A function with `folds` also
+    gets `blocks`, and passes `factors.block_codes` on to `nearid.folds.assign`. These parameters are described in its
     docstring with those of the function's own parameters that its docstring leaves out.
 
     Parameters
@@ -233,6 +238,9 @@ _COMMON = {
     Number of folds; 1 gives the in-sample value.""",
     "random_state": """int, default=0
     Seed of the folds and of what is fitted.""",
+    "blocks": """column, path, labels or "none", optional
+    Rows that belong together, as frames of a film: whole blocks are held out. A column or entry of the latents or of
+    the factors, a file, or one label per row of the latents. Default: the blocks that the latents carry.""",
     "drop_nonfinite": """bool, default=False
     Leave out rows with a NaN or an infinity among the latents; otherwise they are an error.""",
     "engine": """{"local", "dask"}, address or Engine, optional
@@ -262,10 +270,11 @@ def _public(maths: Callable[..., Measured]) -> Callable[..., Measured]:
         drop_nonfinite: bool = False,
         engine: str | Engine | None = None,
         progress: Reporting = False,
+        blocks: Any = None,
         **options: Any,
     ) -> Measured:
         with reporting(progress) as stage:
-            inputs = Inputs(latents, factors, drop_nonfinite, engine, stage)
+            inputs = Inputs(latents, factors, drop_nonfinite, engine, stage, blocks)
             if streams:
                 return maths(inputs, **options)
             x, known, alerts = inputs.load()
@@ -274,7 +283,9 @@ def _public(maths: Callable[..., Measured]) -> Callable[..., Measured]:
 
     common = inspect.signature(call, eval_str=True).parameters
     own = [p for name, p in named.items() if name not in ("x", "factors", "inputs", "progress")]
-    tail = [common[name] for name in ("drop_nonfinite", "engine", "progress") if streams or name != "engine"]
+    # Rows belong together where some of them are held out.
+    wanted = {"blocks": "folds" in named, "drop_nonfinite": True, "engine": streams, "progress": True}
+    tail = [common[name] for name, is_wanted in wanted.items() if is_wanted]
     parameters = [common["latents"], common["factors"], *own, *tail]
     call.__signature__ = inspect.Signature(parameters, return_annotation=Measured)  # type: ignore[attr-defined]
     call.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": Measured}

@@ -34,7 +34,7 @@ def sap(
     >>> nearid.sap(u * [-3, 100], u).value > 0.9
     True
     """
-    fold = assign(len(x), folds, random_state)
+    fold = assign(len(x), folds, random_state, factors.block_codes)
     alerts = repeated_pairs(x, factors, folds)
     spread = x.std(axis=0)
     # The machine's penalty depends on units; a latent's own spread makes the score independent of them.

@@ -16,7 +16,8 @@ from typing import TypeVar
 import numpy as np
 
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
-from nearid.arrays.columns import named_columns
+from nearid.arrays.blocks import open_blocks
+from nearid.arrays.columns import Columns, named_columns
 from nearid.arrays.metadata import input_alerts
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
@@ -30,8 +31,8 @@ from nearid.measures.factors import (
     constant_factor,
     constant_latents,
     dropped_rows,
-    factors_of,
     load_pair,
+    open_both,
     open_latents,
     unnamed,
 )
@@ -96,10 +97,11 @@ class Inputs:
     drop_nonfinite: bool = False
     engine: str | Engine | None = None
     progress: Progress = silent
+    blocks: object = None
 
     def load(self) -> tuple[Floats, Factors, tuple[Alert, ...]]:
         """Latents in memory, the factors of the same rows, and alerts about both; see `load_pair`."""
-        return load_pair(self.latents, self.factors, drop_nonfinite=self.drop_nonfinite)
+        return load_pair(self.latents, self.factors, blocks=self.blocks, drop_nonfinite=self.drop_nonfinite)
 
     def moments(self, folds: int, random_state: int) -> Targets:
         """Moments of latents and factors.
@@ -107,12 +109,18 @@ class Inputs:
         Factors without names or kinds are numbers and are streamed like the latents, whatever their size. Rows that
         are fewer than the latents are read into memory.
         """
-        given = self.factors
-        named = None if isinstance(given, Factors | Rows) else named_columns(given, name=unnamed(given, "factors"))
-        known = given if isinstance(given, Factors) else None if named is None else factors_of(named)
-        rows = known.rows if known else open_rows(given, name=unnamed(given, "factors"))
-        pair = pair_rows(open_latents(self.latents), rows)
-        fold = assign(pair.n, folds, random_state)
+        given, latents, known = self.factors, open_latents(self.latents), None
+        named: Factors | Columns | None = given if isinstance(given, Factors) else None
+        if not isinstance(given, Factors | Rows):
+            named = named_columns(given, name=unnamed(given, "factors"))
+        if named is not None:
+            latents, known = open_both(latents, named, self.blocks)
+            rows = known.rows
+        else:
+            opened = open_rows(given, name=unnamed(given, "factors"))
+            (latents, rows), _ = open_blocks(self.blocks, [latents, opened])
+        pair = pair_rows(latents, rows)
+        fold = assign(pair.n, folds, random_state, pair.blocks)
         source: FoldMoments | WideRows
         with open_engine(self.engine) as engine:
             if pair.n <= pair.x.shape[1]:

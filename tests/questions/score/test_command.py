@@ -93,3 +93,13 @@ def test_bad_files_get_a_sentence(refused, files, tmp_path):
     assert "not UTF-8" in refused("score", "z.npy", "latin.csv")
     np.save(tmp_path / "same.npy", np.ones((300, 2)))
     assert "constant" in refused("score", "z.npy", "same.npy")
+
+
+def test_blocks_by_the_name_of_a_column(nearid, files, tmp_path):
+    lines = (tmp_path / "u.csv").read_text().splitlines()
+    rows = [f"{line},w{k % 30}" for k, line in enumerate(lines[1:])]
+    (tmp_path / "wells.csv").write_text("\n".join([f"{lines[0]},well", *rows]))
+    done = nearid("score", "z.npy", "wells.csv", "--measures", "r2", "--blocks", "well", "--ridge", "0", "--json")
+    told = json.loads(done.stdout)
+    assert set(told["factors"]) == {"pan", "size", "shape"} and told["provenance"]["options"]["blocks"] == "well"
+    assert "new blocks of rows" in told["measures"]["r2"]["of"] and told["provenance"]["options"]["ridge"] == 0

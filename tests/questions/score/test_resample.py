@@ -1,5 +1,7 @@
 """Intervals and chance against classical statistics."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -114,3 +116,67 @@ def test_classes_of_few_rows_leave_no_interval_rather_than_an_error(rng):
         nearid.score(rng.normal(size=(200, 2)), {"k": ["x"] * 199 + ["y"]}, measures="mcc,r2")
     score = nearid.score(rng.normal(size=(200, 2)), {"k": ["x"] * 198 + ["y"] * 2}, measures="mcc,r2")
     assert np.isnan(score.measures["r2"].overall.low)
+
+
+def test_every_interval_says_what_it_is_of(rng):
+    x, factors = correlated(rng, 100, 0.5)
+    held = resampled(measures()["r2"], x, factors, folds=4).overall
+    assert held.of == "fits on 75 rows, judged on new rows; jackknife over ten groups of rows"
+    assert resampled(measures()["mig"], x, factors).overall.of.startswith("the value of another sample of 100 rows")
+
+
+def in_blocks(rng, count=60, size=5):
+    """One latent and one factor that are the same in all rows of a block, apart from a little noise."""
+    block = np.repeat(np.arange(count), size)
+    u, noise = rng.normal(size=count), rng.normal(size=count)
+    x = (0.6 * u + 0.8 * noise)[block] + 0.01 * rng.normal(size=count * size)
+    factors = open_factors((u[block] + 0.01 * rng.normal(size=count * size))[:, None])
+    return x[:, None], factors, replace(factors, blocks=block)
+
+
+def test_intervals_over_blocks_cover_the_truth_and_those_over_rows_do_not():
+    hits = {False: 0, True: 0}
+    for seed in range(100):
+        x, alone, together = in_blocks(np.random.default_rng(seed))
+        for blocked, factors in ((False, alone), (True, together)):
+            overall = resampled(toy(correlation), x, factors, permutations=1).overall
+            hits[blocked] += overall.low <= 0.6 <= overall.high
+    # 95% of 100, and three standard deviations of that number; five copies of a row are told apart by nothing.
+    assert hits[True] >= 88 and hits[False] < 80
+
+
+def test_chance_permutes_whole_blocks_and_keeps_their_order(rng):
+    seen = []
+
+    def watched(x, factors):
+        seen.append((x[:, 0], factors.items[0].values, factors.blocks))
+        return correlation(x, factors)
+
+    block = np.repeat(np.arange(30), 4)
+    x, u = np.arange(120.0)[:, None], np.arange(120.0)
+    resampled(toy(watched), x, replace(open_factors(u[:, None]), blocks=block), permutations=3)
+    whole = [(latent, factor, own) for latent, factor, own in seen[1:] if len(latent) == 120]
+    assert len(whole) == 3
+    for latent, factor, own in whole:
+        assert (own == block).all() and (latent == x[:, 0]).all()
+        given = factor.reshape(30, 4)
+        assert (given == given[:, :1] + np.arange(4)).all() and (given[:, 0] % 4 == 0).all()
+        assert (given[:, 0] // 4 != np.arange(30)).all()
+    for latent, _, own in seen[1:]:
+        # A group that is left out holds whole blocks.
+        assert set(np.bincount(own)[np.unique(own)]) == {4} and len(latent) in (108, 120)
+
+
+def test_fewer_blocks_than_groups_leave_no_interval(rng):
+    x, _, factors = in_blocks(rng, count=GROUPS - 1, size=20)
+    counted = []
+    measure = toy(correlation)
+    shared = {"options": {}, "permutations": 2, "seed": 0, "tick": lambda: counted.append(1)}
+    overall = resample(measure, measure.of_loaded(x, factors), len(x), x, factors, **shared).overall
+    assert np.isnan([overall.low, overall.high]).all() and np.isfinite(overall.chance) and len(counted) == 2
+
+
+def test_a_sample_of_rows_does_not_narrow_intervals_over_blocks(rng):
+    x, _, factors = in_blocks(rng)
+    few, many = (resampled(toy(correlation), x, factors, rows=rows).overall for rows in (300, 30_000))
+    assert (few.low, few.high) == (many.low, many.high)

@@ -333,3 +333,97 @@ def test_rows_that_repeat_are_reported_once_also_without_a_ladder(rng):
     for factor in (np.repeat(rng.choice(["a", "b"], 60), 4), np.repeat(rng.normal(size=60), 4)):
         found = score(z, {"u": factor}, measures="mcc,sap", max_rows=100)
         assert [a.code for a in found.alerts].count("repeated_rows") == 1
+
+
+def tokens(rng, texts=40, size=15):
+    """Latents and factors that have nothing in common but the text of each row."""
+    text = np.repeat(np.arange(texts), size)
+    z = rng.normal(size=(texts, 20))[text] + 0.3 * rng.normal(size=(len(text), 20))
+    u = rng.normal(size=(texts, 2))[text] + 0.3 * rng.normal(size=(len(text), 2))
+    return z, u, text
+
+
+def test_whole_blocks_are_held_out_permuted_and_resampled(rng):
+    z, u, text = tokens(rng)
+    options = {"measures": "r2,mcc,mcc_spearman", "permutations": 2}
+    alone, together = (score(z, u, blocks=blocks, **options) for blocks in ("none", text))
+    # Rows of the same text are fitted on, and seem to know the factors.
+    assert alone.measures["r2"].value > 0.2 and alone.verdict.group != "none"
+    assert together.measures["r2"].value < 0.1 and together.verdict.group == "none"
+    assert all("new blocks of rows" in m.overall.of for m in together.measures.values())
+    assert "serial_rows" not in codes(together) and together.provenance["options"]["blocks"] == "labels"
+
+
+def test_blocks_are_a_column_of_either_table_and_no_factor(rng, tmp_path):
+    pd = pytest.importorskip("pandas")
+    z, u, text = tokens(rng, texts=24, size=5)
+    plate = [f"p{t}" for t in text]
+    factors = pd.DataFrame(u, columns=["a", "b"]).assign(plate=plate)
+    latents = pd.DataFrame(z, columns=[f"z{k}" for k in range(20)]).assign(plate=plate)
+    factors.to_csv(tmp_path / "u.csv", index=False)
+    options = {"measures": "r2,sap", "permutations": 1}
+    expected = score(z, u, blocks=text, **options)
+    for own, true, given in (
+        (z, tmp_path / "u.csv", "plate"),
+        (z, {"a": u[:, 0], "b": u[:, 1], "plate": plate}, "plate"),
+        (latents, factors, "plate"),
+        (latents, u, "plate"),
+        (nearid.open_rows(latents, blocks="plate"), u, None),
+    ):
+        found = score(own, true, blocks=given, **options)
+        assert len(found.factors) == 2 and len(found.active) == 20
+        for name in ("r2", "sap"):
+            assert found.measures[name].value == pytest.approx(expected.measures[name].value, abs=1e-9)
+            assert found.measures[name].overall.low == pytest.approx(expected.measures[name].overall.low, abs=1e-9)
+    for measure in (nearid.r2, nearid.mcc, nearid.sap):
+        assert measure(z, factors, blocks="plate").value == measure(z, u, blocks=text).value != measure(z, u).value
+    with pytest.raises(InputError, match="no factor beside its column of blocks"):
+        score(z, {"plate": plate}, blocks="plate")
+    with pytest.raises(InputError, match=r"latents or factors has no column 'plat'.*Did you mean 'plate'"):
+        score(z, factors, blocks="plat")
+
+
+def test_few_blocks_are_told_and_fewer_than_folds_refused(rng):
+    z, u, _ = tokens(rng)
+    labels = [np.arange(600) % count for count in (4, 9, 15, 30)]
+    with pytest.raises(InputError, match="4 blocks of rows are too few for 5 folds"):
+        score(z, u, blocks=labels[0], measures="r2")
+    found = [score(z, u, blocks=label, measures="r2", permutations=1) for label in labels[1:]]
+    assert ["few_blocks" in codes(s) for s in found] == [True, True, False]
+    assert ["no_interval" in codes(s) for s in found] == [True, False, False]
+    assert np.isnan(found[0].measures["r2"].overall.low) and np.isfinite(found[1].measures["r2"].overall.low)
+
+
+def test_rows_in_order_are_told_and_left_as_they_are(rng):
+    steps = rng.normal(size=(600, 5))
+    for k in range(1, 600):
+        steps[k] = 0.95 * steps[k - 1] + steps[k]
+    z, u = steps[:, :3], steps[:, 3:]
+    found = score(z, u, measures="r2", permutations=1)
+    (told,) = [a.message for a in found.alerts if a.code == "serial_rows"]
+    assert "--blocks" in told and "take the rows as independent" in told
+    quiet = score(z, u, measures="r2", permutations=1, blocks="none")
+    assert "serial_rows" not in codes(quiet) and quiet.measures["r2"].overall == found.measures["r2"].overall
+    order = rng.permutation(600)
+    assert "serial_rows" not in codes(score(z[order], u[order], measures="r2", permutations=1))
+
+
+def test_the_penalty_is_chosen_given_and_recorded(rng):
+    z = rng.normal(size=(80, 100))
+    u = z[:, :2] + 0.5 * rng.normal(size=(80, 2))
+    chosen, plain = (score(z, u, ridge=ridge, measures="r2", permutations=1) for ridge in ("auto", 0))
+    assert chosen.measures["r2"].value == nearid.r2(z, u).value
+    assert plain.measures["r2"].value == nearid.r2(z, u, ridge=0).value
+    assert plain.provenance["ridge"] == {"r2": {"0": 0.0, "1": 0.0}} and plain.provenance["options"]["ridge"] == 0
+    assert all(penalty > 0 for penalty in chosen.provenance["ridge"]["r2"].values())
+    with pytest.raises(InputError, match="ridge is -1"):
+        score(z, u, ridge=-1)
+
+
+def test_information_that_any_classes_would_have_is_not_given(rng):
+    z, u = rng.normal(size=(60, 80)), rng.integers(0, 3, size=(60, 2))
+    found = score(z, u, measures="infomec,explicitness", permutations=1)
+    assert np.isnan(found.measures["infomec"].parts["infoe"].value) and np.isfinite(found.measures["infomec"].value)
+    assert any("InfoE is not defined for 60 rows and 80 latents" in a.message for a in found.alerts)
+    # Held out and with a penalty: noise stays at chance.
+    assert abs(found.measures["explicitness"].value) < 0.5

@@ -2,28 +2,39 @@
 
 Intervals are those of the grouped jackknife: rows are dealt into ten groups at random and the measure is taken without
 each of them. No row ever stands twice in a sample, as it would in a bootstrap: a copy of a row would be seen in
-training, and would be its own nearest neighbour. Chance is the measure of permuted factors.
+training, and would be its own nearest neighbour. Chance is the measure of permuted factors. Rows of a block stay
+together in the groups, and whole blocks are permuted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from nearid.base.errors import InputError
 from nearid.base.estimate import Estimate
-from nearid.folds import assign
+from nearid.folds import Blocks, assign, reordered
 from nearid.measures.factors import Factors
 from nearid.measures.registry import Measure, Measured
 from nearid.moments import Floats
 from nearid.questions.score.result import ScoredMeasure
 
 GROUPS = 10
-OVER = "rows, jackknife over ten groups"
 # Rows that are enough to see how a measure varies, where each of its values costs many fits.
 COSTLY_ROWS = 2_000
+
+
+def estimand(measure: Measure, rows: int, options: Mapping[str, Any], *, blocked: bool) -> str:
+    """What the intervals of a measure of so many rows are of."""
+    what = "blocks of rows" if blocked else "rows"
+    over = f"jackknife over ten groups of {what}"
+    folds = options.get("folds") or measure.default("folds")
+    if not measure.held_out or folds is None or folds == 1:
+        return f"the value of another sample of {rows} rows, with the bias of that many; {over}"
+    return f"fits on {rows - round(rows / folds)} rows, judged on new {what}; {over}"
 
 
 def resample(
@@ -47,7 +58,8 @@ def resample(
         What it gave for `rows` rows.
     x, factors
         A sample of these rows, without NaN. Where it is smaller, or made smaller because values are costly, the
-        interval is that of the sample, narrowed as the square root of the number of rows.
+        interval is that of the sample, narrowed as the square root of the number of rows. With blocks it is not: more
+        rows of the same blocks may tell nothing more.
     options : mapping
         Options of the measure.
     permutations, seed : int
@@ -63,28 +75,35 @@ def resample(
 
     def again(index: np.ndarray | slice, factor_index: np.ndarray) -> Measured | None:
         try:
-            return measure.of_loaded(x[index], factors.take(factor_index), **options)
+            # Blocks are those of the latents' rows, whatever factors these are given.
+            blocks = None if factors.blocks is None else factors.blocks[index]
+            return measure.of_loaded(x[index], replace(factors.take(factor_index), blocks=blocks), **options)
         except InputError:
             # Too few rows, or factors that are constant without the others.
             return None
         finally:
             tick()
 
-    groups = assign(len(x), GROUPS, seed) if len(x) >= 2 * GROUPS else None
+    codes = factors.block_codes
+    blocks = None if codes is None else Blocks(codes)
+    units = len(x) // 2 if blocks is None else min(blocks.count, len(x) // 2)
+    groups = assign(len(x), GROUPS, seed, codes) if units >= GROUPS else None
     others = [] if groups is None else [np.flatnonzero(groups != g) for g in range(GROUPS)]
     without = [again(index, index) for index in others]
-    mixed = [again(slice(None), rng.permutation(len(x))) for _ in range(permutations)]
+    mixed = [again(slice(None), reordered(len(x), blocks, rng)) for _ in range(permutations)]
+    narrowed = np.sqrt(len(x) / rows) if blocks is None else 1.0
+    of = estimand(measure, rows, options, blocked=blocks is not None)
 
     def estimate(figure: Callable[[Measured], float], low: float, high: float) -> Estimate:
         value, spread = figure(measured), np.nan
         if without:
             figures = np.array([np.nan if m is None else figure(m) for m in without])
             variance = (GROUPS - 1) / GROUPS * np.sum((figures - figures.mean()) ** 2)
-            spread = np.sqrt(variance * len(x) / rows) * stdtrit(GROUPS - 1, 0.975)
+            spread = np.sqrt(variance) * narrowed * stdtrit(GROUPS - 1, 0.975)
         chance = np.mean([np.nan if m is None else figure(m) for m in mixed])
         # Not by max and min, which would lose a NaN.
         least, most = float(np.maximum(value - spread, low)), float(np.minimum(value + spread, high))
-        return Estimate(float(value), least, most, float(chance), OVER)
+        return Estimate(float(value), least, most, float(chance), of)
 
     def joint(figure: Callable[[Measured], float]) -> Callable[[Measured], float]:
         # A mean over other factors is another quantity.

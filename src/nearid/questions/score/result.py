@@ -58,6 +58,7 @@ class ScoredMeasure:
             **_figures(self.overall),
             "parts": {name: e.value for name, e in self.parts.items()},
             "held_out": self.declared.held_out,
+            "of": self.overall.of,
             **{f"parts_{bound}": {name: getattr(e, bound) for name, e in self.parts.items()} for bound in bounds},
         }
 

@@ -8,24 +8,27 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from nearid.arrays import Rows, open_rows, pair_rows
+from nearid.arrays import Pair, Rows, open_rows, pair_rows
+from nearid.arrays.blocks import recorded
 from nearid.arrays.derived import MappedRows
 from nearid.arrays.memory import MemoryRows
+from nearid.arrays.metadata import choose_columns
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.options import Bound, Folds, Seed, as_given, checked, listed
+from nearid.base.options import Bound, Folds, Seed, Size, as_given, checked, listed
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.base.provenance import described, origin_of, provenance
+from nearid.dependence import serial_rows
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
 from nearid.groups.ladder import ladder
-from nearid.measures.factors import Factors, load_paired, open_factors, shortened, unnamed
+from nearid.measures.factors import Factors, load_paired, open_both, shortened, unnamed
 from nearid.measures.infomec import active_latents
 from nearid.measures.registry import Measure, Measured, measures as declared_measures
 from nearid.moments import Floats
 from nearid.questions.compare.chance import MOST_PERMUTATIONS
 from nearid.questions.compare.result import Comparison
-from nearid.questions.compare.run import Settings, compare_pair
+from nearid.questions.compare.run import Settings, compare_pair, rows_together
 from nearid.questions.compare.verdict import Verdict
 from nearid.questions.score.resample import GROUPS, resample
 from nearid.questions.score.result import MatchedFactor, Points, Score, ScoredMeasure
@@ -51,6 +54,8 @@ class Request:
 
     measures: tuple[str, ...]
     folds: int | None
+    ridge: float | str
+    blocks: str | None
     permutations: int
     max_rows: int
     drop_nonfinite: bool
@@ -63,7 +68,7 @@ class Request:
 
     def options(self, measure: Measure) -> dict[str, Any]:
         """Those of the options that a measure takes."""
-        given = {"random_state": self.random_state, "folds": self.folds}
+        given = {"random_state": self.random_state, "folds": self.folds, "ridge": self.ridge}
         return {name: value for name, value in given.items() if value is not None and measure.takes(name)}
 
 
@@ -77,6 +82,8 @@ def score(
     periods: Mapping[str, float] | None = None,
     resolve: Literal["ica"] | None = None,
     folds: Folds | None = None,
+    ridge: Size | Literal["auto"] = "auto",
+    blocks: Any = None,
     permutations: Annotated[int, Bound(1, MOST_PERMUTATIONS)] = 5,
     max_rows: Annotated[int, Bound(100)] = ROWS,
     drop_nonfinite: bool = False,
@@ -110,6 +117,13 @@ def score(
         Also score the independent components of the latents (whitening and ICA, which see no factors).
     folds : int, optional
         Folds of what is held out; by default 5, and 3 for "dci", "sap" and "explicitness".
+    ridge : float or "auto", default="auto"
+        Penalty of the linear map, in "r2" and in the verdict. By default it is chosen for each fold by cross-validation
+        over the other folds; 0 is plain least squares, as in the papers.
+    blocks : column, path, labels or "none", optional
+        Rows that belong together, as frames of a film or cells of a well: whole blocks are held out, resampled and
+        permuted. A column or entry of the latents or of the factors (and then no factor), a file, or one label per row
+        of the latents. Default: the blocks that the latents carry. "none" takes all rows as independent.
     permutations : int, default=5
         Permutations of the factors' rows for the chance level.
     max_rows : int, default=10000
@@ -153,6 +167,8 @@ def score(
     request = Request(
         measures=_named(measures),
         folds=folds,
+        ridge=ridge,
+        blocks=recorded(blocks),
         permutations=permutations,
         max_rows=max_rows,
         drop_nonfinite=drop_nonfinite,
@@ -164,13 +180,23 @@ def score(
         exclude=exclude,
     )
     own, theirs = _both_ids(ids)
-    rows = open_rows(latents, key=key, ids=own, name=unnamed(latents, "latents"), features=features, exclude=exclude)
-    known = open_factors(factors, kinds=kinds, periods=periods, key=factors_key, ids=theirs)
+    rows, known = open_both(
+        open_rows(latents, key=key, ids=own, name=unnamed(latents, "latents")),
+        factors,
+        blocks,
+        kinds=kinds,
+        periods=periods,
+        key=factors_key,
+        ids=theirs,
+    )
+    (rows,) = choose_columns([rows], features, exclude)
     if known.name == rows.name:
         known = replace(known, name=f"{known.name} (factors)")
     sources = (origin_of(latents), origin_of(factors))
     with reporting(progress) as stage, open_engine(engine) as opened:
         before = _score(rows, known, request, sources, opened, stage)
+        if blocks is None:
+            before = replace(before, alerts=before.alerts + tuple(_serial_alerts(pair_rows(rows, known.rows), request)))
         if resolve is None:
             return before
         components, alerts = _components(rows, request, opened, stage)
@@ -201,6 +227,7 @@ def _score(
     """Score one set of latents."""
     r, seed = request, request.random_state
     pair = pair_rows(rows, known.rows)
+    _, block_alerts = rows_together(pair, r.folds or 5, seed, detect=False)
     x, taken, alerts = load_paired(pair, known, drop_nonfinite=r.drop_nonfinite, most=r.max_rows, random_state=seed)
     # Alerts about the factors are given once here, not again by every measure.
     taken = replace(taken, alerts=())
@@ -242,11 +269,15 @@ def _score(
     every = [
         *alerts,
         *(a for m in measured.values() for a in m.alerts),
-        *_interval_alerts(scored),
+        *block_alerts,
+        *_interval_alerts(scored, taken),
         *more,
         *_latent_alerts(x, active, taken),
     ]
     made = provenance(asdict(r), rows_in_memory=len(x))
+    made["ridge"] = {
+        name: dict(zip(m.factors, m.ridge, strict=True)) for name, m in measured.items() if "ridge" in m.arrays
+    }
     made["inputs"] = [
         {**described(rows, rows), "source": sources[0]},
         {
@@ -323,7 +354,7 @@ def _ladder(
     settings = Settings(
         groups=tuple(ladder(LADDER)),
         folds=request.folds or 5,
-        options={"translation": True, "scale": True, "ridge": "auto"},
+        options={"translation": True, "scale": True, "ridge": request.ridge},
         svcca_k=None,
         in_sample=False,
         drop_nonfinite=request.drop_nonfinite,
@@ -373,10 +404,30 @@ def _sample_alerts(n: int, x: Floats, taken: Factors, known: Factors, alerts: tu
     return tuple(kept)
 
 
-def _interval_alerts(scored: Mapping[str, ScoredMeasure]) -> Iterator[Alert]:
+def _serial_alerts(pair: Pair, request: Request) -> Iterator[Alert]:
+    """The caution about neighbours that are alike, as frames of a film are: a grid of factors in order is, too."""
+    found = None if pair.blocks is not None else serial_rows(pair, seed=request.random_state)
+    if found is not None:
+        first, second = found.correlation
+        yield Alert(
+            "serial_rows",
+            f"Neighbouring rows are alike: correlation with the next row up to {first:.2f} in {found.names[0]} and "
+            f"{second:.2f} in {found.names[1]}. All figures take the rows as independent. That is right for a grid of "
+            "factors in order. For a sequence, as frames of a film, scores are too high and intervals too narrow: name "
+            'the rows that belong together with --blocks COLUMN (blocks=), or give --blocks none (blocks="none") if '
+            "there are none.",
+        )
+
+
+def _interval_alerts(scored: Mapping[str, ScoredMeasure], factors: Factors) -> Iterator[Alert]:
     """Measures whose spread is not known."""
     lacking = [name for name, m in scored.items() if np.isnan(m.overall.low) and not np.isnan(m.value)]
-    if lacking:
+    if factors.blocks is not None and len(np.unique(factors.blocks)) < GROUPS:
+        yield Alert(
+            "no_interval",
+            f"No intervals: these leave out a tenth of the blocks at a time, which takes at least {GROUPS} blocks.",
+        )
+    elif lacking:
         yield Alert(
             "no_interval",
             f"{', '.join(lacking)}: no interval. Without some of the rows too few are left, or factors do not vary.",

@@ -22,7 +22,9 @@ METHOD = (
     "map) that, with 95% confidence, explains at least 90% of the variance of the factors that the best group explains "
     "with at most 10% more root-mean-square error, or that leaves less than 1% unexplained, on held-out rows; “none” "
     "where no group beats permuted rows. Each factor is brought to unit variance first. Intervals: jackknife over ten "
-    "groups of rows. Chance: the factors' rows permuted."
+    "groups of rows (or of blocks, where rows belong together). Those of held-out measures are of fits on this many "
+    "rows, judged on new ones; those of the others of the value of another sample of this size. Chance: the factors' "
+    "rows permuted."
 )
 # Latents and factors that a heat map, factors that the scatter plots show; measures in a narrow table of factors.
 MAP_LATENTS, MAP_FACTORS, SCATTERS, NARROW = 64, 64, 12, 4
