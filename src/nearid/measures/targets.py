@@ -17,8 +17,9 @@ import numpy as np
 
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
 from nearid.arrays.blocks import open_blocks
-from nearid.arrays.columns import Columns, named_columns
+from nearid.arrays.columns import named_columns
 from nearid.arrays.metadata import input_alerts
+from nearid.arrays.tables import Columns
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.limits import check_memory
