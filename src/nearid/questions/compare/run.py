@@ -12,13 +12,13 @@ from typing import Annotated, Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
-from nearid.arrays.blocks import open_blocks
+from nearid.arrays.blocks import open_blocks, recorded
 from nearid.arrays.metadata import choose_columns
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.options import Bound, Count, Folds, Seed, Share, Size, as_given, checked
 from nearid.base.progress import Progress, Reporting, reporting
-from nearid.base.provenance import origin_of, provenance
+from nearid.base.provenance import provenance
 from nearid.dependence import clustered_rows, serial_rows
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
@@ -242,7 +242,7 @@ def compare(
             "key": key,
             "features": features,
             "exclude": exclude,
-            "blocks": _block_source(blocks),
+            "blocks": recorded(blocks),
         },
     )
     sources, detect = open_blocks(blocks, _open(runs, names, key, ids))
@@ -263,11 +263,6 @@ def compare(
     if len(results) == 1:
         return results[0]
     return Comparisons(tuple(s.name for s in sources), tuple(links), tuple(results))
-
-
-def _block_source(blocks: Any) -> str | None:
-    """Where blocks come from, for the provenance."""
-    return blocks if blocks is None or isinstance(blocks, str) else origin_of(blocks)
 
 
 def _open(runs: Sequence[object], names: Sequence[str] | None, key: str | None, ids: Any) -> list[Rows]:
@@ -386,7 +381,7 @@ class _Inferred:
 def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progress: Progress) -> _Inferred:
     errors, spread, dims, kept = judged.errors, judged.spread, _dims(gathered.pair), gathered.kept
     blocks = None if gathered.blocks is None else gathered.blocks.codes[kept]
-    replicates = bootstrap(errors, spread, s.random_state, blocks)
+    draws = bootstrap(errors, spread, s.random_state, blocks)
     unexplained = unexplained_share(errors, spread)
     chance = chance_level(gathered, s.groups, fits, s.permutations, s.random_state, progress)
     moved = influences(gathered, s.groups, fits, judged.evaluation.errors, judged.evaluation.spread)
@@ -397,9 +392,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     means = errors.mean(axis=1) / (spread.mean() or 1.0)
     limits = np.array([_limit(gathered, g) for g in s.groups[:m]])
     slow = gathered.blocks is not None and gathered.blocks.slow
-    rungs = Rungs(
-        s.groups[:m], unexplained[:m], means[:m], chance.r2[:, :m], replicates.unexplained[:, :m], limits, slow
-    )
+    rungs = Rungs(s.groups[:m], unexplained[:m], means[:m], chance.r2[:, :m], draws[:, :m], limits, slow)
     verdict = decide(rungs, unrelated=s.unrelated, negligible=s.negligible)
     groups |= {name: replace(groups[name], estimable=False) for name in verdict.not_estimable}
     in_sample = in_errors = gain = None

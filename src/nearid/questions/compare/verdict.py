@@ -107,19 +107,10 @@ class GroupResult:
     estimable: bool = True
 
 
-@dataclass(frozen=True)
-class Replicates:
-    """Mean error, and squared error over that of the constant guess, both (replicates, groups).
+def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | None = None) -> Floats:
+    """Squared error over that of the constant guess of resampled rows, or whole blocks of rows: (replicates, groups).
 
-    All columns of a replicate saw the same resampled rows, so that differences are paired.
-    """
-
-    error: Floats
-    unexplained: Floats
-
-
-def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | None = None) -> Replicates:
-    """Resample rows, or whole blocks of rows, with replacement.
+    All columns of a replicate saw the same rows, so that differences are paired.
 
     Millions of them are first dealt at random into 1,000 units, and the units are resampled: for means of exchangeable
     rows that has the same spread, and a replicate becomes one row of a small matrix product.
@@ -144,7 +135,6 @@ def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | No
     def sums(values: Floats) -> Floats:
         return np.bincount(unit, weights=values, minlength=units).astype(np.float64)
 
-    count = np.bincount(unit, minlength=units)
     # Row b counts how often replicate b drew each unit.
     draws = rng.integers(units, size=(REPLICATES, units)) + units * np.arange(REPLICATES)[:, None]
     weights = np.bincount(draws.ravel(), minlength=REPLICATES * units).reshape(REPLICATES, units).astype(np.float64)
@@ -152,13 +142,9 @@ def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | No
     size = float(np.sqrt(np.mean((spread / (spread.max() or 1.0)) ** 2)) * (spread.max() or 1.0)) or 1.0
     # The last digits of a product depend on the threads of BLAS.
     with one_blas_thread:
-        means = weights @ np.stack([sums(e) for e in errors], axis=1) / (weights @ count)[:, None]
         squares = weights @ np.stack([sums((e / size) ** 2) for e in errors], axis=1)
         base = weights @ sums((spread / size) ** 2)
-    unexplained = squares / base[:, None]
-    return Replicates(
-        _apart(means, errors.mean(axis=1), units), _apart(unexplained, unexplained_share(errors, spread), units)
-    )
+    return _apart(squares / base[:, None], unexplained_share(errors, spread), units)
 
 
 def _apart(draws: Floats, centre: Floats, units: int) -> Floats:
@@ -172,12 +158,6 @@ def _apart(draws: Floats, centre: Floats, units: int) -> Floats:
     factor = math.sqrt(units / (units - 1)) * student(units - 1.0) / student(math.inf)
     centre = np.where(centre > 0, centre, 1.0)
     return np.asarray(centre * (draws / centre) ** factor)
-
-
-def interval(values: Floats, level: float = 0.95) -> tuple[float, float]:
-    """Central percentile interval of replicates."""
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
 
 
 def summaries(
