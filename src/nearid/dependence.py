@@ -138,6 +138,12 @@ def _decay(side: Floats, places: list[np.ndarray], seed: int) -> tuple[int, floa
     limit = min(len(place) for place in places) // 4
     components = min(COMPONENTS, max(len(side) // 20, 1))
     longest, first = 0, 0.0
+    # Products of products of the numbers must stay inside float64.
+    side = side - side[0]
+    unit = float(np.abs(side).max())
+    if unit == 0:
+        return 0, 0.0
+    side = side / unit
     while True:
         parts = np.split(_whitened(side, components, seed), ends[:-1])
         lag, neighbours = _slowest(parts, limit)
@@ -166,7 +172,7 @@ def _whitened(side: Floats, components: int, seed: int) -> Floats:
 
 def _sphered(rows: Floats, components: int) -> Floats:
     variances, axes = np.linalg.eigh(rows.T @ rows / len(rows))
-    kept = np.flatnonzero(variances > 1e-10 * variances[-1])[-components:]
+    kept = np.flatnonzero(variances > 1e-10 * max(variances[-1], 0.0))[-components:]
     return np.asarray(rows @ (axes[:, kept] / np.sqrt(variances[kept])))
 
 
@@ -298,6 +304,7 @@ def _spacings(pair: Pair, used: np.ndarray | None, seed: int) -> Floats | None:
     nearest[:, 1:][nearest[:, 1:] < (1 + COPY) * nearest[:, :-1]] = np.inf
     nearest = np.sort(nearest, axis=1)[:, : FAR.stop + 1]
     nearest = nearest[np.isfinite(nearest).all(axis=1)]
+    nearest = nearest[nearest[:, 0] > 0]
     spacings = np.arange(1, FAR.stop + 1) * np.diff(np.log(nearest), axis=1)
     usual = spacings[:, FAR.start :].mean() if len(nearest) else 0.0
     return spacings / usual if usual > 0 else None
@@ -312,16 +319,23 @@ def _distances(pair: Pair, used: np.ndarray | None, seed: int) -> Floats:
         rows = np.sort(rng.choice(rows, budget // FEWEST, replace=False))
     count = min(max(budget // max(len(rows), 1), FEWEST), QUERIES, len(rows))
     queries = _finite(pair.take(np.sort(rng.choice(rows, count, replace=False))))
-    centres = [query.mean(axis=0) for query in queries]
-    queries = [query - centre for query, centre in zip(queries, centres, strict=True)]
+    centres = [query[0] for query in queries]
+    units = [float(np.abs(query - centre).max()) or 1.0 for query, centre in zip(queries, centres, strict=True)]
+    queries = [(query - centre) / unit for query, centre, unit in zip(queries, centres, units, strict=True)]
     squares = np.empty((2, count, len(rows)))
     for start in range(0, len(rows), CHUNK):
         block = slice(start, start + CHUNK)
-        for into, side, query, centre in zip(squares, _finite(pair.take(rows[block])), queries, centres, strict=True):
-            others = side - centre
-            into[:, block] = (query**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * query @ others.T
+        sides = _finite(pair.take(rows[block]))
+        for into, side, query, centre, unit in zip(squares, sides, queries, centres, units, strict=True):
+            # A row that is farther than any number can tell is no neighbour.
+            with np.errstate(over="ignore", invalid="ignore"):
+                others = (side - centre) / unit
+                apart = (query**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * query @ others.T
+            into[:, block] = np.nan_to_num(apart, nan=np.inf, posinf=np.inf)
     for side in squares:
-        side /= np.median(side[:, :: 1 + len(rows) // 1000])
+        usual = float(np.median(side[:, :: 1 + len(rows) // 1000]))
+        # Most rows of a side may be one and the same: then none is near another there.
+        side /= usual if usual > 0 else 1.0
     largest = np.sqrt(np.maximum(squares.max(axis=0), 0))
     largest[largest < COPY] = np.inf
     return np.asarray(largest)

@@ -81,10 +81,13 @@ class Blocks:
         Number of each row's block, from 0.
     serial : bool
         Whether the blocks are pieces of one sequence of rows, cut by nearid itself.
+    chained : bool
+        Whether blocks that follow each other are alike, so that they are not independent either.
     """
 
     codes: np.ndarray
     serial: bool = False
+    chained: bool = False
 
     @classmethod
     def cut(cls, n: int, length: int, folds: int) -> Blocks:
@@ -99,7 +102,12 @@ class Blocks:
 
     def take(self, rows: np.ndarray) -> Blocks:
         """The blocks of some rows."""
-        return Blocks(np.unique(self.codes[rows], return_inverse=True)[1], self.serial)
+        return replace(self, codes=np.unique(self.codes[rows], return_inverse=True)[1])
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the rows of every block follow each other."""
+        return int(np.count_nonzero(np.diff(self.codes))) == self.count - 1
 
     def sample(self, rows: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
         """Of some rows about `most`, in whole blocks drawn at random."""

@@ -166,6 +166,10 @@ class PairMoments:
         """The same with x and y in each other's place."""
         return PairMoments(self.n, self.mean_y, self.mean_x, self.yy, self.xy.T, self.xx)
 
+    def scaled(self, x: float, y: float) -> PairMoments:
+        """Moments of the rows times a number on each side."""
+        return PairMoments(self.n, x * self.mean_x, y * self.mean_y, x * x * self.xx, x * y * self.xy, y * y * self.yy)
+
     def about_origin(self) -> PairMoments:
         """Products about the origin in the place of the means: fits without a translation follow from these."""
         n, mx, my = self.n, self.mean_x, self.mean_y

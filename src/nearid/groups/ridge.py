@@ -123,12 +123,13 @@ class Judges:
     """
 
     def __init__(self, parts: Folded, *, translation: bool = True) -> None:
-        self._translation = translation
-        whole = parts.all
+        whole = parts.all if translation else parts.all.about_origin()
         p = len(whole.mean_x)
-        # One unit for all folds: the best penalty of a sum of squared errors does not grow with the rows.
-        unit = float(np.trace(self._about(whole).xx)) / p or 1.0
-        self.penalties = np.concatenate([[0.0], unit * GRID])
+        # One unit for all folds: the best penalty of a sum of squared errors does not grow with the rows. Products of
+        # products are taken in units of both sides, which keeps them inside float64.
+        self._translation, self._unit = translation, float(np.trace(whole.xx)) / p or 1.0
+        self._scales = self._unit**-0.5, (float(np.trace(whole.yy)) or 1.0) ** -0.5
+        self.penalties = np.concatenate([[0.0], GRID])
         self._pairs = list(_pairs(len(parts.counts), wide=p > WIDE))
         decompose = ordered_map(
             lambda pair: Shrinkage.of(self._about(parts.without(pair)), self.penalties),
@@ -138,7 +139,7 @@ class Judges:
         self._paths = list(decompose)
 
     def _about(self, moments: PairMoments) -> PairMoments:
-        return moments if self._translation else moments.about_origin()
+        return (moments if self._translation else moments.about_origin()).scaled(*self._scales)
 
     def choose(self, parts: Folded) -> Penalties:
         """The penalty with the least error on the judging folds; `parts` has the source's moments of the beginning."""
@@ -153,7 +154,7 @@ class Judges:
         for judged in ordered_map(judge, range(len(self._pairs)), workers=_workers(len(tests[0].mean_x))):
             for fold, error in judged:
                 errors[fold] += error
-        best = [float(self.penalties[np.argmin(row)]) for row in (*errors, errors.sum(axis=0))]
+        best = [self._unit * float(self.penalties[np.argmin(row)]) for row in (*errors, errors.sum(axis=0))]
         return Penalties(tuple(best[:-1]), best[-1])
 
 
@@ -186,11 +187,13 @@ def generalised_penalty(train: PairMoments, *, translation: bool = True) -> floa
     """
     if not translation:
         train = train.about_origin()
-    path = Shrinkage.of(train, np.concatenate([[0.0], (float(np.trace(train.xx)) / len(train.xx) or 1.0) * GRID]))
+    unit = float(np.trace(train.xx)) / len(train.xx) or 1.0
+    train = train.scaled(unit**-0.5, (float(np.trace(train.yy)) or 1.0) ** -0.5)
+    path = Shrinkage.of(train, np.concatenate([[0.0], GRID]))
     gains, w = np.sum((path.vectors.T @ train.xy) ** 2, axis=1), path.weights
     residual = float(np.trace(train.yy)) - (2 * w - w**2 * path.values) @ gains
     freedom = (w * path.values).sum(axis=1) + translation
     left = np.clip(1 - freedom / train.n, 0, None)
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.where(left > 0, np.clip(residual, 0, None) / left**2, np.inf)
-    return float(path.penalties[1 + int(np.argmin(scores))])
+    return unit * float(path.penalties[1 + int(np.argmin(scores))])

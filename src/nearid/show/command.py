@@ -211,6 +211,8 @@ def _kind(hint: Any) -> tuple[Any, Callable[[str, Any], Any]]:
         if any(_plain(part) is int for part in parts):
             # A number, or names.
             return str | None, lambda n, v: int(v) if isinstance(v, str) and v.isdecimal() else v
+        if any(_plain(part) is float for part in parts):
+            return str | None, _number
         numbers = [p for p in parts if get_origin(p) in (Sequence, Iterable) and get_args(p)[0] in (int, float)]
         return str | None, (_numbers if numbers else lambda n, v: v)
     if hint in (int, float, bool) or get_origin(hint) is Literal:
@@ -224,6 +226,14 @@ def _kind(hint: Any) -> tuple[Any, Callable[[str, Any], Any]]:
 
 def _plain(hint: Any) -> Any:
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
+def _number(name: str, text: str | None) -> float | str | None:
+    """A number where the text is one; else a word, which the function knows or refuses."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
 
 
 def _numbers(name: str, text: str | None) -> list[float] | None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nearid.engines.local as local
-import nearid.questions.compare.errors as room
+import nearid.questions.compare.chance as chance
 from nearid import compare
 
 
@@ -47,7 +47,7 @@ def test_chance_of_identical_rows_is_the_constant_guess(rng):
 
 
 def test_chance_is_measured_on_a_sample_of_many_rows(rng, monkeypatch):
-    monkeypatch.setattr(room, "ROWS", 400)
+    monkeypatch.setattr(chance, "ROWS", 400)
     x = rng.normal(size=(5000, 3))
     found = compare(x, x)
     assert found.provenance["chance_rows"] == 400
@@ -57,7 +57,7 @@ def test_chance_is_measured_on_a_sample_of_many_rows(rng, monkeypatch):
 
 @pytest.mark.parametrize("scale", [True, False])
 def test_chance_of_a_sample_is_held_down_to_the_guess_where_fits_can_shrink(rng, monkeypatch, scale):
-    monkeypatch.setattr(room, "ROWS", 100)
+    monkeypatch.setattr(chance, "ROWS", 100)
     x, y = rng.laplace(size=(4000, 4)), rng.laplace(size=(4000, 4))
     found = compare(x, y, groups="all", scale=scale, permutations=5)
     assert found.provenance["chance_rows"] == 100

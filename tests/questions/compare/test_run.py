@@ -60,7 +60,9 @@ def test_noise_with_fewer_rows_than_columns_is_at_chance(rng):
     assert np.mean(found.in_sample_similarity.cca) == pytest.approx(1, abs=1e-9)
     assert abs(np.mean(found.similarity.cca)) < 0.02 and abs(found.similarity.cka) < 0.02
     for g in found.groups.values():
-        assert g.epsilon.value == pytest.approx(g.epsilon.chance, rel=0.02)
+        # Chance is measured along 128 components, where fits to noise do less harm than along 1,000 columns.
+        assert g.epsilon.value > 0.98 * g.epsilon.chance and g.r2.value < 0.01
+    assert found.groups["linear"].r2.value > -0.05
     assert "few_rows" in {a.code for a in found.alerts}
 
 
@@ -72,7 +74,7 @@ def partial(rng):
 
 def test_held_out_figures_are_those_of_a_loop_over_folds(partial):
     x, y = partial
-    found = compare(x, y, folds=5, random_state=3)
+    found = compare(x, y, folds=5, random_state=3, ridge=0)
     fold = assign(len(x), 5, 3)
     size = pdist(y).max()
     spread = np.concatenate([np.sum((y[fold == k] - y[fold != k].mean(axis=0)) ** 2, axis=1) for k in range(5)])
@@ -93,8 +95,8 @@ def test_held_out_figures_are_those_of_a_loop_over_folds(partial):
 
 def test_in_sample_figures_are_those_of_a_fit_on_all_rows(partial):
     x, y = partial
-    found = compare(x, y, in_sample=True)
-    for name, model in (("permutation", SignedPermutation()), ("rigid", Rigid()), ("linear", Linear())):
+    found = compare(x, y, in_sample=True, ridge=0)
+    for name, model in (("permutation", SignedPermutation()), ("rigid", Rigid()), ("linear", Linear(ridge=0))):
         error = np.linalg.norm(model.fit(x, y).transform(x) - y, axis=1)
         assert found.in_sample[name].epsilon.value == pytest.approx(error.mean() / pdist(y).max(), rel=1e-9)
         assert found.in_sample[name].r2.value == pytest.approx(model.score(x, y), rel=1e-9)

@@ -7,15 +7,24 @@ from threadpoolctl import threadpool_limits
 
 from nearid.groups.ladder import ladder
 from nearid.measures.diameter import Diameter
-from nearid.questions.compare.verdict import Replicates, bootstrap, decide, efficiency, interval, summaries
+from nearid.questions.compare.verdict import Rungs, bootstrap, decide, efficiency, interval, summaries
 
 LADDER = ladder()
 
 
-def ruled(unexplained, chance=(0.0, 0.0, 0.0), wobble=1e-4):
+def rungs(groups, unexplained, draws=None, chance=0.0, errors=None, limits=1.0, repeats=99):
+    u = np.array(unexplained, dtype=float)
+    draws = u[None].repeat(9, 0) if draws is None else draws
+    level, left = (np.broadcast_to(value, u.shape) for value in (chance, limits))
+    return Rungs(
+        groups, u, np.sqrt(u) if errors is None else np.array(errors), level[None].repeat(repeats, 0), draws, left
+    )
+
+
+def ruled(unexplained, wobble=1e-4, **more):
     u = np.array(unexplained)
     draws = u * (1 + wobble * np.random.default_rng(0).normal(size=(1000, 1)))
-    return decide(LADDER, u, np.array(chance), Replicates(draws, draws))
+    return decide(rungs(LADDER, u, draws, **more))
 
 
 @pytest.mark.parametrize(
@@ -36,6 +45,8 @@ def ruled(unexplained, chance=(0.0, 0.0, 0.0), wobble=1e-4):
         ((1.0, 1.2, 3.0), "none", "not at all"),
         # significant but next to nothing
         ((0.999, 0.998, 0.995), "none", "not at all"),
+        # more than chance, but less than 5%
+        ((0.999, 0.99, 0.96), "none", "almost unrelated"),
     ],
 )
 def test_rule(unexplained, group, strength):
@@ -45,30 +56,70 @@ def test_rule(unexplained, group, strength):
 
 
 def test_reasons_speak_of_what_was_tried():
-    u = np.array([0.01])
-    alone = decide(ladder("rigid"), u, np.zeros(1), Replicates(u[None].repeat(9, 0), u[None].repeat(9, 0)))
+    alone = decide(rungs(ladder("rigid"), [0.01]))
     assert "larger" not in alone.reason and "smaller" not in alone.reason
     assert "more than 99.999%" in ruled((1e-9, 1e-9, 1e-9)).reason
 
 
 def test_chance_sets_the_bar():
-    assert ruled((0.9, 0.9, 0.9), chance=(0.2, 0.2, 0.2)).group == "none"
+    beaten = ruled((0.9, 0.9, 0.9), chance=(0.2, 0.2, 0.2))
+    assert beaten.group == "none" and beaten.p_value == 1
+    # The best of the groups is measured against the best of them by chance.
+    assert ruled((0.9, 0.9, 0.9), chance=(0.0, 0.0, 0.2)).group == "none"
+    found = ruled((0.9, 0.9, 0.9))
+    assert found.group == "permutation" and found.p_value == 0.01
+
+
+def test_a_few_repetitions_must_all_be_beaten():
+    assert ruled((0.5, 0.5, 0.5), chance=0.4, repeats=3).p_value == 0.25
+    assert ruled((0.5, 0.5, 0.5), chance=0.4, repeats=3).group == "permutation"
+    assert ruled((0.5, 0.5, 0.5), chance=0.6, repeats=3).group == "none"
+
+
+def test_next_to_nothing_is_almost_unrelated():
+    found = ruled((0.999, 0.99, 0.97))
+    assert (found.group, found.strength) == ("none", "almost unrelated")
+    assert "A linear map explains 3.0%" in found.reason and "less than 5%" in found.reason
+    u = np.array([0.97, 0.97, 0.97])
+    assert decide(rungs(LADDER, u), unrelated=0.01).group == "permutation"
+
+
+def test_a_group_that_does_worse_than_one_it_contains_is_not_estimable():
+    found = ruled((0.9, 0.3, 0.8))
+    assert found.group == "rigid" and found.not_estimable == ("linear",)
+    assert "Rows are too few to estimate a linear map" in found.reason
+    # Slightly worse is no news: both explain the same.
+    assert ruled((0.9, 0.300, 0.302)).not_estimable == ()
+
+
+def test_the_yardstick_is_taken_without_its_overfitting():
+    """Held out a linear map leaves 14% more than with many rows: the rigid motion is near it for that reason alone."""
+    held_out = (0.5, 0.0135, 0.0114)
+    assert ruled(held_out).group == "rigid"
+    assert ruled(held_out, limits=(1.0, 0.9375, 0.875)).group == "linear"
+
+
+def test_the_reason_says_where_mean_error_and_r2_disagree():
+    found = ruled((0.9, 0.3, 0.5), errors=(0.9, 0.5, 0.2))
+    assert "By mean error a linear map is nearer (0.200 against 0.500" in found.reason
+    assert "By mean error" not in ruled((0.9, 0.3, 0.5), errors=(0.9, 0.5, 0.49)).reason
 
 
 def test_uncertainty_is_held_against_the_smaller_group():
     rng = np.random.default_rng(0)
     u = np.array([0.5, 0.21, 0.20])
     sharp, vague = (u * (1 + s * rng.normal(size=(1000, 3))) for s in (0.001, 0.2))
-    assert decide(LADDER, u, np.zeros(3), Replicates(sharp, sharp)).group == "rigid"
-    assert decide(LADDER, u, np.zeros(3), Replicates(vague, vague)).group == "linear"
+    assert decide(rungs(LADDER, u, sharp)).group == "rigid"
+    undecided = decide(rungs(LADDER, u, vague))
+    assert undecided.group == "linear" and undecided.between == ("rigid", "linear")
+    assert "do not decide whether a rigid motion suffices" in undecided.reason
 
 
 def test_a_ladder_that_is_a_partial_order():
     groups = ladder("permutation,scaled_permutation,rigid,linear")
 
     def verdict(*unexplained):
-        u = np.array(unexplained)
-        return decide(groups, u, np.zeros(4), Replicates(u[None].repeat(9, 0), u[None].repeat(9, 0)))
+        return decide(rungs(groups, unexplained))
 
     assert verdict(0.8, 1e-4, 0.7, 1e-4).group == "scaled_permutation"
     assert verdict(0.8, 0.7, 1e-4, 1e-4).group == "rigid"
@@ -120,10 +171,12 @@ def test_threads_of_blas_change_no_digit(rng):
 def test_figures_of_known_errors():
     errors = np.vstack([np.arange(101.0), np.full(101, 3.0)])
     size = Diameter(10.0, 12.0, False, (0, 1))
-    found = summaries(ladder("permutation,linear"), (2, 3), errors, np.array([0.25, 0.5]), size)
+    spread = np.full(101, 6.0)
+    found = summaries(ladder("permutation,linear"), (2, 3), errors, spread, size)
     g, e = found["permutation"], found["permutation"].epsilon
     assert (e.value, g.median, g.q95, g.max) == (5.0, 5.0, 9.5, 10.0)
-    assert g.r2.value == 0.75 and found["linear"].max == 0.3
+    assert found["linear"].r2.value == 0.75 and found["linear"].max == 0.3
+    assert found["linear"].relative.value == pytest.approx(0.5)
     assert found["linear"].degrees_of_freedom == 9 and np.isnan([e.low, e.high, e.chance, g.r2.chance]).all()
 
 

@@ -45,8 +45,11 @@ def alerts(gathered: Gathered, evaluation: Evaluation, diameter: Diameter) -> It
 def few_rows(n: int, widest: int) -> Iterator[Alert]:
     """The caution about rows that are few for the columns of the widest side."""
     if n < FEW_ROWS * widest:
-        advice = "linear fits interpolate noise" if n <= widest else "fits of large groups are noisy"
-        yield Alert("few_rows", f"{n} rows for {widest} columns (n/d = {n / widest:.2g}): {advice}; aim for n/d >= 10.")
+        yield Alert(
+            "few_rows",
+            f"{n} rows for {widest} columns (n/d = {n / widest:.2g}): fits of large groups are noisy, and there are no "
+            "intervals. Aim for n/d >= 10.",
+        )
 
 
 def _columns(name: str, scatter: Floats, n: int) -> Iterator[Alert]:

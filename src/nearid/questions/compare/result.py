@@ -112,7 +112,7 @@ class Comparison(Result):
     @property
     def decided_by_reverse(self) -> bool:
         """Whether the verdict, the worse one of two directions, is that from target to source."""
-        return self.one_way is not None and self.verdict != self.one_way
+        return self.one_way is not None and replace(self.verdict, between=self.one_way.between) != self.one_way
 
     @property
     def other_direction(self) -> Direction:

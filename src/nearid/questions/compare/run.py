@@ -184,7 +184,7 @@ def compare(
     drop_nonfinite : bool, default=False
         Leave out pairs of rows with a NaN or an infinity.
     permutations : int, optional
-        Repetitions of the chance level: 99 by default, fewer where they would take long.
+        Repetitions of the chance level: 99 by default.
     unrelated : float, default=0.05
         Runs of which the group of the verdict explains less than this share are called almost unrelated.
     random_state : int, default=0
@@ -336,9 +336,13 @@ def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[B
     """Blocks of rows, given or looked for, and alerts about them."""
     alerts: list[Alert] = []
     blocks = None if pair.blocks is None else Blocks(pair.blocks)
+    if blocks is not None and blocks.contiguous and serial_rows(pair, seed=seed) is not None:
+        blocks = replace(blocks, chained=True)
     if blocks is None and detect:
         serial = serial_rows(pair, seed=seed)
         if serial is not None:
+            # Every fold needs a block; what is left of the dependence is in the level of chance.
+            serial = replace(serial, length=max(min(serial.length, pair.n // folds), 1))
             blocks = Blocks.cut(pair.n, serial.length, folds)
             alerts.append(serial.alert)
         else:
@@ -489,7 +493,11 @@ def _both_ways(there: Comparison, back: Comparison) -> Comparison:
         ways = " and ".join(f"up to a {GROUPS[c.verdict.group].title} from {c.names[0]}" for c in (there, back))
         reason = f"It is the same {ways}; a {above[0].title} is the smallest group that contains both."
         return replace(joined, verdict=Verdict(above[0].name, reason, strength(r2), worse.verdict.yardstick))
+    between = worse.verdict.between
+    if "none" not in reached and len(reached) == 2:
+        # One contains the other, and which of them holds depends on the direction.
+        between = tuple(name for name in GROUPS if name in reached)
     if worse is there or standing(back) == standing(there):
-        return joined
+        return replace(joined, verdict=replace(there.verdict, between=between))
     reason = f"From {back.names[0]} to {back.names[1]}: {back.verdict.reason}"
-    return replace(joined, verdict=replace(back.verdict, reason=reason))
+    return replace(joined, verdict=replace(back.verdict, reason=reason, between=between))

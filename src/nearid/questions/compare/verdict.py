@@ -380,7 +380,8 @@ def _reason(rungs: Rungs, r2: Floats, chosen: int, best: int, between: tuple[str
     if above:
         reason += f" Rows are too few to estimate a {above[0]}, which contains it and could explain more."
     nearest = int(np.argmin(np.where(r2 >= LEAST_EXPLAINED, rungs.errors, np.inf)))
-    if rungs.errors[nearest] < NEARER * rungs.errors[chosen]:
+    apart = rungs.errors[chosen] > ROUNDING and rungs.errors[nearest] < NEARER * rungs.errors[chosen]
+    if nearest != best and apart:
         reason += (
             f" By mean error a {groups[nearest].title} is nearer ({rungs.errors[nearest]:.3f} against "
             f"{rungs.errors[chosen]:.3f} of the constant guess's): a few rows dominate R2."

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 QUESTION = "Are these the same representation?"
 METHOD = (
     "Verdict: the smallest group that, with 95% confidence, explains at least 90% of the variance that the best group "
-    "explains with at most 10% more root-mean-square error; “none” where no group beats permuted rows. Intervals: "
-    "bootstrap over rows."
+    "explains with at most 10% more root-mean-square error; “none” where no group beats rows in another order, or "
+    "where the group explains too little. The linear map has a ridge penalty, chosen inside the training folds. "
+    "Intervals allow for the fits (infinitesimal jackknife)."
 )
 BINS = 80
 MAP_COLUMNS = 64
@@ -187,13 +188,19 @@ def _reason(c: Comparison) -> str:
 
 def _sentence(c: Comparison) -> str:
     """The verdict alone; it names its direction where that is the other one."""
-    if c.decided_by_reverse and c.reverse is not None:
+    if c.decided_by_reverse and c.reverse is not None and not c.verdict.between:
         line = _sentence(c.reverse)
         return f"From {c.names[1]} to {c.names[0]}, the worse direction: {line[0].lower()}{line[1:]}"
     verdict = c.verdict
+    if verdict.strength == "almost unrelated":
+        best = max(g.r2.value for g in c.groups.values() if np.isfinite(g.r2.value))
+        return f"Almost unrelated: no group explains more than {100 * best:.1f}% of the target's variance"
     if verdict.group == "none":
         return "Not the same representation up to any group of the ladder"
     up_to = f"up to a {GROUPS[verdict.group].title}"
+    if verdict.between:
+        first, second = (GROUPS[name].title for name in verdict.between)
+        up_to = f"between a {first} and a {second}"
     if c.dims[0] != c.dims[1]:
         return f"The target is contained in the source, {verdict.strength}, {up_to}"
     return {
@@ -225,15 +232,32 @@ def _directions(results: Sequence[Comparison]) -> dict[str, str]:
 
 def _ladder(c: Comparison) -> Table:
     columns = [Column("group"), Column("mean [95% interval]"), Column("median", wide=True), Column("95%", wide=True)]
-    columns += [Column("max", wide=c.in_sample is not None), Column("chance"), Column("R2 [95% interval]")]
+    columns += [Column("max", wide=True), Column("chance"), Column("error / spread", wide=True)]
+    columns += [Column("R2 [95% interval]"), Column("p")]
     columns += [Column("in sample")] if c.in_sample else []
     rows = []
     for name, g in c.groups.items():
-        cells: list[Cell] = [g.title, g.epsilon, g.median, g.q95, g.max, g.epsilon.chance, g.r2]
+        cells: list[Cell] = [g.title, g.epsilon, g.median, g.q95, g.max, g.epsilon.chance, g.relative.value, g.r2]
+        if not g.estimable:
+            cells = [g.title, None, None, None, None, g.epsilon.chance, None, "not estimable with these rows"]
+        cells.append(g.p_value)
         cells += [c.in_sample[name].epsilon.value] if c.in_sample else []
-        rows.append(Row(cells, strong=name == c.verdict.group))
+        rows.append(Row(cells, strong=name == c.verdict.group, faint=not g.estimable))
     title = f"{_pair(c)}: error / diameter, held out (n = {c.n:,}, d = {c.dims[0]} -> {c.dims[1]})"
-    return Table(title, columns, rows)
+    return Table(title, columns, rows, note=_note(c))
+
+
+def _note(c: Comparison) -> str:
+    """What the intervals are of, the penalty, and which error to compare across sizes."""
+    groups = list(c.groups.values())
+    of = next((g.r2.of for g in groups if g.r2.of), "")
+    sentences = [f"Intervals: {of}." if of else "No intervals: rows are too few for the columns."]
+    penalty = next((g.penalty for g in groups if g.penalty), ())
+    if penalty and penalty[1] > 0:
+        low, high = (f"{value:.3g}" for value in penalty)
+        sentences.append(f"Ridge penalty of the linear map: {low if low == high else f'{low} to {high}'}.")
+    sentences.append("The diameter grows with the number of rows; error / spread does not: compare that across sizes.")
+    return " ".join(sentences)
 
 
 def _similarity(c: Comparison) -> Table:
