@@ -29,6 +29,9 @@ ROWS_PER_FOLD = 10
 # Fewer independent stretches of a sequence than this do not tell what chance reaches.
 STRETCHES = 10
 
+# Blocks that a sample of rows has at the least, unless there are fewer.
+LEAST_BLOCKS = 100
+
 # What is kept of every row at the least: its place in the folds, its errors and its distances.
 ROW_BYTES = 64
 
@@ -116,12 +119,16 @@ class Blocks:
         return int(np.count_nonzero(np.diff(self.codes))) == self.count - 1
 
     def sample(self, rows: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
-        """Of some rows about `most`, in whole blocks drawn at random."""
+        """Of some rows about `most`: blocks drawn at random, whole or, where they are long, the first rows of each."""
         codes = np.unique(self.codes[rows], return_inverse=True)[1]
-        order = rng.permutation(codes.max() + 1)
-        sizes = np.cumsum(np.bincount(codes)[order])
-        chosen = order[: max(int(np.searchsorted(sizes, most, side="right")), 2)]
-        return rows[np.isin(codes, chosen)]
+        sizes = np.bincount(codes)
+        order = rng.permutation(len(sizes))
+        whole = int(np.searchsorted(np.cumsum(sizes[order]), most, side="right"))
+        count = max(whole, min(len(sizes), LEAST_BLOCKS))
+        place = np.empty(len(rows), dtype=np.intp)
+        place[np.argsort(codes, kind="stable")] = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        longest = len(rows) if count == whole else max(most // count, 2)
+        return rows[np.isin(codes, order[:count]) & (place < longest)]
 
 
 def reordered(n: int, blocks: Blocks | None, rng: np.random.Generator) -> np.ndarray:

@@ -57,9 +57,11 @@ def few_rows(n: int, widest: int) -> Iterator[Alert]:
 def few_blocks(count: int) -> Iterator[Alert]:
     """The caution about few blocks of rows."""
     if count < FEW_BLOCKS:
-        text = f"There are only {count} blocks of rows that belong together: all that is held out"
-        rest = f"and every interval and p-value rests on these few. Aim for {FEW_BLOCKS} or more."
-        yield Alert("few_blocks", f"{text} {rest}")
+        yield Alert(
+            "few_blocks",
+            f"There are only {count} blocks of rows that belong together. Held-out scores, intervals and p-values rest "
+            f"on these {count}: aim for {FEW_BLOCKS} or more.",
+        )
 
 
 def _columns(name: str, scatter: Floats, n: int) -> Iterator[Alert]:

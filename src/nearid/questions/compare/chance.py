@@ -33,7 +33,7 @@ SIMILARITIES = 3
 
 @dataclass(frozen=True)
 class Chance:
-    """Explained variance, (repetitions, groups), by chance; mean similarities; and the rows in use."""
+    """Explained variance, (different repetitions, groups), by chance; mean similarities; and the rows in use."""
 
     r2: Floats
     similarity: Similarities
@@ -147,7 +147,8 @@ def chance_level(
         return r2
 
     each = np.random.SeedSequence([seed, 4]).spawn(repeats)
-    r2 = np.array(list(ordered_map(repeat, each, tick=progress("chance", repeats))))
+    # Few blocks have few orders: a repetition that came before tells nothing new.
+    r2 = np.unique(list(ordered_map(repeat, each, tick=progress("chance", repeats))), axis=0)
     if sampled:
         # With all the rows a fit to noise would be nearer to the constant guess than with these few; but without a
         # scale it cannot shrink, and misses by more than the guess whatever the rows.

@@ -171,6 +171,11 @@ def gather(
     tick = progress("moments", len(blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])))
     parts = fold_moments(pair, fold, folds, drop_nonfinite=drop_nonfinite, engine=engine, tick=tick)
     moments = parts.all
+    if min(parts.counts) < 2 and together is not None:
+        raise InputError(
+            f"A fold has fewer than 2 rows: the blocks of rows are too few or too small for {folds} folds. Take fewer "
+            "folds (--folds)."
+        )
     if min(parts.counts) < 2:
         raise InputError(f"Only {moments.n} rows are left without NaN or Inf, too few for {folds} folds.")
     refuse_constant((pair.x.name, pair.y.name), moments)

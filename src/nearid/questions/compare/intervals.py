@@ -43,6 +43,8 @@ class Influences:
         Block of each row.
     n : int
         Rows in all.
+    weights : ndarray of shape (m,) or None
+        Rows that each stands for, where only the first rows of a block are among the m.
     """
 
     squares: Floats
@@ -50,10 +52,12 @@ class Influences:
     spread: Floats
     blocks: np.ndarray | None
     n: int
+    weights: Floats | None = None
 
     def relative_spread(self, values: Floats) -> tuple[float, float]:
         """Standard error of a mean over n rows from influences with mean 0, and the quantile that spans 95%."""
-        sums = values if self.blocks is None else np.bincount(self.blocks, weights=values)
+        weights = np.ones(len(values)) if self.weights is None else self.weights
+        sums = values if self.blocks is None else np.bincount(self.blocks, weights=weights * values)
         count, unit = len(sums), float(np.abs(sums).max())
         if not unit or count < 2:
             return 0.0, 0.0
@@ -62,7 +66,7 @@ class Influences:
         # Satterthwaite's degrees of freedom of a sum of independent squares.
         surplus = float(squares @ squares) - total**2 / count
         freedom = min(count - 1.0, 2 * total**2 / surplus if surplus > 0 else math.inf)
-        variance = total * count / (count - 1) / len(values) / self.n
+        variance = total * count / (count - 1) / float(weights.sum()) / self.n
         return unit * math.sqrt(variance), student(max(freedom, 1.0))
 
 
@@ -87,10 +91,10 @@ def influences(
     n, widest = len(rows), max(pair.x.shape[1], pair.y.shape[1])
     if n < FEW * widest:
         return None
-    codes = None if blocks is None else blocks.codes
-    if n >= MANY * widest:
-        squares = errors[:, rows] ** 2
-        return Influences(squares, errors[:, rows], spread[rows] ** 2, None if codes is None else codes[rows], n)
+    codes = None if blocks is None else np.unique(blocks.codes[rows], return_inverse=True)[1]
+    # Where rows belong together, their blocks are what there must be many of.
+    if min(n, n if codes is None else int(codes.max()) + 1) >= MANY * widest:
+        return Influences(errors[:, rows] ** 2, errors[:, rows], spread[rows] ** 2, codes, n)
     most = min(SAMPLE, max(NUMBERS // (pair.x.shape[1] + pair.y.shape[1]), 1000))
     if n > most:
         rng = np.random.default_rng(0)
@@ -120,7 +124,12 @@ def influences(
                 if group.influence is not None:
                     gradient = -weight * x_own.T @ slope
                     into[g, other] += group.influence(train, fitted, gradient, x_other, y_other, **options)
-    return Influences(squares, plain, base, None if codes is None else codes[rows], len(gathered.used))
+    if blocks is None:
+        return Influences(squares, plain, base, None, n)
+    own_codes = np.unique(blocks.codes[rows], return_inverse=True)[1]
+    stands_for = np.bincount(blocks.codes[gathered.used], minlength=blocks.count)[blocks.codes[rows]]
+    weights = stands_for / np.bincount(own_codes)[own_codes]
+    return Influences(squares, plain, base, own_codes, n, weights)
 
 
 @dataclass(frozen=True)

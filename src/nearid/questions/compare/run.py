@@ -176,7 +176,7 @@ def compare(
         that the inputs carry; without any, nearid looks for rows that depend on their neighbours. "none" takes all
         rows as independent.
     svcca_k : int, optional
-        Principal components for SVCCA; those with 99% of the variance by default.
+        Principal components for SVCCA; by default those with 99% of the variance, or fewer where rows are few.
     in_sample : bool, default=False
         Also give in-sample figures, as papers often print them.
     symmetric : bool, default=False
@@ -330,13 +330,15 @@ def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[B
     if blocks is not None and blocks.contiguous:
         serial = serial_rows(pair, seed=seed)
         if serial is not None:
-            blocks = replace(blocks, chained=True, slow=pair.n < STRETCHES * serial.length)
+            # Rows of a block are alike, and their dependence ends with the block; what outlasts it makes rows slow.
+            outlasts = min(serial.decay) > int(np.bincount(blocks.codes).max())
+            blocks = replace(blocks, chained=True, slow=outlasts and pair.n < STRETCHES * serial.length)
     if blocks is None and detect:
         serial = serial_rows(pair, seed=seed)
         if serial is not None:
             # Every fold needs a block; what is left of the dependence is in the level of chance.
             blocks = Blocks.cut(pair.n, serial.length, folds)
-            alerts.append(replace(serial, length=max(min(serial.length, pair.n // folds), 1)).alert)
+            alerts.append(replace(serial, length=pair.n // blocks.count).alert)
         else:
             clustered = clustered_rows(pair, seed=seed)
             alerts += [clustered.alert] if clustered is not None else []
@@ -480,7 +482,9 @@ def _both_ways(there: Comparison, back: Comparison) -> Comparison:
         ways = " and ".join(f"up to a {GROUPS[c.verdict.group].title} from {c.names[0]}" for c in (there, back))
         reason = f"It is the same {ways}; a {above[0].title} is the smallest group that contains both."
         return replace(joined, verdict=Verdict(above[0].name, reason, strength(r2), worse.verdict.yardstick))
-    between = worse.verdict.between
+    between = (
+        there.verdict.between or back.verdict.between if standing(there) == standing(back) else worse.verdict.between
+    )
     if "none" not in reached and len(reached) == 2:
         # One contains the other, and which of them holds depends on the direction.
         between = tuple(name for name in GROUPS if name in reached)

@@ -74,7 +74,7 @@ def with_intervals(
     for at, found in enumerate((fits.cca, fits.svcca)):
         variances[at] += min(found.shared_variance(widths, n), variances[at])
     units = len(rows) if own is None else len(np.unique(own))
-    half = stdtrit(max(units - 1, 1), (1 + CONFIDENCE) / 2) * np.sqrt(variances)
+    half = [float(h) for h in stdtrit(max(units - 1, 1), (1 + CONFIDENCE) / 2) * np.sqrt(variances)]
 
     def between(value: Estimate, by: float, of: str) -> Estimate:
         known = replace(value, low=value.value - by, high=value.value + by, of=of)

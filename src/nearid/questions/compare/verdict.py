@@ -297,9 +297,10 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
             f"{max(float(reached.max()), 0.0):.3f} (p = {p_value:.2g})."
         )
         if rungs.slow:
-            reason += (
-                " Rows depend on their neighbours for so long that chance cannot be measured: only a group that "
-                f"explains {100 * LEAST_OF_SLOW_ROWS:g}% would count."
+            reason = (
+                "Rows depend on their neighbours for so long that chance cannot be measured. A group then counts only if "
+                f"it explains {100 * LEAST_OF_SLOW_ROWS:g}%: the best, {groups[top].title}, reaches "
+                f"R2 = {r2[top]:.3f}."
             )
         return Verdict("none", reason, "not at all", None, p_value=p_value)
     best = int(np.argmin(np.where(counts, rungs.unexplained, np.inf)))
@@ -369,7 +370,9 @@ def _reason(rungs: Rungs, r2: Floats, chosen: int, best: int, between: tuple[str
         reason += f" These rows do not decide whether a {low} suffices: other folds or rows may change the answer."
     above = [g.title for g in groups if g.name in lost and groups[chosen].name in g.contains]
     if above:
-        reason += f" Rows are too few to estimate a {above[0]}, which contains it and could explain more."
+        reason += (
+            f" A {above[0]} contains this group and could explain more, but these rows are too few to estimate it."
+        )
     nearest = int(np.argmin(np.where(r2 >= LEAST_EXPLAINED, rungs.errors, np.inf)))
     apart = rungs.errors[chosen] > ROUNDING and rungs.errors[nearest] < NEARER * rungs.errors[chosen]
     if nearest != best and apart:
