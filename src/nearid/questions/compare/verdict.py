@@ -298,8 +298,8 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
         )
         if rungs.slow:
             reason = (
-                "Rows depend on their neighbours for so long that chance cannot be measured. A group then counts only if "
-                f"it explains {100 * LEAST_OF_SLOW_ROWS:g}%: the best, {groups[top].title}, reaches "
+                "Rows depend on their neighbours for so long that chance cannot be measured. A group then counts only "
+                f"if it explains {100 * LEAST_OF_SLOW_ROWS:g}%: the best, {groups[top].title}, reaches "
                 f"R2 = {r2[top]:.3f}."
             )
         return Verdict("none", reason, "not at all", None, p_value=p_value)
