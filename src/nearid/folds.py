@@ -477,13 +477,16 @@ def pair_traits(x: Floats, y: Floats) -> Floats:
     return traits(rows, trait_weights(rows))
 
 
-def repeated_rows(row_traits: Floats) -> tuple[Alert, ...]:
-    """The caution about rows whose traits repeat."""
+def repeated_rows(row_traits: Floats, *, in_blocks: bool = False) -> tuple[Alert, ...]:
+    """The caution about rows whose traits repeat; with blocks, copies may be held out together."""
     copies = len(row_traits) - len(np.unique(row_traits))
     if copies <= max(0.005 * len(row_traits), 1):
         return ()
-    text = (
-        f"About {copies} of {len(row_traits)} rows repeat others: copies of a held-out row are fitted on, so errors "
-        "are too small and scores too high. Drop repeated rows."
-    )
+    text = f"About {copies} of {len(row_traits)} rows repeat others"
+    if in_blocks:
+        text += ". Copies of one block are held out together; copies in different blocks make errors too small."
+    else:
+        text += (
+            ": copies of a held-out row are fitted on, so errors are too small and scores too high. Drop repeated rows."
+        )
     return (Alert("repeated_rows", text),)

@@ -10,6 +10,18 @@ from nearid.arrays.tables import one_column
 from nearid.base.errors import InputError
 
 
+def _fractions(texts: np.ndarray) -> int | None:
+    """First row with a fraction, where texts are numbers that hardly repeat: measurements, which are no blocks."""
+    if 2 * len(np.unique(texts)) < len(texts):
+        return None
+    try:
+        numbers = texts.astype(np.float64)
+    except ValueError:
+        return None
+    broken = np.isfinite(numbers) & (numbers != np.rint(numbers))
+    return int(np.argmax(broken)) if broken.any() else None
+
+
 def row_blocks(name: str, values: Any, n: int) -> np.ndarray:
     """Check the blocks of `n` rows and bring them to integers or str; whole floats, as of a table, are integers."""
     refuse_unreadable(f"The list of blocks of {name}", values)
@@ -35,6 +47,8 @@ def row_blocks(name: str, values: Any, n: int) -> np.ndarray:
         if broken.any():
             raise _no_block(name, int(np.argmax(broken)), array[np.argmax(broken)].item())
         array = array.astype(np.int64)
+    if array.dtype.kind == "U" and (broken := _fractions(array)) is not None:
+        raise _no_block(name, broken, str(array[broken]))
     # Of a list the texts themselves: the array has lost what numpy drops.
     texts = isinstance(values, list | tuple) and array.dtype.kind in "US"
     return row_ids(name, values if texts else array, n, "block")

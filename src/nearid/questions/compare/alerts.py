@@ -35,7 +35,7 @@ def alerts(gathered: Gathered, evaluation: Evaluation, diameter: Diameter) -> It
             f"{x} has {p} columns and {y} has {q}: the verdict says whether {y} can be had from {x}, not the reverse. "
             "Compare both ways with symmetric=True (--symmetric).",
         )
-    yield from repeated_rows(gathered.parts.traits)
+    yield from repeated_rows(gathered.parts.traits, in_blocks=gathered.blocks is not None)
     yield from few_rows(n, max(p, q))
     yield from _columns(x, moments.xx, n)
     yield from _columns(y, moments.yy, n)
@@ -49,8 +49,8 @@ def few_rows(n: int, widest: int) -> Iterator[Alert]:
     if n < FEW_ROWS * widest:
         yield Alert(
             "few_rows",
-            f"{n} rows for {widest} columns (n/d = {n / widest:.2g}): fits of large groups are noisy, and there are no "
-            "intervals. Aim for n/d >= 10.",
+            f"{n} rows for {widest} columns (n/d = {n / widest:.2g}): fits of large groups are noisy, and errors and "
+            "R2 have no intervals. Aim for n/d >= 10.",
         )
 
 

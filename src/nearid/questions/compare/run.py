@@ -394,7 +394,9 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     means = errors.mean(axis=1) / (spread.mean() or 1.0)
     limits = np.array([_limit(gathered, g) for g in s.groups[:m]])
     slow = gathered.blocks is not None and gathered.blocks.slow
-    rungs = Rungs(s.groups[:m], unexplained[:m], means[:m], chance.r2[:, :m], draws[:, :m], limits, slow)
+    rungs = Rungs(
+        s.groups[:m], unexplained[:m], means[:m], chance.r2[:, :m], draws[:, :m], limits, slow, s.options["scale"]
+    )
     verdict = decide(rungs, unrelated=s.unrelated, negligible=s.negligible)
     groups |= {name: replace(groups[name], estimable=False) for name in verdict.not_estimable}
     in_sample = in_errors = gain = None
@@ -414,7 +416,8 @@ def _estimand(gathered: Gathered) -> str:
     """What the intervals are of."""
     counts = gathered.parts.counts
     trained = sum(counts) - round(sum(counts) / len(counts))
-    return f"a fit on {trained} rows, judged on new {'rows' if gathered.blocks is None else 'blocks of rows'}"
+    new = "rows" if gathered.blocks is None else f"blocks of rows ({gathered.blocks.count} here)"
+    return f"a fit on {trained} rows, judged on new {new}"
 
 
 def _limit(gathered: Gathered, group: Group) -> float:
@@ -453,7 +456,12 @@ def _answer(
         reverse=None,
         one_way=None,
         alerts=list(alerts(gathered, seen, judged.diameter)),
-        provenance=provenance(s.to_dict(), zip(given, (pair.x, pair.y), strict=True), chance_rows=inferred.chance.rows),
+        provenance=provenance(
+            s.to_dict(),
+            zip(given, (pair.x, pair.y), strict=True),
+            chance_rows=inferred.chance.rows,
+            blocks=None if blocks is None else len(np.unique(blocks)),
+        ),
         views=views(gathered, s.groups, fits, judged.errors, judged.diameter.lower, s.random_state),
     )
 

@@ -77,8 +77,8 @@ class GroupResult:
         Mean error of a row over the target's diameter; its chance level is that of rows in another order. In sample
         there is neither an interval nor a chance level, here and below.
     relative : Estimate
-        Mean error of a row over the target's root-mean-square spread. The diameter grows with the number of rows; this
-        does not, so compare this one across data sets of different sizes.
+        Mean error of a row over the root-mean-square error of the constant guess. The diameter grows with the number of
+        rows; this does not, so compare this one across data sets of different sizes.
     median, q95, max : float
         Quantiles of the errors over the diameter.
     r2 : Estimate
@@ -261,6 +261,8 @@ class Rungs:
     slow : bool
         Whether rows depend on their neighbours for so long that chance cannot be measured: few lags are independent of
         each other.
+    shrinks : bool
+        Whether maps have a scale, so that none need be worse than the constant guess.
     """
 
     groups: Sequence[Group]
@@ -270,6 +272,7 @@ class Rungs:
     draws: Floats
     limits: Floats
     slow: bool = False
+    shrinks: bool = True
 
 
 def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = None) -> Verdict:
@@ -293,7 +296,7 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
     if not counts.any() or p_value > level:
         reason = (
             f"No group explains held-out rows better than chance: the best, {groups[top].title}, reaches "
-            f"R2 = {r2[top]:.3f}; with the target's rows in another order the best group reaches up to "
+            f"R2 = {r2[top] + 0.0:.3f}; with the target's rows in another order the best group reaches up to "
             f"{max(float(reached.max()), 0.0):.3f} (p = {p_value:.2g})."
         )
         if rungs.slow:
@@ -333,12 +336,17 @@ def _suffices(mine: Floats, yardstick: Floats, negligible: float | None) -> floa
 
 
 def _not_estimable(rungs: Rungs) -> tuple[str, ...]:
-    """Groups that are clearly worse, in 95% of the replicates, than one that they contain and that explains some."""
+    """Groups whose estimate is worse than one that they contain.
+
+    Clearly worse, in 95% of the replicates, than another group that explains some; or worse than the constant guess,
+    which a map with a scale or a penalty contains.
+    """
     names = [g.name for g in rungs.groups]
     return tuple(
         group.name
         for g, group in enumerate(rungs.groups)
-        if any(
+        if (rungs.shrinks and rungs.unexplained[g] > 1 + MARGIN)
+        or any(
             name in group.contains
             and rungs.unexplained[s] < 1 - LEAST_EXPLAINED
             and _suffices(rungs.draws[:, g], rungs.draws[:, s], None) <= CLEARLY
@@ -362,7 +370,7 @@ def _reason(rungs: Rungs, r2: Floats, chosen: int, best: int, between: tuple[str
         reason += ", and no smaller group explains as much"
     elif len(groups) > 1 and not between:
         reason += f", and no {'other' if chosen else 'larger'} group does better"
-    if smaller:
+    if smaller and groups[smaller[-1]].name not in lost:
         reason += f"; a {groups[smaller[-1]].title} explains {_percent(r2[smaller[-1]])}"
     reason += "."
     if between:
@@ -372,6 +380,10 @@ def _reason(rungs: Rungs, r2: Floats, chosen: int, best: int, between: tuple[str
     if above:
         reason += (
             f" A {above[0]} contains this group and could explain more, but these rows are too few to estimate it."
+        )
+    if rungs.slow:
+        reason += (
+            " Rows depend on their neighbours for so long that chance cannot be measured: p-values mean little here."
         )
     nearest = int(np.argmin(np.where(r2 >= LEAST_EXPLAINED, rungs.errors, np.inf)))
     apart = rungs.errors[chosen] > ROUNDING and rungs.errors[nearest] < NEARER * rungs.errors[chosen]

@@ -251,7 +251,7 @@ def _note(c: Comparison) -> str:
     """What the intervals are of, the penalty, and which error to compare across sizes."""
     groups = list(c.groups.values())
     of = next((g.r2.of for g in groups if g.r2.of), "")
-    sentences = [f"Intervals: {of}." if of else "No intervals: rows are too few for the columns."]
+    sentences = [f"Intervals: {of}." if of else "No intervals of errors and R2: rows are too few for the columns."]
     penalty = next((g.penalty for g in groups if g.penalty), ())
     if penalty and penalty[1] > 0:
         low, high = (f"{value:.3g}" for value in penalty)
@@ -280,10 +280,11 @@ def _mean_over(title: str, folds: list[int] | None) -> str:
 
 
 def _dots(c: Comparison) -> Dots:
-    ladder = {"held out, 95% interval": [g.epsilon for g in c.groups.values()]}
+    groups = [g for g in c.groups.values() if g.estimable]
+    ladder = {"held out, 95% interval" if groups[0].r2.has_interval else "held out": [g.epsilon for g in groups]}
     if c.in_sample:
-        ladder["in sample"] = [c.in_sample[name].epsilon for name in c.groups]
-    titles, colours = [g.title for g in c.groups.values()], [GROUPS[name].colour for name in c.groups]
+        ladder["in sample"] = [c.in_sample[g.name].epsilon for g in groups]
+    titles, colours = [g.title for g in groups], [GROUPS[g.name].colour for g in groups]
     about = "Mean error of held-out rows over the target's diameter."
     return Dots("How nearly: the ladder", about, "mean error / diameter", titles, ladder, colours, from_zero=True)
 
@@ -301,7 +302,9 @@ def _curves(c: Comparison) -> Iterator[Figure]:
     v = c.views
     middle = (v.epsilon_edges[1:] + v.epsilon_edges[:-1]) / 2
     shares = {
-        name: Curve(middle, counts / c.n, GROUPS[name].colour, steps=True) for name, counts in v.epsilon_counts.items()
+        name: Curve(middle, counts / c.n, GROUPS[name].colour, steps=True)
+        for name, counts in v.epsilon_counts.items()
+        if c.groups[name].estimable
     }
     about = "Held out. A long right tail means a few rows disagree."
     yield Lines("Error of each row", about, "error / diameter of a row", "share of rows", shares)
