@@ -109,7 +109,7 @@ def _disentanglement(result, figures, page):
 
 
 def _deconfounding(result, figures, page):
-    assert "AUROC after ICA and before" in page and "Paired t tests over splits" in page
+    assert "AUROC after ICA and before" in page and "Paired t tests. One perturbation" in page
 
 
 def _words(result, figures, page):

@@ -14,7 +14,7 @@ def test_clean_inputs_raise_no_alert(rng):
     assert codes(x, x + rng.normal(size=(1000, 4))) == set()
 
 
-@pytest.mark.parametrize(("n", "words"), [(30, "noisy"), (12, "interpolate")])
+@pytest.mark.parametrize(("n", "words"), [(30, "noisy"), (12, "no intervals")])
 def test_few_rows(rng, n, words):
     x = rng.normal(size=(n, 14))
     found = compare(x, x + rng.normal(size=(n, 14)), permutations=1)

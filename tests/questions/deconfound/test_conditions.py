@@ -47,7 +47,7 @@ def test_rotations_differ_and_keep_what_is_whitened(x):
     d, found = fitted(x, ("random",))
     assert len(found.turns) == 5 and found.turns[0] is found.conditions["random"]
     views = [ComponentRows(d.rows, turn).take(np.arange(2000)) for turn in found.turns]
-    assert all(np.allclose(np.cov(v.T, bias=True), np.eye(3), atol=1e-4) for v in views)
+    assert all(np.allclose(np.cov(v.T, bias=True), np.eye(8), atol=1e-4) for v in views)
     assert all(not np.allclose(views[0], v, atol=0.1) for v in views[1:])
 
 
