@@ -1,5 +1,7 @@
 """The chosen penalty against scikit-learn on the rows: paths of errors, nested choice, generalised cross-validation."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, Ridge, RidgeCV
@@ -7,7 +9,7 @@ from sklearn.linear_model import LinearRegression, Ridge, RidgeCV
 from nearid.arrays import open_rows, pair_rows
 from nearid.folds import assign, fold_moments
 from nearid.groups.fits import apply, fit_linear
-from nearid.groups.ridge import GRID, WIDE, Shrinkage, choose_penalties, generalised_penalty, penalty_of
+from nearid.groups.ridge import GRID, NARROW, WIDE, Shrinkage, choose_penalties, generalised_penalty, penalty_of
 from nearid.moments import PairMoments
 
 
@@ -62,15 +64,19 @@ def brute_force(x, y, fold, pairs, penalties, translation):
 
 
 @pytest.mark.parametrize("translation", [True, False])
-@pytest.mark.parametrize(("n", "p", "folds"), [(150, 8, 5), (60, 40, 5), (40, 70, 4), (60, 20, 3), (50, WIDE + 1, 5)])
+@pytest.mark.parametrize(
+    ("n", "p", "folds"), [(150, 8, 5), (60, 40, 5), (40, 70, 4), (60, 20, 3), (60, NARROW + 1, 5), (50, WIDE + 1, 5)]
+)
 def test_the_choice_is_that_of_nested_cross_validation_on_rows(rng, n, p, folds, translation):
     x, y = related(rng, n, p, 3)
     fold, parts = folded(x, y, folds)
     chosen = choose_penalties(parts, translation=translation)
     about = x - x.mean(axis=0) if translation else x
     penalties = np.concatenate([[0.0], np.sum(about**2) / p * GRID])
-    # Each fold is judged by both its neighbours, of a wide source by one where that covers all folds.
+    # Each fold is judged by all others, of a wider source by both its neighbours, and by one where that covers all folds.
     pairs = [(k, (k + 1) % folds) for k in range(0, folds, 1 if p <= WIDE else 2)]
+    if p <= NARROW:
+        pairs = list(combinations(range(folds), 2))
     errors = brute_force(x, y, fold, pairs, penalties, translation)
     if n * (1 - 2 / folds) <= p + 1:
         # Too few rows for least squares.

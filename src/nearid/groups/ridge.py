@@ -24,9 +24,9 @@ from nearid.moments import Floats, Moments, PairMoments, eigen, resolution
 ALL = slice(None)
 # Penalties in units of the mean eigenvalue of the source's scatter. Plain least squares (0) is tried beside them.
 GRID = np.geomspace(1e-8, 1e4, 49)
-# Sources wider than this are judged by one fold instead of two: fewer decompositions, which then take the time.
-WIDE = 512
-NARROW = 64
+# Narrow sources, in few folds, are judged by all other folds; others by two, and wide ones by one: decompositions take
+# most of the time there.
+NARROW, FEW_FOLDS, WIDE = 128, 10, 512
 # One factor at a time is judged by few numbers: a penalty is taken where it gains this share of the squared error.
 LEAST_GAIN = 0.01
 
@@ -132,11 +132,9 @@ class Judges:
     parts : FoldMoments or the like
         Without two folds of two nothing is left to fit on: there each training set judges itself.
     translation : bool
-    thorough : bool
-        Narrow sources are judged by all other folds instead of two.
     """
 
-    def __init__(self, parts: Folded, *, translation: bool = True, thorough: bool = False) -> None:
+    def __init__(self, parts: Folded, *, translation: bool = True) -> None:
         whole = parts.all if translation else parts.all.about_origin()
         p = len(whole.mean_x)
         # One unit for all folds: the best penalty of a sum of squared errors does not grow with the rows. Products of
@@ -145,8 +143,7 @@ class Judges:
         self._scales = self._unit**-0.5, (float(np.trace(whole.yy)) or 1.0) ** -0.5
         self.penalties = np.concatenate([[0.0], GRID])
         folds = len(parts.counts)
-        pairs = combinations(range(folds), 2) if thorough and p <= NARROW else _pairs(folds, wide=p > WIDE)
-        self._pairs = list(pairs) if folds > 2 else []
+        self._pairs = list(_pairs(folds, p)) if folds > 2 else []
         self._paths = list(ordered_map(lambda pair: self._decomposed(parts, pair), self._pairs, workers=_workers(p)))
 
     def _decomposed(self, parts: Folded, pair: tuple[int, int]) -> tuple[Shrinkage, list[Floats]]:
@@ -200,7 +197,7 @@ def choose_penalties(parts: Folded, *, translation: bool = True) -> Penalties:
 
 def choose_each(parts: Folded, targets: Sequence[slice]) -> list[Penalties]:
     """The same for some columns of the target at a time, as for factors in units of their own."""
-    judges = Judges(parts, thorough=True)
+    judges = Judges(parts)
     return [judges.choose(parts, target, least_gain=LEAST_GAIN) for target in targets]
 
 
@@ -219,10 +216,12 @@ def _workers(width: int) -> int | None:
     return 1 if width > WIDE or width <= NARROW else None
 
 
-def _pairs(folds: int, wide: bool) -> Iterator[tuple[int, int]]:
-    """Pairs of folds such that each fold is in two of them; of wide sources in one or two."""
-    step = 2 if wide else 1
-    for k in range(0, folds, step):
+def _pairs(folds: int, width: int) -> Iterator[tuple[int, int]]:
+    """Pairs of folds that judge each other."""
+    if width <= NARROW and folds <= FEW_FOLDS:
+        yield from combinations(range(folds), 2)
+        return
+    for k in range(0, folds, 2 if width > WIDE else 1):
         yield k, (k + 1) % folds
 
 

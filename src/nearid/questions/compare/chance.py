@@ -147,8 +147,9 @@ def chance_level(
         return r2
 
     each = np.random.SeedSequence([seed, 4]).spawn(repeats)
+    r2 = np.array(list(ordered_map(repeat, each, tick=progress("chance", repeats))))
     # Few blocks have few orders: a repetition that came before tells nothing new.
-    r2 = np.unique(list(ordered_map(repeat, each, tick=progress("chance", repeats))), axis=0)
+    r2 = r2[np.sort(np.unique(r2, axis=0, return_index=True)[1])]
     if sampled:
         # With all the rows a fit to noise would be nearer to the constant guess than with these few; but without a
         # scale it cannot shrink, and misses by more than the guess whatever the rows.
