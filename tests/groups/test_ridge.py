@@ -73,7 +73,7 @@ def test_the_choice_is_that_of_nested_cross_validation_on_rows(rng, n, p, folds,
     chosen = choose_penalties(parts, translation=translation)
     about = x - x.mean(axis=0) if translation else x
     penalties = np.concatenate([[0.0], np.sum(about**2) / p * GRID])
-    # Each fold is judged by all others, of a wider source by both its neighbours, and by one where that covers all folds.
+    # Each fold is judged by all others, of a wider source by both its neighbours, of a wide one by one where possible.
     pairs = [(k, (k + 1) % folds) for k in range(0, folds, 1 if p <= WIDE else 2)]
     if p <= NARROW:
         pairs = list(combinations(range(folds), 2))

@@ -87,7 +87,9 @@ def test_next_to_nothing_is_almost_unrelated():
 def test_a_group_that_does_worse_than_one_it_contains_is_not_estimable():
     found = ruled((0.9, 0.3, 0.8))
     assert found.group == "rigid" and found.not_estimable == ("linear",)
-    assert "Rows are too few to estimate a linear map" in found.reason
+    assert "A linear map contains this group" in found.reason
+    # So is one that is worse than the constant guess, where maps have a scale.
+    assert ruled((0.9, 1.5, 0.3)).not_estimable == ("rigid",)
     # Slightly worse is no news: both explain the same.
     assert ruled((0.9, 0.300, 0.302)).not_estimable == ()
 
