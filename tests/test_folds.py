@@ -214,16 +214,22 @@ def test_blocks_of_some_rows_are_numbered_anew():
     assert taken.serial and taken.count == 3
 
 
-def test_a_sample_is_of_whole_blocks(rng):
-    blocks = Blocks(rng.permutation(np.repeat(np.arange(30), rng.integers(1, 20, 30))))
+def test_a_sample_is_of_whole_blocks_where_these_are_small(rng):
+    blocks = Blocks(rng.permutation(np.repeat(np.arange(500), rng.integers(1, 20, 500))))
     rows = np.flatnonzero(rng.random(len(blocks.codes)) < 0.9)
-    found = blocks.sample(rows, 100, rng)
-    assert 100 - 20 < len(found) <= 100 and (np.diff(found) > 0).all()
+    found = blocks.sample(rows, 2500, rng)
+    assert 2500 - 20 < len(found) <= 2500 and (np.diff(found) > 0).all()
     for code in np.unique(blocks.codes[found]):
         np.testing.assert_array_equal(found[blocks.codes[found] == code], rows[blocks.codes[rows] == code])
-    assert not np.array_equal(found, blocks.sample(rows, 100, rng))
-    # Two blocks at the least, however large.
-    assert len(np.unique(blocks.codes[blocks.sample(rows, 1, rng)])) == 2
+    assert not np.array_equal(found, blocks.sample(rows, 2500, rng))
+
+
+def test_a_sample_of_large_blocks_has_the_first_rows_of_each(rng):
+    """Two whole blocks would have one other order, and could lie in one fold."""
+    blocks = Blocks(np.repeat(np.arange(10), 600))
+    found = blocks.sample(np.arange(6000), 1000, rng)
+    np.testing.assert_array_equal(np.bincount(blocks.codes[found]), 100)
+    np.testing.assert_array_equal(found[:100], np.arange(100))
 
 
 def test_independent_rows_are_permuted(rng):
