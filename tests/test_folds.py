@@ -279,3 +279,19 @@ def test_no_block_keeps_its_place_however_few_there_are(rng, count):
     for _ in range(30):
         found = reordered(len(codes), Blocks(codes), rng)
         assert (codes[found] != codes).all()
+
+
+def test_copies_within_blocks_are_not_said_to_be_fitted_on():
+    copies = np.repeat(np.arange(50.0), 2)
+    (alone,), (blocked,) = repeated_rows(copies), repeated_rows(copies, in_blocks=True)
+    assert "are fitted on" in alone.message and "are fitted on" not in blocked.message
+    assert repeated_rows(np.arange(100.0), in_blocks=True) == ()
+
+
+def test_a_sequence_with_few_independent_stretches_is_slow():
+    assert not Blocks.cut(1000, 100, 5).slow and Blocks.cut(1000, 101, 5).slow
+    assert Blocks.cut(1000, 400, 5).count == 5
+
+
+def test_blocks_whose_rows_follow_each_other():
+    assert Blocks(np.array([0, 0, 1, 2, 2])).contiguous and not Blocks(np.array([0, 1, 0, 2, 2])).contiguous

@@ -75,3 +75,12 @@ def test_partitions_are_compared_whatever_their_labels(rng):
     for one, two in ((labels, other), (other, labels)):
         with pytest.raises(InputError, match=rf"blocks of x and y differ in row {same[-1]}: .* as row {same[0]} in"):
             refuse_other_blocks("x", one, "y", two)
+
+
+def test_measurements_read_as_text_are_no_blocks():
+    texts = ["0.25", "1.5", "2", "-3.75"]
+    for values in (texts, np.array(texts), np.array(texts, dtype=object)):
+        with pytest.raises(InputError, match=r"The block of row 0 of a\.csv is '0\.25'"):
+            row_blocks("a.csv", values, 4)
+    # Labels with a point repeat, as plates and wells do.
+    assert row_blocks("a.csv", np.array(["1.1", "1.1", "1.1", "1.2", "1.2"]), 5).tolist() == ["1.1"] * 3 + ["1.2"] * 2

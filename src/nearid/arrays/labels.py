@@ -47,11 +47,13 @@ def row_blocks(name: str, values: Any, n: int) -> np.ndarray:
         if broken.any():
             raise _no_block(name, int(np.argmax(broken)), array[np.argmax(broken)].item())
         array = array.astype(np.int64)
-    if array.dtype.kind == "U" and (broken := _fractions(array)) is not None:
-        raise _no_block(name, broken, str(array[broken]))
     # Of a list the texts themselves: the array has lost what numpy drops.
     texts = isinstance(values, list | tuple) and array.dtype.kind in "US"
-    return row_ids(name, values if texts else array, n, "block")
+    labels = row_ids(name, values if texts else array, n, "block")
+    row = _fractions(labels) if labels.dtype.kind == "U" else None
+    if row is not None:
+        raise _no_block(name, row, str(labels[row]))
+    return labels
 
 
 def _is_missing(value: Any) -> bool:

@@ -1,5 +1,7 @@
 """Figures of known errors, bootstrap intervals against theory, and the rule, case by case, on made-up replicates."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import t as student
@@ -90,8 +92,17 @@ def test_a_group_that_does_worse_than_one_it_contains_is_not_estimable():
     assert "A linear map contains this group" in found.reason
     # So is one that is worse than the constant guess, where maps have a scale.
     assert ruled((0.9, 1.5, 0.3)).not_estimable == ("rigid",)
+    assert "rows are too few to estimate a smaller group" in ruled((1.2, 1.5, 0.3)).reason
     # Slightly worse is no news: both explain the same.
     assert ruled((0.9, 0.300, 0.302)).not_estimable == ()
+
+
+def test_slow_rows_must_explain_most():
+    """Two of 54 pairs of unrelated slow series were called related, with up to a quarter of the variance explained."""
+    u = np.array([0.9, 0.5, 0.3])
+    weak, strong = (decide(replace(rungs(LADDER, values), slow=True)) for values in (u, u / 10))
+    assert weak.group == "none" and "chance cannot be measured" in weak.reason and "90%" in weak.reason
+    assert strong.group == "linear" and "p-values mean little here" in strong.reason
 
 
 def test_the_yardstick_is_taken_without_its_overfitting():

@@ -93,7 +93,8 @@ def influences(
         return None
     codes = None if blocks is None else np.unique(blocks.codes[rows], return_inverse=True)[1]
     # Where rows belong together, their blocks are what there must be many of.
-    if min(n, n if codes is None else int(codes.max()) + 1) >= MANY * widest:
+    units = n if codes is None else int(codes.max()) + 1
+    if units >= MANY * widest:
         return Influences(errors[:, rows] ** 2, errors[:, rows], spread[rows] ** 2, codes, n)
     most = min(SAMPLE, max(NUMBERS // (pair.x.shape[1] + pair.y.shape[1]), 1000))
     if n > most:

@@ -366,6 +366,8 @@ def _reason(rungs: Rungs, r2: Floats, chosen: int, best: int, between: tuple[str
     reason = f"A {groups[chosen].title} explains {_percent(r2[chosen])} of the target's variance on held-out rows"
     if chosen != best:
         reason += f", within the margin of what a {groups[best].title} explains ({_percent(r2[best])})"
+    elif smaller and all(groups[k].name in lost for k in smaller):
+        reason += ", and rows are too few to estimate a smaller group"
     elif smaller and not between:
         reason += ", and no smaller group explains as much"
     elif len(groups) > 1 and not between:
