@@ -113,6 +113,8 @@ class PairMoments:
     mean_x, mean_y : ndarray of shape (p,), (q,)
     xx, xy, yy : ndarray of shape (p, p), (p, q), (q, q)
         Centred sums of products.
+
+    One source may have many targets of one width: `mean_y`, `xy` and `yy` then have a leading axis more.
     """
 
     n: int
@@ -164,7 +166,8 @@ class PairMoments:
 
     def target(self, columns: slice) -> PairMoments:
         """The same with some columns of y alone."""
-        return replace(self, mean_y=self.mean_y[columns], xy=self.xy[:, columns], yy=self.yy[columns, columns])
+        mean, xy, yy = self.mean_y[..., columns], self.xy[..., columns], self.yy[..., columns, columns]
+        return replace(self, mean_y=mean, xy=xy, yy=yy)
 
     def swapped(self) -> PairMoments:
         """The same with x and y in each other's place."""
@@ -182,8 +185,8 @@ class PairMoments:
             np.zeros_like(mx),
             np.zeros_like(my),
             self.xx + n * np.outer(mx, mx),
-            self.xy + n * np.outer(mx, my),
-            self.yy + n * np.outer(my, my),
+            self.xy + n * mx[:, None] * my[..., None, :],
+            self.yy + n * my[..., :, None] * my[..., None, :],
         )
 
 

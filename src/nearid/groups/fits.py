@@ -96,11 +96,14 @@ class MatchMap(Map):
 
 
 def squared_errors(fitted: Map, moments: PairMoments) -> Floats:
-    """Sum over rows of the squared error of each target column, shape (q,), from the moments of the rows."""
+    """Sum over rows of the squared error of each target column, shape (q,), from the moments of the rows.
+
+    Of many targets, and a map for each, the errors have their leading axis.
+    """
     matrix = fitted.matrix
     miss = (moments.mean_y - fitted.target_centre) - (moments.mean_x - fitted.source_centre) @ matrix
-    about_mean = (
-        np.diag(moments.yy) - 2 * np.sum(matrix * moments.xy, axis=0) + np.sum(matrix * (moments.xx @ matrix), axis=0)
+    about_mean = np.diagonal(moments.yy, axis1=-2, axis2=-1) + np.sum(
+        matrix * (moments.xx @ matrix - 2 * moments.xy), axis=-2
     )
     # Rounding may leave an error of nothing below zero.
     return np.asarray(np.clip(about_mean, 0, None) + moments.n * miss**2)

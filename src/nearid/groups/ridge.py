@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from nearid.base.limits import check_memory
 from nearid.engines.local import ordered_map
 from nearid.folds import FoldMoments, assign
 from nearid.groups.fits import DenseMap, least_squares, squared_errors
@@ -69,16 +70,22 @@ class Shrinkage:
         return np.asarray(self.vectors.T @ test.xx @ self.vectors + test.n * np.outer(shift, shift))
 
     def errors(self, train: PairMoments, tests: Sequence[PairMoments], turned: Sequence[Floats]) -> list[Floats]:
-        """Squared errors on each of `tests` of the map of each penalty that is fitted on `train`, shape (m,).
+        """Squared errors on each of `tests` of the map of each penalty that is fitted on `train`, shape (..., m).
 
         `train` has the source's scatter that was decomposed, and `turned` is of the source in `tests`; the target may
-        be another one than then, as with permuted rows.
+        be another one than then, or many, as with permuted rows.
         """
-        plain = None if self.plain is None else DenseMap(train.mean_x, train.mean_y, self.plain(train.xy))
+        plain = None if self.plain is None else DenseMap(train.mean_x, train.mean_y, self._least_squares(train.xy))
         fitted = self.vectors.T @ train.xy
-        among, weights = fitted @ fitted.T, self.weights
+        among, weights = fitted @ np.swapaxes(fitted, -1, -2), self.weights
         each = zip(tests, turned, strict=True)
         return [self._errors(train, test, fitted, products * among, weights, plain) for test, products in each]
+
+    def _least_squares(self, xy: Floats) -> Floats:
+        """Maps by the plain solver, which takes the columns of all targets side by side."""
+        columns = np.moveaxis(xy, -2, 0)
+        assert self.plain is not None
+        return np.moveaxis(self.plain(columns.reshape(len(columns), -1)).reshape(columns.shape), 0, -2)
 
     def _errors(
         self,
@@ -91,11 +98,17 @@ class Shrinkage:
     ) -> Floats:
         apart_x, apart_y = test.mean_x - train.mean_x, test.mean_y - train.mean_y
         shift = self.vectors.T @ apart_x
-        own = self.vectors.T @ test.xy + test.n * np.outer(shift, apart_y)
-        total = float(np.trace(test.yy)) + test.n * float(apart_y @ apart_y)
-        errors = total - 2 * weights @ np.sum(fitted * own, axis=1) + np.sum((weights @ inner) * weights, axis=1)
-        first = np.inf if plain is None else float(squared_errors(plain, test).sum())
-        return np.concatenate([[first], np.clip(errors, 0, None)])
+        own = self.vectors.T @ test.xy + test.n * shift[:, None] * apart_y[..., None, :]
+        total = _squares(test.yy) + test.n * np.sum(apart_y**2, axis=-1)
+        gains = np.sum(fitted * own, axis=-1) @ weights.T
+        errors = total[..., None] - 2 * gains + np.sum((weights @ inner) * weights, axis=-1)
+        first = np.full_like(total, np.inf) if plain is None else squared_errors(plain, test).sum(axis=-1)
+        return np.concatenate([first[..., None], np.clip(errors, 0, None)], axis=-1)
+
+
+def _squares(products: Floats) -> Floats:
+    """Sum of squares of all columns, of the products of one target or of many."""
+    return np.asarray(np.trace(products, axis1=-2, axis2=-1))
 
 
 class Folded(Protocol):
@@ -140,10 +153,13 @@ class Judges:
         # One unit for all folds: the best penalty of a sum of squared errors does not grow with the rows. Products of
         # products are taken in units of both sides, which keeps them inside float64.
         self._translation, self._unit = translation, float(np.trace(whole.xx)) / p or 1.0
-        self._scales = self._unit**-0.5, (float(np.trace(whole.yy)) or 1.0) ** -0.5
+        self._scales = self._unit**-0.5, (float(_squares(whole.yy).mean()) or 1.0) ** -0.5
         self.penalties = np.concatenate([[0.0], GRID])
         folds = len(parts.counts)
         self._pairs = list(_pairs(folds, p)) if folds > 2 else []
+        # Eigenvectors and the products of both folds along them.
+        size = 8 * 3 * p * p * len(self._pairs)
+        check_memory(f"Choosing the penalty of a linear map of {p} columns", size, "Give the penalty: --ridge 0.")
         self._paths = list(ordered_map(lambda pair: self._decomposed(parts, pair), self._pairs, workers=_workers(p)))
 
     def _decomposed(self, parts: Folded, pair: tuple[int, int]) -> tuple[Shrinkage, list[Floats]]:
@@ -165,10 +181,15 @@ class Judges:
         least_gain : float
             Plain least squares is kept where no penalty lessens its error by this share.
         """
+        *folds, whole = self.choose_many(parts, target, least_gain=least_gain).tolist()
+        return Penalties(tuple(folds), whole)
+
+    def choose_many(self, parts: Folded, target: slice = ALL, *, least_gain: float = 0.0) -> Floats:
+        """The same for many targets at a time, of shape (folds + 1, targets): last is the penalty for all rows."""
         if not self._pairs:
             return self._by_themselves(parts, target)
         tests = [self._about(parts.part(k)).target(target) for k in range(len(parts.counts))]
-        errors = np.zeros((len(tests), len(self.penalties)))
+        errors = np.zeros((len(tests), *tests[0].mean_y.shape[:-1], len(self.penalties)))
 
         def judge(at: int) -> list[tuple[int, Floats]]:
             (a, b), (path, (own, other)) = self._pairs[at], self._paths[at]
@@ -178,16 +199,14 @@ class Judges:
         for judged in ordered_map(judge, range(len(self._pairs)), workers=_workers(len(tests[0].mean_x))):
             for fold, error in judged:
                 errors[fold] += error
-        errors = np.vstack([errors, errors.sum(axis=0)])
-        plain = (1 - least_gain) * errors[:, 0] <= errors.min(axis=1)
-        best = np.where(plain, 0.0, self._unit * self.penalties[errors.argmin(axis=1)]).tolist()
-        return Penalties(tuple(best[:-1]), best[-1])
+        errors = np.concatenate([errors, errors.sum(axis=0, keepdims=True)])
+        plain = (1 - least_gain) * errors[..., 0] <= errors.min(axis=-1)
+        return np.where(plain, 0.0, self._unit * self.penalties[errors.argmin(axis=-1)])
 
-    def _by_themselves(self, parts: Folded, target: slice) -> Penalties:
+    def _by_themselves(self, parts: Folded, target: slice) -> Floats:
         sets = [parts.without([k]) for k in range(len(parts.counts))] if len(parts.counts) > 1 else []
         own = (m.target(target) for m in (*sets, parts.all))
-        *folds, whole = (generalised_penalty(m, translation=self._translation) for m in own)
-        return Penalties(tuple(folds), whole)
+        return np.array([generalised_penalty(m, translation=self._translation) for m in own])
 
 
 def choose_penalties(parts: Folded, *, translation: bool = True) -> Penalties:
@@ -225,22 +244,22 @@ def _pairs(folds: int, width: int) -> Iterator[tuple[int, int]]:
         yield k, (k + 1) % folds
 
 
-def generalised_penalty(train: PairMoments, *, translation: bool = True) -> float:
-    """The penalty with the least generalised cross-validation error (Golub, Heath & Wahba 1979) of some rows.
+def generalised_penalty(train: PairMoments, *, translation: bool = True) -> Floats:
+    """The penalty with the least generalised cross-validation error (Golub, Heath & Wahba 1979), for each target.
 
     For training sets without folds of their own. It takes the rows as independent.
     """
     if not translation:
         train = train.about_origin()
     unit = float(np.trace(train.xx)) / len(train.xx) or 1.0
-    train = train.scaled(unit**-0.5, (float(np.trace(train.yy)) or 1.0) ** -0.5)
+    train = train.scaled(unit**-0.5, (float(_squares(train.yy).mean()) or 1.0) ** -0.5)
     path = Shrinkage.of(train, np.concatenate([[0.0], GRID]))
     # Directions that exist; rounding leaves something in the others.
     most = train.n - translation
     rank = min(int(np.sum(path.values > resolution(len(train.xx)) * path.values[0])), most)
-    explained = np.sum((path.vectors[:, :rank].T @ train.xy) ** 2, axis=1) / path.values[:rank]
+    explained = np.sum((path.vectors[:, :rank].T @ train.xy) ** 2, axis=-1) / path.values[:rank]
     shrunk = path.penalties[1:, None] * path.weights[:, :rank]
     # Sums of what is left, not differences: with few rows small penalties leave next to nothing of either.
-    rest = max(float(np.trace(train.yy)) - float(explained.sum()), 0.0) if rank < most else 0.0
-    scores = (rest + shrunk**2 @ explained) / (most - rank + shrunk.sum(axis=1)) ** 2
-    return unit * float(path.penalties[1 + int(np.argmin(scores))])
+    rest = np.clip(_squares(train.yy) - explained.sum(axis=-1), 0, None) * (rank < most)
+    scores = (rest[..., None] + explained @ (shrunk**2).T) / (most - rank + shrunk.sum(axis=1)) ** 2
+    return np.asarray(unit * path.penalties[1 + np.argmin(scores, axis=-1)])

@@ -13,7 +13,7 @@ from nearid.engines.local import ordered_map
 from nearid.folds import Blocks, reordered
 from nearid.groups.fits import squared_errors
 from nearid.groups.ladder import Group
-from nearid.groups.ridge import Judges, Penalties
+from nearid.groups.ridge import Judges
 from nearid.measures.canonical import directions_between, pooled, products_along, whiteners_like
 from nearid.measures.similarity import debiased_cka, fourth_moments
 from nearid.moments import Floats, PairMoments
@@ -23,7 +23,9 @@ from nearid.questions.compare.errors import Fits, Gathered, Options, Similaritie
 MOST_PERMUTATIONS = 100_000
 PERMUTATIONS = 99
 # Of wider sides chance is measured along so many leading principal components.
-LEADING = 128
+LEADING = 64
+# Repetitions that are worked out at a time, and the width up to which threads take longer to start than to work.
+AT_A_TIME, NARROW = 11, 32
 # Rows on which chance is measured, and the memory they may take.
 ROWS = 10_000
 BYTES = 128 << 20
@@ -41,10 +43,10 @@ class Chance:
 
 
 class CrossFolds:
-    """Moments of every fold of rows in memory, where only the order of the target's rows changes.
+    """Moments of every fold of rows in memory, with the target's rows in one or several other orders.
 
-    Sums are about the means of all rows. It offers what `Judges` and the fits ask of `FoldMoments`; of the target's own
-    products the diagonal alone, which is all that maps need.
+    Sums are about the means of all rows. It offers what `Judges` and the fits ask of `FoldMoments`, with a leading axis
+    for the orders; of the target's own products the diagonal alone, which is all that maps need.
     """
 
     def __init__(self, x: Floats, y: Floats, fold: np.ndarray, folds: int) -> None:
@@ -55,21 +57,25 @@ class CrossFolds:
         self.first_x = np.stack([self.x[rows].sum(axis=0) for rows in self.rows])
         self.xx = np.stack([self.x[rows].T @ self.x[rows] for rows in self.rows])
         self.known: dict[tuple[int, ...], tuple[int, Floats, Floats]] = {}
-        self.give(np.arange(len(x)))
+        self._give([np.arange(len(x))])
 
-    def give(self, order: np.ndarray) -> CrossFolds:
-        """Pair each source row with the target row of this number."""
-        targets = [self.y[order[rows]] for rows in self.rows]
-        self.first_y = np.stack([y.sum(axis=0) for y in targets])
-        self.squares_y = np.stack([np.einsum("ij,ij->j", y, y) for y in targets])
-        self.xy = np.stack([self.x[rows].T @ y for rows, y in zip(self.rows, targets, strict=True)])
-        return self
-
-    def given(self, order: np.ndarray) -> CrossFolds:
-        """The same for a thread of its own: the source's sums are shared."""
+    def given(self, orders: Sequence[np.ndarray]) -> CrossFolds:
+        """The same where each source row has the target row of this number; the source's sums are shared."""
         other = object.__new__(CrossFolds)
         other.__dict__.update(self.__dict__)
-        return other.give(order)
+        other._give(orders)
+        return other
+
+    def _give(self, orders: Sequence[np.ndarray]) -> None:
+        shape = len(orders), len(self.rows), self.y.shape[1]
+        self.first_y, self.squares_y = np.empty(shape), np.empty(shape)
+        self.xy = np.empty((*shape[:2], self.x.shape[1], shape[2]))
+        for k, rows in enumerate(self.rows):
+            x = self.x[rows].T
+            for at, order in enumerate(orders):
+                y = self.y[order[rows]]
+                self.first_y[at, k], self.xy[at, k] = y.sum(axis=0), x @ y
+                self.squares_y[at, k] = np.einsum("ij,ij->j", y, y)
 
     @property
     def all(self) -> PairMoments:
@@ -86,10 +92,11 @@ class CrossFolds:
 
     def _of(self, folds: list[int]) -> PairMoments:
         n, x, xx = self._source(tuple(folds))
-        y = self.first_y[folds].sum(axis=0) / n
-        xy = self.xy[folds].sum(axis=0) - (n * x)[:, None] * y
-        spread = np.clip(self.squares_y[folds].sum(axis=0) - n * y**2, 0, None)
-        return PairMoments(n, x + self.mean_x, y + self.mean_y, xx, xy, np.diag(spread))
+        y = self.first_y[:, folds].sum(axis=1) / n
+        xy = self.xy[:, folds].sum(axis=1) - (n * x)[:, None] * y[:, None]
+        spread = np.clip(self.squares_y[:, folds].sum(axis=1) - n * y**2, 0, None)
+        yy = spread[:, None] * np.eye(y.shape[1])
+        return PairMoments(n, x + self.mean_x, y + self.mean_y, xx, xy, yy)
 
     def _source(self, folds: tuple[int, ...]) -> tuple[int, Floats, Floats]:
         """Rows of some folds, their mean and products: the same whatever the order of the target's rows."""
@@ -137,17 +144,20 @@ def chance_level(
         judges = Judges(base, translation=options[0]["translation"])
     repeats = permutations or PERMUTATIONS
 
-    def repeat(seeds: np.random.SeedSequence) -> Floats:
-        rng = np.random.default_rng(seeds)
-        r2 = _explained(base.given(reordered(len(rows), own, rng)), groups, options, judges)
+    def repeat(seeds: Sequence[np.random.SeedSequence]) -> Floats:
+        generators = [np.random.default_rng(one) for one in seeds]
+        orders = [reordered(len(rows), own, rng) for rng in generators]
+        r2 = _explained(base.given(orders), groups, options, judges)
         if own is not None and own.chained:
             # Blocks that follow each other are alike: a turn of all rows keeps that, and the worse of both counts.
-            turned = reordered(len(rows), replace(own, serial=True), rng)
+            turned = [reordered(len(rows), replace(own, serial=True), rng) for rng in generators]
             r2 = np.maximum(r2, _explained(base.given(turned), groups, options, judges))
         return r2
 
     each = np.random.SeedSequence([seed, 4]).spawn(repeats)
-    r2 = np.array(list(ordered_map(repeat, each, tick=progress("chance", repeats))))
+    work = [each[at : at + AT_A_TIME] for at in range(0, repeats, AT_A_TIME)]
+    workers = 1 if max(x.shape[1], y.shape[1]) <= NARROW else None
+    r2 = np.concatenate(list(ordered_map(repeat, work, workers=workers, tick=progress("chance", len(work)))))
     # Few blocks have few orders: a repetition that came before tells nothing new.
     r2 = r2[np.sort(np.unique(r2, axis=0, return_index=True)[1])]
     if sampled:
@@ -167,15 +177,18 @@ def _projected(options: Options, x_basis: Floats, y_basis: Floats) -> Options:
 
 
 def _explained(parts: CrossFolds, groups: Sequence[Group], options: list[Options], judges: Judges | None) -> Floats:
-    """Held-out share of the variance that each group explains."""
-    penalties: Penalties | None = None if judges is None else judges.choose(parts)
-    error, spread = np.zeros(len(groups)), 0.0
+    """Held-out share of the variance that each group explains, for each order of the target's rows."""
+    penalties = None if judges is None else judges.choose_many(parts)
+    orders = len(parts.xy)
+    error, spread = np.zeros((orders, len(groups))), np.zeros(orders)
     for k in range(len(parts.rows)):
         train, test = parts.without([k]), parts.part(k)
-        own = options[k] if penalties is None else {**options[k], "ridge": penalties.folds[k]}
-        error += [float(squared_errors(g.fitted(train, own), test).sum()) for g in groups]
-        spread += float(np.trace(test.yy)) + test.n * float(np.sum((test.mean_y - train.mean_y) ** 2))
-    return 1 - error / spread if spread else np.zeros(len(groups))
+        for at in range(orders):
+            own = options[k] if penalties is None else {**options[k], "ridge": float(penalties[k, at])}
+            fitted_on, judged = (replace(m, mean_y=m.mean_y[at], xy=m.xy[at], yy=m.yy[at]) for m in (train, test))
+            error[at] += [float(squared_errors(g.fitted(fitted_on, own), judged).sum()) for g in groups]
+        spread += np.trace(test.yy, axis1=1, axis2=2) + test.n * np.sum((test.mean_y - train.mean_y) ** 2, axis=1)
+    return 1 - np.divide(error, spread[:, None], out=np.ones_like(error), where=spread[:, None] > 0)
 
 
 def _similar(

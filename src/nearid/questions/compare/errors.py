@@ -193,8 +193,8 @@ def gather(
 def fit_held_out(gathered: Gathered, groups: Sequence[Group], k: int | None) -> Fits:
     """Fit on all folds but one; correlations are those of the fold left out."""
     options, parts = gathered.without_fold, gathered.parts
-    maps = parts.map_splits(lambda fold, train, _: [g.fitted(train, options[fold]) for g in groups])
-    means = parts.map_splits(lambda _, train, __: train.mean_y)
+    fitted = parts.map_splits(lambda fold, train, _: ([g.fitted(train, options[fold]) for g in groups], train.mean_y))
+    maps, means = (list(each) for each in zip(*fitted, strict=True))
     return Fits(maps, means, *_correlated(parts, k))
 
 
