@@ -37,6 +37,15 @@ def test_fold_moments_match_each_folds_own_rows(rng, monkeypatch, block_bytes):
                 np.testing.assert_allclose(getattr(found, block), getattr(expected, block), rtol=1e-9, atol=1e-9)
 
 
+def test_moments_along_directions_are_those_of_turned_rows(rng):
+    x, y = rng.normal(size=(60, 5)) + 9, rng.normal(size=(60, 3))
+    fold, basis = assign(60, 3, 0), rng.normal(size=(5, 2))
+    found, expected = fold_moments(pair(x, y), fold, 3).along(basis), fold_moments(pair(x @ basis, y), fold, 3)
+    assert found.width == 2 and found.counts == expected.counts
+    for block in ("mean_x", "mean_y", "xx", "xy", "yy"):
+        np.testing.assert_allclose(getattr(found.part(1), block), getattr(expected.part(1), block), atol=1e-9)
+
+
 def test_the_result_is_the_same_bytes_whatever_the_threads(rng, monkeypatch):
     monkeypatch.setattr(local, "BLOCK_BYTES", 1)
     x, y = rng.normal(size=(3000, 4)), rng.normal(size=(3000, 4))

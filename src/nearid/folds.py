@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from heapq import heapreplace
 from typing import NamedTuple, TypeVar
 
@@ -221,10 +222,23 @@ class FoldMoments:
         """Centred sum of squares of each column of y, in each fold."""
         return [np.diag(part.scatter)[self.width :] for part in self.parts]
 
-    @property
+    @cached_property
     def all(self) -> PairMoments:
         """Moments of all rows."""
         return PairMoments.split(total(self.parts), self.width)
+
+    def along(self, basis: Floats) -> FoldMoments:
+        """The same of the rows of x along the columns of `basis`, of shape (width, r)."""
+        p, r = basis.shape
+        small = []
+        for part in self.parts:
+            scatter = np.empty((len(part.mean) - p + r,) * 2)
+            scatter[:r, :r] = basis.T @ part.scatter[:p, :p] @ basis
+            scatter[:r, r:] = basis.T @ part.scatter[:p, p:]
+            scatter[r:, :r] = scatter[:r, r:].T
+            scatter[r:, r:] = part.scatter[p:, p:]
+            small.append(Moments(part.n, np.concatenate([part.mean[:p] @ basis, part.mean[p:]]), scatter))
+        return replace(self, parts=small, width=r)
 
     def part(self, k: int) -> PairMoments:
         """Moments of fold k."""

@@ -48,6 +48,15 @@ def test_linear_without_translation_and_with_ridge(rng):
     np.testing.assert_allclose(fit_linear(m, ridge=3.5).matrix, ridge.coef_.T, atol=1e-10)
 
 
+@pytest.mark.parametrize("translation", [True, False])
+@pytest.mark.parametrize("ridge", [1e-3, 1.0, 1e4])
+def test_linear_of_few_rows_with_ridge(rng, ridge, translation):
+    x, y = rng.normal(size=(20, 90)) + 2, rng.normal(size=(20, 30)) + 1
+    oracle = Ridge(ridge, fit_intercept=translation, solver="svd").fit(x, y)
+    fitted = fit_linear(PairMoments.of(x, y), translation=translation, ridge=ridge)
+    np.testing.assert_allclose(fitted.matrix, oracle.coef_.T, atol=1e-9)
+
+
 def test_linear_is_of_least_norm_where_columns_repeat(rng):
     x = rng.normal(size=(200, 5))
     x = np.hstack([x, x[:, :2], np.zeros((200, 1))])

@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, Ridge, RidgeCV
 from nearid.arrays import open_rows, pair_rows
 from nearid.folds import assign, fold_moments
 from nearid.groups.fits import apply, fit_linear
-from nearid.groups.ridge import GRID, NARROW, WIDE, Shrinkage, choose_penalties, generalised_penalty, penalty_of
+from nearid.groups.ridge import GRID, NARROW, WIDE, Judges, Shrinkage, choose_penalties, generalised_penalty, penalty_of
 from nearid.moments import PairMoments
 
 
@@ -85,6 +85,19 @@ def test_the_choice_is_that_of_nested_cross_validation_on_rows(rng, n, p, folds,
         assert penalty == pytest.approx(penalties[int(np.ceil(np.median(own)))], rel=1e-9)
     # Not at the ends, where any rule would choose the same.
     assert penalties[1] < chosen.whole < penalties[-1]
+
+
+def test_few_rows_are_decomposed_in_their_own_space(rng, monkeypatch):
+    x, y = related(rng, 40, WIDE + 100, WIDE + 50)
+    sizes = []
+    of = Shrinkage.of
+    monkeypatch.setattr(Shrinkage, "of", lambda m, *a, **o: sizes.append(m.xx.shape) or of(m, *a, **o))
+    parts = folded(x, y, 5)[1]
+    small = choose_penalties(parts)
+    assert set(sizes) == {(40, 40)}
+    monkeypatch.setattr(Judges, "_along", lambda self, parts: parts)
+    whole = choose_penalties(parts)
+    assert (*small.folds, small.whole) == pytest.approx((*whole.folds, whole.whole), rel=1e-9)
 
 
 def test_the_penalty_of_a_fold_has_not_seen_it(rng):

@@ -1,6 +1,11 @@
+import importlib
+import sys
+import warnings
+
 import numpy as np
 import pytest
 
+import nearid.engines.local as local
 from nearid.base.errors import InputError
 from nearid.measures import dci as module
 from nearid.measures.dci import Prediction, dci, predict
@@ -19,7 +24,7 @@ def test_scores_follow_from_the_importances_by_hand(rng, monkeypatch):
         return Prediction(np.zeros(len(unseen)), np.array(next(plan)))
 
     monkeypatch.setattr(module, "predict", planned)
-    monkeypatch.setattr(module, "ordered_map", lambda function, items, tick: map(function, items))
+    monkeypatch.setattr(module, "ordered_map", lambda function, items, workers, tick: map(function, items))
     found = dci(rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), folds=2)
     np.testing.assert_allclose(found.matrix, [[0.75, 0], [0.25, 0.5], [0, 0.5]])
 
@@ -108,3 +113,23 @@ def test_a_constant_target_needs_no_model(rng):
     x = rng.normal(size=(20, 3))
     made = predict("boost", x, np.full(20, 4), x[:5], classes=True, random_state=0)
     assert made.values.tolist() == [4] * 5 and not made.importance.any()
+
+
+@pytest.mark.parametrize("model", ["boost", "forest", "l1"])
+def test_filters_of_warnings_are_left_alone(rng, monkeypatch, model):
+    """scikit-learn's fits empty and refill them: two at a time refilled each other's, or nobody's."""
+    importlib.import_module("sklearn.ensemble")  # which adds filters of its own
+    monkeypatch.setattr(local, "cores", lambda: 4)
+    if model == "boost":
+        monkeypatch.setattr(module, "find_spec", lambda name: None)
+    u, before, interval = rng.normal(size=(40, 6)), list(warnings.filters), sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            dci(u @ rng.normal(size=(6, 6)), u, model=model, folds=2)
+            inside = list(warnings.filters)
+    finally:
+        sys.setswitchinterval(interval)
+    assert inside[1:] == before and list(warnings.filters) == before
+    assert not [w for w in seen if "delayed" in str(w.message)]

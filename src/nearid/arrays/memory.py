@@ -203,7 +203,7 @@ def arrow_rows(
     names = table.column_names
     id_at = id_position(name, names, ids)
     chosen = features(name, columns, id_at, lambda: np.asarray(table.column(0)))
-    dtype = np.result_type(*(stored(table.schema.field(at).type) for at in chosen.positions))
+    dtype = np.result_type(*map(stored, {table.schema.field(at).type for at in chosen.positions}))
     check_memory(name, table.num_rows * len(chosen.positions) * dtype.itemsize, "Save it as .parquet or .npy.")
     array = np.empty((table.num_rows, len(chosen.positions)), dtype)
     for at, position in enumerate(chosen.positions):

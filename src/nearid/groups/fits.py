@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nearid.base.extensions import extension, lapack
-from nearid.moments import Floats, PairMoments, cholesky, resolution, span_of, spectrum
+from nearid.moments import Floats, PairMoments, cholesky, eigen, resolution, span_of, spectrum
 
 
 @dataclass(frozen=True)
@@ -282,6 +282,11 @@ def fit_linear(moments: PairMoments, *, translation: bool = True, ridge: float =
     if not translation:
         moments = moments.about_origin()
     xx, n = moments.xx, moments.n
+    if ridge and 2 * n < len(xx):
+        # Few rows: the map lies in their span.
+        values, vectors = eigen(xx, n)
+        weights = 1 / (np.clip(values, 0, None) + ridge)
+        return DenseMap(moments.mean_x, moments.mean_y, vectors @ (weights[:, None] * (vectors.T @ moments.xy)))
     if ridge:
         # The penalty is as good as d further rows.
         xx, n = xx + ridge * np.eye(len(xx)), n + len(xx)

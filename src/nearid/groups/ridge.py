@@ -20,7 +20,7 @@ from nearid.base.limits import check_memory
 from nearid.engines.local import ordered_map
 from nearid.folds import FoldMoments, assign
 from nearid.groups.fits import DenseMap, least_squares, squared_errors
-from nearid.moments import Floats, Moments, PairMoments, eigen, resolution
+from nearid.moments import Floats, Moments, PairMoments, eigen, resolution, span_of
 
 ALL = slice(None)
 # Penalties in units of the mean eigenvalue of the source's scatter. Plain least squares (0) is tried beside them.
@@ -164,9 +164,16 @@ class Judges:
         folds = len(parts.counts)
         self._pairs = list(_pairs(folds, p)) if folds > 2 else []
         # Eigenvectors and the products of both folds along them.
-        size = 8 * 3 * p * p * len(self._pairs)
+        few = p > WIDE and 2 * whole.n < p and isinstance(parts, FoldMoments)
+        self._span = span_of(whole.xx, whole.n) if few else None
+        size = 8 * 3 * (whole.n if few else p) ** 2 * len(self._pairs)
         check_memory(f"Choosing the penalty of a linear map of {p} columns", size, "Give the penalty: --ridge 0.")
+        parts = self._along(parts)
         self._paths = list(ordered_map(lambda pair: self._decomposed(parts, pair), self._pairs, workers=_workers(p)))
+
+    def _along(self, parts: Folded) -> Folded:
+        """The same where few rows take the place of many columns: maps of every penalty lie in the span of the rows."""
+        return parts.along(self._span) if self._span is not None and isinstance(parts, FoldMoments) else parts
 
     def _decomposed(self, parts: Folded, pair: tuple[int, int]) -> tuple[Shrinkage, list[Floats]]:
         """What depends on the source alone."""
@@ -196,6 +203,7 @@ class Judges:
         """The same for many targets at a time, of shape (folds + 1, targets): last is the penalty for all rows."""
         if not self._pairs:
             return self._by_themselves(parts, target)
+        parts = self._along(parts)
         tests = [self._about(parts.part(k)).target(target) for k in range(len(parts.counts))]
 
         def judge(at: int) -> list[tuple[int, np.ndarray]]:

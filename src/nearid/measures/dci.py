@@ -92,9 +92,11 @@ def dci(
         test = fold == k
         return _fit(factor, x, test, ~test if folds > 1 else test, model, random_state)
 
-    # Fits are small and many: a thread for each beats many threads for one.
+    # Fits are small and many: a thread for each beats many threads for one. But scikit-learn's change the filters of
+    # warnings, which belong to the process: two at a time lose each other's, and the caller's.
+    workers = None if model == "boost" and find_spec("lightgbm") else 1
     with threadpool_limits(limits=1):
-        fits = list(ordered_map(run, tasks, tick=progress("predictors", len(tasks))))
+        fits = list(ordered_map(run, tasks, workers=workers, tick=progress("predictors", len(tasks))))
     matrix = np.zeros((x.shape[1], len(factors.items)))
     informativeness, chance = np.zeros(len(factors.items)), np.zeros(len(factors.items))
     for at, factor in enumerate(factors.items):

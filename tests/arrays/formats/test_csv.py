@@ -195,3 +195,50 @@ def test_tables_beyond_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(delimited, "_read_table", fail)
     with pytest.raises(InputError, match=r"x\.csv needs more memory than there is\. Save it as \.parquet or \.npy"):
         open_rows(write(tmp_path, "a,b\n1,2\n3,4\n"))
+
+
+# Whole numbers, fractions, gaps, text below a fraction, a name twice, ids, no header, lines that differ in length.
+WIDE_TEXTS = [
+    "a,b,c\n1.5,2,x\n-2.25e-3,3,y\n",
+    "a,b\n1.5,0.5\n2.5,oops\n",
+    "a,b\n1.5,\n,0.5\nnan,inf\n",
+    "a,b\n9007199254740993,1.5\n1,2.5\n",
+    "id,a\n0.10,1.5\n0.1,2.5\n",
+    "1.5,2.5\n3,4\n",
+    "a,b\n1.50,2020-01-01\n0.5,2020-01-02\n",
+    "\ufeffa,b\n1.5,true\n2.5,false\n",
+]
+
+
+@pytest.mark.parametrize("text, ids", [*((text, None) for text in WIDE_TEXTS), ("id,a\n0.10,1.5\n0.1,2.5\n", "id")])
+def test_wide_tables_are_read_as_narrow_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, ids: str | None
+) -> None:
+    path = write(tmp_path, text)
+    narrow = open_rows(path, ids=ids)
+    monkeypatch.setattr(delimited, "_WIDE", 2)
+    wide = open_rows(path, ids=ids)
+    np.testing.assert_array_equal(wide.read(0, wide.shape[0]), narrow.read(0, narrow.shape[0]))
+    assert wide.dtype == narrow.dtype and wide.columns == narrow.columns and wide.notes == narrow.notes
+    assert (wide.ids is None) == (narrow.ids is None) and np.array_equal(wide.ids, narrow.ids)
+
+
+@pytest.mark.parametrize(
+    "text, reason",
+    [("a,b\n1.5,2.5\n1.5,2.5,3.5\n", "Expected 2 columns, got 3"), ("a,b\n1.5,2.5\n\xff\n", "not UTF-8")],
+)
+def test_damage_of_wide_tables_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(text.encode("latin-1"))
+    monkeypatch.setattr(delimited, "_WIDE", 2)
+    with pytest.raises(InputError, match=reason):
+        open_rows(path)
+
+
+def test_types_of_fractions_are_not_guessed() -> None:
+    """pyarrow tries eight types on each column, which takes most of the time of a file with many."""
+    lines = [["a", "b", "c", "d", "d"], ["1.5", "2", "x", "0.5", "0.5"]]
+    assert list(delimited._fractions(lines, True)) == ["a"]
+    assert list(delimited._fractions(lines[1:], False)) == ["f0", "f3", "f4"]

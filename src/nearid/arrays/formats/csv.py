@@ -4,7 +4,9 @@ import csv
 import gzip
 import io
 import os
+import re
 import zlib
+from collections import Counter
 from itertools import islice
 from typing import Any
 
@@ -18,9 +20,11 @@ from nearid.base.errors import InputError
 from nearid.base.limits import available_memory, check_memory
 
 _GZIP = b"\x1f\x8b"
-_WIDE = 10_000  # columns from which pyarrow's threads take longer than one alone
+# Columns from which pyarrow's threads take longer than one alone, and its guesses of their types longer than all else.
+_WIDE = 10_000
 _GAPS = ("", "#N/A", "#NA", "1.#IND", "N/A", "NA", "NULL", "n/a", "null")  # beside what float() takes, as nan
 _NUMBER = r"^\s*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
+_FRACTION = re.compile(r"-?[0-9]+\.[0-9]+([eE][-+]?[0-9]+)?")
 
 
 def open_csv(path: str, name: str, key: str | None, ids: str | None) -> MemoryRows:
@@ -56,8 +60,8 @@ def read_text(path: str, name: str, ids: str | None) -> tuple[Any, bool, tuple[s
     delimiter = "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
     try:
         check_memory(name, 2 * _text_size(path), "Save it as .parquet or .npy, which are read block by block.")
-        first, has_header, notes = _header(path, name, delimiter)
-        return _read_table(path, delimiter, len(first), has_header, ids), has_header, notes
+        lines, has_header, notes = _header(path, name, delimiter)
+        return _read_table(path, delimiter, lines, has_header, ids), has_header, notes
     except MemoryError:
         raise InputError(
             f"{name} needs more memory than there is. Save it as .parquet or .npy, which are read block by block."
@@ -98,27 +102,27 @@ def _starts_with(path: str, mark: bytes) -> bool:
         return file.read(len(mark)) == mark
 
 
-def _header(path: str, name: str, delimiter: str) -> tuple[list[str], bool, tuple[str, ...]]:
-    """Cells of the first line, whether they name the columns, and notes on that."""
+def _header(path: str, name: str, delimiter: str) -> tuple[list[list[str]], bool, tuple[str, ...]]:
+    """Cells of the first two lines, whether the first line names the columns, and notes on that."""
     with _open_text(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         lines = list(islice(filter(None, csv.reader(text, delimiter=delimiter)), 2))
     first = lines[0] if lines else []
     numbers = [cell for cell in first if _is_number(cell)]
     if len(numbers) == len(first) > 0:
-        return first, *_all_numbers(name, first, lines[1:])
+        return lines, *_all_numbers(name, first, lines[1:])
     gaps = [at for at, cell in enumerate(first) if cell in _GAPS]
     if not numbers or (_counts_up(numbers) and gaps in ([], [0])):
-        return first, True, ()
+        return lines, True, ()
     # A first line of data would be lost as names; one that begins with a gap is a header above an index.
     if len(numbers) + len(gaps) == len(first) and gaps != [0]:
         note = f"The first line of {name} holds numbers and gaps; it is read as data, not as column names."
-        return first, False, (note,)
+        return lines, False, (note,)
     note = (
         f"The first line of {name} is read as column names, although it holds numbers, such as {numbers[0]!r}. "
         "If it is data, put a line of names before it."
     )
-    return first, True, (note,)
+    return lines, True, (note,)
 
 
 def _all_numbers(name: str, first: list[str], second: list[list[str]]) -> tuple[bool, tuple[str, ...]]:
@@ -145,24 +149,39 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _read_table(path: str, delimiter: str, width: int, has_header: bool, ids: str | None) -> Any:
+def _read_table(path: str, delimiter: str, lines: list[list[str]], has_header: bool, ids: str | None) -> Any:
     import pyarrow as pa
     import pyarrow.csv
 
-    table = pyarrow.csv.read_csv(
-        path,
-        # A line must fit into a block; one with a hundred thousand columns exceeds the default of 1 MB.
-        read_options=pyarrow.csv.ReadOptions(
-            autogenerate_column_names=not has_header, block_size=1 << 24, use_threads=width < _WIDE
-        ),
-        # In a single column an empty line is a missing value.
-        parse_options=pyarrow.csv.ParseOptions(
-            delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=width > 1
-        ),
-        # Ids as text first: as numbers, 007 would become 7.
-        convert_options=pyarrow.csv.ConvertOptions(column_types={} if ids is None else {ids: pa.string()}),
+    width = len(lines[0]) if lines else 0
+    # A line must fit into a block; one with a hundred thousand columns exceeds the default of 1 MB.
+    read = pyarrow.csv.ReadOptions(
+        autogenerate_column_names=not has_header, block_size=1 << 24, use_threads=width < _WIDE
     )
-    return _without_last_gaps(table) if width == 1 else table
+    # In a single column an empty line is a missing value.
+    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=width > 1)
+    # Ids as text first: as numbers, 007 would become 7.
+    known = {} if ids is None else {ids: pa.string()}
+
+    def table(types: dict[str, Any]) -> Any:
+        return pyarrow.csv.read_csv(path, read, parse, pyarrow.csv.ConvertOptions(column_types=types))
+
+    if width >= _WIDE:
+        try:
+            return table(_fractions(lines, has_header) | known)
+        except pa.ArrowInvalid:
+            pass  # text further down, or a file that cannot be read: pyarrow says which
+    return _without_last_gaps(table(known)) if width == 1 else table(known)
+
+
+def _fractions(lines: list[list[str]], has_header: bool) -> dict[str, Any]:
+    """Columns whose first value has a fraction: they hold float64, or text."""
+    import pyarrow as pa
+
+    names = lines[0] if has_header else [f"f{at}" for at in range(len(lines[0]))]
+    first = zip(names, lines[-1], strict=False) if len(lines) > has_header else ()
+    once = Counter(names)
+    return {name: pa.float64() for name, cell in first if _FRACTION.fullmatch(cell) and once[name] == 1}
 
 
 def _without_last_gaps(table: Any) -> Any:

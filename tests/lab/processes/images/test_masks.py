@@ -5,8 +5,9 @@ import pytest
 from scipy import stats
 
 from nearid.base.errors import InputError
+from nearid.lab.processes.images.base import SOFT, THICK
 from nearid.lab.processes.images.masks import MaskProcess, draw_mask_process
-from nearid.lab.processes.images.outlines import heart
+from nearid.lab.processes.images.outlines import draw_walkers, heart
 from nearid.lab.processes.noise import Laplace, Normal
 from nearid.lab.processes.spaces import violated
 
@@ -98,3 +99,15 @@ def test_masks_that_cannot_be_are_told(rng):
         process().observe(np.full((2, 3), 2.0))
     with pytest.raises(InputError, match=r"shape \(3,\)"):
         process().observe(np.zeros(3))
+
+
+def test_masks_can_be_drawn_with_every_seed():
+    """One in 3,000 outlines is too thin for 48 pixels, one in 24 for 32: these are drawn again."""
+    for seed in range(20):
+        masks = draw_mask_process(20, np.random.default_rng(seed), side=32)
+        assert min(w.thickness for w in masks.walkers) * 32 * np.sqrt(masks.areas[0]) >= THICK * SOFT
+    # Seeds whose outlines are thick enough have them as they were drawn.
+    plain, thick = (draw_walkers(5, np.random.default_rng(0), thickness=least) for least in (0.0, 0.15))
+    np.testing.assert_array_equal([w.cosines for w in plain], [w.cosines for w in thick])
+    with pytest.raises(InputError, match="give a larger side than 8"):
+        draw_mask_process(1, np.random.default_rng(0), side=8)

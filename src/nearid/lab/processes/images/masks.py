@@ -23,6 +23,8 @@ from nearid.moments import Floats
 
 Walkers = NDArray[np.int64]
 BOX = Box(3)
+# Area of a mask at the ends of its latent, as shares of the frame.
+AREAS = 0.02, 0.06
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,7 @@ class MaskProcess:
     step: Noise
     gap: int = 1
     side: int = 64
-    areas: tuple[float, float] = (0.02, 0.06)
+    areas: tuple[float, float] = AREAS
     binary: bool = True
 
     def __post_init__(self) -> None:
@@ -67,10 +69,11 @@ class MaskProcess:
             )
         if not self._margin < 0.5:
             raise InputError(f"A mask of area {large:g} leaves no room to move in the frame: give smaller areas.")
-        thinnest = self.side * np.sqrt(small) * min(w.thickness for w in self.walkers)
-        if thinnest < THICK * SOFT:
+        thinnest = min(w.thickness for w in self.walkers)
+        if thinnest < least_thickness(self.side, self.areas):
+            pixels = self.side * np.sqrt(small) * thinnest
             raise InputError(
-                f"The smallest mask is {thinnest:.2g} pixels from its middle to its edge, less than the soft edge "
+                f"The smallest mask is {pixels:.2g} pixels from its middle to its edge, less than the soft edge "
                 f"itself: give a larger side than {self.side}, or larger areas."
             )
 
@@ -173,5 +176,14 @@ def draw_mask_process(
     side: int = 64,
     binary: bool = True,
 ) -> MaskProcess:
-    """A mask process whose walkers are drawn at random; by default it takes Laplace steps of scale 0.05."""
-    return MaskProcess(draw_walkers(walkers, rng), step or Laplace(0.05), gap, side, binary=binary)
+    """A mask process whose walkers are drawn at random; by default it takes Laplace steps of scale 0.05.
+
+    Walkers that are too thin for the pixels are drawn again.
+    """
+    drawn = draw_walkers(walkers, rng, thickness=least_thickness(side, AREAS))
+    return MaskProcess(drawn, step or Laplace(0.05), gap, side, binary=binary)
+
+
+def least_thickness(side: int, areas: tuple[float, float]) -> float:
+    """Thickness that an outline of area 1 needs, so that its smallest mask is full in the middle."""
+    return float(THICK * SOFT / (side * np.sqrt(areas[0])))

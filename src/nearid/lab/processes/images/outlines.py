@@ -11,6 +11,8 @@ from nearid.base.errors import InputError
 from nearid.base.options import at_least, positive
 from nearid.moments import Floats
 
+# An outline that is too thin is drawn again so often at most.
+TRIES = 100
 # Angles at which outlines are sampled: sums over them are exact integrals of the cube of the radius.
 ANGLES = 512
 HARMONICS = 12
@@ -92,23 +94,32 @@ def heart() -> Outline:
     return _inside_unit_circle(np.interp(_angles(), np.arctan2(down, across), np.hypot(across, down), period=2 * np.pi))
 
 
-def draw_walkers(count: int, rng: np.random.Generator, *, variety: float = 0.15) -> tuple[Outline, ...]:
+def draw_walkers(
+    count: int, rng: np.random.Generator, *, variety: float = 0.15, thickness: float = 0.0
+) -> tuple[Outline, ...]:
     """Upright outlines of area 1, about as people seen from afar, each a random deformation of an ellipse.
 
     Parameters
     ----------
     variety : float
         Standard deviation of the logarithm of the radius, about.
+    thickness : float
+        Outlines that are thinner are drawn again, unless none of many is thick enough.
     """
     at_least("The number of outlines", count, 1)
     positive("variety", variety, zero=True)
     t, k = _angles(), np.arange(2, 6)
     upright = 1 / np.sqrt((np.cos(t) / 0.5) ** 2 + np.sin(t) ** 2)
-    walkers = []
-    for _ in range(count):
+
+    def walker() -> Outline:
         waves = np.cos(np.outer(t, k) + rng.uniform(0, 2 * np.pi, len(k))) @ (rng.standard_normal(len(k)) / np.sqrt(k))
         outline = _inside_unit_circle(upright * np.exp(variety * waves))
-        walkers.append(outline.scaled(outline.area**-0.5))
+        return outline.scaled(outline.area**-0.5)
+
+    walkers = []
+    for _ in range(count):
+        drawn = (walker() for _ in range(TRIES))
+        walkers.append(next((w for w in drawn if w.thickness >= thickness), None) or walker())
     return tuple(walkers)
 
 
