@@ -69,7 +69,7 @@ class SerialRows:
         """The sentence for the user, code `serial_rows`."""
         first, second = self.correlation
         text = (
-            f"Neighbouring rows are alike: the correlation with the next row is up to {first:.2f} in {self.names[0]} "
+            f"Neighbouring rows are alike: the correlation with the next row reaches {first:.2f} in {self.names[0]} "
             f"and {second:.2f} in {self.names[1]}, and takes {min(self.decay)} rows to decay. Contiguous blocks of "
             f"about {self.length} rows are held out and resampled. {_OVERRULE}"
         )

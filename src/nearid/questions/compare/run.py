@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -478,9 +479,11 @@ def _both_ways(there: Comparison, back: Comparison) -> Comparison:
         known = c.verdict.strength in words
         return order.index(c.verdict.group), words.index(c.verdict.strength) if known else len(words)
 
+    # A sentence that names both runs has the same words the other way.
+    both = {(a.code, *sorted(re.findall(r"\w+", a.message))): a for a in reversed([*there.alerts, *back.alerts])}
     # Both directions are known now, so that the widths are no reason for doubt.
-    both = [a for a in dict.fromkeys([*there.alerts, *back.alerts]) if a.code != "widths_differ"]
-    joined = replace(there, reverse=back, one_way=there.verdict, alerts=both)
+    told = [a for a in reversed(both.values()) if a.code != "widths_differ"]
+    joined = replace(there, reverse=back, one_way=there.verdict, alerts=told)
     worse = max((there, back), key=standing)
     reached = {there.verdict.group, back.verdict.group}
     above = [g for g in GROUPS.values() if reached <= {g.name, *g.contains} and g.name in there.groups]

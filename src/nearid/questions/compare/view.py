@@ -13,6 +13,7 @@ from nearid.groups.fits import apply, correlation, fit_permutation
 from nearid.groups.ladder import GROUPS, Group
 from nearid.moments import Floats, PairMoments
 from nearid.questions.compare.errors import Fits, Gathered
+from nearid.show.alerts import joined
 from nearid.show.figures import CHANCE, SOURCE, TARGET, Cloud, Curve, Dots, Figure, HeatMap, Lines, Panels
 from nearid.show.view import BAD, Cell, Column, Row, Table, View, counted
 
@@ -162,7 +163,7 @@ def overview(comparisons: Comparisons) -> View:
         subject=", ".join(names),
         headline=f"{counted(len(results), 'pair')} of runs: {', '.join(counts)}",
         colour=_colour(max(results, key=lambda c: order.index(c.verdict.group))),
-        alerts=comparisons.alerts,
+        alerts=joined([(c.names, c.alerts) for c in results]),
         tables=[Table("Mean error / diameter, held out [95% interval]", columns, rows)],
         facts=_directions(results),
         figures=[
