@@ -416,9 +416,11 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
 def _estimand(gathered: Gathered) -> str:
     """What the intervals are of."""
     counts = gathered.parts.counts
-    trained = sum(counts) - round(sum(counts) / len(counts))
+    trained = f"{sum(counts) - round(sum(counts) / len(counts))} rows"
+    if max(counts) - min(counts) > 1:
+        trained += " (the mean over folds)"
     new = "rows" if gathered.blocks is None else f"blocks of rows ({gathered.blocks.count} here)"
-    return f"a fit on {trained} rows, judged on new {new}"
+    return f"a fit on {trained}, judged on new {new}"
 
 
 def _limit(gathered: Gathered, group: Group) -> float:
