@@ -273,12 +273,20 @@ def test_blocks_change_places_and_keep_their_order(rng, like):
     assert like or max(apart) <= 2 * 10
 
 
-@pytest.mark.parametrize("count", [2, 3, 11, 12, 21])
-def test_no_block_keeps_its_place_however_few_there_are(rng, count):
+@pytest.mark.parametrize("count", [7, 11, 12, 21])
+def test_no_block_keeps_its_place(rng, count):
     codes = np.repeat(np.arange(count), np.arange(1, count + 1))
     for _ in range(30):
         found = reordered(len(codes), Blocks(codes), rng)
         assert (codes[found] != codes).all()
+
+
+@pytest.mark.parametrize(("count", "orders"), [(2, 1), (3, 5), (4, 23), (5, 119)])
+def test_few_blocks_have_every_order_but_their_own(rng, count, orders):
+    codes = np.repeat(np.arange(count), 2)
+    found = {tuple(codes[reordered(len(codes), Blocks(codes), rng)][::2]) for _ in range(60 * count)}
+    assert tuple(range(count)) not in found and len(found) <= orders
+    assert len(found) > 0.8 * orders
 
 
 def test_copies_within_blocks_are_not_said_to_be_fitted_on():

@@ -153,13 +153,17 @@ def reordered(n: int, blocks: Blocks | None, rng: np.random.Generator) -> np.nda
     return chosen
 
 
+# Up to so many blocks have so few cycles that other orders are needed too.
+FEW_CYCLES = 6
 # Blocks of like length that change places: at least so many, and at least this share of all.
 LEAST_SWAPPED, SWAPPED_SHARE = 10, 0.1
 
 
 def _swapped(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """For each block another one of like length: no block keeps its place."""
+    """For each block another one of like length: no block keeps its place. Of few blocks some may."""
     order = rng.permutation(len(sizes))
+    if len(sizes) <= FEW_CYCLES:
+        return order if np.any(order != np.arange(len(sizes))) else _swapped(sizes, rng)
     order = order[np.argsort(sizes[order], kind="stable")]
     width = len(sizes) if sizes.min() == sizes.max() else max(LEAST_SWAPPED, int(SWAPPED_SHARE * len(sizes)))
     # Windows begin anywhere, so that every block meets all its neighbours; the last one is joined to a short rest.

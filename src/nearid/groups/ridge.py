@@ -4,7 +4,7 @@ The squared error of a linear map on a fold is a function of that fold's moments
 eigendecomposition of the source's scatter gives the maps of every penalty, and the error of each is a small product.
 
 The penalty for a held-out fold must not have seen it. The rows without two folds a and b are decomposed once; fold b
-then judges the maps for a, and fold a those for b.
+then judges the maps for a, and fold a those for b. Of several judges the median counts.
 """
 
 from __future__ import annotations
@@ -106,6 +106,12 @@ class Shrinkage:
         return np.concatenate([first[..., None], np.clip(errors, 0, None)], axis=-1)
 
 
+def _least(errors: Floats, least_gain: float) -> np.ndarray:
+    """Number of the penalty with the least error; 0, which is none, where none gains this share of the error."""
+    plain = (1 - least_gain) * errors[..., 0] <= errors.min(axis=-1)
+    return np.where(plain, 0, errors.argmin(axis=-1))
+
+
 def _squares(products: Floats) -> Floats:
     """Sum of squares of all columns, of the products of one target or of many."""
     return np.asarray(np.trace(products, axis1=-2, axis2=-1))
@@ -172,7 +178,9 @@ class Judges:
         return (moments if self._translation else moments.about_origin()).scaled(*self._scales)
 
     def choose(self, parts: Folded, target: slice = ALL, *, least_gain: float = 0.0) -> Penalties:
-        """The penalty with the least error on the judging folds; `parts` has the source's moments of the beginning.
+        """The median of the penalties that have the least error on each judging fold.
+
+        `parts` has the source's moments of the beginning.
 
         Parameters
         ----------
@@ -189,19 +197,21 @@ class Judges:
         if not self._pairs:
             return self._by_themselves(parts, target)
         tests = [self._about(parts.part(k)).target(target) for k in range(len(parts.counts))]
-        errors = np.zeros((len(tests), *tests[0].mean_y.shape[:-1], len(self.penalties)))
 
-        def judge(at: int) -> list[tuple[int, Floats]]:
+        def judge(at: int) -> list[tuple[int, np.ndarray]]:
             (a, b), (path, (own, other)) = self._pairs[at], self._paths[at]
             train = self._about(parts.without((a, b))).target(target)
-            return list(zip((a, b), path.errors(train, (tests[b], tests[a]), (other, own)), strict=True))
+            errors = path.errors(train, (tests[b], tests[a]), (other, own))
+            return [(fold, _least(own, least_gain)) for fold, own in zip((a, b), errors, strict=True)]
 
+        choices: list[list[np.ndarray]] = [[] for _ in tests]
         for judged in ordered_map(judge, range(len(self._pairs)), workers=_workers(len(tests[0].mean_x))):
-            for fold, error in judged:
-                errors[fold] += error
-        errors = np.concatenate([errors, errors.sum(axis=0, keepdims=True)])
-        plain = (1 - least_gain) * errors[..., 0] <= errors.min(axis=-1)
-        return np.where(plain, 0.0, self._unit * self.penalties[errors.argmin(axis=-1)])
+            for fold, chosen in judged:
+                choices[fold].append(chosen)
+        every = [*choices, [chosen for own in choices for chosen in own]]
+        # The median, so that a fold with a few rows far from all others does not choose for everybody.
+        at = np.stack([np.ceil(np.median(own, axis=0)).astype(int) for own in every])
+        return np.asarray(self._unit * self.penalties[at])
 
     def _by_themselves(self, parts: Folded, target: slice) -> Floats:
         sets = [parts.without([k]) for k in range(len(parts.counts))] if len(parts.counts) > 1 else []

@@ -146,3 +146,11 @@ def test_similarities_of_unrelated_rows_are_about_zero(rng):
 def test_ninety_nine_repetitions_by_default(rng):
     x = rng.normal(size=(40, 2))
     assert found(x, x, permutations=None)[1].r2.shape == (99, len(LADDER))
+
+
+@pytest.mark.parametrize(("blocks", "repetitions"), [(3, 5), (5, 99), (20, 99)])
+def test_repetitions_differ_and_few_blocks_have_few(rng, blocks, repetitions):
+    x = rng.normal(size=(120, 2))
+    own = Blocks(np.arange(120) % blocks)
+    r2 = found(x, x + rng.normal(size=x.shape), own, folds=min(blocks, 5), permutations=99)[1].r2
+    assert len(r2) == len(np.unique(r2, axis=0)) == repetitions

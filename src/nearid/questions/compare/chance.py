@@ -26,6 +26,8 @@ PERMUTATIONS = 99
 LEADING = 64
 # Repetitions that are worked out at a time, and the width up to which threads take longer to start than to work.
 AT_A_TIME, NARROW = 11, 32
+# Orders that are drawn for each repetition, where few differ.
+TRIES = 8
 # Rows on which chance is measured, and the memory they may take.
 ROWS = 10_000
 BYTES = 128 << 20
@@ -144,28 +146,41 @@ def chance_level(
         judges = Judges(base, translation=options[0]["translation"])
     repeats = permutations or PERMUTATIONS
 
-    def repeat(seeds: Sequence[np.random.SeedSequence]) -> Floats:
-        generators = [np.random.default_rng(one) for one in seeds]
-        orders = [reordered(len(rows), own, rng) for rng in generators]
-        r2 = _explained(base.given(orders), groups, options, judges)
+    def repeat(orders: Sequence[tuple[np.ndarray, np.random.Generator]]) -> Floats:
+        r2 = _explained(base.given([order for order, _ in orders]), groups, options, judges)
         if own is not None and own.chained:
             # Blocks that follow each other are alike: a turn of all rows keeps that, and the worse of both counts.
-            turned = [reordered(len(rows), replace(own, serial=True), rng) for rng in generators]
+            turned = [reordered(len(rows), replace(own, serial=True), rng) for _, rng in orders]
             r2 = np.maximum(r2, _explained(base.given(turned), groups, options, judges))
         return r2
 
-    each = np.random.SeedSequence([seed, 4]).spawn(repeats)
-    work = [each[at : at + AT_A_TIME] for at in range(0, repeats, AT_A_TIME)]
+    each = _different_orders(len(rows), own, repeats, np.random.SeedSequence([seed, 4]))
+    work = [each[at : at + AT_A_TIME] for at in range(0, len(each), AT_A_TIME)]
     workers = 1 if max(x.shape[1], y.shape[1]) <= NARROW else None
     r2 = np.concatenate(list(ordered_map(repeat, work, workers=workers, tick=progress("chance", len(work)))))
-    # Few blocks have few orders: a repetition that came before tells nothing new.
-    r2 = r2[np.sort(np.unique(r2, axis=0, return_index=True)[1])]
     if sampled:
         # With all the rows a fit to noise would be nearer to the constant guess than with these few; but without a
         # scale it cannot shrink, and misses by more than the guess whatever the rows.
         shrinks = np.array([options[0]["scale"] or "scale" not in g.options for g in groups])
         r2 = np.where(shrinks, np.maximum(r2, 0), r2)
     return Chance(r2, similarity, len(rows))
+
+
+def _different_orders(
+    n: int, blocks: Blocks | None, count: int, seeds: np.random.SeedSequence
+) -> list[tuple[np.ndarray, np.random.Generator]]:
+    """Orders of the target's rows, with the generator that each came from; fewer where there are not so many.
+
+    Few blocks have few orders, and one that came before tells nothing new.
+    """
+    different: dict[bytes, tuple[np.ndarray, np.random.Generator]] = {}
+    for _ in range(TRIES * count):
+        rng = np.random.default_rng(seeds.spawn(1)[0])
+        order = reordered(n, blocks, rng)
+        different.setdefault(order.tobytes(), (order, rng))
+        if len(different) == count:
+            break
+    return list(different.values())
 
 
 def _projected(options: Options, x_basis: Floats, y_basis: Floats) -> Options:

@@ -30,7 +30,7 @@ from nearid.measures.similarity import cka_from_moments, debiased_cka
 from nearid.moments import Floats
 from nearid.questions.compare import ica_rung  # noqa: F401, registers its group
 from nearid.questions.compare.alerts import alerts, few_blocks
-from nearid.questions.compare.chance import MOST_PERMUTATIONS, Chance, chance_level
+from nearid.questions.compare.chance import MOST_PERMUTATIONS, PERMUTATIONS, Chance, chance_level
 from nearid.questions.compare.errors import (
     Evaluation,
     Fits,
@@ -396,9 +396,15 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     m = sum(g.prepare is None for g in s.groups)
     means = errors.mean(axis=1) / (spread.mean() or 1.0)
     limits = np.array([_limit(gathered, g) for g in s.groups[:m]])
-    slow = gathered.blocks is not None and gathered.blocks.slow
     rungs = Rungs(
-        s.groups[:m], unexplained[:m], means[:m], chance.r2[:, :m], draws[:, :m], limits, slow, s.options["scale"]
+        s.groups[:m],
+        unexplained[:m],
+        means[:m],
+        chance.r2[:, :m],
+        draws[:, :m],
+        limits,
+        _unmeasured(gathered.blocks, chance, s.permutations),
+        s.options["scale"],
     )
     verdict = decide(rungs, unrelated=s.unrelated, negligible=s.negligible)
     groups |= {name: replace(groups[name], estimable=False) for name in verdict.not_estimable}
@@ -413,6 +419,16 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
         by_fold = np.stack([errors[:, fold == k].mean(axis=1) for k in range(s.folds)], axis=1)
         gain = efficiency(names, by_fold, np.bincount(fold).astype(float), float(spread.mean()), in_errors)
     return _Inferred(chance, groups, in_sample, verdict, gain)
+
+
+def _unmeasured(blocks: Blocks | None, chance: Chance, permutations: int | None) -> str:
+    """Why chance cannot be measured, as the beginning of a sentence; empty where it can."""
+    if blocks is None:
+        return ""
+    if blocks.slow:
+        return "Rows depend on their neighbours for so long"
+    few = len(chance.r2) < min(permutations or PERMUTATIONS, PERMUTATIONS)
+    return f"{blocks.count} blocks of rows have so few orders" if few else ""
 
 
 def _estimand(gathered: Gathered) -> str:

@@ -52,8 +52,8 @@ ROUNDING = 1e-3
 LEVEL = 0.01
 # A group neither suffices nor clearly fails between these shares of the replicates.
 CLEARLY = 0.05
-# Explained variance that counts where rows depend on each other for so long that chance cannot be measured.
-LEAST_OF_SLOW_ROWS = 0.9
+# Explained variance that counts where chance cannot be measured.
+LEAST_WITHOUT_CHANCE = 0.9
 # No error is taken to be less than this share of itself with many rows.
 LEAST_LIMIT = 0.1
 # A mean error that much smaller, of a group that explains less, is worth a sentence.
@@ -258,9 +258,8 @@ class Rungs:
         `unexplained` in bootstrap replicates.
     limits : ndarray of shape (groups,)
         What is left of a squared error with many rows.
-    slow : bool
-        Whether rows depend on their neighbours for so long that chance cannot be measured: few lags are independent of
-        each other.
+    unmeasured : str
+        Why chance cannot be measured, as the beginning of a sentence; empty where it can.
     shrinks : bool
         Whether maps have a scale, so that none need be worse than the constant guess.
     """
@@ -271,7 +270,7 @@ class Rungs:
     chance: Floats
     draws: Floats
     limits: Floats
-    slow: bool = False
+    unmeasured: str = ""
     shrinks: bool = True
 
 
@@ -292,18 +291,18 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
     p_value = add_one(reached.max(axis=1), float(r2[top]))
     each = np.array([add_one(reached[:, g], float(r2[g])) for g in range(len(groups))])
     floor = 1 - np.quantile(rungs.draws, 0.99, axis=0)
-    counts = (floor > 0) & (each <= level) & (r2 >= (LEAST_OF_SLOW_ROWS if rungs.slow else LEAST_EXPLAINED))
+    least = LEAST_WITHOUT_CHANCE if rungs.unmeasured else LEAST_EXPLAINED
+    counts = (floor > 0) & (each <= level) & (r2 >= least)
     if not counts.any() or p_value > level:
         reason = (
             f"No group explains held-out rows better than chance: the best, {groups[top].title}, reaches "
             f"R2 = {r2[top] + 0.0:.3f}; with the target's rows in another order the best group reaches up to "
             f"{max(float(reached.max()), 0.0):.3f} (p = {p_value:.2g})."
         )
-        if rungs.slow:
+        if rungs.unmeasured:
             reason = (
-                "Rows depend on their neighbours for so long that chance cannot be measured. A group then counts only "
-                f"if it explains {100 * LEAST_OF_SLOW_ROWS:g}%: the best, {groups[top].title}, reaches "
-                f"R2 = {r2[top]:.3f}."
+                f"{rungs.unmeasured} that chance cannot be measured. A group then counts only if it explains "
+                f"{100 * least:g}%: the best, {groups[top].title}, reaches R2 = {r2[top]:.3f}."
             )
         return Verdict("none", reason, "not at all", None, p_value=p_value)
     best = int(np.argmin(np.where(counts, rungs.unexplained, np.inf)))
@@ -383,10 +382,8 @@ def _reason(rungs: Rungs, r2: Floats, chosen: int, best: int, between: tuple[str
         reason += (
             f" A {above[0]} contains this group and could explain more, but these rows are too few to estimate it."
         )
-    if rungs.slow:
-        reason += (
-            " Rows depend on their neighbours for so long that chance cannot be measured: p-values mean little here."
-        )
+    if rungs.unmeasured:
+        reason += f" {rungs.unmeasured} that chance cannot be measured: p-values mean little here."
     nearest = int(np.argmin(np.where(r2 >= LEAST_EXPLAINED, rungs.errors, np.inf)))
     apart = rungs.errors[chosen] > ROUNDING and rungs.errors[nearest] < NEARER * rungs.errors[chosen]
     if nearest != best and apart:
