@@ -88,13 +88,15 @@ def test_blocks_of_the_length_hide_what_single_rows_feign(rng):
     assert held_out_r2(x, y, dealt[blocks]) < 0.005
 
 
-def test_rows_in_use_alone_count(rng):
+def test_rows_that_are_not_finite_decide_nothing(rng):
     x, y = series(rng, 2000, 4, 0.9), series(rng, 2000, 4, 0.9)
-    used = rng.random(2000) < 0.5
-    x[~used] = np.nan
-    kept = serial_rows(pair(x, y), used)
-    assert kept == serial_rows(pair(x[used], y[used]))
-    assert kept.n == used.sum()
+    length = serial_rows(pair(x, y)).length
+    x[rng.random(2000) < 0.1] = np.nan
+    y[7, 2] = np.inf
+    assert length / 2 <= serial_rows(pair(x, y)).length <= 2 * length
+    noise = rng.normal(size=(2000, 4))
+    noise[400:600] = np.nan
+    assert serial_rows(pair(noise, rng.normal(size=(2000, 4)))) is None
 
 
 def test_long_files_are_read_in_stretches_and_followed_beyond_them(rng, monkeypatch):

@@ -54,57 +54,46 @@ class SerialRows:
         Of each side, the largest correlation of a row with the next one, over linear combinations of columns.
     names : tuple of str
         Names of the sides.
-    n : int
-        Rows in use.
     """
 
     length: int
     decay: tuple[int, int]
     correlation: tuple[float, float]
     names: tuple[str, str]
-    n: int
 
     @property
     def alert(self) -> Alert:
         """The sentence for the user, code `serial_rows`."""
         first, second = self.correlation
         text = (
-            f"Neighbouring rows are alike: the correlation with the next row is up to {first:.2f} in {self.names[0]} "
+            f"Neighbouring rows are alike: the correlation with the next row reaches {first:.2f} in {self.names[0]} "
             f"and {second:.2f} in {self.names[1]}, and takes {min(self.decay)} rows to decay. Contiguous blocks of "
             f"about {self.length} rows are held out and resampled. {_OVERRULE}"
         )
         return Alert("serial_rows", text)
 
 
-def serial_rows(pair: Pair, used: np.ndarray | None = None, *, seed: int = 0) -> SerialRows | None:
+def serial_rows(pair: Pair, *, seed: int = 0) -> SerialRows | None:
     """Dependence of rows on their neighbours in the file; None where they are not alike beyond chance on both sides.
 
     A relation that is not there can appear only where both sides depend on their neighbours, at the same lags. So the
-    side that forgets sooner decides the length.
-
-    Parameters
-    ----------
-    pair : Pair
-    used : ndarray of bool, shape (n,), optional
-        Rows in use; all by default.
-    seed : int
-        Of the random projection that finds the principal components of wide rows.
+    side that forgets sooner decides the length. A row with a value that is not finite counts as the mean. `seed` is
+    that of the random projection that finds the principal components of wide rows.
     """
-    rows = np.arange(pair.n) if used is None else np.flatnonzero(used)
     size = max(min(NUMBERS // (pair.x.shape[1] + pair.y.shape[1]), ROWS), 64 * STRETCHES)
     found, stride = None, 1
     while True:
-        places = _stretches(len(rows), stride, size)
+        places = _stretches(pair.n, stride, size)
         limit = min(len(place) for place in places) // 4
-        sides = _finite(pair.take(rows[np.concatenate(places)]))
+        sides = _finite(pair.take(np.concatenate(places)))
         lags, first = zip(*(_decay(side, places, seed) for side in sides), strict=True)
         if limit < 2 or min(lags) == 0:
             return found
         decay = (stride * lags[0], stride * lags[1])
-        length = min(BLOCK * min(decay), len(rows))
-        found = SerialRows(length, decay, found.correlation if found else first, (pair.x.name, pair.y.name), len(rows))
+        length = min(BLOCK * min(decay), pair.n)
+        found = SerialRows(length, decay, found.correlation if found else first, (pair.x.name, pair.y.name))
         # What has not decayed within a stretch is followed through rows further apart.
-        if min(lags) < limit or len(np.concatenate(places)) * stride >= len(rows):
+        if min(lags) < limit or len(np.concatenate(places)) * stride >= pair.n:
             return found
         stride *= limit // 2
 
@@ -262,23 +251,15 @@ class ClusteredRows:
         return Alert("clustered_rows", text)
 
 
-def clustered_rows(pair: Pair, used: np.ndarray | None = None, *, seed: int = 0) -> ClusteredRows | None:
+def clustered_rows(pair: Pair, *, seed: int = 0) -> ClusteredRows | None:
     """Groups of near copies among rows in any order; None where nearest rows are as near as of independent rows.
 
     The distance of two rows is the larger one of both sides, each in units of its median, so that only rows that are
     near on both sides are near. Where rows are independent and k is small, k log(d_(k+1) / d_k) of the distances to
     the nearest rows is exponential with the same mean for all k, whatever the density: 1 / dimension. In groups of c
-    near copies it jumps at k = c - 1. Exact copies are left out.
-
-    Parameters
-    ----------
-    pair : Pair
-    used : ndarray of bool, shape (n,), optional
-        Rows in use; all by default.
-    seed : int
-        Of the sample of rows.
+    near copies it jumps at k = c - 1. Exact copies are left out. `seed` is that of the sample of rows.
     """
-    spacings = _spacings(pair, used, seed)
+    spacings = _spacings(pair, seed)
     if spacings is None:
         return None
     excess = []
@@ -294,9 +275,9 @@ def clustered_rows(pair: Pair, used: np.ndarray | None = None, *, seed: int = 0)
     return ClusteredRows(int(np.median(at)) + 2, float(grouped.mean()))
 
 
-def _spacings(pair: Pair, used: np.ndarray | None, seed: int) -> Floats | None:
+def _spacings(pair: Pair, seed: int) -> Floats | None:
     """k log(d_(k+1) / d_k) of some rows, k = 1, 2, ..., in units of the mean at the far k; None for too few rows."""
-    distances, wanted = _distances(pair, used, seed), 3 * FAR.stop
+    distances, wanted = _distances(pair, seed), 3 * FAR.stop
     if distances.shape[1] <= wanted:
         return None
     nearest = np.sort(np.partition(distances, wanted, axis=1)[:, :wanted], axis=1)
@@ -310,10 +291,10 @@ def _spacings(pair: Pair, used: np.ndarray | None, seed: int) -> Floats | None:
     return spacings / usual if usual > 0 else None
 
 
-def _distances(pair: Pair, used: np.ndarray | None, seed: int) -> Floats:
+def _distances(pair: Pair, seed: int) -> Floats:
     """Distances of some rows to all, or to a sample where that is too much; to themselves and exact copies infinite."""
     rng = np.random.default_rng(seed)
-    rows = np.arange(pair.n) if used is None else np.flatnonzero(used)
+    rows = np.arange(pair.n)
     budget = min(DISTANCES, PRODUCTS // (pair.x.shape[1] + pair.y.shape[1]))
     if len(rows) > budget // FEWEST:
         rows = np.sort(rng.choice(rows, budget // FEWEST, replace=False))

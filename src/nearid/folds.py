@@ -157,7 +157,7 @@ def reordered(n: int, blocks: Blocks | None, rng: np.random.Generator) -> np.nda
 # Up to so many blocks have so few cycles that other orders are needed too.
 FEW_CYCLES = 6
 # Blocks of like length that change places: at least so many, and at least this share of all.
-SWAPPED, SWAPPED_SHARE = 10, 10
+LEAST_SWAPPED, SWAPPED_SHARE = 10, 0.1
 
 
 def _swapped(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -166,7 +166,7 @@ def _swapped(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     if len(sizes) <= FEW_CYCLES:
         return order if np.any(order != np.arange(len(sizes))) else _swapped(sizes, rng)
     order = order[np.argsort(sizes[order], kind="stable")]
-    width = len(sizes) if sizes.min() == sizes.max() else max(SWAPPED, len(sizes) // SWAPPED_SHARE)
+    width = len(sizes) if sizes.min() == sizes.max() else max(LEAST_SWAPPED, int(SWAPPED_SHARE * len(sizes)))
     # Windows begin anywhere, so that every block meets all its neighbours; the last one is joined to a short rest.
     edges = np.arange(int(rng.integers(width)) if width < len(sizes) else 0, len(sizes), width)
     pieces = [piece for piece in np.split(order, edges) if len(piece)]

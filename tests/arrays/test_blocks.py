@@ -111,6 +111,13 @@ class TestColumns:
         assert pair_rows(blocked, blocked).blocks.tolist() == CODES
         assert rows.blocks is None
 
+    def test_a_column_of_blocks_is_not_called_ignored(self, source):
+        plain = open_rows(source)
+        assert not any("'well'" in note for note in open_rows(source, blocks="well").notes)
+        # The source itself keeps its notes.
+        (blocked,), _ = open_blocks("well", [plain])
+        assert plain.notes == open_rows(source).notes and blocked.notes == open_rows(source, blocks="well").notes
+
     def test_labels_and_a_file_of_labels(self, source, tmp_path, monkeypatch):
         np.save(tmp_path / "labels.npy", WELLS)
         monkeypatch.chdir(tmp_path)
@@ -217,6 +224,14 @@ class TestFiles:
 def test_features_beside_blocks_must_be_left(frame):
     with pytest.raises(InputError, match="no feature beside its column of blocks, 'plate'"):
         open_rows(frame[["plate"]], blocks="plate")
+
+
+def test_other_columns_of_text_stay_in_the_note(frame):
+    frame["donor"] = WELLS[::-1]
+    (note,) = open_rows(frame).notes
+    assert "'well', 'donor'" in note and pickle.loads(pickle.dumps(note)) == note
+    (note,) = open_rows(frame, blocks="well").notes
+    assert "ignored: 'donor'." in note and "'well'" not in note
 
 
 def test_derived_rows_carry_blocks():

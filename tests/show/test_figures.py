@@ -5,7 +5,7 @@ import html
 import numpy as np
 import pytest
 
-from nearid.show.figures import Cloud, HeatMap, Panels, wrapped
+from nearid.show.figures import Cloud, Curve, HeatMap, Lines, Panels, wrapped
 
 
 def _contrast(one, other):
@@ -43,3 +43,10 @@ def test_signs_in_a_legend_do_not_shrink_with_the_points():
     points = ([0.0, 1.0], [1.0, 0.0])
     drawing = Panels("", "", [Cloud("", {"target": points, "source": points})], 1).draw()
     assert drawing["layout"]["legend"]["itemsizing"] == "constant"
+
+
+def test_a_curve_of_one_point_is_a_dot():
+    curves = {"one": Curve([1], [0.5]), "gaps": Curve([1, 2, 3], [np.nan, 0.5, np.nan]), "many": Curve([1, 2], [0, 1])}
+    one, gaps, many = Lines("", "", "x", "y", curves).draw()["data"]
+    assert one["mode"] == gaps["mode"] == "lines+markers" and one["marker"]["size"] == gaps["marker"]["size"] == 8
+    assert many["mode"] == "lines" and "marker" not in many

@@ -17,7 +17,7 @@ from nearid.arrays.pair import pair_rows
 from nearid.arrays.paths import known_format, split_key
 from nearid.arrays.reading import reached
 from nearid.arrays.rows import Rows
-from nearid.arrays.tables import Columns
+from nearid.arrays.tables import Columns, notes_without
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 
@@ -108,7 +108,8 @@ def _labelled(rows: Rows, values: Any) -> Rows:
 
 
 def _without(rows: Rows, column: str) -> Rows:
-    """Rows without the feature that turned out to hold blocks."""
+    """Rows, already a copy, without the feature that turned out to hold blocks, and without a note that ignores it."""
+    rows.notes = notes_without(rows.notes, column)
     if rows.columns is None or column not in rows.columns:
         return rows
     kept = [at for at, name in enumerate(rows.columns) if name != column]

@@ -70,11 +70,11 @@ def nearest(wanted: str, available: Iterable[str]) -> str:
     return f"Available: {few(map(repr, names))}." if names else "It has no names to choose from."
 
 
-def few(names: Iterable[str]) -> str:
+def few(names: Iterable[str], shown: int = _SHOWN) -> str:
     """Names separated by commas, the first few of many."""
     names = list(names)
-    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + rest
+    rest = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + rest
 
 
 def refuse_names(name: str, what: str, key: str | None, ids: str | None) -> None:

@@ -27,6 +27,33 @@ class Features(NamedTuple):
     notes: tuple[str, ...]
 
 
+class NotNumeric(str):
+    """The note on columns that are ignored because they are not numeric; one of them may serve as blocks after all."""
+
+    table: str
+    columns: tuple[Column, ...]
+    hint: str
+
+    @classmethod
+    def of(cls, table: str, columns: Sequence[Column], hint: str) -> "NotNumeric":
+        """The note on these columns of a table."""
+        note = cls(f"Columns of {table} that are not numeric are ignored: {few(map(_described, columns))}.{hint}")
+        note.table, note.columns, note.hint = table, tuple(columns), hint
+        return note
+
+
+def notes_without(notes: Sequence[str], column: str) -> tuple[str, ...]:
+    """Notes that do not say of a column that it is ignored."""
+    kept: list[str] = []
+    for note in notes:
+        if isinstance(note, NotNumeric) and any(each.name == column for each in note.columns):
+            others = [each for each in note.columns if each.name != column]
+            kept += [NotNumeric.of(note.table, others, note.hint)] if others else []
+        else:
+            kept.append(note)
+    return tuple(kept)
+
+
 class Columns(NamedTuple):
     """Columns of one table: their values by name, the ids of the rows, notes for the user, and the pandas index."""
 
@@ -72,7 +99,7 @@ def features(
         index.append(0)
     positions = [at for at, column in enumerate(columns) if column.numeric and at != id_at and at not in index]
     other = [column for at, column in enumerate(columns) if not column.numeric and at != id_at and at not in index]
-    notes = []
+    notes: list[str] = []
     if index:
         names = few(repr(columns[at].name) for at in index)
         label = columns[index[0]].name
@@ -80,7 +107,7 @@ def features(
         notes.append(f"The column {names} of {name} is an index written by pandas; it is not used as a feature.{hint}")
     if other:
         hint = "" if id_at is not None else " If one of them names the rows, pair by it: ids (--ids)."
-        notes.append(f"Columns of {name} that are not numeric are ignored: {few(map(_described, other))}.{hint}")
+        notes.append(NotNumeric.of(name, other, hint))
     if not positions:
         held = f"Its columns: {few(repr(column.name) for column in columns)}."
         hint = " Are its cells separated by something else than this suffix says?" if len(columns) == 1 else ""

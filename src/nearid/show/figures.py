@@ -113,9 +113,11 @@ class Lines(Figure):
                     "dash": dash if curve.dash == "solid" and not curve.colour else curve.dash,
                     "width": 1.5,
                 }
+                # A line through a single point cannot be seen.
+                alone = int(np.isfinite(np.asarray(curve.y, dtype=float)).sum()) == 1
                 trace: dict[str, Any] = {
                     "type": "scatter",
-                    "mode": "lines+markers" if curve.markers else "lines",
+                    "mode": "lines+markers" if curve.markers or alone else "lines",
                     "name": wrapped(name, NAME),
                     "legendgroup": name,
                     "showlegend": j == 0,
@@ -123,8 +125,8 @@ class Lines(Figure):
                     "y": _listed(curve.y),
                     "line": line,
                 }
-                if curve.markers:
-                    trace["marker"] = {"size": 4}
+                if curve.markers or alone:
+                    trace["marker"] = {"size": 8 if alone else 4}
                 if curve.steps:
                     trace |= {"fill": "tozeroy", "opacity": 0.8, "line": {**line, "shape": "hvh"}}
                 if curve.hover:

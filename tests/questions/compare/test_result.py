@@ -150,12 +150,12 @@ def test_alerts_of_several_pairs_name_their_pairs(rng):
     assert [a.message.split(":")[0] for a in alerts if a.code == "few_rows"] == ["a -> c, b -> c"]
     twice = np.repeat(x[:150], 2, axis=0)
     alerts = compare(twice, -twice, x, names=["a", "b", "c"], permutations=1).alerts
-    assert [a.message[:35] for a in alerts if a.code == "repeated_rows"] == ["a -> b: About 150 of 300 rows repea"]
+    assert [a.message[:35] for a in alerts if a.code == "repeated_rows"] == ["a -> b: about 150 of 300 rows repea"]
     # What all pairs share, and what names its run, needs no pair.
     alerts = compare(twice, -twice, 2 * twice, names=["a", "b", "c"], permutations=1).alerts
     assert [a.message[:9] for a in alerts if a.code == "repeated_rows"] == ["About 150"]
     alerts = compare(np.column_stack([x, np.ones(300)]), x, -x, names=["a", "b", "c"], permutations=1).alerts
-    assert [a.message[:14] for a in alerts if a.code == "constant_columns"] == ["a has column 2"]
+    assert [a.message[:16] for a in alerts if a.code == "constant_columns"] == ["a has column '2'"]
 
 
 def test_two_runs_have_a_matrix_too(rng):
@@ -177,3 +177,25 @@ def test_a_verdict_of_the_other_direction_names_it(rng):
     assert "nearly exactly up to a linear map from A to B" in found.view.headline
     assert "widths_differ" not in {alert.code for alert in found.alerts}
     assert ", back" in str(nearid.compare(x, y, x[:, :5], symmetric=True, permutations=1))
+
+
+def test_alerts_of_both_directions_are_told_once(rng):
+    x = np.cumsum(rng.normal(size=(400, 3)), axis=0)
+    y = x @ rng.normal(size=(3, 3))
+    found = nearid.compare(x, y, symmetric=True, names=["A", "B"], permutations=1)
+    codes = [alert.code for alert in found.alerts]
+    assert codes.count("serial_rows") == 1 and len(set(codes)) == len(codes)
+    (told,) = (alert.message for alert in found.alerts if alert.code == "serial_rows")
+    assert told.index(" in A ") < told.index(" in B")
+
+
+def test_alerts_that_differ_in_figures_are_one_line_for_people_and_all_for_programs(rng):
+    x = rng.normal(size=(300, 2))
+    frames = [pd.DataFrame(np.repeat(x[: 300 // k], k, axis=0)) for k in (2, 3, 4)]
+    found = compare(*frames, names=["a", "b", "c"], blocks="none", permutations=1)
+    (line,) = (alert.message for alert in found.view.alerts if alert.code == "repeated_rows")
+    copies = [a.message for c in found for a in c.alerts if a.code == "repeated_rows"]
+    assert len(copies) == 3 and len(set(copies)) == 2
+    assert len([a for a in found.to_dict()["alerts"] if a["code"] == "repeated_rows"]) == 2
+    counts = sorted(int(message.split()[1]) for message in copies)
+    assert line.startswith(f"All 3 pairs: about {counts[0]} to {counts[-1]} of 300 rows repeat others: ")

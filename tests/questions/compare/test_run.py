@@ -423,3 +423,15 @@ def test_of_groups_that_do_not_contain_each_other_both_ways_need_a_larger_one(rn
         joined = _both_ways(first, second)
         assert joined.verdict.group == "linear" and "contains both" in joined.verdict.reason
         assert joined.one_way == first.verdict and joined.reverse is second
+
+
+def test_no_penalty_is_chosen_where_no_group_has_one(partial, monkeypatch):
+    asked = {"permutations": 3, "random_state": 0}
+    every = compare(*partial, groups="permutation,rigid,linear", **asked)
+    monkeypatch.setattr("nearid.questions.compare.errors.Judges", None)
+    with pytest.raises(TypeError):
+        compare(*partial, groups="linear", **asked)
+    found = compare(*partial, groups="permutation,rigid", **asked)
+    assert found.provenance["options"]["ridge"] == "auto"
+    for name, group in found.groups.items():
+        assert group.r2.value == every.groups[name].r2.value and group.epsilon == every.groups[name].epsilon

@@ -51,6 +51,16 @@ def test_alerts_are_shown(rng):
     assert 'data-code="few_rows"' in page(compare(x, x + rng.normal(size=(30, 9)), permutations=1).view)
 
 
+def test_unequal_folds_are_called_a_mean(rng):
+    x = rng.normal(size=(300, 3))
+    y = x + 0.1 * rng.normal(size=(300, 3))
+    equal = compare(x, y, blocks=np.arange(300) // 10, permutations=1)
+    assert equal.view.tables[0].note.startswith("Intervals: a fit on 240 rows, judged on new blocks of rows (30 here).")
+    # The largest block makes a fold of its own, of 100 rows; the others have 50.
+    unequal = compare(x, y, blocks=np.maximum(np.arange(300), 99) // 2, permutations=1)
+    assert unequal.view.tables[0].note.startswith("Intervals: a fit on 240 rows (the mean over folds), judged on new")
+
+
 def test_all_pairs_have_an_overview(rng):
     runs = [rng.normal(size=(80, 3)) for _ in range(3)]
     found = compare(*runs, permutations=1, groups="all", names=["r0", "r1", "r2"])

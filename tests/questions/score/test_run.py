@@ -394,6 +394,18 @@ def test_few_blocks_are_told_and_fewer_than_folds_refused(rng):
     assert np.isnan(found[0].measures["r2"].overall.low) and np.isfinite(found[1].measures["r2"].overall.low)
 
 
+def test_neighbours_are_looked_for_once(rng, monkeypatch):
+    looked = []
+    for room in (nearid.questions.compare.run, nearid.questions.score.run):
+        real = room.serial_rows
+        monkeypatch.setattr(room, "serial_rows", lambda *a, real=real, **k: looked.append(1) or real(*a, **k))
+    z, u, text = tokens(rng, texts=24, size=5)
+    for blocks, times in ((None, 1), (text, 1), ("none", 0)):
+        looked.clear()
+        score(z, u, blocks=blocks, measures="mcc", permutations=1)
+        assert len(looked) == times
+
+
 def test_rows_in_order_are_told_and_left_as_they_are(rng):
     steps = rng.normal(size=(600, 5))
     for k in range(1, 600):

@@ -1,6 +1,7 @@
 """What a person sees of a score: words, tables and figures."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,6 +33,8 @@ def test_tables_fit_and_say_it_all(found, width):
 def test_headlines_follow_the_verdict(found):
     assert headline(found) == "The true factors are recovered nearly exactly, up to a linear map"
     assert headline(found.resolved).endswith("up to a signed permutation with a scale for each column")
+    between = replace(found, verdict=replace(found.verdict, between=("rigid", "linear")))
+    assert headline(between) == "The true factors are recovered nearly exactly, between a rigid motion and a linear map"
     noise = score(np.random.default_rng(1).normal(size=(60, 2)), np.arange(60.0), measures="mcc")
     assert headline(noise) == "The true factors are not recovered up to any group of the ladder"
 
@@ -70,6 +73,15 @@ def test_parts_after_ica_are_those_of_their_own_measure():
         assert cells[1:] == [before, before.chance, after, after.chance]
     assert parts[0][3] != parts[1][3]
     assert [c.title for c in factors.columns[3:]] == ["informativeness, boosting", "informativeness, L1"]
+
+
+def test_a_group_that_cannot_be_estimated_has_no_figures(found):
+    groups = found.structure.groups
+    lost = replace(found.structure, groups={**groups, "linear": replace(groups["linear"], estimable=False)})
+    seen = replace(found, structure=lost, resolved=None).view
+    (*_, row) = seen.tables[-1].rows
+    assert row.cells == ["linear map", None, groups["linear"].epsilon.chance, "not estimable with these rows"]
+    assert "linear map" not in seen.figures[-1].rows and "rigid motion" in seen.figures[-1].rows
 
 
 def test_factors_and_their_measures_are_named(found):

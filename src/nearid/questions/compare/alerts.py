@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nearid.arrays.metadata import input_alerts
+from nearid.arrays import Rows
+from nearid.arrays.metadata import column_names, input_alerts
+from nearid.arrays.names import few
 from nearid.base.alerts import Alert
 from nearid.folds import repeated_rows
 from nearid.measures.diameter import Diameter
@@ -37,8 +39,8 @@ def alerts(gathered: Gathered, evaluation: Evaluation, diameter: Diameter) -> It
         )
     yield from repeated_rows(gathered.parts.traits, in_blocks=gathered.blocks is not None)
     yield from few_rows(n, max(p, q))
-    yield from _columns(x, moments.xx, n)
-    yield from _columns(y, moments.yy, n)
+    yield from _columns(pair.x, moments.xx, n)
+    yield from _columns(pair.y, moments.yy, n)
     yield from _outliers(x, evaluation.source_radii[kept])
     yield from _tails(y, evaluation.radii[kept], diameter)
     yield from gathered.alerts
@@ -64,21 +66,22 @@ def few_blocks(count: int) -> Iterator[Alert]:
         )
 
 
-def _columns(name: str, scatter: Floats, n: int) -> Iterator[Alert]:
+def _columns(rows: Rows, scatter: Floats, n: int) -> Iterator[Alert]:
     """Constant, duplicate and dependent columns of one side."""
+    name, names = rows.name, column_names(rows)
     size = np.sqrt(np.diag(scatter))
     constant = np.flatnonzero(size == 0)
     if len(constant):
-        yield Alert("constant_columns", f"{name} has {_listed(constant)} constant; they carry nothing to align.")
+        yield Alert("constant_columns", f"{name} has {_listed(names, constant)} constant; they carry nothing to align.")
     live = np.flatnonzero(size > 0)
     rho = scatter[np.ix_(live, live)] / size[live, None] / size[live]
     twins = np.argwhere(np.triu(np.abs(rho) > 1 - DUPLICATE, 1))
     if len(twins) and n > 2:
-        i, j = live[twins[0]]
+        i, j = (names[at] for at in live[twins[0]])
         yield Alert(
             "duplicate_columns",
-            f"{name} has {len(twins)} pair(s) of columns that are copies of each other up to scale (first: {i} and "
-            f"{j}); matching between copies is arbitrary.",
+            f"{name} has {len(twins)} pair(s) of columns that are copies of each other up to scale (first: {i!r} "
+            f"and {j!r}); matching between copies is arbitrary.",
         )
     if cholesky(scatter[np.ix_(live, live)], n) is not None:
         return
@@ -119,6 +122,5 @@ def _tails(name: str, radii: Floats, diameter: Diameter) -> Iterator[Alert]:
         )
 
 
-def _listed(columns: np.ndarray) -> str:
-    first = ", ".join(str(c) for c in columns[:5])
-    return f"column{'s' if len(columns) > 1 else ''} {first}{' ...' if len(columns) > 5 else ''}"
+def _listed(names: Sequence[str], columns: np.ndarray) -> str:
+    return f"column{'s' if len(columns) > 1 else ''} {few((repr(names[at]) for at in columns), 5)}"

@@ -85,22 +85,11 @@ class ComponentCache:
         start: Components | None,
         tick: Tick,
     ) -> Components:
-        key = id(rows), hashlib.sha256(np.packbits(kept).tobytes()).digest(), most
-        if key not in self._known:
-            self._known[key] = self._fitted(rows, kept, moments, most, start, tick)
-        return self._known[key]
-
-    def _fitted(
-        self,
-        rows: Rows,
-        kept: np.ndarray,
-        moments: Moments,
-        most: int | None,
-        start: Components | None,
-        tick: Tick,
-    ) -> Components:
         from nearid.ica.fit import IcaOptions, fit_ica
 
+        key = id(rows), hashlib.sha256(np.packbits(kept).tobytes()).digest(), most
+        if key in self._known:
+            return self._known[key]
         if not np.any(np.diag(moments.scatter) > 0):
             # All variation of this run is in the fold left out: one component that is always 0, and no match with it.
             none = np.zeros((1, rows.shape[1]))
@@ -117,7 +106,8 @@ class ComponentCache:
         )
         solution, gaussian = fit.solution, fit.diagnostics.gaussian
         ended = len(solution.gradients), solution.gradients[-1], solution.converged
-        return Components(fit.components, fit.mixing, gaussian, moments.n, *ended)
+        self._known[key] = Components(fit.components, fit.mixing, gaussian, moments.n, *ended)
+        return self._known[key]
 
 
 def component_counts(parts: FoldMoments) -> tuple[int | None, list[int | None]]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from nearid.arrays.names import few
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.jsonable import plain
@@ -18,6 +17,7 @@ from nearid.measures.diameter import Diameter
 from nearid.moments import Floats
 from nearid.questions.compare.errors import Similarities
 from nearid.questions.compare.verdict import LEAST_EXPLAINED, ROUNDING, Efficiency, GroupResult, Verdict
+from nearid.show.alerts import each_once
 from nearid.show.result import Result
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 # What a matrix of runs shows.
 MATRICES = {"epsilon": "Mean error / diameter, held out", "r2": "R2, held out", "chance": "Error / diameter by chance"}
-# Alerts about both runs of a pair, whose sentences name neither.
-OF_THE_PAIR = ("repeated_rows", "few_rows")
 # Root-mean-square errors below this share of the spread count as none in either direction, with room for the bootstrap.
 NONE = ROUNDING / 2
 # A rigid motion misses by far if its error is more than this.
@@ -227,16 +225,7 @@ class Comparisons(Result, Sequence[Comparison]):
     @property
     def alerts(self) -> list[Alert]:  # type: ignore[override]
         """Alerts of all pairs, each once; those that do not name a run begin with the pairs that have them."""
-        having: dict[Alert, list[str]] = {}
-        for c in self.results:
-            for alert in dict.fromkeys(c.alerts):
-                having.setdefault(alert, []).append(" -> ".join(c.names))
-        return [
-            replace(alert, message=f"{few(pairs)}: {alert.message}")
-            if alert.code in OF_THE_PAIR and len(pairs) < len(self.results)
-            else alert
-            for alert, pairs in having.items()
-        ]
+        return each_once([(c.names, c.alerts) for c in self.results])
 
     @property
     def provenance(self) -> dict[str, Any]:  # type: ignore[override]

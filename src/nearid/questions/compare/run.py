@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -305,10 +306,12 @@ def compare_pair(
     """
     s = settings
     blocks, dependence = rows_together(pair, s.folds, s.random_state, detect=s.detect)
+    # A penalty takes long to choose: there is none where no group has one.
+    penalised = any("ridge" in g.options for g in s.groups)
     gathered = gather(
         pair,
         s.folds,
-        s.options,
+        s.options if penalised else {**s.options, "ridge": 0.0},
         s.random_state,
         together=blocks,
         drop_nonfinite=s.drop_nonfinite,
@@ -431,9 +434,11 @@ def _unmeasured(blocks: Blocks | None, chance: Chance, permutations: int | None)
 def _estimand(gathered: Gathered) -> str:
     """What the intervals are of."""
     counts = gathered.parts.counts
-    trained = sum(counts) - round(sum(counts) / len(counts))
+    trained = f"{sum(counts) - round(sum(counts) / len(counts))} rows"
+    if max(counts) - min(counts) > 1:
+        trained += " (the mean over folds)"
     new = "rows" if gathered.blocks is None else f"blocks of rows ({gathered.blocks.count} here)"
-    return f"a fit on {trained} rows, judged on new {new}"
+    return f"a fit on {trained}, judged on new {new}"
 
 
 def _limit(gathered: Gathered, group: Group) -> float:
@@ -494,9 +499,11 @@ def _both_ways(there: Comparison, back: Comparison) -> Comparison:
         known = c.verdict.strength in words
         return order.index(c.verdict.group), words.index(c.verdict.strength) if known else len(words)
 
+    # A sentence that names both runs has the same words the other way.
+    both = {(a.code, *sorted(re.findall(r"\w+", a.message))): a for a in reversed([*there.alerts, *back.alerts])}
     # Both directions are known now, so that the widths are no reason for doubt.
-    both = [a for a in dict.fromkeys([*there.alerts, *back.alerts]) if a.code != "widths_differ"]
-    joined = replace(there, reverse=back, one_way=there.verdict, alerts=both)
+    told = [a for a in reversed(both.values()) if a.code != "widths_differ"]
+    joined = replace(there, reverse=back, one_way=there.verdict, alerts=told)
     worse = max((there, back), key=standing)
     reached = {there.verdict.group, back.verdict.group}
     above = [g for g in GROUPS.values() if reached <= {g.name, *g.contains} and g.name in there.groups]

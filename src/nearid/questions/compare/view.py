@@ -13,11 +13,13 @@ from nearid.groups.fits import apply, correlation, fit_permutation
 from nearid.groups.ladder import GROUPS, Group
 from nearid.moments import Floats, PairMoments
 from nearid.questions.compare.errors import Fits, Gathered
+from nearid.show.alerts import joined
 from nearid.show.figures import CHANCE, SOURCE, TARGET, Cloud, Curve, Dots, Figure, HeatMap, Lines, Panels
 from nearid.show.view import BAD, Cell, Column, Row, Table, View, counted
 
 if TYPE_CHECKING:
     from nearid.questions.compare.result import Comparison, Comparisons
+    from nearid.questions.compare.verdict import Verdict
 
 QUESTION = "Are these the same representation?"
 METHOD = (
@@ -26,6 +28,7 @@ METHOD = (
     "where the group explains too little. The linear map has a ridge penalty, chosen inside the training folds. "
     "Intervals allow for the fits (infinitesimal jackknife)."
 )
+NOT_ESTIMABLE = "not estimable with these rows"
 BINS = 80
 MAP_COLUMNS = 64
 OVERLAY_ROWS = 800
@@ -162,7 +165,7 @@ def overview(comparisons: Comparisons) -> View:
         subject=", ".join(names),
         headline=f"{counted(len(results), 'pair')} of runs: {', '.join(counts)}",
         colour=_colour(max(results, key=lambda c: order.index(c.verdict.group))),
-        alerts=comparisons.alerts,
+        alerts=joined([(c.names, c.alerts) for c in results]),
         tables=[Table("Mean error / diameter, held out [95% interval]", columns, rows)],
         facts=_directions(results),
         figures=[
@@ -197,16 +200,21 @@ def _sentence(c: Comparison) -> str:
         return f"Almost unrelated: no group explains more than {100 * best:.1f}% of the target's variance"
     if verdict.group == "none":
         return "Not the same representation up to any group of the ladder"
-    up_to = f"up to a {GROUPS[verdict.group].title}"
-    if verdict.between:
-        first, second = (GROUPS[name].title for name in verdict.between)
-        up_to = f"between a {first} and a {second}"
+    reached = up_to(verdict)
     if c.dims[0] != c.dims[1]:
-        return f"The target is contained in the source, {verdict.strength}, {up_to}"
+        return f"The target is contained in the source, {verdict.strength}, {reached}"
     return {
-        "in part": f"Partly the same representation, {up_to}",
-        "weakly": f"Only weakly alike, {up_to}",
-    }.get(verdict.strength, f"The same representation, {verdict.strength}, {up_to}")
+        "in part": f"Partly the same representation, {reached}",
+        "weakly": f"Only weakly alike, {reached}",
+    }.get(verdict.strength, f"The same representation, {verdict.strength}, {reached}")
+
+
+def up_to(verdict: Verdict) -> str:
+    """The group of a verdict in words, or the two that it lies between."""
+    if not verdict.between:
+        return f"up to a {GROUPS[verdict.group].title}"
+    first, second = (GROUPS[name].title for name in verdict.between)
+    return f"between a {first} and a {second}"
 
 
 def _pair(c: Comparison) -> str:
@@ -239,7 +247,7 @@ def _ladder(c: Comparison) -> Table:
     for name, g in c.groups.items():
         cells: list[Cell] = [g.title, g.epsilon, g.median, g.q95, g.max, g.epsilon.chance, g.relative.value, g.r2]
         if not g.estimable:
-            cells = [g.title, None, None, None, None, g.epsilon.chance, None, "not estimable with these rows"]
+            cells = [g.title, None, None, None, None, g.epsilon.chance, None, NOT_ESTIMABLE]
         cells.append(g.p_value)
         cells += [c.in_sample[name].epsilon.value] if c.in_sample else []
         rows.append(Row(cells, strong=name == c.verdict.group, faint=not g.estimable))

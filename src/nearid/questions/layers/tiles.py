@@ -35,7 +35,7 @@ Layers = dict[str, Rows]
 Ridge = float | Literal["auto"]
 
 
-class Penalties:
+class LayerPenalties:
     """Penalties of the linear maps of one source layer; its judges are decomposed once for all target layers."""
 
     def __init__(self, ridge: Ridge) -> None:
@@ -109,7 +109,7 @@ class Tile:
         """Squared errors, of a group's maps and of the mean, of shape (2, layers of x, layers of y)."""
         errors = np.zeros((2, len(self.x), len(self.y)))
         for i in range(len(self.x)):
-            penalties = Penalties(ridge)
+            penalties = LayerPenalties(ridge)
             for j in range(len(self.y)):
                 parts = self.parts_between(i, j)
                 own = penalties.of(group, parts)
@@ -145,7 +145,7 @@ def _column_correlations(moments: PairMoments) -> Floats:
 
 
 def epsilons(
-    pair: Pair, groups: list[str], folds: int, seed: int, blocks: np.ndarray | None, penalties: Penalties
+    pair: Pair, groups: list[str], folds: int, seed: int, blocks: np.ndarray | None, penalties: LayerPenalties
 ) -> tuple[list[float], Floats]:
     """Mean held-out error over the target's diameter, of each group, NaN without variance; and traits of the rows."""
     fold = assign(pair.n, folds, seed, blocks)
@@ -178,7 +178,7 @@ def fill_errors(
     copies: list[Alert] = []
     groups = [group for m in measures if (group := group_of(m, "epsilon"))]
     for i, a in enumerate(left.values()):
-        penalties = Penalties(ridge)
+        penalties = LayerPenalties(ridge)
         for j, b in enumerate(right.values()):
             values, traits = epsilons(pair_rows(a, b), groups, folds, seed, row_blocks, penalties)
             copies += repeated_rows(traits)

@@ -26,9 +26,10 @@ from nearid.measures.factors import Factors, load_paired, open_both, shortened, 
 from nearid.measures.infomec import active_latents
 from nearid.measures.registry import Measure, Measured, measures as declared_measures
 from nearid.moments import Floats
+from nearid.questions.compare.alerts import few_blocks
 from nearid.questions.compare.chance import MOST_PERMUTATIONS
 from nearid.questions.compare.result import Comparison
-from nearid.questions.compare.run import Settings, compare_pair, rows_together
+from nearid.questions.compare.run import Settings, compare_pair
 from nearid.questions.compare.verdict import Verdict
 from nearid.questions.score.resample import GROUPS, resample
 from nearid.questions.score.result import MatchedFactor, Points, Score, ScoredMeasure
@@ -227,7 +228,7 @@ def _score(
     """Score one set of latents."""
     r, seed = request, request.random_state
     pair = pair_rows(rows, known.rows)
-    _, block_alerts = rows_together(pair, r.folds or 5, seed, detect=False)
+    block_alerts = () if pair.blocks is None else few_blocks(int(pair.blocks.max()) + 1)
     x, taken, alerts = load_paired(pair, known, drop_nonfinite=r.drop_nonfinite, most=r.max_rows, random_state=seed)
     # Alerts about the factors are given once here, not again by every measure.
     taken = replace(taken, alerts=())
@@ -411,11 +412,11 @@ def _serial_alerts(pair: Pair, request: Request) -> Iterator[Alert]:
         first, second = found.correlation
         yield Alert(
             "serial_rows",
-            f"Neighbouring rows are alike: correlation with the next row up to {first:.2f} in {found.names[0]} and "
-            f"{second:.2f} in {found.names[1]}. All figures take the rows as independent. That is right for a grid of "
-            "factors in order. For a sequence, as frames of a film, scores are too high and intervals too narrow: name "
-            'the rows that belong together with --blocks COLUMN (blocks=), or give --blocks none (blocks="none") if '
-            "there are none.",
+            f"Neighbouring rows are alike: the correlation with the next row reaches {first:.2f} in {found.names[0]} "
+            f"and {second:.2f} in {found.names[1]}. All figures take the rows as independent. That is right for a grid "
+            "of factors in order. For a sequence, as frames of a film, scores are too high and intervals too narrow: "
+            "name the rows that belong together with --blocks COLUMN (blocks=), or give --blocks none "
+            '(blocks="none") if there are none.',
         )
 
 

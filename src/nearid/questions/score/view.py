@@ -10,6 +10,7 @@ import numpy as np
 from nearid.base.alerts import Alert
 from nearid.base.estimate import Estimate
 from nearid.groups.ladder import GROUPS
+from nearid.questions.compare.view import NOT_ESTIMABLE, up_to
 from nearid.questions.score.result import MatchedFactor, Score, ScoredMeasure
 from nearid.show.figures import Cloud, Dots, Figure, HeatMap, Panels
 from nearid.show.view import BAD, CAREFUL, Cell, Column, Row, Table, View, counted, number
@@ -62,7 +63,7 @@ def headline(score: Score) -> str:
     verdict, judged = score.verdict, score.judged
     if not judged:
         return f"There is no verdict on a group, because all factors are categorical. {_separate(score)}"
-    group = None if verdict.group == "none" else f"{verdict.strength}, up to a {GROUPS[verdict.group].title}"
+    group = None if verdict.group == "none" else f"{verdict.strength}, {up_to(verdict)}"
     recovered = f"recovered {group}" if group else UNRECOVERED
     # A joint verdict of less than nine tenths may hide factors that are lost beside others that are recovered.
     jointly = group is not None and verdict.strength in ("in part", "weakly") and len(judged) > 1
@@ -134,10 +135,12 @@ def _factors(score: Score, *, intervals: bool) -> Table:
 def _ladder(score: Score) -> Table:
     assert score.structure is not None
     columns = [Column("group"), Column("mean\n[95% interval]"), Column("chance"), Column("R2\n[95% interval]")]
-    rows = [
-        Row([g.title, g.epsilon, g.epsilon.chance, g.r2], strong=name == score.verdict.group)
-        for name, g in score.structure.groups.items()
-    ]
+    rows = []
+    for name, g in score.structure.groups.items():
+        cells: list[Cell] = [g.title, g.epsilon, g.epsilon.chance, g.r2]
+        if not g.estimable:
+            cells = [g.title, None, g.epsilon.chance, NOT_ESTIMABLE]
+        rows.append(Row(cells, strong=name == score.verdict.group, faint=not g.estimable))
     title = f"Error / diameter of the factors (each of unit variance), held out, from {score.names[0]}"
     return Table(title, columns, rows, folded=True)
 
@@ -166,7 +169,7 @@ def _figures(both: list[tuple[str, Score]]) -> Iterator[Figure]:
             yield _scatters(f"Factors and their latents{label}", s)
     for label, s in both:
         if s.structure is not None:
-            ladder = s.structure.groups
+            ladder = {name: g for name, g in s.structure.groups.items() if g.estimable}
             yield Dots(
                 f"Up to which group{label}",
                 "Mean error of held-out rows over the diameter of the factors (each of unit variance).",

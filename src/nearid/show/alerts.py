@@ -1,0 +1,97 @@
+"""Alerts of several results in few lines: those that differ in figures and in names of runs alone become one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+
+from nearid.arrays.names import few
+from nearid.base.alerts import Alert
+
+# Source and target of a result, and what to call them where they differ.
+Pair = tuple[str, str]
+ROLES = ("the source", "the target")
+# Results, or runs, that a line names.
+SHOWN = 3
+# Not digits within words, and not names in quotation marks, as of columns.
+FIGURE = r"(?<![\w.'])\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?(?![\w'])"
+
+
+def each_once(results: Sequence[tuple[Pair, Iterable[Alert]]]) -> list[Alert]:
+    """Alerts of some results, each once; one that names no run begins with the results that have it, if not all do."""
+    lines = Lines(results)
+    return [lines.told([alert]) for alert in lines.having]
+
+
+def joined(results: Sequence[tuple[Pair, Iterable[Alert]]]) -> list[Alert]:
+    """The same in fewer lines: alerts that differ in figures and names alone become one, with the range of figures."""
+    lines = Lines(results)
+    together: dict[Hashable, list[Alert]] = {}
+    for alert in lines.having:
+        parts = lines.split(alert)
+        kinds = tuple(part in lines.runs for part in parts[1::2])
+        together.setdefault((alert.code, tuple(parts[::2]), kinds), []).append(alert)
+    return [lines.told(alike) for alike in together.values()]
+
+
+class Lines:
+    """The alerts of some results, and how they are told."""
+
+    def __init__(self, results: Sequence[tuple[Pair, Iterable[Alert]]]) -> None:
+        self.having: dict[Alert, list[Pair]] = {}
+        for pair, alerts in results:
+            for alert in dict.fromkeys(alerts):
+                self.having.setdefault(alert, []).append(pair)
+        self.count, self.pairs = len(results), {pair for pair, _ in results}
+        self.runs = {name for pair in self.pairs for name in pair if name}
+        # A name that begins with another one comes before it.
+        names = [rf"(?<![\w']){re.escape(name)}(?![\w'])" for name in sorted(self.runs, key=len, reverse=True)]
+        self._slots = re.compile(f"({'|'.join([*names, FIGURE])})")
+
+    def split(self, alert: Alert) -> list[str]:
+        """The sentence of an alert; each second part is a figure or the name of a run."""
+        return self._slots.split(alert.message)
+
+    def told(self, alike: Sequence[Alert]) -> Alert:
+        """One alert for those that differ in figures and names alone."""
+        subjects = [self._subjects(alert) for alert in alike]
+        pairs = list(dict.fromkeys(pair for alert in alike for pair in self.having[alert]))
+        if len(alike) == 1 and (subjects[0] or len(pairs) == self.count):
+            return alike[0]
+        runs = list(dict.fromkeys(name for own in subjects for name in own))
+        of_runs = all(len(own) == 1 for own in subjects)
+        each = zip(*map(self.split, alike), strict=True)
+        words = [self._word(alike, values, of_runs) for values in each]
+        # It goes on after a colon; names and abbreviations stay as they are.
+        words[0] = re.sub(r"^[A-Z](?=[a-z ])", lambda letter: letter[0].lower(), words[0])
+        if of_runs:
+            of = few(runs, SHOWN)
+        else:
+            of = f"All {self.count} pairs" if len(pairs) == self.count else few(map(" -> ".join, pairs), SHOWN)
+        return replace(alike[0], message=f"{of}: {''.join(words)}")
+
+    def _subjects(self, alert: Alert) -> set[str]:
+        """Runs that an alert is about: both of its pair, or one that has it wherever it is source, target or either.
+
+        That a sentence has the word is not enough: a run may be called "a".
+        """
+        named, pairs = self.runs.intersection(self.split(alert)[1::2]), set(self.having[alert])
+        if len(pairs) == 1 and named.issuperset(*pairs):
+            return named
+        return {name for name in named if any(pairs == self._where(name, sides) for sides in ((0,), (1,), (0, 1)))}
+
+    def _where(self, name: str, sides: Sequence[int]) -> set[Pair]:
+        return {pair for pair in self.pairs if any(pair[side] == name for side in sides)}
+
+    def _word(self, alike: Sequence[Alert], values: Sequence[str], of_runs: bool) -> str:
+        """What stands in one place of the sentence: what all alerts say, the range of figures, or what the runs are."""
+        if len(set(values)) == 1:
+            return values[0]
+        if values[0] not in self.runs:
+            ordered = sorted(values, key=lambda figure: float(figure.replace(",", "")))
+            return f"{ordered[0]} to {ordered[-1]}"
+        for k, role in enumerate(ROLES):
+            if not of_runs and all(value == self.having[a][0][k] for a, value in zip(alike, values, strict=True)):
+                return role
+        return "the run"

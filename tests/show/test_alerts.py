@@ -1,0 +1,78 @@
+"""Alerts of several results: what is told once, as a range, and what is not."""
+
+import pytest
+
+from nearid.base.alerts import Alert
+from nearid.show.alerts import each_once, joined
+
+
+def results(**messages):
+    """Results of pairs of one-letter runs, with an alert each."""
+    return [(tuple(pair), [Alert("code", message)] if message else []) for pair, message in messages.items()]
+
+
+def told(given):
+    return [alert.message for alert in joined(given)]
+
+
+def test_figures_become_a_range():
+    given = results(ab="About 9 of 1,296 rows repeat others.", ac="About 525 of 1,296 rows repeat others.", bc="")
+    assert told(given) == ["a -> b, a -> c: about 9 to 525 of 1,296 rows repeat others."]
+    # Nothing is lost to programs.
+    assert [alert.message for alert in each_once(given)] == [
+        "a -> b: about 9 of 1,296 rows repeat others.",
+        "a -> c: about 525 of 1,296 rows repeat others.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [("9", "10"), ("0.09", "0.1"), ("2e-05", "1e-04"), ("999", "1,000"), ("1.5e+03", "2e+03")]
+)
+def test_figures_are_ordered_as_numbers(low, high):
+    for first, second in ((low, high), (high, low)):
+        given = results(ab=f"It is {first}.", ac=f"It is {second}.")
+        assert told(given) == [f"All 2 pairs: it is {low} to {high}."]
+
+
+def test_many_pairs_are_counted():
+    given = results(ab="R2 is 1", ac="R2 is 2", ad="R2 is 3", ae="R2 is 4", bc="")
+    assert told(given) == ["a -> b, a -> c, a -> d and 1 more: R2 is 1 to 4"]
+
+
+def test_names_of_both_runs_become_source_and_target():
+    given = results(ab="Up to 3 in a and a bit in b.", bc="Up to 5 in b and a bit in c.", ac="")
+    # The article is no run, though it is called like one.
+    assert told(given) == ["a -> b, b -> c: up to 3 to 5 in the source and a bit in the target."]
+    given = results(ab="a and b agree.", ac="a and c agree.")
+    assert told(given) == ["All 2 pairs: a and the target agree."]
+
+
+def test_alerts_about_runs_name_the_runs():
+    given = [
+        (("Run", "y"), [Alert("code", "Run has rank 3."), Alert("code", "y has rank 4.")]),
+        (("Run", "z"), [Alert("code", "Run has rank 3.")]),
+        (("y", "z"), [Alert("code", "y has rank 4.")]),
+    ]
+    assert told(given) == ["Run, y: the run has rank 3 to 4."]
+    assert [alert.message for alert in each_once(given)] == ["Run has rank 3.", "y has rank 4."]
+
+
+def test_what_differs_in_words_is_told_apart():
+    for first, second in (("It has 3 rows.", "It has 3 columns."), ("Column '3' is off.", "Column '4' is off.")):
+        assert len(told(results(ab=first, ac=second))) == 2
+    codes = [(("a", "b"), [Alert("one", "It is 3.")]), (("a", "c"), [Alert("two", "It is 4.")])]
+    assert [alert.code for alert in joined(codes)] == ["one", "two"]
+
+
+def test_names_may_be_anything():
+    given = [((name, "7"), [Alert("code", f"{name} has 3 of 7 rows")]) for name in ("x (1)", "x (1) 2", "")]
+    assert len(told(given)) >= 1
+    assert told(given[:2]) == ["All 2 pairs: the source has 3 of 7 rows"]
+
+
+def test_what_all_results_share_needs_no_names():
+    assert told(results(ab="It is 3.", ac="It is 3.")) == ["It is 3."]
+    assert told(results(ab="It is 3.", ac="")) == ["a -> b: it is 3."]
+    assert told(results(ab="a has 3.", ac="a has 3.", bc="")) == ["a has 3."]
+    assert told(results(ab="b as a target has 3.", ac="", bc="")) == ["b as a target has 3."]
+    assert told(results(ab="It is a 3.", ac="")) == ["a -> b: it is a 3."]
