@@ -147,11 +147,11 @@ def chance_level(
     repeats = permutations or PERMUTATIONS
 
     def repeat(orders: Sequence[tuple[np.ndarray, np.random.Generator]]) -> Floats:
-        r2 = _explained(base.given([order for order, _ in orders]), groups, options, judges)
+        r2 = explained(base.given([order for order, _ in orders]), groups, options, judges)
         if own is not None and own.chained:
             # Blocks that follow each other are alike: a turn of all rows keeps that, and the worse of both counts.
             turned = [reordered(len(rows), replace(own, serial=True), rng) for _, rng in orders]
-            r2 = np.maximum(r2, _explained(base.given(turned), groups, options, judges))
+            r2 = np.maximum(r2, explained(base.given(turned), groups, options, judges))
         return r2
 
     each = _different_orders(len(rows), own, repeats, np.random.SeedSequence([seed, 4]))
@@ -191,7 +191,7 @@ def _projected(options: Options, x_basis: Floats, y_basis: Floats) -> Options:
     return {**options, "source": source @ x_basis, "target": target @ y_basis, "mixing": y_basis.T @ mixing}
 
 
-def _explained(parts: CrossFolds, groups: Sequence[Group], options: list[Options], judges: Judges | None) -> Floats:
+def explained(parts: CrossFolds, groups: Sequence[Group], options: list[Options], judges: Judges | None) -> Floats:
     """Held-out share of the variance that each group explains, for each order of the target's rows."""
     penalties = None if judges is None else judges.choose_many(parts)
     orders = len(parts.xy)

@@ -391,7 +391,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     chance = chance_level(gathered, s.groups, fits, s.permutations, s.random_state, progress)
     moved = influences(gathered, s.groups, fits, judged.evaluation.errors, judged.evaluation.spread)
     penalties = [own["ridge"] for own in gathered.without_fold]
-    groups = summaries(s.groups, dims, errors, spread, judged.diameter, moved, _estimand(gathered), chance, penalties)
+    groups = summaries(s.groups, dims, errors, spread, judged.diameter, moved, estimand(gathered), chance, penalties)
     # What stands beside the ladder comes after its groups, and takes no part in the verdict.
     m = sum(g.prepare is None for g in s.groups)
     means = errors.mean(axis=1) / (spread.mean() or 1.0)
@@ -431,7 +431,7 @@ def _unmeasured(blocks: Blocks | None, chance: Chance, permutations: int | None)
     return f"{blocks.count} blocks of rows have so few orders" if few else ""
 
 
-def _estimand(gathered: Gathered) -> str:
+def estimand(gathered: Gathered) -> str:
     """What the intervals are of."""
     counts = gathered.parts.counts
     trained = f"{sum(counts) - round(sum(counts) / len(counts))} rows"
@@ -483,6 +483,7 @@ def _answer(
             chance_rows=inferred.chance.rows,
             blocks=None if blocks is None else len(np.unique(blocks)),
         ),
+        by_chance=inferred.chance.r2,
         views=views(gathered, s.groups, fits, judged.errors, judged.diameter.lower, s.random_state),
     )
 

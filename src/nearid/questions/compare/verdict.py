@@ -91,6 +91,8 @@ class GroupResult:
         Smallest and largest ridge penalty of the folds' fits, where the group has one.
     estimable : bool
         False where the group contains another one that explains clearly more: rows are too few to estimate it.
+    freedom : float
+        Degrees of freedom of Student's t in the interval of r2.
     """
 
     name: str
@@ -105,6 +107,7 @@ class GroupResult:
     p_value: float = math.nan
     penalty: tuple[float, ...] = ()
     estimable: bool = True
+    freedom: float = math.nan
 
 
 def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | None = None) -> Floats:
@@ -197,6 +200,7 @@ def summaries(
             group.degrees_of_freedom(*dims),
             add_one(reached, r2) if chance else nan,
             (min(penalties), max(penalties)) if penalties and "ridge" in group.options else (),
+            freedom=ends.freedom,
         )
     return results
 
