@@ -114,8 +114,8 @@ def test_blocks_change_places_and_rows_that_follow_each_other_are_turned_too(lay
 def test_few_blocks_have_few_orders(layers):
     x, y = layers
     found = compare_layers(x, y, permutations=200, blocks=np.repeat(np.arange(3), 40), folds=3)
-    # Three blocks in a row have two orders in which none keeps its place.
-    assert found.provenance["chance"]["cka"]["repetitions"] == 2 and found.best["cka"].p_value >= 1 / 3
+    # Three blocks have five orders beside their own.
+    assert found.provenance["chance"]["cka"]["repetitions"] == 5 and found.best["cka"].p_value >= 1 / 6
 
 
 def test_wide_layers_enter_by_their_leading_components(rng):

@@ -154,7 +154,7 @@ def chance_level(
             r2 = np.maximum(r2, explained(base.given(turned), groups, options, judges))
         return r2
 
-    each = _different_orders(len(rows), own, repeats, np.random.SeedSequence([seed, 4]))
+    each = different_orders(len(rows), own, repeats, np.random.SeedSequence([seed, 4]))
     work = [each[at : at + AT_A_TIME] for at in range(0, len(each), AT_A_TIME)]
     workers = 1 if max(x.shape[1], y.shape[1]) <= NARROW else None
     r2 = np.concatenate(list(ordered_map(repeat, work, workers=workers, tick=progress("chance", len(work)))))
@@ -166,7 +166,7 @@ def chance_level(
     return Chance(r2, similarity, len(rows))
 
 
-def _different_orders(
+def different_orders(
     n: int, blocks: Blocks | None, count: int, seeds: np.random.SeedSequence
 ) -> list[tuple[np.ndarray, np.random.Generator]]:
     """Orders of the target's rows, with the generator that each came from; fewer where there are not so many.

@@ -22,7 +22,7 @@ from nearid.folds import FoldMoments, reordered
 from nearid.groups.ladder import GROUPS, Group
 from nearid.groups.ridge import Judges
 from nearid.moments import Floats, Moments
-from nearid.questions.compare.chance import AT_A_TIME, PERMUTATIONS, CrossFolds, explained
+from nearid.questions.compare.chance import AT_A_TIME, PERMUTATIONS, CrossFolds, different_orders, explained
 from nearid.questions.compare.verdict import add_one
 from nearid.questions.layers.result import group_of
 from nearid.questions.layers.tiles import Fitting, Tile
@@ -118,19 +118,18 @@ class Shuffles:
         values[:, ~compared] = np.nan
         if np.isnan(values).all(axis=(1, 2)).any():
             return None
-        # Of rows that are both permuted and turned the worse counts. Few blocks have few different orders.
-        reached = np.unique(np.nanmax(values[1:], axis=(1, 2)).reshape(-1, repetitions).max(axis=0))
+        # Of rows that are both permuted and turned the worse counts.
+        turns = 2 if self._blocks is not None and self._blocks.chained else 1
+        reached = np.nanmax(values[1:], axis=(1, 2)).reshape(turns, -1).max(axis=0)
         return BestByChance(reached, values[0], len(self._rows), max(layer.shape[1] for layer in (*x, *y)))
 
     def _orders(self, repetitions: int) -> list[np.ndarray]:
         """As in `compare`: blocks that follow each other are alike, which a turn of all rows keeps."""
         n, own = len(self._rows), self._blocks
-        generators = [
-            np.random.default_rng(one) for one in np.random.SeedSequence([self._how.seed, 4]).spawn(repetitions)
-        ]
-        orders = [reordered(n, own, rng) for rng in generators]
+        each = different_orders(n, own, repetitions, np.random.SeedSequence([self._how.seed, 4]))
+        orders = [order for order, _ in each]
         if own is not None and own.chained:
-            orders += [reordered(n, replace(own, serial=True), rng) for rng in generators]
+            orders += [reordered(n, replace(own, serial=True), rng) for _, rng in each]
         return orders
 
     def _centred(self, layer: Rows, index: np.ndarray | None) -> Floats:
