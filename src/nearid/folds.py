@@ -63,8 +63,8 @@ def _deal(sizes: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray
     """Fold of each block: at random, large blocks first, each into the fold that has the fewest rows so far."""
     if len(sizes) < folds:
         raise InputError(
-            f"{len(sizes)} blocks of rows are too few for {folds} folds, of which each needs a block of its own: "
-            "take fewer folds, or smaller blocks."
+            f"{len(sizes)} blocks of rows are too few for {folds} folds, of which each needs a block of its own: take "
+            "fewer folds (--folds), or smaller blocks."
         )
     # In random order among blocks of about the same size, so that another seed gives other folds.
     order = rng.permutation(len(sizes))

@@ -169,3 +169,10 @@ def test_repetitions_differ_and_few_blocks_have_few(rng, blocks, repetitions):
     own = Blocks(np.arange(120) % blocks)
     r2 = found(x, x + rng.normal(size=x.shape), own, folds=min(blocks, 5), permutations=99)[1].r2
     assert len(r2) == len(np.unique(r2, axis=0)) == repetitions
+
+
+def test_cka_by_chance_counts_as_many_blocks_as_cka(rng):
+    """On one fold, with a fifth of the blocks, unrelated wells seemed alike by chance: .47, where all give .05."""
+    well = np.repeat(np.arange(40), 10)
+    x, y = (rng.normal(size=(40, 6))[well] + 0.3 * rng.normal(size=(400, 6)) for _ in range(2))
+    assert found(x, y, Blocks(well))[1].similarity.cka.value < 0.2

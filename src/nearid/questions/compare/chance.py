@@ -209,7 +209,7 @@ def explained(parts: CrossFolds, groups: Sequence[Group], options: list[Options]
 def _similar(
     x: Floats, y: Floats, fold: np.ndarray, blocks: Blocks | None, fits: Fits, rng: np.random.Generator
 ) -> Similarities:
-    """Mean similarities of reordered rows, of one split each."""
+    """Mean similarities of reordered rows: CCA and SVCCA of one split each, CKA of all rows."""
     test, train = np.flatnonzero(fold == 0), np.flatnonzero(fold != 0)
     correlations: tuple[list[Floats], list[Floats]] = ([], [])
     alike = []
@@ -220,7 +220,9 @@ def _similar(
             wx, wy = whiteners_like(chosen, fitted_on, leading=leading)
             a, b, _ = directions_between(wx, fitted_on.xy, wy)
             into.append(pooled([products_along(a, b, judged)]))
-        alike.append(debiased_cka(judged, fourth_moments(x[test] - judged.mean_x, mixed[test] - judged.mean_y)))
+        # It fits nothing, so that all rows count, as in the value itself: few blocks are alike by chance.
+        whole = PairMoments.of(x, mixed)
+        alike.append(debiased_cka(whole, fourth_moments(x - whole.mean_x, mixed - whole.mean_y)))
     cca, svcca = (np.mean([own[: min(map(len, each))] for own in each], axis=0) for each in correlations)
     means = [Estimate(float(np.mean(values))) for values in (cca, svcca, alike)]
     return Similarities(means[0], means[1], means[2], cca, {"cca": [len(cca)], "svcca": [len(svcca)]})

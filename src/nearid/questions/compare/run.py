@@ -323,7 +323,11 @@ def compare_pair(
     judged = _judge(gathered, fits, s, progress)
     inferred = _infer(gathered, fits, judged, s, progress)
     answer = _answer(gathered, fits, judged, inferred, given, s)
-    return replace(answer, alerts=[*answer.alerts, *dependence])
+    verdict = answer.verdict
+    if verdict.group != "none" and any(alert.code == "clustered_rows" for alert in dependence):
+        doubt = " This takes rows as independent, and many are near copies of others: name those that belong together."
+        verdict = replace(verdict, reason=verdict.reason + doubt)
+    return replace(answer, verdict=verdict, alerts=[*answer.alerts, *dependence])
 
 
 def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[Blocks | None, list[Alert]]:

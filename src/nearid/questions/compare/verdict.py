@@ -299,9 +299,9 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
     counts = (floor > 0) & (each <= level) & (r2 >= least)
     if not counts.any() or p_value > level:
         reason = (
-            f"No group explains held-out rows better than chance: the best, {groups[top].title}, reaches "
-            f"R2 = {r2[top] + 0.0:.3f}; with the target's rows in another order the best group reaches up to "
-            f"{max(float(reached.max()), 0.0):.3f} (p = {p_value:.2g})."
+            f"No group explains held-out rows better than chance: the best, {groups[top].title}, reaches R2 = "
+            f"{round(float(r2[top]), 3) + 0.0:.3f}; with the target's rows in another order the best group reaches up "
+            f"to {max(float(reached.max()), 0.0):.3f} (p = {p_value:.2g})."
         )
         if rungs.unmeasured:
             reason = (

@@ -129,7 +129,7 @@ def view(c: Comparison) -> View:
         headline=headline(c),
         reason=_reason(c),
         colour=_colour(c),
-        alerts=c.alerts,
+        alerts=joined([(c.names, c.alerts)]),
         tables=[_ladder(c), *([] if c.reverse is None else [_ladder(c.reverse)]), _similarity(c)],
         facts=facts,
         figures=[_dots(c), _overlaid(c), *_curves(c)],
@@ -271,9 +271,9 @@ def _directions(results: Sequence[Comparison]) -> dict[str, str]:
 
 
 def _ladder(c: Comparison) -> Table:
-    columns = [Column("group"), Column("mean [95% interval]"), Column("median", wide=True), Column("95%", wide=True)]
-    columns += [Column("max", wide=True), Column("chance"), Column("error / spread", wide=True)]
-    columns += [Column("R2 [95% interval]"), Column("p")]
+    columns = [Column("group"), Column("mean\n[95% interval]"), Column("median", wide=True), Column("95%", wide=True)]
+    columns += [Column("max", wide=True), Column("chance"), Column("error /\nspread", wide=True)]
+    columns += [Column("R2\n[95% interval]"), Column("p")]
     columns += [Column("in sample")] if c.in_sample else []
     rows = []
     for name, g in c.groups.items():
