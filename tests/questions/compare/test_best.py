@@ -53,8 +53,9 @@ def test_the_interval_of_the_best_covers(rng, truth, shared):
     off = np.abs(found[np.arange(draws), best] - means[truth][best])
     half = norm.ppf((1 + confidence_of_best(count)) / 2)
     assert np.mean(off <= half) > 0.95 - 3 * np.sqrt(0.05 * 0.95 / draws)
-    if truth == "like" and shared == 0.5:
-        assert np.mean(off <= norm.ppf(0.975)) < 0.7 and np.mean(off <= half) < 0.985
+    if truth == "like" and shared == 0:
+        # It is no wider than need be, and the interval of a single pair is far too narrow.
+        assert np.mean(off <= half) < 0.96 and np.mean(off <= norm.ppf(0.975)) < 0.5
 
 
 def test_of_one_pair_there_is_no_choice(rng):

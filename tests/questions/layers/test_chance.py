@@ -118,6 +118,18 @@ def test_few_blocks_have_few_orders(layers):
     assert found.provenance["chance"]["cka"]["repetitions"] == 5 and found.best["cka"].p_value >= 1 / 6
 
 
+def test_repetitions_that_reach_the_same_value_all_count():
+    """Of two halves of the rows few values exist, and many orders reach them."""
+    x, y = np.zeros((40, 1)), np.zeros((40, 1))
+    x[:20], y[7:27] = 1, 1
+    found = compare_layers({"a": x}, {"p": y}, permutations=99, blocks="none")
+    reached = [linear_cka(x, y[order]).value for order in orders_of(40, 99)]
+    assert len(np.unique(np.round(reached, 9))) < 15 and 0.01 < found.best["cka"].p_value < 0.5
+    assert found.best["cka"].p_value == pytest.approx(
+        (1 + np.sum(np.array(reached) >= linear_cka(x, y).value - 1e-9)) / 100
+    )
+
+
 def test_wide_layers_enter_by_their_leading_components(rng):
     sizes = np.geomspace(30, 1e-3, 40)
     z = rng.normal(size=(90, 40))
@@ -207,3 +219,14 @@ def test_a_layer_beside_itself_says_nothing(layers):
     assert found.names == ("x", "x") and found.best["cka"].pairs == 6
     assert {found.best["cka"].source, found.best["cka"].target} == {"a", "c"}
     assert np.isnan(np.diag(found.p_values["cka"])).all() and found.p_values["cka"][0, 2] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_few_rows_are_enough_where_nothing_is_held_out(rng, n):
+    x, y = {"a": rng.normal(size=(n, 2)), "b": rng.normal(size=(n, 20))}, {"p": rng.normal(size=(n, 3))}
+    found = compare_layers(x, y, permutations=5)
+    # Fewer than four rows have no debiased CKA; other few ones may have none.
+    assert n > 3 or found.best == {}
+    for best in found.best.values():
+        assert best.value.value == np.nanmax(found["cka"])
+    compare_layers(x, y, measures=lambda a, b: 1.0)

@@ -84,7 +84,7 @@ def extremes(results: Sequence[Comparison], group: str) -> tuple[Best, Best] | N
     )
     # All pairs have the same orders if they have the same rows. Else they are as good as independent.
     at, repetitions = list(ways[0].groups).index(group), min(len(way.by_chance) for way in ways)
-    reached = np.unique(np.max([way.by_chance[:repetitions, at] for way in ways], axis=0))
+    reached = np.max([way.by_chance[:repetitions, at] for way in ways], axis=0)
     chance = replace(best.value, chance=float(reached.max()))
     return replace(best, value=chance, p_value=add_one(reached, best.value.value)), worst
 

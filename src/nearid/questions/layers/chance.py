@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ MATCHED = 32
 LEAST_ROWS, ROWS, NUMBERS = 1_000, 5_000, 2_000_000
 # Beyond so many pairs of layers what is fitted is repeated less often: 99 times would take minutes.
 PAIRS, FEWER = 256, 19
+# Equal values may differ by this.
+ROUNDING = 1e-12
 # Rows that a component of CCA takes at least.
 ROWS_PER_COMPONENT = 10
 
@@ -61,7 +64,7 @@ class BestByChance:
     @property
     def p_values(self) -> Floats:
         """Of each pair against the best of all pairs; NaN where nothing was measured."""
-        each = [np.nan if np.isnan(value) else add_one(self.reached, float(value)) for value in self.values.flat]
+        each = [np.nan if np.isnan(own) else add_one(self.reached, float(own) - ROUNDING) for own in self.values.flat]
         return np.reshape(each, self.values.shape)
 
 
@@ -99,7 +102,7 @@ class Shuffles:
         if pair.n > most:
             rows = np.sort(rng.choice(rows, most, replace=False)) if blocks is None else blocks.sample(rows, most, rng)
         self._rows, self._blocks = rows, None if blocks is None else blocks.take(rows)
-        self._fold = np.unique(how.deal(pair.n, how.folds)[rows], return_inverse=True)[1].astype(np.uint8)
+        self._all = pair.n
 
     def best(
         self, measure: str, compared: np.ndarray, permutations: int | None, progress: Progress
@@ -107,7 +110,8 @@ class Shuffles:
         """The best of the pairs that are compared, a matrix of bool; None where none has a value."""
         group = group_of(measure, "r2")
         repetitions = permutations or (PERMUTATIONS if measure == "cka" or compared.sum() <= PAIRS else FEWER)
-        orders = [np.arange(len(self._rows)), *self._orders(repetitions)]
+        repeated = self._orders(repetitions)
+        orders = [np.arange(len(self._rows)), *repeated.reshape(-1, len(self._rows))]
         shown = np.asarray if _of_columns(measure) else _leading
         # Layer by layer: all columns may not fit into memory.
         x, y = ([shown(self._centred(layer, index)) for layer in layers] for layers, index in self._layers)
@@ -119,18 +123,26 @@ class Shuffles:
         if np.isnan(values).all(axis=(1, 2)).any():
             return None
         # Of rows that are both permuted and turned the worse counts.
-        turns = 2 if self._blocks is not None and self._blocks.chained else 1
-        reached = np.nanmax(values[1:], axis=(1, 2)).reshape(turns, -1).max(axis=0)
+        reached = np.nanmax(values[1:], axis=(1, 2)).reshape(repeated.shape[:2]).max(axis=1)
         return BestByChance(reached, values[0], len(self._rows), max(layer.shape[1] for layer in (*x, *y)))
 
-    def _orders(self, repetitions: int) -> list[np.ndarray]:
-        """As in `compare`: blocks that follow each other are alike, which a turn of all rows keeps."""
+    @cached_property
+    def _fold(self) -> np.ndarray:
+        """Fold of each row in use. Measures that hold nothing out may have fewer rows than folds need."""
+        fold = self._how.deal(self._all, self._how.folds)[self._rows]
+        return np.unique(fold, return_inverse=True)[1].astype(np.uint8)
+
+    def _orders(self, repetitions: int) -> np.ndarray:
+        """Different orders of the rows, shape (repetitions, 1, rows).
+
+        Blocks that follow each other are alike, which a turn of all rows keeps: there are two orders then, as in
+        `compare`.
+        """
         n, own = len(self._rows), self._blocks
         each = different_orders(n, own, repetitions, np.random.SeedSequence([self._how.seed, 4]))
-        orders = [order for order, _ in each]
-        if own is not None and own.chained:
-            orders += [reordered(n, replace(own, serial=True), rng) for _, rng in each]
-        return orders
+        if own is None or not own.chained:
+            return np.array([[order] for order, _ in each])
+        return np.array([[order, reordered(n, replace(own, serial=True), rng)] for order, rng in each])
 
     def _centred(self, layer: Rows, index: np.ndarray | None) -> Floats:
         x = layer.take(self._rows if index is None else index[self._rows]).astype(np.float64)
@@ -146,7 +158,7 @@ class Shuffles:
     ) -> Floats:
         """Matrices of every pair of layers, one order after another."""
         left, right = (JoinedRows("", [open_rows(layer) for layer in side]) for side in (x, y))
-        n, fold = len(self._fold), np.zeros_like(self._fold) if measure == "cka" else self._fold
+        n, fold = len(self._rows), np.zeros(len(self._rows), dtype=np.uint8) if measure == "cka" else self._fold
         sources, targets = left.read(0, n), right.read(0, n)
         # Unrelated rows give no reason to choose fewer directions of CCA. Without a choice all orders are alike.
         k = min(self._how.k if measure == "svcca" and self._how.k else LEADING, max(n // ROWS_PER_COMPONENT, 1))
