@@ -7,7 +7,16 @@ import nearid.engines.local as local
 import nearid.folds as folds
 from nearid.arrays import open_rows, pair_rows
 from nearid.base.errors import InputError
-from nearid.folds import Blocks, assign, fold_moments, pair_traits, reordered, repeated_rows, row_moments
+from nearid.folds import (
+    Blocks,
+    assign,
+    fold_moments,
+    pair_traits,
+    refuse_small_folds,
+    reordered,
+    repeated_rows,
+    row_moments,
+)
 from nearid.moments import Moments, PairMoments
 
 
@@ -191,6 +200,16 @@ def test_blocks_are_whole_balanced_and_seeded(rng):
     assert not np.array_equal(fold, assign(len(blocks), 5, 1, blocks))
 
 
+def test_small_folds_are_refused_with_their_cause():
+    refuse_small_folds([2, 3], blocks=True)
+    with pytest.raises(InputError, match="Only 4 rows are left without NaN or Inf, too few for 2 folds"):
+        refuse_small_folds([1, 3], blocks=False)
+    with pytest.raises(InputError, match="2 of the 4 rows in use: the blocks"):
+        refuse_small_folds([1, 3], blocks=True)
+    with pytest.raises(InputError, match="One block of rows is too few for 5 folds"):
+        assign(20, 5, 0, np.zeros(20, int))
+
+
 def test_a_few_large_blocks_do_not_leave_a_fold_empty():
     blocks = np.repeat(np.arange(7), [500, 400, 1, 1, 1, 1, 1])
     counts = np.bincount(assign(len(blocks), 5, 3, blocks), minlength=5)
@@ -308,7 +327,3 @@ def test_copies_within_blocks_are_not_said_to_be_fitted_on():
 def test_a_sequence_with_few_independent_stretches_is_slow():
     assert not Blocks.cut(1000, 100, 5).slow and Blocks.cut(1000, 101, 5).slow
     assert Blocks.cut(1000, 400, 5).count == 5
-
-
-def test_blocks_whose_rows_follow_each_other():
-    assert Blocks(np.array([0, 0, 1, 2, 2])).contiguous and not Blocks(np.array([0, 1, 0, 2, 2])).contiguous

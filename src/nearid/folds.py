@@ -62,9 +62,10 @@ def assign(n: int, folds: int, seed: int, blocks: np.ndarray | None = None) -> n
 def _deal(sizes: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
     """Fold of each block: at random, large blocks first, each into the fold that has the fewest rows so far."""
     if len(sizes) < folds:
+        count = f"{len(sizes)} blocks of rows are" if len(sizes) > 1 else "One block of rows is"
         raise InputError(
-            f"{len(sizes)} blocks of rows are too few for {folds} folds, of which each needs a block of its own: "
-            "take fewer folds, or smaller blocks."
+            f"{count} too few for {folds} folds, of which each needs a block of its own: take fewer folds, or smaller "
+            "blocks."
         )
     # In random order among blocks of about the same size, so that another seed gives other folds.
     order = rng.permutation(len(sizes))
@@ -113,11 +114,6 @@ class Blocks:
     def take(self, rows: np.ndarray) -> Blocks:
         """The blocks of some rows."""
         return replace(self, codes=np.unique(self.codes[rows], return_inverse=True)[1])
-
-    @property
-    def contiguous(self) -> bool:
-        """Whether the rows of every block follow each other."""
-        return int(np.count_nonzero(np.diff(self.codes))) == self.count - 1
 
     def sample(self, rows: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
         """Of some rows about `most`: blocks drawn at random, whole or, where they are long, the first rows of each."""
@@ -418,6 +414,18 @@ def _gather(
         refuse_range(rows.name, largest, any(sums.first[columns].any() for sums in gathered))
     parts = [Moments.from_sums(s.n, s.first, s.second, plan.shift) for s in gathered]
     return parts, kept, np.concatenate([sums.traits for sums in gathered])
+
+
+def refuse_small_folds(counts: Sequence[int], *, blocks: bool) -> None:
+    """Refuse folds of fewer than two rows; `blocks` tells whether whole blocks are held out."""
+    if min(counts) >= 2:
+        return
+    if not blocks:
+        raise InputError(f"Only {sum(counts)} rows are left without NaN or Inf, too few for {len(counts)} folds.")
+    raise InputError(
+        f"A fold has fewer than 2 of the {sum(counts)} rows in use: the blocks of rows are too few or too small for "
+        f"{len(counts)} folds. Take fewer folds (--folds) or other blocks (--blocks)."
+    )
 
 
 def refuse_range(name: str, largest: float, nonzero: bool) -> None:

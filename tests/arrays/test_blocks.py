@@ -217,8 +217,36 @@ class TestFiles:
         np.save("o.npy", np.array([{}] * N, object), allow_pickle=True)
         with pytest.raises(InputError, match="never unpickles"):
             open_rows(X, blocks="o.npy")
-        with pytest.raises(InputError, match="no file"):
+        with pytest.raises(InputError, match=r"no file .*--blocks none"):
             open_rows(X, blocks="gone.npy")
+        with pytest.raises(InputError, match="name of the blocks is empty"):
+            open_rows(X, blocks="")
+
+    @pytest.mark.parametrize("name", ["x.npz", "x.h5", "x.pt", "x.safetensors"])
+    def test_an_entry_of_that_name_is_carried(self, name):
+        np.savez("x.npz", x=X, blocks=CODES)
+        with h5py.File("x.h5", "w") as file:
+            file["x"], file["blocks"] = X, CODES
+        torch.save({"x": torch.tensor(X), "blocks": torch.tensor(CODES)}, "x.pt")
+        save_file({"x": X, "blocks": np.array(CODES)}, "x.safetensors")
+        rows = open_rows(name)
+        assert rows.blocks.tolist() == CODES and rows.shape == X.shape
+        assert open_rows(name, blocks="none").blocks is None
+        assert open_rows(name, blocks=list(range(N))).blocks.tolist() == list(range(N))
+
+    @pytest.mark.parametrize(
+        ("blocks", "why"),
+        [
+            (CODES[:-2], "one label for each"),
+            (np.where(np.arange(N) == 1, np.nan, CODES), "block of row 1"),
+            (np.array([{}] * N, object), "never unpickles"),
+        ],
+    )
+    def test_an_entry_of_that_name_that_cannot_be_used_is_told(self, blocks, why):
+        np.savez("x.npz", x=X, blocks=blocks)
+        rows = open_rows("x.npz")
+        assert rows.blocks is None and len(rows.notes) == 1
+        assert "'blocks' of x.npz is not used" in rows.notes[0] and why in rows.notes[0]
 
 
 def test_features_beside_blocks_must_be_left(frame):

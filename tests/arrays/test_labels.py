@@ -35,6 +35,8 @@ REFUSED = {
     "NaN": ([0.0, np.nan, 1.0], "block of row 1 of x is nan"),
     "infinite": ([0.0, 1.0, np.inf], "block of row 2 of x is inf"),
     "fractions": ([0.0, 0.5, 1.0], "block of row 1 of x is 0.5"),
+    "floats beyond 2^53": ([0.0, 2.0**53, 2.0**53 + 1], "block of row 1 of x .* lose digits"),
+    "floats beyond int64": ([0.0, 1e300, 2e300], "block of row 1 of x .* lose digits"),
     "None": (["a", "b", None], "block of row 2 of x is None"),
     "NaN beside text": (["a", np.nan, "b"], "block of row 1 of x is nan"),
     "empty text": (["a", "", "b"], "block of row 1 of x is ''"),
@@ -51,6 +53,13 @@ REFUSED = {
 def test_what_is_no_label_for_each_row_is_refused(given, message):
     with pytest.raises(InputError, match=message):
         row_blocks("x", given, 3)
+
+
+def test_a_header_that_was_taken_for_a_name_is_hinted_at():
+    with pytest.raises(InputError, match="begins with a line that names its column"):
+        row_blocks("x", [1, 2], 3)
+    with pytest.raises(InputError, match="Give a flat array or list"):
+        row_blocks("x", 5, 3)
 
 
 def test_a_million_different_labels():

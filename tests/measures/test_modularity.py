@@ -82,3 +82,9 @@ def test_classes_that_cannot_be_learned_are_told(rng):
 def test_refused(rng, measure):
     with pytest.raises(InputError, match=r"bins is 1, .*at least 2"):
         measure(rng.normal(size=(9, 2)), rng.normal(size=(9, 2)), bins=1)
+
+
+@pytest.mark.filterwarnings("error")
+def test_many_bins_of_few_rows_have_no_warning(rng):
+    u = rng.normal(size=(30, 2))
+    assert -1 <= explicitness(u, u).value <= 1

@@ -155,3 +155,10 @@ def test_refused(rng):
     u[3, 1] = np.inf
     with pytest.raises(InputError, match="factors has inf at row 3, column 1"):
         r2(z, u)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_huge_penalty_leaves_nothing(rng):
+    u = rng.normal(size=(100, 2))
+    found = r2(u @ rng.normal(size=(2, 3)), u, ridge=1e300)
+    assert found.value == 0 and 0 <= found.orthogonality_error <= 1

@@ -60,6 +60,8 @@ def attach(blocks: Any, rows: Sequence[Rows]) -> list[Rows]:
     if isinstance(blocks, str):
         if blocks == NONE:
             return bare
+        if not blocks:
+            raise InputError(f"The name of the blocks is empty. Give a column or a file, or {NONE!r} for no blocks.")
         held = [_beside(each, blocks) for each in rows]
         if any(values is not None for _, values in held):
             return [
@@ -88,7 +90,7 @@ def _like(wanted: str, names: list[str]) -> str:
 def _advice() -> str:
     return (
         "The rows have no columns beside them. In Python pass the labels themselves, one per row; for the command line "
-        "give a file with them, as .npy or .csv."
+        f"give a file with them, as .npy or .csv. If the rows are independent, give blocks={NONE!r} (--blocks {NONE})."
     )
 
 

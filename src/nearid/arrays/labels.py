@@ -32,7 +32,11 @@ def row_blocks(name: str, values: Any, n: int) -> np.ndarray:
     if array.shape != (n,):
         raise InputError(
             f"The blocks of {name} have shape {array.shape}, but one label for each of its {n} rows is expected. "
-            "A .csv file begins with a line that names its column."
+            + (
+                "A .csv file begins with a line that names its column."
+                if array.shape == (n - 1,)
+                else "Give a flat array or list."
+            )
         )
     if array.dtype.kind == "O":
         missing = np.array([_is_missing(value) for value in array])
@@ -46,6 +50,12 @@ def row_blocks(name: str, values: Any, n: int) -> np.ndarray:
         broken = ~np.isfinite(array) | (array != np.rint(array))
         if broken.any():
             raise _no_block(name, int(np.argmax(broken)), array[np.argmax(broken)].item())
+        far = np.abs(array) >= 2**53
+        if far.any():
+            raise InputError(
+                f"The block of row {int(np.argmax(far))} of {name} is {array[np.argmax(far)].item()!r}. Whole numbers "
+                "from 2^53 on lose digits as floats, and then two blocks could be equal. Give them as integers or text."
+            )
         array = array.astype(np.int64)
     # Of a list the texts themselves: the array has lost what numpy drops.
     texts = isinstance(values, list | tuple) and array.dtype.kind in "US"

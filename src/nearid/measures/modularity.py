@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from nearid.base.alerts import Alert
@@ -121,7 +123,10 @@ def _areas(x: Floats, y: np.ndarray, fold: np.ndarray, folds: int) -> dict[int, 
         train = ~test if folds > 1 else test
         if (y[train] == y[train][0]).all():
             continue
-        model = LogisticRegression(max_iter=1000).fit(x[train], y[train])
+        with warnings.catch_warnings():
+            # The classes are bins of a continuous factor, many where rows are few.
+            warnings.filterwarnings("ignore", message="The number of unique classes is greater")
+            model = LogisticRegression(max_iter=1000).fit(x[train], y[train])
         for label, scores in zip(model.classes_, model.predict_proba(x[test]).T, strict=True):
             area = auroc(y[test] == label, scores)
             if not np.isnan(area):

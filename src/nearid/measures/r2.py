@@ -129,7 +129,8 @@ def _geometry(matrix: Floats, targets: Targets) -> dict[str, float]:
     values = np.linalg.svd(np.hstack([matrix[:, b] for b in blocks]), compute_uv=False) if blocks else np.zeros(1)
     if not values.any():
         return dict.fromkeys(("orthogonality_error", "scale", "scale_error"), float("nan"))
-    # |A - c R|^2 is least for the polar factor R and c the mean singular value: sum s^2 - (sum s)^2 / k
-    scale = float(values.mean())
-    error = float(np.linalg.norm(values - scale) / np.linalg.norm(values))
+    # |A - c R|^2 is least for the polar factor R and c the mean singular value: sum s^2 - (sum s)^2 / k. In units of
+    # the largest, whose square a huge penalty would leave below the least number.
+    scale, shares = float(values.mean()), values / values[0]
+    error = float(np.linalg.norm(shares - shares.mean()) / np.linalg.norm(shares))
     return {"orthogonality_error": error, "scale": scale, "scale_error": abs(float(np.log(scale)))}

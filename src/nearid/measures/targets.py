@@ -26,7 +26,16 @@ from nearid.base.limits import check_memory
 from nearid.base.progress import Progress, silent
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks, open_engine
-from nearid.folds import FoldMoments, assign, fold_moments, pair_traits, refuse_nonfinite, refuse_range, repeated_rows
+from nearid.folds import (
+    FoldMoments,
+    assign,
+    fold_moments,
+    pair_traits,
+    refuse_nonfinite,
+    refuse_range,
+    refuse_small_folds,
+    repeated_rows,
+)
 from nearid.measures.factors import (
     Factors,
     constant_factor,
@@ -133,8 +142,7 @@ class Inputs:
         if source.kept is not None:
             alerts += (dropped_rows(int(np.sum(~source.kept)), pair.n),)
         alerts += repeated_rows(source.traits)
-        if min(source.counts) < 2:
-            raise InputError(f"{sum(source.counts)} usable rows are too few for {folds} folds.")
+        refuse_small_folds(source.counts, blocks=pair.blocks is not None)
         names = known.names if known else tuple(map(str, range(rows.shape[1])))
         kinds = tuple(factor.kind for factor in known.items) if known else ("continuous",) * rows.shape[1]
         widths = [factor.columns.shape[1] for factor in known.items] if known else [1] * rows.shape[1]

@@ -1,5 +1,6 @@
 """Each caution appears when it should and not otherwise."""
 
+import numpy as np
 import pytest
 
 from nearid import compare
@@ -43,3 +44,13 @@ def test_outlying_rows_of_the_source(rng):
     y = x + rng.normal(size=(1000, 4))
     x[3, 2] = 1e12
     assert "outlying_source" in codes(x, y)
+
+
+def test_blocks_are_counted_without_those_that_were_dropped(rng):
+    x, block = rng.normal(size=(400, 3)), np.repeat(np.arange(40), 10)
+    y = x + rng.normal(size=(400, 3))
+    assert "few_blocks" not in codes(x, y, blocks=block)
+    x[block >= 12, 0] = np.nan
+    found = compare(x, y, blocks=block, permutations=1, drop_nonfinite=True)
+    assert any(a.code == "few_blocks" and "only 12 blocks" in a.message for a in found.alerts)
+    assert found.provenance["blocks"] == 12 and "(12 here)" in found.groups["rigid"].r2.of

@@ -383,6 +383,14 @@ def test_blocks_are_a_column_of_either_table_and_no_factor(rng, tmp_path):
         score(z, factors, blocks="plat")
 
 
+def test_blocks_are_counted_without_those_that_were_dropped(rng):
+    z, u, _ = tokens(rng)
+    label = np.arange(600) % 30
+    z[label >= 12, 0] = np.nan
+    found = score(z, u, blocks=label, measures="r2", permutations=1, drop_nonfinite=True)
+    assert any(a.code == "few_blocks" and "only 12 blocks" in a.message for a in found.alerts)
+
+
 def test_few_blocks_are_told_and_fewer_than_folds_refused(rng):
     z, u, _ = tokens(rng)
     labels = [np.arange(600) % count for count in (4, 9, 15, 30)]

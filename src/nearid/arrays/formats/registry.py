@@ -11,12 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from nearid.arrays.labels import row_blocks
 from nearid.arrays.memory import MemoryRows, as_numpy
 from nearid.arrays.names import Entry, choose, not_found, only, refuse_names, whole_name
 from nearid.arrays.rows import Rows
 from nearid.arrays.tables import Columns
 from nearid.base.errors import InputError, unknown
 from nearid.base.files import replacing
+
+# The entry of labels that rows carry unasked.
+BLOCKS = "blocks"
 
 
 class Contents(ABC):
@@ -72,7 +76,20 @@ class Contents(ABC):
     def open(self, key: str | None, ids: str | None) -> Rows:
         """The rows of the entry that a key names, or of the only one that has rows; ids are taken from another."""
         entry = choose(self.name, self.entries) if key is None else self.find(key, "key")
-        return self.rows(entry, None if ids is None else as_numpy(self.array(self.find(ids, "ids"))))
+        rows = self.rows(entry, None if ids is None else as_numpy(self.array(self.find(ids, "ids"))))
+        if rows.blocks is None and entry != BLOCKS != ids:
+            self._label_blocks(rows)
+        return rows
+
+    def _label_blocks(self, rows: Rows) -> None:
+        """Rows carry the blocks that lie beside them, where an entry has this name."""
+        entry = self.entries.get(BLOCKS)
+        if BLOCKS not in self.names or (entry is not None and len(entry.shape) != 1):
+            return
+        try:
+            rows.blocks = row_blocks(rows.name, as_numpy(self.array(BLOCKS)), rows.shape[0])
+        except InputError as error:
+            rows.notes += (f"The entry {BLOCKS!r} of {self.name} is not used as blocks of rows. {error}",)
 
     def beside(self, wanted: str | None) -> tuple[list[str], Any]:
         """Names of what may label rows; and the values of the one that is wanted, or of the only one; else None."""

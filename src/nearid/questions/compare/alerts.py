@@ -39,6 +39,8 @@ def alerts(gathered: Gathered, evaluation: Evaluation, diameter: Diameter) -> It
         )
     yield from repeated_rows(gathered.parts.traits, in_blocks=gathered.blocks is not None)
     yield from few_rows(n, max(p, q))
+    if gathered.blocks is not None:
+        yield from few_blocks(gathered.block_count)
     yield from _columns(pair.x, moments.xx, n)
     yield from _columns(pair.y, moments.yy, n)
     yield from _outliers(x, evaluation.source_radii[kept])

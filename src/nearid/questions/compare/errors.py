@@ -17,7 +17,7 @@ from nearid.base.estimate import Estimate
 from nearid.base.progress import Progress, silent
 from nearid.engines.base import Engine
 from nearid.engines.local import blocks, ordered_map
-from nearid.folds import Blocks, FoldMoments, assign, fold_moments, refuse_constant
+from nearid.folds import Blocks, FoldMoments, assign, fold_moments, refuse_constant, refuse_small_folds
 from nearid.groups.fits import Map
 from nearid.groups.ladder import Group, Prepared
 from nearid.groups.ridge import Judges
@@ -67,6 +67,11 @@ class Gathered:
     def used(self) -> np.ndarray:
         """Rows in use, by their number."""
         return np.arange(self.pair.n)[self.kept]
+
+    @property
+    def block_count(self) -> int:
+        """Blocks that have rows in use."""
+        return 0 if self.blocks is None else len(np.unique(self.blocks.codes[self.kept]))
 
     @cached_property
     def eigen_x(self) -> tuple[Floats, Floats]:
@@ -171,13 +176,7 @@ def gather(
     tick = progress("moments", len(blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])))
     parts = fold_moments(pair, fold, folds, drop_nonfinite=drop_nonfinite, engine=engine, tick=tick)
     moments = parts.all
-    if min(parts.counts) < 2 and together is not None:
-        raise InputError(
-            f"A fold has fewer than 2 rows: the blocks of rows are too few or too small for {folds} folds. Take fewer "
-            "folds (--folds)."
-        )
-    if min(parts.counts) < 2:
-        raise InputError(f"Only {moments.n} rows are left without NaN or Inf, too few for {folds} folds.")
+    refuse_small_folds(parts.counts, blocks=together is not None)
     refuse_constant((pair.x.name, pair.y.name), moments)
     prepared, judges = [one(pair, fold, parts) for one in prepare], None
     if options["ridge"] == "auto":

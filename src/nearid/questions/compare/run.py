@@ -29,7 +29,7 @@ from nearid.measures.diameter import Diameter
 from nearid.measures.similarity import cka_from_moments, debiased_cka
 from nearid.moments import Floats
 from nearid.questions.compare import ica_rung  # noqa: F401, registers its group
-from nearid.questions.compare.alerts import alerts, few_blocks
+from nearid.questions.compare.alerts import alerts
 from nearid.questions.compare.chance import MOST_PERMUTATIONS, PERMUTATIONS, Chance, chance_level
 from nearid.questions.compare.errors import (
     Evaluation,
@@ -330,7 +330,7 @@ def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[B
     """Blocks of rows, given or looked for, and alerts about them."""
     alerts: list[Alert] = []
     blocks = None if pair.blocks is None else Blocks(pair.blocks)
-    if blocks is not None and blocks.contiguous:
+    if blocks is not None:
         serial = serial_rows(pair, seed=seed)
         if serial is not None:
             # Rows of a block are alike, and their dependence ends with the block; what outlasts it makes rows slow.
@@ -345,8 +345,6 @@ def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[B
         else:
             clustered = clustered_rows(pair, seed=seed)
             alerts += [clustered.alert] if clustered is not None else []
-    if blocks is not None:
-        alerts += few_blocks(blocks.count)
     return blocks, alerts
 
 
@@ -403,7 +401,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
         chance.r2[:, :m],
         draws[:, :m],
         limits,
-        _unmeasured(gathered.blocks, chance, s.permutations),
+        _unmeasured(gathered, chance, s.permutations),
         s.options["scale"],
     )
     verdict = decide(rungs, unrelated=s.unrelated, negligible=s.negligible)
@@ -421,14 +419,14 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     return _Inferred(chance, groups, in_sample, verdict, gain)
 
 
-def _unmeasured(blocks: Blocks | None, chance: Chance, permutations: int | None) -> str:
+def _unmeasured(gathered: Gathered, chance: Chance, permutations: int | None) -> str:
     """Why chance cannot be measured, as the beginning of a sentence; empty where it can."""
-    if blocks is None:
+    if gathered.blocks is None:
         return ""
-    if blocks.slow:
+    if gathered.blocks.slow:
         return "Rows depend on their neighbours for so long"
     few = len(chance.r2) < min(permutations or PERMUTATIONS, PERMUTATIONS)
-    return f"{blocks.count} blocks of rows have so few orders" if few else ""
+    return f"{gathered.block_count} blocks of rows have so few orders" if few else ""
 
 
 def _estimand(gathered: Gathered) -> str:
@@ -437,7 +435,7 @@ def _estimand(gathered: Gathered) -> str:
     trained = f"{sum(counts) - round(sum(counts) / len(counts))} rows"
     if max(counts) - min(counts) > 1:
         trained += " (the mean over folds)"
-    new = "rows" if gathered.blocks is None else f"blocks of rows ({gathered.blocks.count} here)"
+    new = "rows" if gathered.blocks is None else f"blocks of rows ({gathered.block_count} here)"
     return f"a fit on {trained}, judged on new {new}"
 
 
@@ -481,7 +479,7 @@ def _answer(
             s.to_dict(),
             zip(given, (pair.x, pair.y), strict=True),
             chance_rows=inferred.chance.rows,
-            blocks=None if blocks is None else len(np.unique(blocks)),
+            blocks=None if blocks is None else gathered.block_count,
         ),
         views=views(gathered, s.groups, fits, judged.errors, judged.diameter.lower, s.random_state),
     )

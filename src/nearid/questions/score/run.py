@@ -228,8 +228,8 @@ def _score(
     """Score one set of latents."""
     r, seed = request, request.random_state
     pair = pair_rows(rows, known.rows)
-    block_alerts = () if pair.blocks is None else few_blocks(int(pair.blocks.max()) + 1)
     x, taken, alerts = load_paired(pair, known, drop_nonfinite=r.drop_nonfinite, most=r.max_rows, random_state=seed)
+    block_alerts = () if taken.block_codes is None else few_blocks(len(np.unique(taken.block_codes)))
     # Alerts about the factors are given once here, not again by every measure.
     taken = replace(taken, alerts=())
     sampled = pair.n > r.max_rows
