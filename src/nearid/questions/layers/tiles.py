@@ -18,7 +18,7 @@ from nearid.base.alerts import Alert
 from nearid.base.limits import check_memory
 from nearid.base.progress import Progress
 from nearid.engines.local import blocks, ordered_map
-from nearid.folds import FoldMoments, assign, fold_moments, repeated_rows
+from nearid.folds import FoldMoments, assign, fold_moments, refuse_small_folds, repeated_rows
 from nearid.groups.fits import assignment, squared_errors
 from nearid.groups.ladder import GROUPS, Group
 from nearid.groups.ridge import Judges
@@ -150,6 +150,7 @@ def epsilons(
     """Mean held-out error over the target's diameter, of each group, NaN without variance; and traits of the rows."""
     fold = assign(pair.n, folds, seed, blocks)
     parts = fold_moments(pair, fold, folds)
+    refuse_small_folds(parts.counts, blocks=blocks is not None)
     whole = parts.all
     if not np.trace(whole.xx) or not np.trace(whole.yy):
         return [float("nan")] * len(groups), parts.traits
@@ -231,6 +232,7 @@ def fill_from_moments(
         # Layers of one model hold the same rows, so that every tile has the blocks of the whole.
         fold = assign(pair.n, held, seed, row_blocks)
         parts = fold_moments(pair, fold, held)
+        refuse_small_folds(parts.counts, blocks=row_blocks is not None)
         copies += repeated_rows(parts.traits)
         tile = Tile(pair, parts, sides[0].columns_of, sides[1].columns_of)
         for at, spread, side in ((a, tile.spread_x, left), (b, tile.spread_y, right)):
