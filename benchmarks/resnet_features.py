@@ -1,6 +1,6 @@
 """Penultimate features of the real CIFAR-10 ResNets, one .npy per model.
 
-usage: python benchmarks/resnet_features.py OUT [--images 10000] [--models akamaster-20 dansun18-20 ...]
+usage: python benchmarks/resnet_features.py OUT [--images 10000] [--models akamaster-20 DanSun18-20 ...]
 
 Reads the weights and the CIFAR-10 test images below NEARID_DATA (folders cifar10_resnets and cifar10). Needs torch.
 """

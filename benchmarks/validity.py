@@ -40,6 +40,7 @@ MANY_RUNS = 1_000_000
 # Figures of a group by their titles, and groups, of which intervals are judged.
 FIGURES = {"R2": "r2", "epsilon": "epsilon", "relative error": "relative"}
 COMPARED = ("permutation", "rigid", "linear")
+BEST_GROUPS = ("rigid", "linear")
 MCC_METHODS = ("pearson", "spearman", "piecewise")
 
 
@@ -420,6 +421,59 @@ def ridge(seed: int) -> list[Cell]:
     ]
 
 
+def best(seed: int) -> list[Cell]:
+    """Intervals of the best and of the worst of 45 pairs of ten runs of one representation.
+
+    A run is the representation, turned, with noise of its own. The estimand is that of `coverage_cells`: for each pair
+    the mean of its estimates over all runs.
+    """
+
+    def run(rng: np.random.Generator, n: int, noises: Sequence[float]) -> dict[str, Any]:
+        z = gaussian(rng, n, 8)
+        runs = [z @ turn(rng, 8) + noise * gaussian(rng, n, 8) for noise in noises]
+        found = nearid.compare(*runs, groups=BEST_GROUPS, permutations=1, blocks="none")
+        names, figures = [c.names for c in found], {}
+        for group in BEST_GROUPS:
+            figures[group] = {"values": [c.groups[group].r2.value for c in found]}
+            for which, pair in (("best", found.best(group)), ("worst", found.worst(group))):
+                at = names.index((pair.source, pair.target))
+                own = found[at].groups[group].r2
+                figures[group][which] = [at, pair.value.low, pair.value.high, own.low, own.high]
+        return figures
+
+    designs = ((500, "noise .5", [0.5] * 10), (500, "noise .3 to .75", np.linspace(0.3, 0.75, 10)))
+    return [
+        Cell(f"10 runs of {n} x 8, {said}", ".93 to .98", lambda rng, a=(n, noises): run(rng, *a))
+        for n, said, noises in (*designs, (100, "noise .5", [0.5] * 10))
+    ]
+
+
+def best_layers(seed: int) -> list[Cell]:
+    """Is the best pair of layers of two unrelated models found to be alike (p <= .05)?
+
+    Layers of a model have its four latents in common: random linear images of them, with noise of twice their size.
+    """
+
+    def model(rng: np.random.Generator, n: int, layers: int, width: int, rho: float) -> dict[str, Rows]:
+        z = series(rng, n, 4, rho)
+        return {str(k): z @ rng.normal(size=(4, width)) + 4 * series(rng, n, width, rho) for k in range(layers)}
+
+    def run(rng: np.random.Generator, measure: str, n: int, layers: int, width: int, rho: float) -> bool:
+        x, y = (model(rng, n, layers, width, rho) for _ in range(2))
+        return bool(nearid.compare_layers(x, y, measures=measure, permutations=19).best[measure].p_value <= 0.05)
+
+    designs = [(measure, 300, 4, 8, 0.0) for measure in ("cka", "r2", "r2_rigid", "cca", "mcc")]
+    designs += [("cka", 300, 12, 32, 0.0), ("cka", 1000, 4, 8, 0.9), ("r2", 1000, 4, 8, 0.9)]
+    return [
+        Cell(
+            f"{measure}, {layers} x {layers} layers of {n} x {width}" + (f", AR(1) {rho}" if rho else ""),
+            "<= .05",
+            lambda rng, a=(measure, n, layers, width, rho): run(rng, *a),
+        )
+        for measure, n, layers, width, rho in designs
+    ]
+
+
 def deconfound(seed: int) -> list[Cell]:
     """The simulations of validity_deconfound.py, 20 runs at a time."""
     return [
@@ -490,6 +544,25 @@ def penalties(cell: Cell, outcomes: list[Outcome]) -> Iterator[str]:
     yield f"| {cell.name} | {cell.asked} | {chosen.mean():.4f} | {plain.mean():.4f} | {differences} | {len(outcomes)} |"
 
 
+CHOSEN = (
+    "| simulation | asked | best | best, as if it were the only pair | worst | worst, as if it were the only pair | "
+    "MC error | runs |\n|---|---|---|---|---|---|---|---|"
+)
+
+
+def chosen(cell: Cell, outcomes: list[Outcome]) -> Iterator[str]:
+    """Share of intervals of the chosen pair that hold its mean; the error is that of a share of .95."""
+    for group in BEST_GROUPS:
+        truth, shares = np.mean([outcome[group]["values"] for outcome in outcomes], axis=0), []
+        for which in ("best", "worst"):
+            at, *ends = np.array([outcome[group][which] for outcome in outcomes]).T
+            own = truth[at.astype(int)]
+            shares += [np.mean((ends[k] <= own) & (own <= ends[k + 1])) for k in (0, 2)]
+        held = " | ".join(f"{share:.3f}" for share in shares)
+        error = np.sqrt(0.95 * 0.05 / len(outcomes))
+        yield f"| {cell.name}, {group} | {cell.asked} | {held} | {error:.3f} | {len(outcomes)} |"
+
+
 def matrix(cell: Cell, outcomes: list[Outcome]) -> Iterator[str]:
     """A row with mean and standard deviation of every measure."""
     table = np.array([list(outcome.values()) for outcome in outcomes], dtype=float)
@@ -526,6 +599,8 @@ PARTS = {
     "coverage_wide": Part(lambda seed: coverage_cells(32, (3, 10, 50, 200), seed), covered, COVERED),
     "measures": Part(measures, matrix, MATRIX),
     "ridge": Part(ridge, penalties, PENALTIES),
+    "best": Part(best, chosen, CHOSEN),
+    "best_layers": Part(best_layers, shares, SHARES),
     "deconfound": Part(deconfound, joined, SHARES),
 }
 

@@ -64,8 +64,8 @@ def _deal(sizes: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray
     if len(sizes) < folds:
         count = f"{len(sizes)} blocks of rows are" if len(sizes) > 1 else "One block of rows is"
         raise InputError(
-            f"{count} too few for {folds} folds, of which each needs a block of its own: take fewer folds, or smaller "
-            "blocks."
+            f"{count} too few for {folds} folds, of which each needs a block of its own: take fewer folds (--folds), "
+            "or smaller blocks."
         )
     # In random order among blocks of about the same size, so that another seed gives other folds.
     order = rng.permutation(len(sizes))

@@ -257,3 +257,9 @@ def test_a_matrix_beside_columns_loses_neither(rng, tmp_path):
     np.savez(path, pose=pose, other=pose, shape=shape)
     with pytest.raises(InputError, match="2 two-dimensional arrays"):
         open_columns(path)
+
+
+def test_cells_that_are_separated_in_another_way_are_named(tmp_path):
+    (tmp_path / "x.csv").write_text("a;b\n1;2\n3;4\n")
+    with pytest.raises(InputError, match=r"seem to be separated by ';'\. Separate cells by commas in a \.csv"):
+        open_rows(tmp_path / "x.csv")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import nearid
-from nearid.arrays import open_rows
-from nearid.arrays.metadata import choose_columns, metadata_alerts, suspects
+from nearid.arrays import open_rows, pair_rows
+from nearid.arrays.metadata import choose_columns, input_alerts, metadata_alerts, suspects
 from nearid.base.errors import InputError
 
 pd = pytest.importorskip("pandas")
@@ -163,3 +163,34 @@ def test_vectors_in_a_column_stay_whole_beside_a_column_that_is_left_out(rng, tm
     frame = pd.DataFrame({"emb": list(rng.normal(size=(N, 4))), "plate": ["p"] * N})
     frame.to_parquet(tmp_path / "t.parquet")
     assert open_rows(tmp_path / "t.parquet", exclude="plate").shape == (N, 4)
+
+
+@pytest.mark.parametrize("column", ["file", "id"])
+@pytest.mark.parametrize("write", ["csv", "parquet", "frame"])
+def test_rows_that_are_named_in_another_order_are_told(rng, tmp_path, column, write):
+    names = [f"{k}.png" for k in range(N)] if column == "file" else 7 * np.arange(N)
+    a, b = table(rng, **{column: names}), table(rng, **{column: names})
+    order = rng.permutation(N)
+
+    def opened(frame, name):
+        if write == "frame":
+            return open_rows(frame)
+        getattr(frame, f"to_{write}")(tmp_path / f"{name}.{write}", index=False)
+        return open_rows(tmp_path / f"{name}.{write}")
+
+    def told(second):
+        return [a.message for a in input_alerts(pair_rows(opened(a, "a"), second)) if a.code == "order_differs"]
+
+    (message,) = told(opened(b.iloc[order].reset_index(drop=True), "b"))
+    assert f"--ids {column}" in message and "paired by position" in message
+    # The same order, other names, and names that repeat say nothing.
+    assert not told(opened(b, "b"))
+    assert not told(opened(b.assign(**{column: [f"{name}x" for name in names]}), "b"))
+    repeated = b.assign(**{column: [*names[:-1], names[0]]})
+    assert not told(opened(repeated.iloc[::-1].reset_index(drop=True), "b"))
+
+
+def test_ids_that_are_named_pair_the_rows(rng):
+    a, b = (table(rng, file=[f"{k}.png" for k in range(N)]) for _ in "ab")
+    pair = pair_rows(open_rows(a, ids="file"), open_rows(b.iloc[::-1], ids="file"))
+    assert "order_differs" not in {alert.code for alert in input_alerts(pair)}

@@ -22,6 +22,13 @@ def test_by_position() -> None:
         pair_rows(rows(n=5, name="a"), rows(n=4, name="b"))
 
 
+def test_a_transposed_side_is_recognised() -> None:
+    x, y = (open_rows(np.zeros(shape), name=name) for name, shape in (("a", (9, 2)), ("b", (2, 9))))
+    for pair in ((x, y), (y, x)):
+        with pytest.raises(InputError, match="b has so many columns: if these are the samples, transpose it"):
+            pair_rows(*pair)
+
+
 def test_ids_on_one_side() -> None:
     for x, y in [(rows(["p", "q"], name="a"), rows(n=2, name="b")), (rows(n=2, name="b"), rows([1, 2], name="a"))]:
         assert pair_rows(x, y).notes == ("Only a has ids, b has none: the rows are paired by position.",)

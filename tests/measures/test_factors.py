@@ -83,6 +83,17 @@ def test_constant_factors_are_left_out_and_told(rng):
         open_factors(np.ones((5, 2)))
 
 
+def test_a_column_may_be_no_factor():
+    columns = {"cell": [f"c{k}" for k in range(600)], "x": np.arange(600) / 7, "pan": np.arange(600) % 7}
+    with pytest.raises(InputError, match=r"leave it out: kinds=\{'cell': 'none'\} \(--kinds cell=none\)"):
+        open_factors(columns)
+    assert open_factors(columns, kinds={"cell": "none"}).names == ("x", "pan")
+    with pytest.raises(InputError, match="given as none and with a period"):
+        open_factors(columns, kinds={"pan": "none"}, periods={"pan": 7})
+    with pytest.raises(InputError, match="No column of factors is a factor"):
+        open_factors(columns, kinds=dict.fromkeys(columns, "none"))
+
+
 def test_singleton_classes_are_told():
     found = open_factors({"a": ["x", "x", "y", "y", "z"]})
     assert codes_of(found.alerts) == ["singleton_classes"] and "1 classes of the factor 'a'" in found.alerts[0].message

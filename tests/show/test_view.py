@@ -125,6 +125,12 @@ def test_a_title_is_as_wide_as_the_terminal_not_as_its_table():
     assert title in drawn.splitlines()
 
 
+def test_names_are_neither_styles_nor_pictures():
+    name = "cells.h5ad:X: [bold]:smile:"
+    drawn = text(View("q", name, "h", tables=[Table("t", [Column(name), Column(":x:")], [Row([name, ":x:"])])]), 80)
+    assert drawn.count(name) == 3 and drawn.count(":x:") == 2
+
+
 def test_columns_of_a_wide_terminal_are_left_out_of_a_narrow_one():
     columns = [Column("name"), Column("kept"), Column("dropped", wide=True)]
     view = View("q", "s", "h", tables=[Table("t", columns, [Row(["a", 1.0, 2.0])])])

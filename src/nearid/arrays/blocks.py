@@ -62,7 +62,7 @@ def attach(blocks: Any, rows: Sequence[Rows]) -> list[Rows]:
             return bare
         if not blocks:
             raise InputError(f"The name of the blocks is empty. Give a column or a file, or {NONE!r} for no blocks.")
-        held = [_beside(each, blocks) for each in rows]
+        held = [beside(each, blocks) for each in rows]
         if any(values is not None for _, values in held):
             return [
                 each if values is None else _without(_labelled(each, values), blocks)
@@ -122,7 +122,7 @@ def _without(rows: Rows, column: str) -> Rows:
     return left
 
 
-def _beside(rows: Rows, wanted: str) -> tuple[list[str], Any]:
+def beside(rows: Rows, wanted: str) -> tuple[list[str], Any]:
     """Names of what may hold blocks in the source of rows, and the values of the wanted one; None if it is missing."""
     if rows.origin is None:
         return [], None

@@ -1,5 +1,6 @@
 """Columns of a table that are features, chosen by patterns; and those that look like metadata instead."""
 
+import os
 import re
 import shlex
 from collections import Counter
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nearid.arrays.blocks import beside
 from nearid.arrays.derived import SelectedColumns
 from nearid.arrays.names import few, nearest
 from nearid.arrays.pair import Pair
@@ -29,6 +31,8 @@ WORDS = IDENTIFIERS.union(ORIGINS.split())
 # Values say little in fewer rows, and enough in the first rows of many.
 FEWEST, MOST = 20, 4096
 MOST_NUMBERS = 1 << 23
+# Rows, and bytes of text, in which names are looked for.
+MOST_NAMES, MOST_TEXT = 1_000_000, 1 << 24
 # Rows for each value of a column of labels, on average.
 ROWS_PER_LABEL = 10
 # More names than this are not typed one by one.
@@ -105,8 +109,39 @@ def _chosen(rows: Rows, wanted: dict[str, str] | None, unwanted: dict[str, str] 
 
 def input_alerts(pair: Pair) -> list[Alert]:
     """Alerts about both inputs: their notes, and columns that look like metadata."""
-    notes = [Alert("input", note) for note in pair.notes]
+    notes = _in_other_order(pair) + [Alert("input", note) for note in pair.notes]
     return notes + [alert for rows in (pair.x, pair.y) for alert in metadata_alerts(rows)] + _shared(pair)
+
+
+def _in_other_order(pair: Pair) -> list[Alert]:
+    """An alert where a column of both tables names the same rows in another order, and position pairs them."""
+    by_position = pair.x_index is None and pair.y_index is None
+    if not (by_position and pair.x.is_table and pair.y.is_table and pair.n <= MOST_NAMES):
+        return []
+    common = set(_may_name_rows(pair.y))
+    for column in (name for name in _may_name_rows(pair.x) if name in common):
+        held = [beside(rows, column)[1] if _soon_read(rows) else None for rows in (pair.x, pair.y)]
+        x, y = ([] if values is None else list(map(str, values)) for values in held)
+        if x != y and len(set(x)) == pair.n and set(x) == set(y):
+            return [
+                Alert(
+                    "order_differs",
+                    f"The column {column!r} holds the same names in {pair.x.name} and {pair.y.name}, in another order, "
+                    "but rows are paired by position: different rows are compared. To pair them by it: "
+                    f"ids={column!r} (--ids {shlex.quote(column)}).",
+                )
+            ]
+    return []
+
+
+def _may_name_rows(rows: Rows) -> list[str]:
+    return [*rows.unused, *(suspect.name for suspect in suspects(rows) if suspect.identifies)]
+
+
+def _soon_read(rows: Rows) -> bool:
+    """Whether a column is read in no time: text is read as a whole for it."""
+    text = isinstance(rows.origin, str) and ".parquet" not in rows.origin
+    return not text or os.path.getsize(rows.origin) <= MOST_TEXT
 
 
 def _shared(pair: Pair) -> list[Alert]:

@@ -113,9 +113,11 @@ def pair_rows(x: Rows, y: Rows) -> Pair:
 
 def _by_position(x: Rows, y: Rows) -> Pair:
     if x.shape[0] != y.shape[0]:
+        turned = next((z for z, n in ((y, x.shape[0]), (x, y.shape[0])) if z.shape[1] == n > z.shape[0]), None)
+        hint = "" if turned is None else f" {turned.name} has so many columns: if these are the samples, transpose it."
         raise InputError(
             f"{x.name} has {x.shape[0]} rows and {y.name} has {y.shape[0]}, so they cannot be paired by position. "
-            "Pass ids for both, or the same samples in the same order."
+            f"Pass ids for both, or the same samples in the same order.{hint}"
         )
     notes: tuple[str, ...] = ()
     if x.ids is not None or y.ids is not None:

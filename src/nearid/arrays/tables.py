@@ -110,7 +110,11 @@ def features(
         notes.append(NotNumeric.of(name, other, hint))
     if not positions:
         held = f"Its columns: {few(repr(column.name) for column in columns)}."
-        hint = " Are its cells separated by something else than this suffix says?" if len(columns) == 1 else ""
+        hint = ""
+        if len(columns) == 1:
+            mark = next((mark for mark in (";", "\t", "|", ",") if mark in columns[0].name), None)
+            hint = f" Its cells seem to be separated by {mark!r}." if mark else ""
+            hint += " Separate cells by commas in a .csv, by tabs in a .tsv."
         raise InputError(f"{name} has no numeric columns to use as features. {held}{hint}")
     used = set(positions)
     unused = tuple(column.name for at, column in enumerate(columns) if at not in used)

@@ -28,6 +28,8 @@ from nearid.folds import pair_traits, repeated_rows
 from nearid.moments import ROUNDING, Floats
 
 KINDS = ("continuous", "integer", "categorical", "circular")
+# The kind of a column that is no factor.
+NO_FACTOR = "none"
 # Whole numbers with more levels than this are measurements rather than classes, unless a kind is given.
 LEVELS = 256
 # Beyond this size, or with a spread below its inverse, squares leave float64.
@@ -121,7 +123,8 @@ def missing_as_text(column: str, names: Sequence[str], counts: np.ndarray) -> It
 def as_factor(name: str, values: np.ndarray, kind: str | None, period: float | None) -> Factor:
     """A column as a factor of the given kind, or of the kind that its values tell."""
     if kind not in (None, *KINDS):
-        raise InputError(f"The kind of the factor {name!r} must be one of {', '.join(KINDS)}, not {kind!r}.")
+        known = ", ".join((*KINDS, NO_FACTOR))
+        raise InputError(f"The kind of the factor {name!r} must be one of {known}, not {kind!r}.")
     if values.dtype.kind in "OSUT":
         return _text(name, values, kind, period)
     if not is_numeric(values.dtype):
@@ -192,6 +195,11 @@ def _is_number(value: str | bytes | bool | np.bool_) -> bool:
     return True
 
 
+def _left_out(name: str) -> str:
+    """What to type to leave a column out."""
+    return f"leave it out: kinds={{{name!r}: {NO_FACTOR!r}}} (--kinds {shlex.quote(f'{name}={NO_FACTOR}')})"
+
+
 def _categorical(name: str, values: np.ndarray, inferred: bool) -> Factor:
     labels, codes = np.unique(values, return_inverse=True)
     if len(labels) > max(LEVELS, len(values) / 2):
@@ -202,8 +210,8 @@ def _categorical(name: str, values: np.ndarray, inferred: bool) -> Factor:
         )
         raise InputError(
             f"The factor {name!r} has {len(labels)} classes in {len(values)} rows, so nearly every row is a class of "
-            "its own. If it names the rows, say so with ids (--ids); else leave it out, or give numbers as continuous."
-            f"{hint}"
+            "its own. If it names the rows of latents and factors, pair them by it with ids (--ids). If it is no "
+            f"factor, {_left_out(name)}. Numbers may be given as continuous.{hint}"
         )
     check_memory(f"The factor {name!r}", 8 * len(labels) * len(values), "Merge rare classes.")
     return Factor(name, "categorical", inferred, codes.astype(np.float64), labels)
@@ -221,7 +229,7 @@ def plausibility_alerts(factor: Factor) -> Iterator[Alert]:
         yield Alert(
             "looks_like_ids",
             f"The factor {factor.name!r} has another whole number in every row. If it names the rows, say so with ids "
-            "(--ids) or leave it out: otherwise it is a factor that must be recovered.",
+            f"(--ids), or {_left_out(factor.name)}: otherwise it is a factor that must be recovered.",
         )
     if factor.period is not None:
         turns = float(np.ptp(values)) / factor.period
@@ -317,9 +325,10 @@ def open_factors(
     source : array, structured array, DataFrame, dict of columns, path of a table or array, or Factors
         Columns without names are called "0", "1" and so on.
     kinds : mapping of column to kind, optional
-        "continuous", "integer", "categorical" or "circular". Other columns have their kind inferred: text is
-        categorical; booleans and whole numbers are integer if they have at most 256 levels and two rows a level on
-        average; the rest is continuous. Angles cannot be told from other numbers, so circular factors must be given.
+        "continuous", "integer", "categorical" or "circular"; or "none" for a column that is no factor. Other columns
+        have their kind inferred: text is categorical; booleans and whole numbers are integer if they have at most 256
+        levels and two rows a level on average; the rest is continuous. Angles cannot be told from other numbers, so
+        circular factors must be given.
     periods : mapping of column to number, optional
         Period of each circular factor, such as 360 or 2 * pi; a column with a period is circular.
     key, ids, name
@@ -396,7 +405,10 @@ def factors_of(
             raise InputError(f"The factor {wanted!r} is given as {kinds[wanted]} and with a period. Leave out one.")
         if not isinstance(period, Real) or isinstance(period, bool) or not (np.isfinite(period) and period > 0):
             raise InputError(f"The period of {wanted!r} must be a positive number such as 360, not {period!r}.")
-    items = [as_factor(c, values, kinds.get(c), periods.get(c)) for c, values in columns.values.items()]
+    named = {c: values for c, values in columns.values.items() if kinds.get(c) != NO_FACTOR}
+    if not named:
+        raise InputError(f"No column of {columns.name} is a factor: all are given as {NO_FACTOR!r} (kinds).")
+    items = [as_factor(c, values, kinds.get(c), periods.get(c)) for c, values in named.items()]
     checked = _checked(columns.name, items, columns.ids, tuple(Alert("input", note) for note in columns.notes))
     return replace(checked, index=columns.index)
 

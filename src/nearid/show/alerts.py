@@ -25,13 +25,17 @@ def each_once(results: Sequence[tuple[Pair, Iterable[Alert]]]) -> list[Alert]:
 
 
 def joined(results: Sequence[tuple[Pair, Iterable[Alert]]]) -> list[Alert]:
-    """The same in fewer lines: alerts that differ in figures and names alone become one, with the range of figures."""
+    """The same in fewer lines: alerts that differ in figures and names alone become one, with the range of figures.
+
+    Of one result, which has figures of its own for both runs, those that differ in names alone.
+    """
     lines = Lines(results)
     together: dict[Hashable, list[Alert]] = {}
     for alert in lines.having:
         parts = lines.split(alert)
-        kinds = tuple(part in lines.runs for part in parts[1::2])
-        together.setdefault((alert.code, tuple(parts[::2]), kinds), []).append(alert)
+        of_runs = tuple(part in lines.runs for part in parts[1::2])
+        figures = tuple(part for part in parts[1::2] if part not in lines.runs and lines.count == 1)
+        together.setdefault((alert.code, tuple(parts[::2]), of_runs, figures), []).append(alert)
     return [lines.told(alike) for alike in together.values()]
 
 

@@ -8,7 +8,6 @@ from itertools import groupby
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
-from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table as Grid
 from rich.text import Text
@@ -34,7 +33,8 @@ def render(view: View, width: int) -> RenderableType:
     head = Text(printable(view.headline), style=f"bold {view.colour}")
     if view.reason:
         head.append(f"\n{printable(view.reason)}", style="default not bold")
-    title = escape(printable(view.subject)) or None
+    # Not as markup, in which brackets are styles, and names between colons pictures.
+    title = Text(printable(view.subject)) if view.subject else None
     shown: list[RenderableType] = [Panel(head, title=title, border_style=view.colour)]
     for table in view.tables:
         if not table.folded:
@@ -68,14 +68,14 @@ def _tables(table: Table, width: int) -> list[RenderableType]:
             column, first = table.columns[j], j == columns[0]
             left = first or column.left
             grid.add_column(
-                escape(column.title),
+                Text(column.title),
                 justify="left" if left else "right",
                 overflow="fold",
                 no_wrap=not left,
             )
         for row in table.rows:
             cells = [_text(row, j, table.columns[j], joint) for j in (columns[0], *part)]
-            grid.add_row(*map(escape, cells), style="bold" if row.strong else "dim" if row.faint else "")
+            grid.add_row(*map(Text, cells), style="bold" if row.strong else "dim" if row.faint else "")
         drawn.append(grid)
     return [*drawn, Text(table.note, style="dim")] if table.note else drawn
 

@@ -131,10 +131,12 @@ class View:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A figure for people: fixed digits, or scientific where those would show nothing."""
+    """A figure for people: fixed digits; where those would show nothing, more of them or scientific."""
     if not math.isfinite(value):
         return "-"
-    return f"{value:.1e}" if 0 < abs(value) < 10**-digits else f"{value:.{digits}f}"
+    if 0 < abs(value) < 10**-digits:
+        return f"{value:.2g}" if abs(value) >= 0.01 else f"{value:.1e}"
+    return f"{value:.{digits}f}"
 
 
 def span(low: float, high: float, digits: int = 3) -> str:

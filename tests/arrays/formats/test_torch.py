@@ -65,6 +65,12 @@ def test_code_is_never_run(tmp_path: Path, zipped: bool) -> None:
     assert not marker.exists()
 
 
+def test_a_whole_model_is_refused_with_what_to_save(tmp_path: Path) -> None:
+    torch.save(torch.nn.Sequential(torch.nn.Linear(2, 2)), tmp_path / "x.pt")
+    with pytest.raises(InputError, match=r"Sequential\. Save the .* torch\.save\(model\.state_dict\(\), path\)"):
+        open_rows(tmp_path / "x.pt")
+
+
 @pytest.mark.parametrize("protocol", [2, 4, 5])
 def test_plain_pickles_are_refused(tmp_path: Path, protocol: int) -> None:
     marker = tmp_path / "ran"

@@ -1,5 +1,7 @@
 """Chance against explicit cross-validations of reordered rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.signal import lfilter
@@ -42,11 +44,14 @@ def found(x, y, blocks=None, folds=5, seed=0, permutations=3, **options):
     return gathered, chance_level(gathered, LADDER, fits, permutations, seed, silent)
 
 
-def explicit(x, y, fold, blocks, options, seed=0, repeats=3):
-    """R2 of whole cross-validations of rows in the orders that the seed gives."""
+def explicit(x, y, fold, blocks, options, seed=0, repeats=3, turned=False):
+    """R2 of whole cross-validations of rows in the orders that the seed gives; the second ones are turns of all."""
     figures = []
     for own in np.random.SeedSequence([seed, 4]).spawn(repeats):
-        mixed = y[reordered(len(x), blocks, np.random.default_rng(own))]
+        draw = np.random.default_rng(own)
+        mixed = y[reordered(len(x), blocks, draw)]
+        if turned:
+            mixed = y[reordered(len(x), replace(blocks, serial=True), draw)]
         folds = int(fold.max()) + 1
         given = {"translation": True, "scale": True} | options
         penalties = [given.get("ridge", 0.0)] * folds
@@ -139,6 +144,16 @@ def test_many_rows_are_sampled_and_held_down_to_the_guess(rng, monkeypatch, bloc
     assert fixed[:, scaled].min() == 0 and fixed[:, ~scaled].max() < -0.3
 
 
+def test_blocks_that_follow_each_other_take_the_worse_of_two_orders(rng):
+    x, y = (np.cumsum(rng.normal(size=(240, 3)), axis=0) for _ in range(2))
+    blocks = Blocks(np.arange(240) // 6)
+    gathered, chance = found(x, y, replace(blocks, chained=True), ridge=0.0)
+    swapped, turned = (explicit(x, y, gathered.fold, blocks, {"ridge": 0.0}, turned=way) for way in (False, True))
+    np.testing.assert_allclose(found(x, y, blocks, ridge=0.0)[1].r2, swapped, atol=1e-8)
+    np.testing.assert_allclose(chance.r2, np.maximum(swapped, turned), atol=1e-8)
+    assert np.any(turned > swapped)
+
+
 def test_similarities_of_unrelated_rows_are_about_zero(rng):
     x = rng.normal(size=(2000, 4))
     similar = found(x, x)[1].similarity
@@ -156,6 +171,13 @@ def test_repetitions_differ_and_few_blocks_have_few(rng, blocks, repetitions):
     own = Blocks(np.arange(120) % blocks)
     r2 = found(x, x + rng.normal(size=x.shape), own, folds=min(blocks, 5), permutations=99)[1].r2
     assert len(r2) == len(np.unique(r2, axis=0)) == repetitions
+
+
+def test_cka_by_chance_counts_as_many_blocks_as_cka(rng):
+    """On one fold, with a fifth of the blocks, unrelated wells seemed alike by chance: .47, where all give .05."""
+    well = np.repeat(np.arange(40), 10)
+    x, y = (rng.normal(size=(40, 6))[well] + 0.3 * rng.normal(size=(400, 6)) for _ in range(2))
+    assert found(x, y, Blocks(well))[1].similarity.cka.value < 0.2
 
 
 def test_series_in_blocks_that_do_not_follow_them_are_unrelated(rng):

@@ -131,25 +131,27 @@ def test_the_spread_of_a_mean_is_the_textbooks(rng):
     values = rng.normal(size=400)
     values -= values.mean()
     found = Influences(np.empty((0, 0)), np.empty((0, 0)), np.empty(0), None, 400)
-    spread, quantile = found.relative_spread(values)
+    spread, freedom = found.relative_spread(values)
     assert spread == pytest.approx(values.std(ddof=1) / 20)
     # A sum of 400 squares of Gaussians has about as many degrees of freedom.
-    assert quantile == pytest.approx(t.ppf(0.975, 400), rel=0.01)
-    assert found.relative_spread(np.zeros(400)) == (0.0, 0.0)
+    assert student(freedom) == pytest.approx(t.ppf(0.975, 400), rel=0.01)
+    assert found.relative_spread(np.zeros(400)) == (0.0, np.inf)
     # One row decides all: hardly any degree of freedom is left.
     outlier = np.zeros(400)
     outlier[3] = 1.0
-    assert found.relative_spread(outlier)[1] > 4
+    assert student(found.relative_spread(outlier)[1]) > 4
 
 
 @pytest.mark.parametrize("freedom", [1.0, 3.7, 999.0, 1001.0, 1e5, np.inf])
 def test_quantiles_are_scipys(freedom):
     assert student(freedom) == pytest.approx(t.ppf(0.975, freedom), abs=2e-5)
+    assert student(freedom, 0.999) == pytest.approx(t.ppf(0.9995, freedom), abs=5e-5)
 
 
 def test_intervals_on_a_log_scale():
-    found = on_log_scale(2.0, 0.1, 1.96)
-    assert found.low * found.high == pytest.approx(4.0) and found.high == pytest.approx(2 * np.exp(0.098))
+    found = on_log_scale(2.0, 0.1, np.inf)
+    assert found.low * found.high == pytest.approx(4.0) and found.high == pytest.approx(2 * np.exp(0.098), rel=1e-5)
+    assert on_log_scale(2.0, 0.1, 7.0, 0.99).high == pytest.approx(2 * np.exp(0.05 * t.ppf(0.995, 7)))
     assert on_log_scale(0.0, 0.1, 2.0) == Interval(0.0, 0.0) and on_log_scale(0.0, 0.1, 2.0).known
     assert np.isfinite(on_log_scale(1e-300, 1e5, 2.0).high)
 

@@ -157,3 +157,32 @@ def test_a_new_group_is_in_the_ladder_the_verdict_and_the_report_after_one_regis
     ]
     with pytest.raises(InputError, match="There are: shift, permutation"):
         compare(x, x, groups="turn")
+
+
+def test_a_verdict_on_near_copies_says_what_it_assumes(rng):
+    image = rng.permutation(np.repeat(np.arange(100), 5))
+    x, y = (rng.normal(size=(100, 8))[image] + 0.2 * rng.normal(size=(500, 8)) for _ in range(2))
+    found = compare(x, y, permutations=99)
+    assert "clustered_rows" in {alert.code for alert in found.alerts} and found.verdict.group != "none"
+    assert "This takes rows as independent, and many are near copies" in found.view.reason
+    assert "near copies" not in compare(x, y, blocks=image, permutations=99).view.reason
+
+
+def test_alerts_of_both_runs_that_differ_in_names_alone_are_one_line(rng):
+    x, y = (np.hstack([rng.normal(size=(200, 3)), np.ones((200, 1))]) for _ in range(2))
+    found = compare(x, y, names=["a.npy", "b.npy"], permutations=1)
+    assert [a.message for a in found.view.alerts if a.code == "constant_columns"] == [
+        "a.npy, b.npy: column '3' of the run is constant: nothing in it can be aligned."
+    ]
+    assert len([a for a in found.alerts if a.code == "constant_columns"]) == 2
+    # Their own figures are told apart.
+    y[:, 2] = 1
+    found = compare(x, y, names=["a.npy", "b.npy"], permutations=1)
+    assert len([a for a in found.view.alerts if a.code == "constant_columns"]) == 2
+
+
+def test_the_ladder_is_one_table_at_120_columns(rng):
+    x = rng.normal(size=(100, 3))
+    drawn = terminal(compare(x, x + 0.1, permutations=1).view, 120)
+    (head,) = (line for line in drawn.splitlines() if line.startswith("  group "))
+    assert head.rstrip().endswith(" p")

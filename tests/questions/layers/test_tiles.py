@@ -24,7 +24,7 @@ def test_every_group_of_the_ladder_has_its_measures():
 def test_every_pair_as_alone(sides, monkeypatch, tile):
     monkeypatch.setattr(tiles, "TILE_BYTES", tile)
     x, y = sides
-    found = compare_layers(x, y, measures=ALL, random_state=3)
+    found = compare_layers(x, y, measures=ALL, random_state=3, permutations=0)
     assert found.layers == (("a", "b", "c"), ("p", "q", "r")) and found.widths == ((5, 4, 2), (4, 5, 6))
     for i, a in enumerate(x.values()):
         for j, b in enumerate(y.values()):
@@ -47,7 +47,7 @@ def test_wide_layers_have_the_penalty_of_compare(rng, ridge):
     hidden = rng.normal(size=(120, 6))
     x = {"a": hidden @ rng.normal(size=(6, 50)) + rng.normal(size=(120, 50)), "b": rng.normal(size=(120, 200))}
     y = {"p": hidden @ rng.normal(size=(6, 8)) + rng.normal(size=(120, 8)), "q": hidden}
-    found = compare_layers(x, y, measures="r2,epsilon", ridge=ridge)
+    found = compare_layers(x, y, measures="r2,epsilon", ridge=ridge, permutations=0)
     for i, a in enumerate(x.values()):
         for j, b in enumerate(y.values()):
             alone = compare(a, b, groups="linear", ridge=ridge, blocks="none", permutations=1).groups["linear"]
@@ -68,8 +68,8 @@ def test_each_source_layer_is_decomposed_once(sides, monkeypatch, measures):
             super().__init__(*given, **options)
 
     monkeypatch.setattr(tiles, "Judges", Counted)
-    compare_layers(*sides, measures=measures)
+    compare_layers(*sides, measures=measures, permutations=0)
     assert len(made) == 3
-    compare_layers(*sides, measures=measures, ridge=1.0)
-    compare_layers(*sides, measures="r2_rigid,epsilon_permutation")
+    compare_layers(*sides, measures=measures, ridge=1.0, permutations=0)
+    compare_layers(*sides, measures="r2_rigid,epsilon_permutation", permutations=0)
     assert len(made) == 3

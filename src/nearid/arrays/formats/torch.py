@@ -114,10 +114,13 @@ def _check_archive(path: str, name: str) -> None:
 def _refused(name: str, why: str = "") -> InputError:
     # torch names the first object that is no data, as the pathlib.PosixPath among a trainer's hyperparameters.
     named = re.search(r"GLOBAL ([\w.]{1,80})", why)
+    advice = "Save the tensor (or state dict) alone with torch.save(tensor, path), or as .npy or .safetensors."
+    if named and named[1].startswith("torch.nn."):
+        advice = "Save the weights of a model alone: torch.save(model.state_dict(), path)."
     return InputError(
         f"{name} holds Python objects that could run code; nearid never unpickles. "
         + (f"The first of them is {named[1]}. " if named else "")
-        + "Save the tensor (or state dict) alone with torch.save(tensor, path), or as .npy or .safetensors."
+        + advice
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -74,7 +74,9 @@ def _columns(rows: Rows, scatter: Floats, n: int) -> Iterator[Alert]:
     size = np.sqrt(np.diag(scatter))
     constant = np.flatnonzero(size == 0)
     if len(constant):
-        yield Alert("constant_columns", f"{name} has {_listed(names, constant)} constant; they carry nothing to align.")
+        some = len(constant) > 1
+        which = f"{'Columns' if some else 'Column'} {few((repr(names[at]) for at in constant), 5)} of {name}"
+        yield Alert("constant_columns", f"{which} {'are' if some else 'is'} constant: nothing in it can be aligned.")
     live = np.flatnonzero(size > 0)
     rho = scatter[np.ix_(live, live)] / size[live, None] / size[live]
     twins = np.argwhere(np.triu(np.abs(rho) > 1 - DUPLICATE, 1))
@@ -122,7 +124,3 @@ def _tails(name: str, radii: Floats, diameter: Diameter) -> Iterator[Alert]:
             f"The diameter of {name} lies between {diameter.lower:.6g} and {diameter.upper:.6g}; epsilon divides by "
             "the lower bound, so it can only be too large.",
         )
-
-
-def _listed(names: Sequence[str], columns: np.ndarray) -> str:
-    return f"column{'s' if len(columns) > 1 else ''} {few((repr(names[at]) for at in columns), 5)}"

@@ -147,14 +147,14 @@ def chance_level(
     repeats = permutations or PERMUTATIONS
 
     def repeat(orders: Sequence[tuple[np.ndarray, np.random.Generator]]) -> Floats:
-        r2 = _explained(base.given([order for order, _ in orders]), groups, options, judges)
+        r2 = explained(base.given([order for order, _ in orders]), groups, options, judges)
         if own is not None and own.chained:
             # Blocks that follow each other are alike: a turn of all rows keeps that, and the worse of both counts.
             turned = [reordered(len(rows), replace(own, serial=True), rng) for _, rng in orders]
-            r2 = np.maximum(r2, _explained(base.given(turned), groups, options, judges))
+            r2 = np.maximum(r2, explained(base.given(turned), groups, options, judges))
         return r2
 
-    each = _different_orders(len(rows), own, repeats, np.random.SeedSequence([seed, 4]))
+    each = different_orders(len(rows), own, repeats, np.random.SeedSequence([seed, 4]))
     work = [each[at : at + AT_A_TIME] for at in range(0, len(each), AT_A_TIME)]
     workers = 1 if max(x.shape[1], y.shape[1]) <= NARROW else None
     r2 = np.concatenate(list(ordered_map(repeat, work, workers=workers, tick=progress("chance", len(work)))))
@@ -166,7 +166,7 @@ def chance_level(
     return Chance(r2, similarity, len(rows))
 
 
-def _different_orders(
+def different_orders(
     n: int, blocks: Blocks | None, count: int, seeds: np.random.SeedSequence
 ) -> list[tuple[np.ndarray, np.random.Generator]]:
     """Orders of the target's rows, with the generator that each came from; fewer where there are not so many.
@@ -191,7 +191,7 @@ def _projected(options: Options, x_basis: Floats, y_basis: Floats) -> Options:
     return {**options, "source": source @ x_basis, "target": target @ y_basis, "mixing": y_basis.T @ mixing}
 
 
-def _explained(parts: CrossFolds, groups: Sequence[Group], options: list[Options], judges: Judges | None) -> Floats:
+def explained(parts: CrossFolds, groups: Sequence[Group], options: list[Options], judges: Judges | None) -> Floats:
     """Held-out share of the variance that each group explains, for each order of the target's rows."""
     penalties = None if judges is None else judges.choose_many(parts)
     orders = len(parts.xy)
@@ -209,7 +209,7 @@ def _explained(parts: CrossFolds, groups: Sequence[Group], options: list[Options
 def _similar(
     x: Floats, y: Floats, fold: np.ndarray, blocks: Blocks | None, fits: Fits, rng: np.random.Generator
 ) -> Similarities:
-    """Mean similarities of reordered rows, of one split each."""
+    """Mean similarities of reordered rows: CCA and SVCCA of one split each, CKA of all rows."""
     test, train = np.flatnonzero(fold == 0), np.flatnonzero(fold != 0)
     correlations: tuple[list[Floats], list[Floats]] = ([], [])
     alike = []
@@ -220,7 +220,9 @@ def _similar(
             wx, wy = whiteners_like(chosen, fitted_on, leading=leading)
             a, b, _ = directions_between(wx, fitted_on.xy, wy)
             into.append(pooled([products_along(a, b, judged)]))
-        alike.append(debiased_cka(judged, fourth_moments(x[test] - judged.mean_x, mixed[test] - judged.mean_y)))
+        # It fits nothing, so that all rows count, as in the value itself: few blocks are alike by chance.
+        whole = PairMoments.of(x, mixed)
+        alike.append(debiased_cka(whole, fourth_moments(x - whole.mean_x, mixed - whole.mean_y)))
     cca, svcca = (np.mean([own[: min(map(len, each))] for own in each], axis=0) for each in correlations)
     means = [Estimate(float(np.mean(values))) for values in (cca, svcca, alike)]
     return Similarities(means[0], means[1], means[2], cca, {"cca": [len(cca)], "svcca": [len(svcca)]})

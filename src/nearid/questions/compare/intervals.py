@@ -16,9 +16,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
+from nearid.base.estimate import CONFIDENCE
 from nearid.groups.ladder import Group
 from nearid.moments import Floats
 from nearid.questions.compare.errors import Fits, Gathered, row_norms
@@ -55,29 +57,30 @@ class Influences:
     weights: Floats | None = None
 
     def relative_spread(self, values: Floats) -> tuple[float, float]:
-        """Standard error of a mean over n rows from influences with mean 0, and the quantile that spans 95%."""
+        """Standard error of a mean over n rows from influences with mean 0, and its degrees of freedom."""
         weights = np.ones(len(values)) if self.weights is None else self.weights
         sums = values if self.blocks is None else np.bincount(self.blocks, weights=weights * values)
         count, unit = len(sums), float(np.abs(sums).max())
         if not unit or count < 2:
-            return 0.0, 0.0
+            return 0.0, math.inf
         squares = (sums / unit) ** 2
         total = float(squares.sum())
         # Satterthwaite's degrees of freedom of a sum of independent squares.
         surplus = float(squares @ squares) - total**2 / count
         freedom = min(count - 1.0, 2 * total**2 / surplus if surplus > 0 else math.inf)
         variance = total * count / (count - 1) / float(weights.sum()) / self.n
-        return unit * math.sqrt(variance), student(max(freedom, 1.0))
+        return unit * math.sqrt(variance), max(freedom, 1.0)
 
 
-def student(freedom: float) -> float:
-    """The 97.5% quantile of Student's t."""
+def student(freedom: float, confidence: float = CONFIDENCE) -> float:
+    """How far Student's t lies from 0 at most, with this confidence."""
     if freedom > 1000:
-        # Within 1e-5; small data then need not load scipy.
-        return 1.959964 + 2.37 / freedom
+        # Within 1e-5 at 95%; small data then need not load scipy.
+        z = NormalDist().inv_cdf((1 + confidence) / 2)
+        return z + (z**3 + z) / 4 / freedom
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, 0.975))
+    return float(stdtrit(freedom, (1 + confidence) / 2))
 
 
 def influences(
@@ -146,24 +149,30 @@ class Interval:
         return math.isfinite(self.low)
 
 
-def on_log_scale(value: float, spread: float, quantile: float) -> Interval:
+def on_log_scale(value: float, spread: float, freedom: float, confidence: float = CONFIDENCE) -> Interval:
     """The interval of a positive figure with this standard error, symmetric for its logarithm."""
     if not value > 0:
         return Interval(value, value)
-    factor = math.exp(min(quantile * spread / value, 700.0))
+    factor = math.exp(min(student(freedom, confidence) * spread / value, 700.0))
     return Interval(value / factor, value * factor)
 
 
 @dataclass(frozen=True)
 class GroupIntervals:
-    """Intervals of a group's mean error, of the same over the target's spread, and of its R2."""
+    """Intervals of a group's mean error, of the same over the target's spread, and of its R2.
+
+    `freedom` has the degrees of freedom of the interval of R2.
+    """
 
     error: Interval = Interval()
     relative: Interval = Interval()
     r2: Interval = Interval()
+    freedom: float = math.nan
 
 
-def intervals(found: Influences | None, g: int, errors: Floats, spread: Floats) -> GroupIntervals:
+def intervals(
+    found: Influences | None, g: int, errors: Floats, spread: Floats, confidence: float = CONFIDENCE
+) -> GroupIntervals:
     """Intervals of one group, from influences and from the errors of all rows in use."""
     if found is None:
         return GroupIntervals()
@@ -172,10 +181,11 @@ def intervals(found: Influences | None, g: int, errors: Floats, spread: Floats) 
         return GroupIntervals()
     share = float(np.mean(errors**2)) / base
     own = found.errors[g] - found.errors[g].mean()
-    error = on_log_scale(mean, *found.relative_spread(own))
+    error = on_log_scale(mean, *found.relative_spread(own), confidence)
     size = found.spread / found.spread.mean() - 1
     relative = mean / math.sqrt(base)
-    by_spread = on_log_scale(relative, *found.relative_spread(own / math.sqrt(base) - relative * size / 2))
+    by_spread = on_log_scale(relative, *found.relative_spread(own / math.sqrt(base) - relative * size / 2), confidence)
     unexplained = found.squares[g] / base - share * found.spread / base
-    missed = on_log_scale(share, *found.relative_spread(unexplained - unexplained.mean()))
-    return GroupIntervals(error, by_spread, Interval(1 - missed.high, 1 - missed.low))
+    missing, freedom = found.relative_spread(unexplained - unexplained.mean())
+    missed = on_log_scale(share, missing, freedom, confidence)
+    return GroupIntervals(error, by_spread, Interval(1 - missed.high, 1 - missed.low), freedom)

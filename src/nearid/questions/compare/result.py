@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from nearid.base.jsonable import plain
 from nearid.groups.ladder import GROUPS
 from nearid.measures.diameter import Diameter
 from nearid.moments import Floats
+from nearid.questions.compare.best import Best, extremes
 from nearid.questions.compare.errors import Similarities
 from nearid.questions.compare.verdict import LEAST_EXPLAINED, ROUNDING, Efficiency, GroupResult, Verdict
 from nearid.show.alerts import each_once
@@ -78,6 +79,8 @@ class Comparison(Result):
     alerts : list of Alert
     provenance : dict
         What made the result.
+    by_chance : ndarray of shape (repetitions, groups)
+        R2 of every group with the target's rows in another order; not in `to_dict`.
     views : Views
         What the report draws.
 
@@ -105,7 +108,10 @@ class Comparison(Result):
     one_way: Verdict | None
     alerts: list[Alert]
     provenance: dict[str, Any]
+    by_chance: Floats
     views: Views
+
+    _drawn_only: ClassVar[tuple[str, ...]] = ("by_chance", "views")
 
     @property
     def decided_by_reverse(self) -> bool:
@@ -207,6 +213,9 @@ class Comparisons(Result, Sequence[Comparison]):
     >>> comparisons = nearid.compare(x, 2 * x, x ** 2, names=["a", "b", "c"])
     >>> [c.verdict.group for c in comparisons]
     ['permutation', 'none', 'none']
+    >>> best = comparisons.best("linear")
+    >>> best.source, best.target, best.pairs, best.p_value
+    ('a', 'b', 3, 0.01)
     """
 
     names: tuple[str, ...]
@@ -240,9 +249,7 @@ class Comparisons(Result, Sequence[Comparison]):
         diagonal is 0 (1 for "r2"). An entry is found by names or positions, ``matrix["a.npy", "b.npy"]``;
         ``np.asarray(matrix)`` is the bare array and ``matrix.to_frame()`` a pandas DataFrame.
         """
-        known = list(self.results[0].groups)
-        if group not in known:
-            raise InputError(f"{group!r} was not compared; the groups are {', '.join(known)}.")
+        group = self._known(group)
         if what not in MATRICES:
             raise InputError(f"A matrix shows epsilon, r2 or chance, not {what!r}.")
         full = np.full((len(self.names), len(self.names)), np.nan)
@@ -254,6 +261,25 @@ class Comparisons(Result, Sequence[Comparison]):
                     full[a, b] = g.epsilon.chance if what == "chance" else getattr(g, what).value
         return Matrix(f"{MATRICES[what]}, {self.results[0].groups[group].title}", self.names, full)
 
+    def best(self, group: str) -> Best | None:
+        """The pair of which a group explains most (R2), with an interval that holds although the pair was chosen.
+
+        Both directions count where ``symmetric=True`` measured them. None where rows are too few to estimate the group.
+        """
+        found = extremes(self.results, self._known(group))
+        return None if found is None else found[0]
+
+    def worst(self, group: str) -> Best | None:
+        """The pair of which a group explains least, with an interval as of `best`."""
+        found = extremes(self.results, self._known(group))
+        return None if found is None else found[1]
+
+    def _known(self, group: str) -> str:
+        known = list(self.results[0].groups)
+        if group not in known:
+            raise InputError(f"{group!r} was not compared; the groups are {', '.join(known)}.")
+        return group
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""
         groups = list(self.results[0].groups)
@@ -261,6 +287,8 @@ class Comparisons(Result, Sequence[Comparison]):
             "names": list(self.names),
             "epsilon": {g: plain(self.matrix(g).values) for g in groups},
             "r2": {g: plain(self.matrix(g, "r2").values) for g in groups},
+            "best": {g: plain(self.best(g)) for g in groups},
+            "worst": {g: plain(self.worst(g)) for g in groups},
             "verdicts": [[*pair, c.verdict.group] for pair, c in zip(self.pairs, self.results, strict=True)],
             "pairs": [c.to_dict() for c in self.results],
             "alerts": plain(self.alerts),

@@ -323,7 +323,11 @@ def compare_pair(
     judged = _judge(gathered, fits, s, progress)
     inferred = _infer(gathered, fits, judged, s, progress)
     answer = _answer(gathered, fits, judged, inferred, given, s)
-    return replace(answer, alerts=[*answer.alerts, *dependence])
+    verdict = answer.verdict
+    if verdict.group != "none" and any(alert.code == "clustered_rows" for alert in dependence):
+        doubt = " This takes rows as independent, and many are near copies of others: name those that belong together."
+        verdict = replace(verdict, reason=verdict.reason + doubt)
+    return replace(answer, verdict=verdict, alerts=[*answer.alerts, *dependence])
 
 
 def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[Blocks | None, list[Alert]]:
@@ -389,7 +393,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     chance = chance_level(gathered, s.groups, fits, s.permutations, s.random_state, progress)
     moved = influences(gathered, s.groups, fits, judged.evaluation.errors, judged.evaluation.spread)
     penalties = [own["ridge"] for own in gathered.without_fold]
-    groups = summaries(s.groups, dims, errors, spread, judged.diameter, moved, _estimand(gathered), chance, penalties)
+    groups = summaries(s.groups, dims, errors, spread, judged.diameter, moved, estimand(gathered), chance, penalties)
     # What stands beside the ladder comes after its groups, and takes no part in the verdict.
     m = sum(g.prepare is None for g in s.groups)
     means = errors.mean(axis=1) / (spread.mean() or 1.0)
@@ -429,7 +433,7 @@ def _unmeasured(gathered: Gathered, chance: Chance, permutations: int | None) ->
     return f"{gathered.block_count} blocks of rows have so few orders" if few else ""
 
 
-def _estimand(gathered: Gathered) -> str:
+def estimand(gathered: Gathered) -> str:
     """What the intervals are of."""
     counts = gathered.parts.counts
     trained = f"{sum(counts) - round(sum(counts) / len(counts))} rows"
@@ -481,6 +485,7 @@ def _answer(
             chance_rows=inferred.chance.rows,
             blocks=None if blocks is None else gathered.block_count,
         ),
+        by_chance=inferred.chance.r2,
         views=views(gathered, s.groups, fits, judged.errors, judged.diameter.lower, s.random_state),
     )
 

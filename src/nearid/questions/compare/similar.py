@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from nearid.base.estimate import CONFIDENCE, Estimate
+from nearid.measures.canonical import Canonical
 from nearid.measures.similarity import cka_influence
 from nearid.moments import Floats
 from nearid.questions.compare.errors import Fits, Gathered, Similarities
@@ -20,16 +21,15 @@ DIRECTIONS = "rows: these canonical directions on new rows"
 POPULATION = "rows: the population"
 
 
-def influences(gathered: Gathered, fits: Fits, seed: int) -> tuple[np.ndarray, Floats]:
-    """Numbers of some rows in use, and how far each moves the means of CCA and SVCCA and the CKA, times n: (m, 3)."""
+def rows_looked_at(gathered: Gathered, seed: int) -> tuple[np.ndarray, Floats, Floats]:
+    """Numbers of some rows in use, and their two sides."""
     pair, rows = gathered.pair, gathered.used
     p, q = pair.x.shape[1], pair.y.shape[1]
     most = int(np.clip(PRODUCTS / (p * p + p * q + q * q), LEAST_ROWS, ROWS))
     if len(rows) > most:
         rows = np.sort(np.random.default_rng([seed, 5]).choice(rows, most, replace=False))
     x, y = (side.astype(np.float64) for side in pair.take(rows))
-    means = [found.influence(x, y, gathered.fold[rows], gathered.parts) for found in (fits.cca, fits.svcca)]
-    return rows, np.stack([*means, cka_influence(x, y, gathered.moments)], axis=1)
+    return rows, x, y
 
 
 def standard_errors(values: Floats, n: int, blocks: np.ndarray | None = None) -> Floats:
@@ -54,35 +54,65 @@ def standard_errors(values: Floats, n: int, blocks: np.ndarray | None = None) ->
     return np.asarray(np.sqrt(np.clip(alone + shared, 0, None) / n))
 
 
+def with_interval(
+    value: Estimate,
+    moved: Floats,
+    of: str,
+    n: int,
+    blocks: np.ndarray | None = None,
+    *,
+    shared: float = 0.0,
+    confidence: float = CONFIDENCE,
+) -> Estimate:
+    """A similarity with its interval by Student's t, within what a correlation can be.
+
+    Parameters
+    ----------
+    moved : ndarray of shape (m,)
+        As the values of `standard_errors`, for one statistic.
+    of : str
+        What the interval is of.
+    n : int
+        Rows in all.
+    blocks : ndarray of int, shape (m,), optional
+        Which of the m rows belong together.
+    shared : float
+        Further variance, of fits that share rows. It is at most as much as what folds do not share.
+    """
+    from scipy.special import stdtrit
+
+    variance = float(standard_errors(moved[:, None], n, blocks)[0]) ** 2
+    variance += min(shared, variance)
+    units = len(moved) if blocks is None else len(np.unique(blocks))
+    half = float(stdtrit(max(units - 1, 1), (1 + confidence) / 2)) * math.sqrt(variance)
+    if not math.isfinite(half + value.value):
+        return value
+    return replace(value, low=value.value - half, high=value.value + half, of=of).within(-1.0, 1.0)
+
+
 def with_intervals(
     similar: Similarities, gathered: Gathered, fits: Fits, seed: int, blocks: np.ndarray | None = None
 ) -> Similarities:
-    """The same similarities with 95% intervals by Student's t, within what a correlation can be.
+    """The same similarities with 95% intervals.
 
     Parameters
     ----------
     blocks : ndarray of int, shape (n,), optional
         Which of all rows belong together; each row is independent of the others by default.
     """
-    from scipy.special import stdtrit
-
-    rows, values = influences(gathered, fits, seed)
+    rows, x, y = rows_looked_at(gathered, seed)
     own = None if blocks is None else blocks[rows]
-    n, widths = gathered.moments.n, gathered.moments.xy.shape
-    variances = standard_errors(values, n, own) ** 2
-    # What folds share is at most as much as what they do not.
-    for at, found in enumerate((fits.cca, fits.svcca)):
-        variances[at] += min(found.shared_variance(widths, n), variances[at])
-    units = len(rows) if own is None else len(np.unique(own))
-    half = [float(h) for h in stdtrit(max(units - 1, 1), (1 + CONFIDENCE) / 2) * np.sqrt(variances)]
+    n = gathered.moments.n
 
-    def between(value: Estimate, by: float, of: str) -> Estimate:
-        known = replace(value, low=value.value - by, high=value.value + by, of=of)
-        return known.within(-1.0, 1.0) if math.isfinite(by + value.value) else value
+    def along(value: Estimate, found: Canonical) -> Estimate:
+        moved = found.influence(x, y, gathered.fold[rows], gathered.parts)
+        return with_interval(
+            value, moved, DIRECTIONS, n, own, shared=found.shared_variance(gathered.moments.xy.shape, n)
+        )
 
     return replace(
         similar,
-        cca=between(similar.cca, half[0], DIRECTIONS),
-        svcca=between(similar.svcca, half[1], DIRECTIONS),
-        cka=between(similar.cka, half[2], POPULATION),
+        cca=along(similar.cca, fits.cca),
+        svcca=along(similar.svcca, fits.svcca),
+        cka=with_interval(similar.cka, cka_influence(x, y, gathered.moments), POPULATION, n, own),
     )

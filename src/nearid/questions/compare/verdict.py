@@ -91,6 +91,8 @@ class GroupResult:
         Smallest and largest ridge penalty of the folds' fits, where the group has one.
     estimable : bool
         False where the group contains another one that explains clearly more: rows are too few to estimate it.
+    freedom : float
+        Degrees of freedom of Student's t in the interval of r2.
     """
 
     name: str
@@ -105,6 +107,7 @@ class GroupResult:
     p_value: float = math.nan
     penalty: tuple[float, ...] = ()
     estimable: bool = True
+    freedom: float = math.nan
 
 
 def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | None = None) -> Floats:
@@ -197,6 +200,7 @@ def summaries(
             group.degrees_of_freedom(*dims),
             add_one(reached, r2) if chance else nan,
             (min(penalties), max(penalties)) if penalties and "ridge" in group.options else (),
+            freedom=ends.freedom,
         )
     return results
 
@@ -295,9 +299,9 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
     counts = (floor > 0) & (each <= level) & (r2 >= least)
     if not counts.any() or p_value > level:
         reason = (
-            f"No group explains held-out rows better than chance: the best, {groups[top].title}, reaches "
-            f"R2 = {r2[top] + 0.0:.3f}; with the target's rows in another order the best group reaches up to "
-            f"{max(float(reached.max()), 0.0):.3f} (p = {p_value:.2g})."
+            f"No group explains held-out rows better than chance: the best, {groups[top].title}, reaches R2 = "
+            f"{round(float(r2[top]), 3) + 0.0:.3f}; with the target's rows in another order the best group reaches up "
+            f"to {max(float(reached.max()), 0.0):.3f} (p = {p_value:.2g})."
         )
         if rungs.unmeasured:
             reason = (

@@ -129,7 +129,7 @@ def view(c: Comparison) -> View:
         headline=headline(c),
         reason=_reason(c),
         colour=_colour(c),
-        alerts=c.alerts,
+        alerts=joined([(c.names, c.alerts)]),
         tables=[_ladder(c), *([] if c.reverse is None else [_ladder(c.reverse)]), _similarity(c)],
         facts=facts,
         figures=[_dots(c), _overlaid(c), *_curves(c)],
@@ -164,9 +164,10 @@ def overview(comparisons: Comparisons) -> View:
         question=QUESTION,
         subject=", ".join(names),
         headline=f"{counted(len(results), 'pair')} of runs: {', '.join(counts)}",
+        reason=_best(comparisons),
         colour=_colour(max(results, key=lambda c: order.index(c.verdict.group))),
         alerts=joined([(c.names, c.alerts) for c in results]),
-        tables=[Table("Mean error / diameter, held out [95% interval]", columns, rows)],
+        tables=[Table("Mean error / diameter, held out [95% interval]", columns, rows), _extremes(comparisons)],
         facts=_directions(results),
         figures=[
             HeatMap(f"Mean epsilon, {g}", "", {"": v}, names, names, "target", "source", None, None, digits=3)
@@ -175,6 +176,37 @@ def overview(comparisons: Comparisons) -> View:
         provenance=comparisons.provenance,
         parts=[view(c) for c in results],
     )
+
+
+def _best(comparisons: Comparisons) -> str:
+    """The best pair by R2 of the largest group, which contains the others."""
+    ladder = [name for name in comparisons.results[0].groups if GROUPS[name].prepare is None]
+    best = comparisons.best(ladder[-1])
+    if best is None:
+        return ""
+    pair = f"{best.source} -> {best.target}"
+    return f"Best of {counted(best.pairs, 'pair')} by R2 of a {GROUPS[ladder[-1]].title}: {pair}, {best.text}."
+
+
+def _extremes(comparisons: Comparisons) -> Table:
+    """Best and worst pair of every group."""
+    columns = [Column("group"), Column("best pair", left=True), Column("best\nR2"), Column("best\nby chance")]
+    columns += [Column("p"), Column("worst pair", left=True), Column("worst\nR2")]
+    rows = []
+    for name, group in comparisons.results[0].groups.items():
+        best, worst = comparisons.best(name), comparisons.worst(name)
+        if best is None or worst is None:
+            rows.append(Row([group.title, "not estimable with these rows", *[None] * 5], faint=True))
+            continue
+        ends = (f"{each.source} -> {each.target}" for each in (best, worst))
+        cells: list[Cell] = [group.title, next(ends), best.value, best.value.chance, best.p_value]
+        rows.append(Row([*cells, next(ends), worst.value]))
+    count = len(comparisons) + sum(c.reverse is not None for c in comparisons)
+    note = (
+        f"Each interval allows for the choice among {count} pairs. By chance: the best of all pairs with the target's "
+        "rows in another order."
+    )
+    return Table(f"Best and worst of {count} pairs, R2 held out [95% interval]", columns, rows, note)
 
 
 def headline(c: Comparison) -> str:
@@ -239,9 +271,9 @@ def _directions(results: Sequence[Comparison]) -> dict[str, str]:
 
 
 def _ladder(c: Comparison) -> Table:
-    columns = [Column("group"), Column("mean [95% interval]"), Column("median", wide=True), Column("95%", wide=True)]
-    columns += [Column("max", wide=True), Column("chance"), Column("error / spread", wide=True)]
-    columns += [Column("R2 [95% interval]"), Column("p")]
+    columns = [Column("group"), Column("mean\n[95% interval]"), Column("median", wide=True), Column("95%", wide=True)]
+    columns += [Column("max", wide=True), Column("chance"), Column("error /\nspread", wide=True)]
+    columns += [Column("R2\n[95% interval]"), Column("p")]
     columns += [Column("in sample")] if c.in_sample else []
     rows = []
     for name, g in c.groups.items():

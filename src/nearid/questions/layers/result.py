@@ -11,6 +11,7 @@ from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.groups.ladder import GROUPS
 from nearid.moments import Floats
+from nearid.questions.compare.best import Best
 from nearid.show.result import Result
 
 if TYPE_CHECKING:
@@ -44,6 +45,14 @@ def is_error(measure: str) -> bool:
     return group_of(measure, "epsilon") is not None
 
 
+def place_of_best(measure: str, values: Floats) -> tuple[int, ...] | None:
+    """Place of the largest value, or of the least error; None where there is no value."""
+    if np.isnan(values).all():
+        return None
+    at = np.nanargmin(values) if is_error(measure) else np.nanargmax(values)
+    return tuple(int(place) for place in np.unravel_index(at, values.shape))
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class LayerComparison(Result):
     """Every layer of a source against every layer of a target.
@@ -59,6 +68,12 @@ class LayerComparison(Result):
     n : int
         Pairs of rows.
     values : dict of measure -> ndarray of shape (layers of the source, layers of the target)
+    best : dict of measure -> Best
+        The best of all pairs. Its interval holds although the pair was chosen; it has none for `mcc`, for functions of
+        your own, and where rows are too few.
+    p_values : dict of measure -> ndarray of the same shape
+        Add-one permutation p-value of each pair against the best of all pairs with the target's rows in another order:
+        a small one is small after allowance for the number of pairs. Errors and functions of your own have none.
     alerts : list of Alert
     provenance : dict
 
@@ -69,6 +84,9 @@ class LayerComparison(Result):
     >>> comparison = nearid.compare_layers({"first": x, "second": x ** 2}, {"only": 2 * x})
     >>> comparison["cka"].shape, comparison.nearest("cka")["first"][0]
     ((2, 1), 'only')
+    >>> best = comparison.best["cka"]
+    >>> best.source, best.pairs, best.p_value, comparison.p_values["cka"].shape
+    ('first', 2, 0.01, (2, 1))
     """
 
     names: tuple[str, str]
@@ -76,6 +94,8 @@ class LayerComparison(Result):
     widths: tuple[tuple[int, ...], tuple[int, ...]]
     n: int
     values: dict[str, Floats]
+    best: dict[str, Best]
+    p_values: dict[str, Floats]
     alerts: list[Alert]
     provenance: dict[str, Any]
 
@@ -88,14 +108,22 @@ class LayerComparison(Result):
         """For each layer of the source the layer of the target with the largest value, or with the least error."""
         nearest = {}
         for layer, row in zip(self.layers[0], self[measure], strict=True):
-            if np.isfinite(row).any():
-                at = int(np.nanargmin(row) if is_error(measure) else np.nanargmax(row))
-                nearest[layer] = (self.layers[1][at], float(row[at]))
+            found = place_of_best(measure, row)
+            if found is not None:
+                nearest[layer] = (self.layers[1][found[0]], float(row[found]))
         return nearest
 
     def _records(self) -> list[dict[str, Any]]:
+        none = {measure: np.full_like(values, np.nan) for measure, values in self.values.items()}
+        p_values = none | self.p_values
         return [
-            {"measure": measure, "source": a, "target": b, "value": float(values[i, j])}
+            {
+                "measure": measure,
+                "source": a,
+                "target": b,
+                "value": float(values[i, j]),
+                "p_value": float(p_values[measure][i, j]),
+            }
             for measure, values in self.values.items()
             for i, a in enumerate(self.layers[0])
             for j, b in enumerate(self.layers[1])

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import chain
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -20,14 +20,19 @@ from nearid.arrays.names import chosen, patterns_of
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError, type_of
 from nearid.base.limits import check_memory
-from nearid.base.options import Count, Folds, Seed, Size, checked, listed
+from nearid.base.options import Bound, Count, Folds, Seed, Size, checked, listed
 from nearid.base.progress import Reporting, reporting
 from nearid.base.provenance import described, provenance
 from nearid.folds import Blocks, few_rows_per_fold
 from nearid.moments import Floats
-from nearid.questions.compare.alerts import few_blocks, few_rows
+from nearid.questions.compare.alerts import few_rows
+from nearid.questions.compare.chance import MOST_PERMUTATIONS
+from nearid.questions.compare.run import rows_together
+from nearid.questions.layers.best import best_pairs
 from nearid.questions.layers.result import LayerComparison, is_error, measures as known_measures
-from nearid.questions.layers.tiles import Layers, fill_errors, fill_from_moments
+from nearid.questions.layers.tiles import Fitting, Layers, fill_errors, fill_from_moments
+
+SLOW = "Rows depend on their neighbours for so long that chance cannot be measured: the best pair has no p-value."
 
 Measure = str | Callable[[np.ndarray, np.ndarray], float]
 
@@ -45,6 +50,7 @@ def compare_layers(
     svcca_k: Count | None = None,
     random_state: Seed = 0,
     blocks: Any = None,
+    permutations: Annotated[int, Bound(0, MOST_PERMUTATIONS)] | None = None,
     names: Sequence[str] | None = None,
     progress: Reporting = False,
 ) -> LayerComparison:
@@ -74,11 +80,15 @@ def compare_layers(
     svcca_k : int, optional
         Principal components for SVCCA; those with 99% of the variance by default.
     random_state : int, default=0
-        Seed of the folds.
+        Seed of the folds and of the chance level.
     blocks : str, path or array of shape (n,), optional
         Rows that belong together, as the tokens of a text: folds hold out whole blocks. A column of a layer's table, a
         file with one label for each row, or the labels themselves, in the order of the source's rows. "none" takes all
-        rows as independent. Default: the blocks that `extract` wrote for tokens, if any.
+        rows as independent. Default: the blocks that `extract` wrote for tokens; without any, nearid looks for rows
+        that depend on their neighbours.
+    permutations : int, optional
+        Repetitions of the chance level of the best pair: by default 99, or 19 for fitted measures of more than 256
+        pairs of layers. 0 leaves it out.
     names : two of str, optional
         What to call the models.
     progress : bool or function, default=False
@@ -100,7 +110,7 @@ def compare_layers(
     """
     wanted = _measures(measures)
     sides = [x, x if y is None else y]
-    called = list(names) if names is not None else [_name(side, "xy"[at]) for at, side in enumerate(sides)]
+    called = list(names) if names is not None else [_name(x, "x"), _name(x, "x") if y is None else _name(y, "y")]
     if len(called) != 2:
         raise InputError(f"{len(called)} names were given for 2 models.")
     patterns = None if layers == "all" else patterns_of(layers)
@@ -112,28 +122,34 @@ def compare_layers(
     left, right = _blocked(blocks, left, right)
     joined = [JoinedRows(name, list(side.values())) for name, side in zip(called, (left, right), strict=True)]
     pair = pair_rows(*joined)
+    together: Blocks | None = None
+    dependence: list[Alert] = []
+    if declared or errors:
+        together, dependence = rows_together(pair, folds, random_state, detect=blocks is None)
+    how = Fitting(folds, ridge, svcca_k, random_state, together)
     copies: list[Alert] = []
     with reporting(progress) as stages:
         if declared:
-            copies += fill_from_moments(
-                left, right, called, declared, folds, ridge, svcca_k, random_state, pair.blocks, values, dead, stages
-            )
+            copies += fill_from_moments(left, right, called, declared, how, values, dead, stages)
         if errors:
             tick = stages("pairs of layers", len(left) * len(right))
-            copies += fill_errors(errors, left, right, folds, ridge, random_state, pair.blocks, values, tick)
+            copies += fill_errors(errors, left, right, how, values, tick)
         for name, measure in wanted.items():
             if not isinstance(measure, str):
                 _own_measure(measure, left, right, values[name], stages(name, len(left) * len(right)))
+        itself = called[0] == called[1] and list(left) == list(right)
+        best, reached = best_pairs(pair, left, right, wanted, values, how, permutations, stages, itself=itself)
     alerts = [Alert("pairing", note) for note in pair.notes]
     alerts += dict.fromkeys(a for side in (left, right) for rows in side.values() for a in metadata_alerts(rows))
     if errors or set(declared) - {"cka"}:
-        if pair.blocks is not None:
-            alerts += few_blocks(Blocks(pair.blocks).count)
         alerts += few_rows(pair.n, max(rows.shape[1] for side in (left, right) for rows in side.values()))
     if "mcc" in declared:
         alerts += few_rows_per_fold("mcc", pair.n, folds)
     # Tiles and pairs of layers count the copies each.
     alerts += copies[:1]
+    alerts += dependence
+    if together is not None and together.slow:
+        alerts.append(Alert("slow_rows", SLOW))
     dead |= {layer for m in errors for layer in _all_nan(left, values[m]) | _all_nan(right, values[m].T)}
     if dead:
         alerts.append(Alert("constant_layer", f"Every column of {', '.join(sorted(dead))} is constant: no measure."))
@@ -145,6 +161,11 @@ def compare_layers(
         "svcca_k": svcca_k,
         "random_state": random_state,
         "blocks": recorded(blocks),
+        "permutations": permutations,
+    }
+    chance = {
+        name: {"repetitions": len(own.reached), "rows": own.rows, "components": own.components}
+        for name, own in reached.items()
     }
     inputs = [
         {**described(side, rows), **_brief(facts)}
@@ -156,8 +177,10 @@ def compare_layers(
         widths=tuple(tuple(rows.shape[1] for rows in side.values()) for side in (left, right)),  # type: ignore[arg-type]
         n=pair.n,
         values=values,
+        best=best,
+        p_values={name: own.p_values for name, own in reached.items()},
         alerts=alerts,
-        provenance={**provenance(options), "inputs": inputs},
+        provenance={**provenance(options, chance=chance), "inputs": inputs},
     )
 
 

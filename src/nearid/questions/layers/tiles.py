@@ -7,6 +7,7 @@ much memory, tiles of layers are taken, each with a pass of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -18,7 +19,7 @@ from nearid.base.alerts import Alert
 from nearid.base.limits import check_memory
 from nearid.base.progress import Progress
 from nearid.engines.local import blocks, ordered_map
-from nearid.folds import FoldMoments, assign, fold_moments, refuse_small_folds, repeated_rows
+from nearid.folds import Blocks, FoldMoments, assign, fold_moments, refuse_small_folds, repeated_rows
 from nearid.groups.fits import assignment, squared_errors
 from nearid.groups.ladder import GROUPS, Group
 from nearid.groups.ridge import Judges
@@ -33,6 +34,32 @@ TILE_BYTES = 512 << 20
 
 Layers = dict[str, Rows]
 Ridge = float | Literal["auto"]
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How measures are fitted and held out.
+
+    Attributes
+    ----------
+    folds : int
+    ridge : float or "auto"
+    k : int or None
+        Principal components for SVCCA.
+    seed : int
+    blocks : Blocks or None
+        Rows that belong together.
+    """
+
+    folds: int
+    ridge: Ridge
+    k: int | None
+    seed: int
+    blocks: Blocks | None
+
+    def deal(self, n: int, folds: int) -> np.ndarray:
+        """Fold of each of n rows. Layers of one model hold the same rows: all tiles have the blocks of the whole."""
+        return assign(n, folds, self.seed, None if self.blocks is None else self.blocks.codes)
 
 
 class LayerPenalties:
@@ -144,13 +171,11 @@ def _column_correlations(moments: PairMoments) -> Floats:
     return np.asarray(np.divide(moments.xy, size, out=np.zeros_like(moments.xy), where=size > 0))
 
 
-def epsilons(
-    pair: Pair, groups: list[str], folds: int, seed: int, blocks: np.ndarray | None, penalties: LayerPenalties
-) -> tuple[list[float], Floats]:
+def epsilons(pair: Pair, groups: list[str], how: Fitting, penalties: LayerPenalties) -> tuple[list[float], Floats]:
     """Mean held-out error over the target's diameter, of each group, NaN without variance; and traits of the rows."""
-    fold = assign(pair.n, folds, seed, blocks)
-    parts = fold_moments(pair, fold, folds)
-    refuse_small_folds(parts.counts, blocks=blocks is not None)
+    fold = how.deal(pair.n, how.folds)
+    parts = fold_moments(pair, fold, how.folds)
+    refuse_small_folds(parts.counts, blocks=how.blocks is not None)
     whole = parts.all
     if not np.trace(whole.xx) or not np.trace(whole.yy):
         return [float("nan")] * len(groups), parts.traits
@@ -168,10 +193,7 @@ def fill_errors(
     measures: Sequence[str],
     left: Layers,
     right: Layers,
-    folds: int,
-    ridge: Ridge,
-    seed: int,
-    row_blocks: np.ndarray | None,
+    how: Fitting,
     into: dict[str, Floats],
     tick: Callable[..., object],
 ) -> list[Alert]:
@@ -179,9 +201,9 @@ def fill_errors(
     copies: list[Alert] = []
     groups = [group for m in measures if (group := group_of(m, "epsilon"))]
     for i, a in enumerate(left.values()):
-        penalties = LayerPenalties(ridge)
+        penalties = LayerPenalties(how.ridge)
         for j, b in enumerate(right.values()):
-            values, traits = epsilons(pair_rows(a, b), groups, folds, seed, row_blocks, penalties)
+            values, traits = epsilons(pair_rows(a, b), groups, how, penalties)
             copies += repeated_rows(traits)
             for measure, value in zip(measures, values, strict=True):
                 into[measure][i, j] = value
@@ -207,17 +229,13 @@ def fill_from_moments(
     right: Layers,
     names: Sequence[str],
     measures: Sequence[str],
-    folds: int,
-    ridge: Ridge,
-    k: int | None,
-    seed: int,
-    row_blocks: np.ndarray | None,
+    how: Fitting,
     into: dict[str, Floats],
     dead: set[str],
     progress: Progress,
 ) -> list[Alert]:
     """Fill the matrices of the measures that follow from moments; gives cautions about repeated rows."""
-    held = folds if any(m != "cka" for m in measures) else 1
+    held = how.folds if any(m != "cka" for m in measures) else 1
     most = int(np.sqrt(TILE_BYTES / (8 * (held + 2)))) // 2
     rows_of = [list(side.values()) for side in (left, right)]
     tiles = [(a, b) for a in _tiles(left, most) for b in _tiles(right, most)]
@@ -229,16 +247,14 @@ def fill_from_moments(
         advice = "Pool the layers when they are extracted, or choose fewer."
         check_memory(f"The moments of {names[0]} and {names[1]}", 8 * (held + 2) * width**2, advice)
         pair = pair_rows(*sides)
-        # Layers of one model hold the same rows, so that every tile has the blocks of the whole.
-        fold = assign(pair.n, held, seed, row_blocks)
-        parts = fold_moments(pair, fold, held)
-        refuse_small_folds(parts.counts, blocks=row_blocks is not None)
+        parts = fold_moments(pair, how.deal(pair.n, held), held)
+        refuse_small_folds(parts.counts, blocks=how.blocks is not None)
         copies += repeated_rows(parts.traits)
         tile = Tile(pair, parts, sides[0].columns_of, sides[1].columns_of)
         for at, spread, side in ((a, tile.spread_x, left), (b, tile.spread_y, right)):
             dead.update(list(side)[i] for i, s in zip(at, spread, strict=True) if s == 0)
         for measure in measures:
-            block = tile.cka() if measure == "cka" else tile.held_out(measure, k, ridge)
+            block = tile.cka() if measure == "cka" else tile.held_out(measure, how.k, how.ridge)
             block[tile.spread_x == 0] = np.nan
             block[:, tile.spread_y == 0] = np.nan
             into[measure][np.ix_(a, b)] = block

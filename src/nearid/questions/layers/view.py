@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from nearid.questions.layers.chance import MATCHED
 from nearid.questions.layers.result import LayerComparison, is_error, measures
 from nearid.show.figures import TARGET, HeatMap
-from nearid.show.view import Cell, Column, Row, Table, View, number
+from nearid.show.view import Cell, Column, Row, Table, View, counted, number
 
 AGREEMENT = "1 is full agreement; unrelated rows are about 0, or below."
 ERROR = "0 is full agreement: errors over the diameter of the target layer."
@@ -22,38 +23,94 @@ def view(c: LayerComparison) -> View:
         question="Which layers agree?",
         subject=f"{c.names[0]} -> {c.names[1]}: {sizes}",
         headline=_headline(c, titles),
+        reason=_reason(c),
         colour=TARGET,
         alerts=c.alerts,
-        tables=[_nearest(c, titles), *(_matrix(c, name, title) for name, title in titles.items())],
+        tables=[_best(c, titles), _nearest(c, titles), *(_matrix(c, name, title) for name, title in titles.items())],
         figures=[_heat_map(c, name, title) for name, title in titles.items()],
+        method=_method(c),
         provenance=c.provenance,
     )
 
 
 def _headline(c: LayerComparison, titles: dict[str, str]) -> str:
-    """The two layers that are most alike by the first measure; a layer beside itself says nothing."""
+    """The two layers that are most alike by the first measure."""
     measure, title = next(iter(titles.items()))
-    values = c.values[measure].copy()
-    if c.names[0] == c.names[1] and c.layers[0] == c.layers[1] and len(values) > 1:
-        np.fill_diagonal(values, np.nan)
-    if not np.isfinite(values).any():
+    best = c.best.get(measure)
+    if best is None:
         return "No two layers could be compared"
-    at = int(np.nanargmin(values) if is_error(measure) else np.nanargmax(values))
-    i, j = np.unravel_index(at, values.shape)
-    pair = f"{c.layers[0][i]} of {c.names[0]} and {c.layers[1][j]} of {c.names[1]}"
-    return f"The most similar layers are {pair}: {title}, {number(float(values[i, j]))}"
+    pair = f"{best.source} of {c.names[0]} and {best.target} of {c.names[1]}"
+    return f"The most similar layers are {pair}: {title}, {number(best.value.value)}"
+
+
+def _reason(c: LayerComparison) -> str:
+    """What is known of the best pair by the first measure."""
+    best = c.best.get(next(iter(c.values)))
+    return "" if best is None else f"Best of {counted(best.pairs, 'pair')} of layers: {best.text}."
 
 
 def _nearest(c: LayerComparison, titles: dict[str, str]) -> Table:
     columns = [Column("layer")]
     for measure in titles:
         columns += [Column(f"{measure}\nnearest", left=True), Column(f"{measure}\nvalue")]
-    nearest = {measure: c.nearest(measure) for measure in titles}
+        columns += [Column(f"{measure}\np")] if measure in c.p_values else []
+    rows = []
+    for i, layer in enumerate(c.layers[0]):
+        cells: list[Cell] = [layer]
+        for measure in titles:
+            nearest, value = c.nearest(measure).get(layer, (None, None))
+            cells += [nearest, value]
+            if measure in c.p_values:
+                cells.append(None if nearest is None else float(c.p_values[measure][i, c.layers[1].index(nearest)]))
+        rows.append(Row(cells))
+    note = "p: against the best of all pairs with the target's rows in another order." if c.p_values else ""
+    return Table(f"The layer of {c.names[1]} that is nearest to each layer of {c.names[0]}", columns, rows, note)
+
+
+def _best(c: LayerComparison, titles: dict[str, str]) -> Table:
+    """The best pair by each measure."""
+    columns = [Column("measure"), Column("source", left=True), Column("target", left=True), Column("value")]
+    columns += [Column("best by\nchance"), Column("p")]
     rows = [
-        Row([layer, *(cell for own in nearest.values() for cell in own.get(layer, (None, None)))])
-        for layer in c.layers[0]
+        Row([titles[name], best.source, best.target, best.value, best.value.chance, best.p_value])
+        for name, best in c.best.items()
     ]
-    return Table(f"The layer of {c.names[1]} that is nearest to each layer of {c.names[0]}", columns, rows)
+    count = max((best.pairs for best in c.best.values()), default=0)
+    note = (
+        "Each interval allows for the choice among all pairs. By chance: the best of all pairs with the target's rows "
+        f"in another order. {_without_chance(c)}"
+    )
+    return Table(f"Best of {counted(count, 'pair')} of layers [95% interval]", columns, rows, note.strip())
+
+
+def _without_chance(c: LayerComparison) -> str:
+    """Measures without a chance level, and why."""
+    reasons: dict[str, list[str]] = {}
+    for name in c.values if c.provenance["options"]["permutations"] != 0 else ():
+        if name in c.p_values or name not in c.best:
+            continue
+        reason = f"layers are wider than {MATCHED} columns, which take long to match"
+        if is_error(name):
+            reason = "R2 of the same map has one"
+        elif name not in measures():
+            reason = "a function of your own may take any time"
+        elif "slow_rows" in [alert.code for alert in c.alerts]:
+            reason = "rows depend on their neighbours for too long"
+        reasons.setdefault(reason, []).append(name)
+    return " ".join(f"No chance level for {', '.join(names)}: {reason}." for reason, names in reasons.items())
+
+
+def _method(c: LayerComparison) -> str:
+    """How chance was measured."""
+    sentences = []
+    for name, own in c.provenance["chance"].items():
+        wide = max(map(max, c.widths)) > own["components"]
+        sentences.append(
+            f"Chance of {name}: {own['repetitions']} different orders of the target's rows, the same for all layers, "
+            f"on {own['rows']:,} rows"
+            + (f"; wide layers along {own['components']} leading principal components." if wide else ".")
+        )
+    return " ".join(sentences)
 
 
 def _matrix(c: LayerComparison, measure: str, title: str) -> Table:

@@ -111,7 +111,8 @@ def score(
     measures : names, optional
         Measures of recovery, one by one or in a text with commas; "all" for every one.
     kinds : mapping of factor to kind, optional
-        Kind by the name of the factor: "continuous", "integer", "categorical" or "circular". Inferred by default.
+        Kind by the name of the factor: "continuous", "integer", "categorical" or "circular"; "none" for a column that
+        is no factor. Inferred by default.
     periods : mapping of factor to number, optional
         Period of each circular factor by its name, such as 360.
     resolve : {"ica"}, optional
