@@ -209,6 +209,13 @@ class TestBlocks:
             assert ("few_blocks" in codes) == few
         assert not compare_layers(x, y, measures=lambda a, b: 1.0, blocks=blocks).alerts
 
+    @pytest.mark.parametrize("measure", ["mcc", "r2", "epsilon"])
+    def test_folds_of_one_row_are_refused(self, unrelated, measure):
+        """MCC was the mean over five folds, of which four have no correlation: .004 where .7 was true."""
+        x, y = unrelated
+        with pytest.raises(InputError, match="A fold has fewer than 2 of the 800 rows in use"):
+            compare_layers(x, y, measures=measure, blocks=np.maximum(np.arange(800) - 795, 0))
+
     def test_blocks_that_do_not_fit_are_refused(self, unrelated):
         x, y = unrelated
         with pytest.raises(InputError, match="blocks"):

@@ -19,7 +19,7 @@ from nearid.base.alerts import Alert
 from nearid.base.limits import check_memory
 from nearid.base.progress import Progress
 from nearid.engines.local import blocks, ordered_map
-from nearid.folds import Blocks, FoldMoments, assign, fold_moments, repeated_rows
+from nearid.folds import Blocks, FoldMoments, assign, fold_moments, refuse_small_folds, repeated_rows
 from nearid.groups.fits import assignment, squared_errors
 from nearid.groups.ladder import GROUPS, Group
 from nearid.groups.ridge import Judges
@@ -175,6 +175,7 @@ def epsilons(pair: Pair, groups: list[str], how: Fitting, penalties: LayerPenalt
     """Mean held-out error over the target's diameter, of each group, NaN without variance; and traits of the rows."""
     fold = how.deal(pair.n, how.folds)
     parts = fold_moments(pair, fold, how.folds)
+    refuse_small_folds(parts.counts, blocks=how.blocks is not None)
     whole = parts.all
     if not np.trace(whole.xx) or not np.trace(whole.yy):
         return [float("nan")] * len(groups), parts.traits
@@ -247,6 +248,7 @@ def fill_from_moments(
         check_memory(f"The moments of {names[0]} and {names[1]}", 8 * (held + 2) * width**2, advice)
         pair = pair_rows(*sides)
         parts = fold_moments(pair, how.deal(pair.n, held), held)
+        refuse_small_folds(parts.counts, blocks=how.blocks is not None)
         copies += repeated_rows(parts.traits)
         tile = Tile(pair, parts, sides[0].columns_of, sides[1].columns_of)
         for at, spread, side in ((a, tile.spread_x, left), (b, tile.spread_y, right)):
