@@ -18,7 +18,7 @@ from nearid.measures.similarity import cka_influence
 from nearid.moments import Floats
 from nearid.questions.compare.best import Best, chosen_among, confidence_of_best
 from nearid.questions.compare.errors import Fits, Gathered, evaluate, gather
-from nearid.questions.compare.intervals import Interval, influences, intervals
+from nearid.questions.compare.intervals import FEW, Interval, influences, intervals
 from nearid.questions.compare.run import estimand
 from nearid.questions.compare.similar import DIRECTIONS, POPULATION, rows_looked_at, with_interval
 from nearid.questions.layers.chance import BestByChance, Shuffles, has_chance
@@ -84,6 +84,8 @@ def with_interval_of_best(estimate: Estimate, measure: str, pair: Pair, count: i
     confidence = confidence_of_best(count)
     group = group_of(measure, "r2") or group_of(measure, "epsilon")
     if group is not None:
+        if pair.n < FEW * max(pair.x.shape[1], pair.y.shape[1]):
+            return estimate
         gathered = gather(
             pair,
             how.folds,
