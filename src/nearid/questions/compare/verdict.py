@@ -62,7 +62,10 @@ NEARER = 0.9
 STRENGTHS = ((0.99, "nearly exactly"), (0.9, "closely"), (0.5, "in part"), (0.0, "weakly"))
 # What the efficiency of ICA is computed from.
 NEEDED = ("permutation", "ica", "rigid")
-# What its interval is of.
+# Why a group has no interval.
+FEW_ROWS = "rows are too few for the columns"
+OTHER_PARTNERS = "columns find other partners in other folds, and are too many to try which"
+# What the interval of the efficiency is of.
 FOLDS = "folds, each with fits of its own, Student's t"
 
 
@@ -91,6 +94,8 @@ class GroupResult:
         Smallest and largest ridge penalty of the folds' fits, where the group has one.
     estimable : bool
         False where the group contains another one that explains clearly more: rows are too few to estimate it.
+    no_interval : str
+        Why held-out figures have no interval; empty where they have one.
     """
 
     name: str
@@ -105,6 +110,7 @@ class GroupResult:
     p_value: float = math.nan
     penalty: tuple[float, ...] = ()
     estimable: bool = True
+    no_interval: str = ""
 
 
 def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | None = None) -> Floats:
@@ -185,6 +191,7 @@ def summaries(
         # The error of a map that explains this much, on average over the repetitions.
         by_chance = float(spread.mean()) * float(np.mean(np.sqrt(1 - reached)))
         own = of if ends.r2.known else ""
+        why = "" if own or not of else FEW_ROWS if influences is None else OTHER_PARTNERS
         results[group.name] = GroupResult(
             group.name,
             group.title,
@@ -197,6 +204,7 @@ def summaries(
             group.degrees_of_freedom(*dims),
             add_one(reached, r2) if chance else nan,
             (min(penalties), max(penalties)) if penalties and "ridge" in group.options else (),
+            no_interval=why,
         )
     return results
 
