@@ -25,7 +25,7 @@ from nearid.base.progress import Reporting, reporting
 from nearid.base.provenance import described, provenance
 from nearid.folds import Blocks, few_rows_per_fold
 from nearid.moments import Floats
-from nearid.questions.compare.alerts import few_rows
+from nearid.questions.compare.alerts import few_blocks, few_rows
 from nearid.questions.compare.chance import MOST_PERMUTATIONS
 from nearid.questions.compare.run import rows_together
 from nearid.questions.layers.best import best_pairs
@@ -126,6 +126,7 @@ def compare_layers(
     dependence: list[Alert] = []
     if declared or errors:
         together, dependence = rows_together(pair, folds, random_state, detect=blocks is None)
+        dependence += few_blocks(together.count) if together is not None else ()
     how = Fitting(folds, ridge, svcca_k, random_state, together)
     copies: list[Alert] = []
     with reporting(progress) as stages:
