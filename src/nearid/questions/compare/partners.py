@@ -37,9 +37,10 @@ ROWS, NUMBERS = 20_000, 2_000_000
 def choice_variances(gathered: Gathered, groups: Sequence[Group], fits: Fits) -> Floats:
     """Variance that the choice of partners adds to the logarithm of each group's squared error; 0 for other groups.
 
-    NaN where rows are too wide to try other choices, and folds disagree on the partners.
+    NaN where other choices cannot be tried: of components that were found on each side alone, and of wide rows whose
+    folds disagree on the partners.
     """
-    added = np.zeros(len(groups))
+    added = np.where([group.prepare is not None for group in groups], np.nan, 0.0)
     matching = [g for g, group in enumerate(groups) if group.matches]
     if not matching:
         return added
@@ -60,7 +61,9 @@ def choice_variances(gathered: Gathered, groups: Sequence[Group], fits: Fits) ->
         fixed[at] /= guess or 1.0
     more = np.clip(anew.var(axis=0, ddof=1) - fixed.var(axis=0, ddof=1), 0, None)
     size = fixed.mean(axis=0) ** 2
-    return np.asarray(np.divide(TAKEN * more, size, out=added, where=size > 0))
+    for g in matching:
+        added[g] = TAKEN * more[g] / size[g] if size[g] > 0 else 0.0
+    return added
 
 
 def _agree(maps: Sequence[object]) -> bool:

@@ -65,6 +65,7 @@ NEEDED = ("permutation", "ica", "rigid")
 # Why a group has no interval.
 FEW_ROWS = "rows are too few for the columns"
 OTHER_PARTNERS = "columns find other partners in other folds, and are too many to try which"
+OTHER_COMPONENTS = "other rows would give other components, and ICA is not repeated to find out which"
 # What the interval of the efficiency is of.
 FOLDS = "folds, each with fits of its own, Student's t"
 
@@ -194,7 +195,8 @@ def summaries(
         # The error of a map that explains this much, on average over the repetitions.
         by_chance = float(spread.mean()) * float(np.mean(np.sqrt(1 - reached)))
         own = of if ends.r2.known else ""
-        why = "" if own or not of else FEW_ROWS if influences is None else OTHER_PARTNERS
+        why = OTHER_COMPONENTS if group.prepare else OTHER_PARTNERS
+        why = "" if own or not of else FEW_ROWS if influences is None else why
         results[group.name] = GroupResult(
             group.name,
             group.title,
