@@ -147,3 +147,10 @@ def test_names_that_collide_are_refused(tmp_path, nested):
     torch.save({"a": {"b": t}, "a.b": t + 1} if nested else {1: t, "1": t + 1}, tmp_path / "x.pt")
     with pytest.raises(InputError, match="several entries named"):
         open_rows(tmp_path / "x.pt", key="a.b" if nested else "1")
+
+
+def test_the_beginning_of_a_file_is_called_truncated(tmp_path):
+    torch.save(torch.arange(600.0).reshape(100, 6), tmp_path / "x.pt")
+    (tmp_path / "x.pt").write_bytes((tmp_path / "x.pt").read_bytes()[:1000])
+    with pytest.raises(InputError, match=r"truncated or damaged"):
+        open_rows(tmp_path / "x.pt")
