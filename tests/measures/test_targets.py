@@ -54,7 +54,7 @@ def test_named_columns_that_do_not_fit_are_refused(rng):
 def test_too_many_rows_dropped_is_refused(rng):
     z = rng.normal(size=(20, 2))
     z[:18] = np.nan
-    with pytest.raises(InputError, match="2 usable rows are too few for 5 folds"):
+    with pytest.raises(InputError, match="Only 2 rows are left without NaN or Inf, too few for 5 folds"):
         gathered(z, rng.normal(size=(20, 1)), folds=5, drop_nonfinite=True)
 
 
