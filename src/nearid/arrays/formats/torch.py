@@ -102,8 +102,11 @@ def _is_pickle(path: str) -> bool:
 
 
 def _check_archive(path: str, name: str) -> None:
-    with damage_told(name, "file of torch.save"), zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except Exception:  # it may become shorter meanwhile
+        raise _damaged(name) from None
     if any(member.filename.endswith("constants.pkl") for member in members):
         raise _refused(name)  # a TorchScript archive, which is code
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
