@@ -30,6 +30,16 @@ from scipy.signal import lfilter
 from scipy.stats import beta
 
 import nearid
+from nearid.arrays import open_rows, pair_rows
+from nearid.base.progress import silent
+from nearid.engines.local import LOCAL
+from nearid.folds import Blocks
+from nearid.groups.ladder import ladder as ladder_of
+from nearid.measures.canonical import Canonical, pooled, products_along
+from nearid.measures.similarity import cka_from_moments, debiased_cka
+from nearid.moments import PairMoments
+from nearid.questions.compare.errors import evaluate, fit_held_out, gather
+from nearid.questions.compare.similar import with_intervals
 
 Rows = np.ndarray
 Outcome = Any
@@ -41,6 +51,7 @@ MANY_RUNS = 1_000_000
 FIGURES = {"R2": "r2", "epsilon": "epsilon", "relative error": "relative"}
 COMPARED = ("permutation", "rigid", "linear")
 BEST_GROUPS = ("rigid", "linear")
+SIMILAR = ("CCA", "SVCCA", "CKA")
 MCC_METHODS = ("pearson", "spearman", "piecewise")
 
 
@@ -323,28 +334,37 @@ def recordings(seed: int) -> list[Cell]:
     ]
 
 
+def relations(d: int, seed: int) -> dict[str, Rows]:
+    """Linear maps that are the same in every run: near a permutation with unequal scales, and random."""
+    rng = np.random.default_rng([seed, d])
+    mixing = rng.normal(size=(d, d)) / np.sqrt(d)
+    near = np.eye(d)[rng.permutation(d)] * rng.uniform(0.6, 1.4, size=d) + 0.15 * mixing
+    return {"near a permutation": near, "random map": mixing}
+
+
+def figures_of(result: nearid.Comparison) -> dict[str, list[float]]:
+    """Value and ends of the interval of every figure and group; epsilon as the mean error, given the diameter."""
+    figures = {}
+    for title, figure in FIGURES.items():
+        unit = result.diameter.lower if figure == "epsilon" else 1.0
+        for group in COMPARED:
+            estimate = getattr(result.groups[group], figure)
+            figures[f"{title}, {group}"] = [unit * v for v in (estimate.value, estimate.low, estimate.high)]
+    return figures
+
+
 def coverage_cells(d: int, ratios: Sequence[int], seed: int) -> list[Cell]:
     """Intervals of every group for a noisy linear image of Gaussian or Student rows.
 
-    The map is the same in every run: random, or near a permutation with unequal scales. Noise has half the size of the
-    rows. The estimand is what a fit on four fifths of n rows reaches on new rows. Held-out figures are unbiased for it,
-    so their mean over runs is the truth. Epsilon is judged given the diameter. Chance has no part in an interval.
+    Noise has half the size of the rows. The estimand is what a fit on four fifths of n rows reaches on new rows.
+    Held-out figures are unbiased for it, so their mean over runs is the truth. Epsilon is judged given the diameter.
+    Chance has no part in an interval.
     """
 
     def run(rng: np.random.Generator, draw: Callable[..., Rows], n: int, relation: Rows) -> dict[str, list[float]]:
         x = draw(rng, n, d)
-        result = nearid.compare(x, x @ relation + 0.5 * draw(rng, n, d), permutations=1)
-        figures = {}
-        for title, figure in FIGURES.items():
-            unit = result.diameter.lower if figure == "epsilon" else 1.0
-            for group in COMPARED:
-                estimate = getattr(result.groups[group], figure)
-                figures[f"{title}, {group}"] = [unit * v for v in (estimate.value, estimate.low, estimate.high)]
-        return figures
+        return figures_of(nearid.compare(x, x @ relation + 0.5 * draw(rng, n, d), permutations=1))
 
-    rng = np.random.default_rng([seed, d])
-    mixing = rng.normal(size=(d, d)) / np.sqrt(d)
-    near = np.eye(d)[rng.permutation(d)] * rng.uniform(0.6, 1.4, size=d) + 0.15 * mixing
     return [
         Cell(
             f"{d} columns, {ratio} rows a column, {rows}, {relation}",
@@ -355,8 +375,87 @@ def coverage_cells(d: int, ratios: Sequence[int], seed: int) -> list[Cell]:
         )
         for ratio in ratios
         for rows, draw in (("Gaussian", gaussian), ("t3", student3))
-        for relation, matrix in (("near a permutation", near), ("random map", mixing))
+        for relation, matrix in relations(d, seed).items()
     ]
+
+
+# Blocks, and the rows of each, of which intervals are judged with blocks.
+BLOCKED = ((80, 5), (400, 5), (40, 75))
+
+
+def coverage_blocks(seed: int) -> list[Cell]:
+    """The same for rows that share an image, with the image of each row given: 8 columns, noise of half the size."""
+
+    def run(rng: np.random.Generator, blocks: int, size: int, relation: Rows) -> dict[str, list[float]]:
+        x, noise = (clusters(rng, blocks, size, len(relation), 0.5) for _ in range(2))
+        given = np.repeat(np.arange(blocks), size)
+        return figures_of(nearid.compare(x, x @ relation + 0.5 * noise, blocks=given, permutations=1))
+
+    return [
+        Cell(
+            f"8 columns, {blocks} blocks x {size} rows, {relation}",
+            ".93 to .97",
+            lambda rng, a=(blocks, size, matrix): run(rng, *a),
+        )
+        for blocks, size in BLOCKED
+        for relation, matrix in relations(8, seed).items()
+    ]
+
+
+def similarities(seed: int) -> list[Cell]:
+    """Intervals of CCA, SVCCA and CKA for the same rows, with and without blocks.
+
+    The estimand of CCA and SVCCA is the correlation of new rows along the directions that were fitted. It is another
+    one in each run and follows from the population's covariances. That of CKA is the population's.
+    """
+
+    def run(
+        rng: np.random.Generator, draw: Callable[[np.random.Generator], Rows], size: int, relation: Rows, unit: float
+    ) -> dict[str, list[float]]:
+        x = draw(rng)
+        y = x @ relation + 0.5 * draw(rng)
+        blocks = Blocks(np.arange(len(x)) // size) if size > 1 else None
+        gathered = gather(
+            pair_rows(open_rows(x), open_rows(y)),
+            5,
+            {"translation": True, "scale": True, "ridge": 0.0},
+            0,
+            together=blocks,
+            drop_nonfinite=False,
+            prepare=(),
+            engine=LOCAL,
+            progress=silent,
+        )
+        fits = fit_held_out(gathered, ladder_of("permutation"), None)
+        fourth = evaluate(gathered, fits).fourth
+        found = with_intervals(fits.similarities(debiased_cka(gathered.moments, fourth)), gathered, fits, 0)
+        d = len(relation)
+        rest = relation.T @ relation + 0.25 * np.eye(d)
+        population = PairMoments(1, np.zeros(d), np.zeros(d), unit * np.eye(d), unit * relation, unit * rest)
+        truths = [_along(own, population, gathered.parts.counts) for own in (fits.cca, fits.svcca)]
+        truths.append(cka_from_moments(population))
+        each = zip(SIMILAR, (found.cca, found.svcca, found.cka), truths, strict=True)
+        return {name: [float(v) for v in (e.value, e.low, e.high, truth)] for name, e, truth in each}
+
+    cells = []
+    for d, ratio in ((8, 10), (8, 50), (32, 10), (32, 50)):
+        for rows, draw in (("Gaussian", gaussian), ("t3", student3)):
+            for relation, matrix in relations(d, seed).items():
+                own = lambda rng, draw=draw, n=ratio * d, d=d: draw(rng, n, d)  # noqa: E731
+                name = f"{d} columns, {ratio} rows a column, {rows}, {relation}"
+                cells.append(Cell(name, ".93 to .97", lambda rng, a=(own, 1, matrix, 1.0): run(rng, *a)))
+    for blocks, size in BLOCKED:
+        for relation, matrix in relations(8, seed).items():
+            own = lambda rng, blocks=blocks, size=size: clusters(rng, blocks, size, 8, 0.5)  # noqa: E731
+            name = f"8 columns, {blocks} blocks x {size} rows, {relation}"
+            cells.append(Cell(name, ".93 to .97", lambda rng, a=(own, size, matrix, 1.25): run(rng, *a)))
+    return cells
+
+
+def _along(found: Canonical, population: PairMoments, counts: Sequence[int]) -> float:
+    """Mean correlation in the population along the directions of each fold, pooled over folds as nearid does it."""
+    each = zip(found.directions, counts, strict=True)
+    return float(found.weights @ pooled([n * products_along(a, b, population) for (a, b), n in each]))
 
 
 def measures(seed: int) -> list[Cell]:
@@ -441,10 +540,16 @@ def best(seed: int) -> list[Cell]:
                 figures[group][which] = [at, pair.value.low, pair.value.high, own.low, own.high]
         return figures
 
-    designs = ((500, "noise .5", [0.5] * 10), (500, "noise .3 to .75", np.linspace(0.3, 0.75, 10)))
+    like, unlike = [0.5] * 10, np.linspace(0.3, 0.75, 10)
+    designs = (
+        (500, "noise .5", like, ".93 to .98", MANY_RUNS),
+        (100, "noise .5", like, ".93 to .98", MANY_RUNS),
+        # The best pair is the same one in most runs: there is little choice to allow for.
+        (500, "noise .3 to .75", unlike, ">= .93", 100),
+    )
     return [
-        Cell(f"10 runs of {n} x 8, {said}", ".93 to .98", lambda rng, a=(n, noises): run(rng, *a))
-        for n, said, noises in (*designs, (100, "noise .5", [0.5] * 10))
+        Cell(f"10 runs of {n} x 8, {said}", asked, lambda rng, a=(n, noises): run(rng, *a), most)
+        for n, said, noises, asked, most in designs
     ]
 
 
@@ -514,18 +619,21 @@ def verdicts(cell: Cell, outcomes: list[Outcome]) -> Iterator[str]:
     yield line(f"{cell.name} ({counted})", f"{cell.asked} or between", sum(hits), len(outcomes))
 
 
-COVERED = (
-    f"| simulation | asked | {' | '.join(f'{f}, {g}' for f in FIGURES for g in COMPARED)} | MC error | runs |"
-    f"\n|{'---|' * (len(FIGURES) * len(COMPARED) + 4)}"
-)
+def covered_header(figures: Sequence[str]) -> str:
+    """The header of a table of such shares."""
+    return f"| simulation | asked | {' | '.join(figures)} | MC error | runs |\n|{'---|' * (len(figures) + 4)}"
+
+
+COVERED = covered_header([f"{f}, {g}" for f in FIGURES for g in COMPARED])
 
 
 def covered(cell: Cell, outcomes: list[Outcome]) -> Iterator[str]:
-    """Share of intervals that hold the mean of the estimates; the error is that of a share of .95."""
+    """Share of intervals that hold the truth, or else the mean of estimates; the error is that of a share of .95."""
     shares = []
     for figure in outcomes[0]:
-        value, low, high = np.array([outcome[figure] for outcome in outcomes], dtype=float).T
-        inside = (low <= value.mean()) & (value.mean() <= high)
+        value, low, high, *truth = np.array([outcome[figure] for outcome in outcomes], dtype=float).T
+        right = truth[0] if truth else value.mean()
+        inside = (low <= right) & (right <= high)
         shares.append(f"{inside.mean():.3f}" if np.isfinite(low).all() else "no interval")
     error = np.sqrt(0.95 * 0.05 / len(outcomes))
     yield f"| {cell.name} | {cell.asked} | {' | '.join(shares)} | {error:.3f} | {len(outcomes)} |"
@@ -597,6 +705,8 @@ PARTS = {
     "recordings": Part(recordings, shares, SHARES),
     "coverage": Part(lambda seed: coverage_cells(8, (3, 10, 50, 200), seed), covered, COVERED),
     "coverage_wide": Part(lambda seed: coverage_cells(32, (3, 10, 50, 200), seed), covered, COVERED),
+    "coverage_blocks": Part(coverage_blocks, covered, COVERED),
+    "similarities": Part(similarities, covered, covered_header(SIMILAR)),
     "measures": Part(measures, matrix, MATRIX),
     "ridge": Part(ridge, penalties, PENALTIES),
     "best": Part(best, chosen, CHOSEN),

@@ -17,6 +17,7 @@ from nearid.groups.fits import (
     fit_rigid,
     fit_scaled_permutation,
     fit_unmixed,
+    squared_errors,
 )
 from nearid.groups.ladder import GROUPS
 from nearid.moments import PairMoments
@@ -373,3 +374,14 @@ def test_a_penalty_shrinks_the_map_as_its_equation_says(rng, n, p, ridge):
     found = fit_linear(PairMoments.of(x, y), ridge=ridge).matrix
     np.testing.assert_allclose(a.T @ (b - a @ found), ridge * found, atol=1e-8)
     assert np.linalg.norm(found) < np.linalg.norm(fit_linear(PairMoments.of(x, y)).matrix)
+
+
+@pytest.mark.parametrize(("p", "q"), [(3, 3), (4, 2), (2, 4)])
+@pytest.mark.parametrize("fit", [fit_permutation, fit_scaled_permutation, fit_rigid])
+def test_squared_errors_are_those_of_the_rows(rng, fit, p, q):
+    """Of a matching too, whose errors need the products of partners alone; a column may have none."""
+    x, new_x = rng.normal(size=(2, 60, p)) + 1
+    y, new_y = (rows @ rng.normal(size=(p, q)) + rng.normal(size=(60, q)) for rows in (x, new_x))
+    fitted = fit(PairMoments.of(x, y))
+    expected = np.sum((new_y - apply(fitted, new_x)) ** 2, axis=0)
+    np.testing.assert_allclose(squared_errors(fitted, PairMoments.of(new_x, new_y)), expected, rtol=1e-9)

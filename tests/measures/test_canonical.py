@@ -131,14 +131,14 @@ def test_influence_is_the_derivative_by_the_weight_of_a_row(rng):
 
 
 def test_influence_on_cka_is_its_jackknife(rng):
-    x = rng.normal(size=(150, 4)) * [3, 2, 1, 1]
-    y = x @ rng.normal(size=(4, 5)) + rng.normal(size=(150, 5))
-    whole, keep = linear_cka(x, y).value, np.ones(150, dtype=bool)
+    x = rng.normal(size=(400, 4)) * [3, 2, 1, 1]
+    y = x @ rng.normal(size=(4, 5)) + rng.normal(size=(400, 5))
+    whole, keep = linear_cka(x, y).value, np.ones(400, dtype=bool)
     moved = cka_influence(x, y, PairMoments.of(x, y))
     left_out = []
-    for i in range(150):
+    for i in range(400):
         keep[i] = False
-        left_out.append(149 * (whole - linear_cka(x[keep], y[keep]).value))
+        left_out.append(399 * (whole - linear_cka(x[keep], y[keep]).value))
         keep[i] = True
     assert np.std(moved) == pytest.approx(np.std(left_out), rel=0.05)
     assert np.corrcoef(moved, left_out)[0, 1] > 0.99

@@ -100,11 +100,17 @@ def squared_errors(fitted: Map, moments: PairMoments) -> Floats:
 
     Of many targets, and a map for each, the errors have their leading axis.
     """
-    matrix = fitted.matrix
-    miss = (moments.mean_y - fitted.target_centre) - (moments.mean_x - fitted.source_centre) @ matrix
-    about_mean = np.diagonal(moments.yy, axis1=-2, axis2=-1) + np.sum(
-        matrix * (moments.xx @ matrix - 2 * moments.xy), axis=-2
-    )
+    total = np.diagonal(moments.yy, axis1=-2, axis2=-1)
+    apart_x, apart_y = moments.mean_x - fitted.source_centre, moments.mean_y - fitted.target_centre
+    if isinstance(fitted, MatchMap):
+        partners, weights = fitted.columns, fitted.weights
+        miss = apart_y - apart_x[partners] * weights
+        products = moments.xy[partners, np.arange(len(partners))]
+        about_mean = total + weights * (weights * np.diag(moments.xx)[partners] - 2 * products)
+    else:
+        matrix = fitted.matrix
+        miss = apart_y - apart_x @ matrix
+        about_mean = total + np.sum(matrix * (moments.xx @ matrix - 2 * moments.xy), axis=-2)
     # Rounding may leave an error of nothing below zero.
     return np.asarray(np.clip(about_mean, 0, None) + moments.n * miss**2)
 

@@ -77,6 +77,9 @@ class Group:
     influence : callable, optional
         (moments, fitted, gradient, x, y, **options) -> how far each row moves the fit; see `scale_influence`. Intervals
         allow for the fit only where it is given.
+    matches : bool
+        Whether the fit gives each target column a partner (a `MatchMap`): no derivative shows how that choice changes
+        from rows to rows.
     """
 
     name: str
@@ -89,6 +92,7 @@ class Group:
     default: bool = True
     prepare: Callable[..., Callable[..., Prepared]] | None = None
     influence: Callable[..., Floats] | None = None
+    matches: bool = False
 
     def fitted(self, moments: PairMoments, options: dict[str, Any]) -> Map:
         """Fit with those of the given options that this group knows."""
@@ -148,6 +152,7 @@ for _group in (
         _WITH_SCALE,
         lambda p, q: q + 1,
         influence=scale_influence,
+        matches=True,
     ),
     Group(
         "scaled_permutation",
@@ -159,6 +164,7 @@ for _group in (
         lambda p, q: q + min(p, q),
         default=False,
         influence=scales_influence,
+        matches=True,
     ),
     Group(
         "rigid",

@@ -33,7 +33,7 @@ GROUPS = 5
 # What the best rank keeps is more than noise from so many standard errors on.
 CLEAR = 3.0
 # What simulations at ten rows for each column ask for of the variance that is shared, over its Gaussian approximation.
-SHARED = 2.0
+SHARED = 3.0
 # Of the search for leading principal components: further directions, and rounds after the first.
 SPARE, ITERATIONS = 32, 2
 
@@ -101,7 +101,7 @@ class Canonical:
             moved[mine] = size * ((u * v) @ scale[:r] - squares / 2)
         return moved
 
-    def shared_variance(self, widths: tuple[int, int], n: int) -> float:
+    def shared_variance(self, widths: tuple[int, int], n: float) -> float:
         """Variance of the mean correlation that `influence` misses: fits to different folds share rows.
 
         Errors of the directions and of the rows they are judged on meet twice, because each of two rows in different
@@ -113,8 +113,8 @@ class Canonical:
         ----------
         widths : tuple of int
             Columns of both sides.
-        n : int
-            Rows of all folds.
+        n : float
+            Rows of all folds; fewer where rows are alike, as many as tell the same.
         """
         rho = np.clip(self.correlations, 1 / np.sqrt(n), 1.0)
         r, train = len(rho), n * max(1 - 1 / len(self.products), 0.5)

@@ -52,12 +52,27 @@ def test_a_sample_of_many_rows_gives_nearly_the_same(rng, monkeypatch):
         assert b.value == a.value and b.high - b.low == pytest.approx(a.high - a.low, rel=0.2) and b.low != a.low
 
 
-def test_standard_error_of_blocks(rng):
-    """The mean of blocks of ten equal rows; of a sample of the rows the same on average."""
-    own = rng.normal(size=(2000, 1))
-    values, blocks = np.repeat(own, 10, axis=0), np.repeat(np.arange(2000), 10)
-    truth = np.std(own) / np.sqrt(2000)
-    assert room.standard_errors(values, 20_000, blocks) == pytest.approx(truth, rel=1e-9)
-    assert room.standard_errors(values, 20_000) == pytest.approx(truth / np.sqrt(10), rel=1e-9)
-    some = rng.permutation(20_000)[:5000]
-    assert room.standard_errors(values[some], 20_000, blocks[some]) == pytest.approx(truth, rel=0.15)
+def test_copies_in_blocks_add_nothing(rng):
+    """Rows that are there five times, each time in one block, tell as much as once."""
+    x, y = related(rng, n=300)
+    copies = np.repeat(np.arange(300), 5)
+    once = compare(x, y, permutations=1, blocks=np.arange(300)).similarity
+    often = compare(x[copies], y[copies], permutations=1, blocks=copies).similarity
+    alone = compare(x[copies], y[copies], permutations=1, blocks="none").similarity
+    for name in ("cca", "svcca", "cka"):
+        widths = [getattr(found, name).high - getattr(found, name).low for found in (once, often, alone)]
+        assert widths[1] == pytest.approx(widths[0], rel=0.05) and widths[2] < 0.7 * widths[0]
+
+
+def test_of_many_rows_blocks_are_drawn(rng, monkeypatch):
+    """Single rows of a sample would seem to be independent."""
+    images = np.repeat(np.arange(400), 10)
+    x, y = related(rng, n=400)
+    x, y = (side[images] + 0.1 * rng.normal(size=(4000, 4)) for side in (x, y))
+    whole = compare(x, y, permutations=1, blocks=images).similarity
+    monkeypatch.setattr(room, "ROWS", 1000)
+    monkeypatch.setattr(room, "LEAST_ROWS", 1000)
+    part = compare(x, y, permutations=1, blocks=images).similarity
+    for name in ("cca", "svcca", "cka"):
+        a, b = getattr(whole, name), getattr(part, name)
+        assert b.high - b.low == pytest.approx(a.high - a.low, rel=0.35) and b.low != a.low

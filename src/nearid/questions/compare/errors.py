@@ -29,6 +29,25 @@ Options = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Sample:
+    """Some of the rows in use; of blocks that are not there as a whole, the first rows.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape (m,)
+        Their numbers, ascending.
+    weights : ndarray of shape (m,)
+        Rows of its block that each stands for.
+    blocks : ndarray of int, shape (m,), or None
+        Block of each, counted from 0 within the sample.
+    """
+
+    rows: np.ndarray
+    weights: Floats
+    blocks: np.ndarray | None
+
+
+@dataclass(frozen=True)
 class Gathered:
     """What the first pass finds.
 
@@ -72,6 +91,18 @@ class Gathered:
     def block_count(self) -> int:
         """Blocks that have rows in use."""
         return 0 if self.blocks is None else len(np.unique(self.blocks.codes[self.kept]))
+
+    def sample(self, most: int, rng: np.random.Generator) -> Sample:
+        """About `most` rows at random, or all where they are fewer; whole blocks where rows belong together."""
+        rows = self.used
+        if self.blocks is None:
+            rows = np.sort(rng.choice(rows, most, replace=False)) if len(rows) > most else rows
+            return Sample(rows, np.ones(len(rows)), None)
+        sizes = np.bincount(self.blocks.codes[rows], minlength=self.blocks.count)
+        rows = self.blocks.sample(rows, most, rng) if len(rows) > most else rows
+        own = self.blocks.codes[rows]
+        codes = np.unique(own, return_inverse=True)[1]
+        return Sample(rows, sizes[own] / np.bincount(codes)[codes], codes)
 
     @cached_property
     def eigen_x(self) -> tuple[Floats, Floats]:

@@ -5,7 +5,8 @@ reaches on new rows. Every row has two roles in a cross-validated figure. It is 
 maps that judge the other folds. Its influence is the sum of both; the second is the derivative of each fit by the
 weight of the row, which every group of the ladder declares. The variance is that of the influences, summed over the
 rows of a block where rows belong together. Student's t has the degrees of freedom that the spread of the influences
-allows (Satterthwaite), so that a few rows that decide everything widen the interval.
+allows (Satterthwaite), so that a few rows that decide everything widen the interval. What the choice of partners adds
+to a matching is measured apart (`partners`).
 
 With many rows for each column the second role no longer matters and is left out. With few, derivatives are no longer
 enough, and there is no interval.
@@ -24,11 +25,20 @@ from nearid.base.estimate import CONFIDENCE
 from nearid.groups.ladder import Group
 from nearid.moments import Floats
 from nearid.questions.compare.errors import Fits, Gathered, row_norms
+from nearid.questions.compare.partners import choice_variances
 
 # Rows for each column: below the first there is no interval, above the second fits no longer add to it.
 FEW, MANY = 10, 50
 # Rows, and numbers, that influences are taken from.
 SAMPLE, NUMBERS = 20_000, 4_000_000
+# The second role counts by this factor in errors. A term that two rows of different folds share is in the derivatives
+# of both, so that squares of influences hold it twice: one half is right where all such terms are products, and
+# simulations ask for more. Of squared errors, whose tails are heavier, they ask for all of it.
+SECOND_ROLE = 0.75
+# The relative error divides by squares, of which rows far out decide the mean. Its interval reaches as far as if so
+# many further rows like the most influential one were there: set on simulations with Student's t3, whose squares have
+# no variance.
+FURTHER_ROWS = 2
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,8 @@ class Influences:
         Rows in all.
     weights : ndarray of shape (m,) or None
         Rows that each stands for, where only the first rows of a block are among the m.
+    choice : ndarray of shape (groups,) or None
+        Variance that the choice of partners adds to the logarithm of each group's squared error, see `partners`.
     """
 
     squares: Floats
@@ -55,21 +67,48 @@ class Influences:
     blocks: np.ndarray | None
     n: int
     weights: Floats | None = None
+    choice: Floats | None = None
 
-    def relative_spread(self, values: Floats) -> tuple[float, float]:
-        """Standard error of a mean over n rows from influences with mean 0, and its degrees of freedom."""
-        weights = np.ones(len(values)) if self.weights is None else self.weights
-        sums = values if self.blocks is None else np.bincount(self.blocks, weights=weights * values)
-        count, unit = len(sums), float(np.abs(sums).max())
-        if not unit or count < 2:
-            return 0.0, math.inf
-        squares = (sums / unit) ** 2
-        total = float(squares.sum())
-        # Satterthwaite's degrees of freedom of a sum of independent squares.
-        surplus = float(squares @ squares) - total**2 / count
-        freedom = min(count - 1.0, 2 * total**2 / surplus if surplus > 0 else math.inf)
-        variance = total * count / (count - 1) / float(weights.sum()) / self.n
-        return unit * math.sqrt(variance), max(freedom, 1.0)
+    def spread_of(self, values: Floats) -> Spread:
+        """Spread of a mean over all rows, from what each of these rows does to it."""
+        return spread_of_mean(values, self.n, self.blocks, self.weights)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Standard error of a mean, its degrees of freedom, and what the most influential row or block does to it."""
+
+    error: float
+    freedom: float
+    furthest: float
+
+
+def spread_of_mean(values: Floats, n: int, blocks: np.ndarray | None = None, weights: Floats | None = None) -> Spread:
+    """Spread of a mean over n rows, of which some are given.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m,)
+        What each of m rows does to the sum over n rows.
+    blocks : ndarray of int, shape (m,), optional
+        Which of them belong together, counted from 0.
+    weights : ndarray of shape (m,), optional
+        Rows of its block that each stands for.
+    """
+    weights = np.ones(len(values)) if weights is None else weights
+    values = values - np.average(values, weights=weights)
+    sums = values if blocks is None else np.bincount(blocks, weights=weights * values)
+    count, unit = len(sums), float(np.abs(sums).max())
+    if not unit or count < 2:
+        return Spread(0.0, math.inf, 0.0)
+    squares = (sums / unit) ** 2
+    total = float(squares.sum())
+    # Satterthwaite's degrees of freedom of a sum of independent squares.
+    surplus = float(squares @ squares) - total**2 / count
+    freedom = min(count - 1.0, 2 * total**2 / surplus if surplus > 0 else math.inf)
+    variance = total * count / (count - 1) / float(weights.sum()) / n
+    furthest = float(sums[np.argmax(squares)]) / n
+    return Spread(unit * math.sqrt(variance), max(freedom, 1.0), furthest)
 
 
 def student(freedom: float, confidence: float = CONFIDENCE) -> float:
@@ -94,17 +133,17 @@ def influences(
     n, widest = len(rows), max(pair.x.shape[1], pair.y.shape[1])
     if n < FEW * widest:
         return None
+    choice = choice_variances(gathered, groups, fits)
     codes = None if blocks is None else np.unique(blocks.codes[rows], return_inverse=True)[1]
     # Where rows belong together, their blocks are what there must be many of.
     units = n if codes is None else int(codes.max()) + 1
     if units >= MANY * widest:
-        return Influences(errors[:, rows] ** 2, errors[:, rows], spread[rows] ** 2, codes, n)
+        return Influences(errors[:, rows] ** 2, errors[:, rows], spread[rows] ** 2, codes, n, choice=choice)
     most = min(SAMPLE, max(NUMBERS // (pair.x.shape[1] + pair.y.shape[1]), 1000))
-    if n > most:
-        rng = np.random.default_rng(0)
-        rows = np.sort(rng.choice(rows, most, replace=False)) if blocks is None else blocks.sample(rows, most, rng)
+    sample = gathered.sample(most, np.random.default_rng(0))
+    rows = sample.rows
     x, y = (np.asarray(side, dtype=np.float64) for side in pair.take(rows))
-    squares, plain, base = errors[:, rows] ** 2, errors[:, rows].copy(), spread[rows] ** 2
+    squares, plain, base = errors[:, rows] ** 2, np.zeros((len(groups), len(rows))), spread[rows] ** 2
     fold, translation = gathered.fold[rows], gathered.options["translation"]
     for k, (maps, guess) in enumerate(zip(fits.maps, fits.means, strict=True)):
         train = gathered.parts.without([k])
@@ -128,12 +167,8 @@ def influences(
                 if group.influence is not None:
                     gradient = -weight * x_own.T @ slope
                     into[g, other] += group.influence(train, fitted, gradient, x_other, y_other, **options)
-    if blocks is None:
-        return Influences(squares, plain, base, None, n)
-    own_codes = np.unique(blocks.codes[rows], return_inverse=True)[1]
-    stands_for = np.bincount(blocks.codes[gathered.used], minlength=blocks.count)[blocks.codes[rows]]
-    weights = stands_for / np.bincount(own_codes)[own_codes]
-    return Influences(squares, plain, base, own_codes, n, weights)
+    plain = errors[:, rows] + SECOND_ROLE * plain
+    return Influences(squares, plain, base, sample.blocks, n, sample.weights, choice)
 
 
 @dataclass(frozen=True)
@@ -149,12 +184,24 @@ class Interval:
         return math.isfinite(self.low)
 
 
-def on_log_scale(value: float, spread: float, freedom: float, confidence: float = CONFIDENCE) -> Interval:
-    """The interval of a positive figure with this standard error, symmetric for its logarithm."""
+def on_log_scale(
+    value: float, spread: Spread, confidence: float = CONFIDENCE, *, choice: float = 0.0, further: float = 0.0
+) -> Interval:
+    """The interval of a positive figure, symmetric for its logarithm.
+
+    Parameters
+    ----------
+    choice : float
+        Further variance of the logarithm.
+    further : float
+        The end to which the most influential row pulls lies so many of these rows further out.
+    """
     if not value > 0:
         return Interval(value, value)
-    factor = math.exp(min(student(freedom, confidence) * spread / value, 700.0))
-    return Interval(value / factor, value * factor)
+    half = student(spread.freedom, confidence) * math.hypot(spread.error / value, math.sqrt(choice))
+    pull = further * spread.furthest / value
+    ends = (value * math.exp(np.clip(x, -700, 700)) for x in (min(pull, 0) - half, max(pull, 0) + half))
+    return Interval(*ends)
 
 
 @dataclass(frozen=True)
@@ -180,12 +227,15 @@ def intervals(
     if not base:
         return GroupIntervals()
     share = float(np.mean(errors**2)) / base
-    own = found.errors[g] - found.errors[g].mean()
-    error = on_log_scale(mean, *found.relative_spread(own), confidence)
-    size = found.spread / found.spread.mean() - 1
+    # Errors change with the choice of partners as the root of their squares does.
+    choice = 0.0 if found.choice is None else float(found.choice[g])
+    if math.isnan(choice):
+        return GroupIntervals()
+    error = on_log_scale(mean, found.spread_of(found.errors[g]), confidence, choice=choice / 4)
     relative = mean / math.sqrt(base)
-    by_spread = on_log_scale(relative, *found.relative_spread(own / math.sqrt(base) - relative * size / 2), confidence)
+    ratio = found.errors[g] / math.sqrt(base) - relative * found.spread / found.spread.mean() / 2
+    by_spread = on_log_scale(relative, found.spread_of(ratio), confidence, choice=choice / 4, further=FURTHER_ROWS)
     unexplained = found.squares[g] / base - share * found.spread / base
-    missing, freedom = found.relative_spread(unexplained - unexplained.mean())
-    missed = on_log_scale(share, missing, freedom, confidence)
-    return GroupIntervals(error, by_spread, Interval(1 - missed.high, 1 - missed.low), freedom)
+    spread_of_share = found.spread_of(unexplained)
+    missed = on_log_scale(share, spread_of_share, confidence, choice=choice)
+    return GroupIntervals(error, by_spread, Interval(1 - missed.high, 1 - missed.low), spread_of_share.freedom)

@@ -463,7 +463,7 @@ def _answer(
     whole = judged.in_sample[0] if judged.in_sample else None
     similar = fits.similarities(debiased_cka(moments, seen.fourth))
     blocks = None if gathered.blocks is None else gathered.blocks.codes
-    similar = with_intervals(similar, gathered, fits, s.random_state, blocks)
+    similar = with_intervals(similar, gathered, fits, s.random_state)
     return Comparison(
         names=(pair.x.name, pair.y.name),
         n=moments.n,

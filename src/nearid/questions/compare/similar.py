@@ -11,7 +11,8 @@ from nearid.base.estimate import CONFIDENCE, Estimate
 from nearid.measures.canonical import Canonical
 from nearid.measures.similarity import cka_influence
 from nearid.moments import Floats
-from nearid.questions.compare.errors import Fits, Gathered, Similarities
+from nearid.questions.compare.errors import Fits, Gathered, Sample, Similarities
+from nearid.questions.compare.intervals import spread_of_mean, student
 
 # Rows that are looked at, fewer where each costs more products than this allows, but never fewer than the least.
 ROWS, LEAST_ROWS, PRODUCTS = 20_000, 2_000, 6e9
@@ -21,47 +22,22 @@ DIRECTIONS = "rows: these canonical directions on new rows"
 POPULATION = "rows: the population"
 
 
-def rows_looked_at(gathered: Gathered, seed: int) -> tuple[np.ndarray, Floats, Floats]:
-    """Numbers of some rows in use, and their two sides."""
-    pair, rows = gathered.pair, gathered.used
-    p, q = pair.x.shape[1], pair.y.shape[1]
+def rows_looked_at(gathered: Gathered, seed: int) -> tuple[Sample, Floats, Floats]:
+    """Some of the rows in use, whole blocks where rows belong together, and their two sides."""
+    p, q = gathered.moments.xy.shape
     most = int(np.clip(PRODUCTS / (p * p + p * q + q * q), LEAST_ROWS, ROWS))
-    if len(rows) > most:
-        rows = np.sort(np.random.default_rng([seed, 5]).choice(rows, most, replace=False))
-    x, y = (side.astype(np.float64) for side in pair.take(rows))
-    return rows, x, y
-
-
-def standard_errors(values: Floats, n: int, blocks: np.ndarray | None = None) -> Floats:
-    """Standard errors of statistics of n rows, from what some of the rows do to them.
-
-    Parameters
-    ----------
-    values : ndarray of shape (m, s)
-        Influence of m of the n rows, drawn at random, on each statistic, times n.
-    blocks : ndarray of int, shape (m,), optional
-        Which of these rows belong together; each row is independent of the others by default.
-    """
-    values = values - values.mean(axis=0)
-    alone = np.sum(values**2, axis=0) / len(values)
-    if blocks is None:
-        return np.asarray(np.sqrt(alone / n))
-    names, at = np.unique(blocks, return_inverse=True)
-    sums = np.zeros((len(names), values.shape[1]))
-    np.add.at(sums, at, values)
-    # Of products of two rows of a block a sample has the square of its share of rows, of squares the share itself.
-    shared = n * (np.sum(sums**2, axis=0) / len(values) - alone) / len(values)
-    return np.asarray(np.sqrt(np.clip(alone + shared, 0, None) / n))
+    sample = gathered.sample(most, np.random.default_rng([seed, 5]))
+    x, y = (side.astype(np.float64) for side in gathered.pair.take(sample.rows))
+    return sample, x, y
 
 
 def with_interval(
     value: Estimate,
     moved: Floats,
     of: str,
-    n: int,
-    blocks: np.ndarray | None = None,
-    *,
-    shared: float = 0.0,
+    gathered: Gathered,
+    sample: Sample,
+    found: Canonical | None = None,
     confidence: float = CONFIDENCE,
 ) -> Estimate:
     """A similarity with its interval by Student's t, within what a correlation can be.
@@ -69,50 +45,33 @@ def with_interval(
     Parameters
     ----------
     moved : ndarray of shape (m,)
-        As the values of `standard_errors`, for one statistic.
+        How far each row of the sample moves the similarity, times the number of all rows.
     of : str
         What the interval is of.
-    n : int
-        Rows in all.
-    blocks : ndarray of int, shape (m,), optional
-        Which of the m rows belong together.
-    shared : float
-        Further variance, of fits that share rows. It is at most as much as what folds do not share.
+    found : Canonical, optional
+        Canonical directions that were fitted: fits to different folds share rows, which adds to the variance.
     """
-    from scipy.special import stdtrit
-
-    variance = float(standard_errors(moved[:, None], n, blocks)[0]) ** 2
-    variance += min(shared, variance)
-    units = len(moved) if blocks is None else len(np.unique(blocks))
-    half = float(stdtrit(max(units - 1, 1), (1 + confidence) / 2)) * math.sqrt(variance)
-    if not math.isfinite(half + value.value):
+    if not (math.isfinite(value.value) and np.isfinite(moved).all()):
         return value
+    n = gathered.moments.n
+    spread = spread_of_mean(moved, n, sample.blocks, sample.weights)
+    variance = spread.error**2
+    if found is not None:
+        # Rows that are alike count as fewer. What folds share is at most as much as what they do not.
+        alone = spread_of_mean(moved, n).error ** 2
+        fewer = n * min(alone / variance, 1.0) if variance else n
+        variance += min(found.shared_variance(gathered.moments.xy.shape, fewer), variance)
+    half = student(spread.freedom, confidence) * math.sqrt(variance)
     return replace(value, low=value.value - half, high=value.value + half, of=of).within(-1.0, 1.0)
 
 
-def with_intervals(
-    similar: Similarities, gathered: Gathered, fits: Fits, seed: int, blocks: np.ndarray | None = None
-) -> Similarities:
-    """The same similarities with 95% intervals.
-
-    Parameters
-    ----------
-    blocks : ndarray of int, shape (n,), optional
-        Which of all rows belong together; each row is independent of the others by default.
-    """
-    rows, x, y = rows_looked_at(gathered, seed)
-    own = None if blocks is None else blocks[rows]
-    n = gathered.moments.n
-
-    def along(value: Estimate, found: Canonical) -> Estimate:
-        moved = found.influence(x, y, gathered.fold[rows], gathered.parts)
-        return with_interval(
-            value, moved, DIRECTIONS, n, own, shared=found.shared_variance(gathered.moments.xy.shape, n)
-        )
-
-    return replace(
-        similar,
-        cca=along(similar.cca, fits.cca),
-        svcca=along(similar.svcca, fits.svcca),
-        cka=with_interval(similar.cka, cka_influence(x, y, gathered.moments), POPULATION, n, own),
+def with_intervals(similar: Similarities, gathered: Gathered, fits: Fits, seed: int) -> Similarities:
+    """The same similarities with 95% intervals. Where rows belong together, their blocks count as one."""
+    sample, x, y = rows_looked_at(gathered, seed)
+    fold = gathered.fold[sample.rows]
+    cca, svcca = (
+        with_interval(value, found.influence(x, y, fold, gathered.parts), DIRECTIONS, gathered, sample, found)
+        for value, found in ((similar.cca, fits.cca), (similar.svcca, fits.svcca))
     )
+    cka = with_interval(similar.cka, cka_influence(x, y, gathered.moments), POPULATION, gathered, sample)
+    return replace(similar, cca=cca, svcca=svcca, cka=cka)

@@ -62,7 +62,11 @@ NEARER = 0.9
 STRENGTHS = ((0.99, "nearly exactly"), (0.9, "closely"), (0.5, "in part"), (0.0, "weakly"))
 # What the efficiency of ICA is computed from.
 NEEDED = ("permutation", "ica", "rigid")
-# What its interval is of.
+# Why a group has no interval.
+FEW_ROWS = "rows are too few for the columns"
+OTHER_PARTNERS = "columns find other partners in other folds, and are too many to try which"
+OTHER_COMPONENTS = "other rows would give other components, and ICA is not repeated to find out which"
+# What the interval of the efficiency is of.
 FOLDS = "folds, each with fits of its own, Student's t"
 
 
@@ -93,6 +97,8 @@ class GroupResult:
         False where the group contains another one that explains clearly more: rows are too few to estimate it.
     freedom : float
         Degrees of freedom of Student's t in the interval of r2.
+    no_interval : str
+        Why held-out figures have no interval; empty where they have one.
     """
 
     name: str
@@ -108,6 +114,7 @@ class GroupResult:
     penalty: tuple[float, ...] = ()
     estimable: bool = True
     freedom: float = math.nan
+    no_interval: str = ""
 
 
 def bootstrap(errors: Floats, spread: Floats, seed: int, blocks: np.ndarray | None = None) -> Floats:
@@ -188,6 +195,8 @@ def summaries(
         # The error of a map that explains this much, on average over the repetitions.
         by_chance = float(spread.mean()) * float(np.mean(np.sqrt(1 - reached)))
         own = of if ends.r2.known else ""
+        why = OTHER_COMPONENTS if group.prepare else OTHER_PARTNERS
+        why = "" if own or not of else FEW_ROWS if influences is None else why
         results[group.name] = GroupResult(
             group.name,
             group.title,
@@ -201,6 +210,7 @@ def summaries(
             add_one(reached, r2) if chance else nan,
             (min(penalties), max(penalties)) if penalties and "ridge" in group.options else (),
             freedom=ends.freedom,
+            no_interval=why,
         )
     return results
 

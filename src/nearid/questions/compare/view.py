@@ -291,7 +291,8 @@ def _note(c: Comparison) -> str:
     """What the intervals are of, the penalty, and which error to compare across sizes."""
     groups = list(c.groups.values())
     of = next((g.r2.of for g in groups if g.r2.of), "")
-    sentences = [f"Intervals: {of}." if of else "No intervals of errors and R2: rows are too few for the columns."]
+    sentences = [f"Intervals: {of}."] if of else [f"No intervals of errors and R2: {groups[0].no_interval}."]
+    sentences += [f"No interval of {g.name}: {g.no_interval}." for g in groups if of and g.no_interval]
     penalty = next((g.penalty for g in groups if g.penalty), ())
     if penalty and penalty[1] > 0:
         low, high = (f"{value:.3g}" for value in penalty)

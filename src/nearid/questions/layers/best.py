@@ -18,7 +18,7 @@ from nearid.measures.similarity import cka_influence
 from nearid.moments import Floats
 from nearid.questions.compare.best import Best, chosen_among, confidence_of_best
 from nearid.questions.compare.errors import Fits, Gathered, evaluate, gather
-from nearid.questions.compare.intervals import Interval, influences, intervals
+from nearid.questions.compare.intervals import FEW, Interval, influences, intervals
 from nearid.questions.compare.run import estimand
 from nearid.questions.compare.similar import DIRECTIONS, POPULATION, rows_looked_at, with_interval
 from nearid.questions.layers.chance import BestByChance, Shuffles, has_chance
@@ -84,6 +84,8 @@ def with_interval_of_best(estimate: Estimate, measure: str, pair: Pair, count: i
     confidence = confidence_of_best(count)
     group = group_of(measure, "r2") or group_of(measure, "epsilon")
     if group is not None:
+        if pair.n < FEW * max(pair.x.shape[1], pair.y.shape[1]):
+            return estimate
         gathered = gather(
             pair,
             how.folds,
@@ -104,15 +106,14 @@ def with_interval_of_best(estimate: Estimate, measure: str, pair: Pair, count: i
     held = 1 if measure == "cka" else how.folds
     fold = how.deal(pair.n, held)
     parts = fold_moments(pair, fold, held)
-    gathered = Gathered(pair, fold, parts, parts.all, {}, [])
-    rows, x, y = rows_looked_at(gathered, how.seed)
-    own, n = None if how.blocks is None else how.blocks.codes[rows], gathered.moments.n
+    gathered = Gathered(pair, fold, parts, parts.all, {}, [], blocks=how.blocks)
+    sample, x, y = rows_looked_at(gathered, how.seed)
     if measure == "cka":
-        moved = cka_influence(x, y, gathered.moments)
-        return with_interval(estimate, moved, chosen_among(POPULATION, count), n, own, confidence=confidence)
+        moved, of = cka_influence(x, y, gathered.moments), chosen_among(POPULATION, count)
+        return with_interval(estimate, moved, of, gathered, sample, confidence=confidence)
     found = held_out(parts, leading=measure == "svcca", k=how.k if measure == "svcca" else None)
-    moved, shared = found.influence(x, y, fold[rows], parts), found.shared_variance(gathered.moments.xy.shape, n)
-    return with_interval(estimate, moved, chosen_among(DIRECTIONS, count), n, own, shared=shared, confidence=confidence)
+    moved, of = found.influence(x, y, fold[sample.rows], parts), chosen_among(DIRECTIONS, count)
+    return with_interval(estimate, moved, of, gathered, sample, found, confidence)
 
 
 def _of_group(gathered: Gathered, group: Group, value: float, error: bool, confidence: float) -> Interval:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearid.questions.layers.chance import MATCHED
+from nearid.questions.layers.chance import MATCHED, has_chance
 from nearid.questions.layers.result import LayerComparison, is_error, measures
 from nearid.show.figures import TARGET, HeatMap
 from nearid.show.view import Cell, Column, Row, Table, View, counted, number
@@ -26,7 +26,11 @@ def view(c: LayerComparison) -> View:
         reason=_reason(c),
         colour=TARGET,
         alerts=c.alerts,
-        tables=[_best(c, titles), _nearest(c, titles), *(_matrix(c, name, title) for name, title in titles.items())],
+        tables=[
+            *([_best(c, titles)] if c.best else []),
+            _nearest(c, titles),
+            *(_matrix(c, name, title) for name, title in titles.items()),
+        ],
         figures=[_heat_map(c, name, title) for name, title in titles.items()],
         method=_method(c),
         provenance=c.provenance,
@@ -75,7 +79,7 @@ def _best(c: LayerComparison, titles: dict[str, str]) -> Table:
         Row([titles[name], best.source, best.target, best.value, best.value.chance, best.p_value])
         for name, best in c.best.items()
     ]
-    count = max((best.pairs for best in c.best.values()), default=0)
+    count = max(best.pairs for best in c.best.values())
     note = (
         "Each interval allows for the choice among all pairs. By chance: the best of all pairs with the target's rows "
         f"in another order. {_without_chance(c)}"
@@ -89,13 +93,15 @@ def _without_chance(c: LayerComparison) -> str:
     for name in c.values if c.provenance["options"]["permutations"] != 0 else ():
         if name in c.p_values or name not in c.best:
             continue
-        reason = f"layers are wider than {MATCHED} columns, which take long to match"
+        reason = "it has no value with these rows in some other orders"
         if is_error(name):
             reason = "R2 of the same map has one"
         elif name not in measures():
             reason = "a function of your own may take any time"
         elif "slow_rows" in [alert.code for alert in c.alerts]:
             reason = "rows depend on their neighbours for too long"
+        elif not has_chance(name, max(map(max, c.widths))):
+            reason = f"layers are wider than {MATCHED} columns, which take long to match"
         reasons.setdefault(reason, []).append(name)
     return " ".join(f"No chance level for {', '.join(names)}: {reason}." for reason, names in reasons.items())
 

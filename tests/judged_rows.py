@@ -1,0 +1,29 @@
+"""Rows that are judged as `compare` does it, up to the influences of the rows."""
+
+from nearid.arrays import open_rows, pair_rows
+from nearid.base.progress import silent
+from nearid.engines.local import LOCAL
+from nearid.groups.ladder import GROUPS
+from nearid.questions.compare.errors import evaluate, fit_held_out, gather
+from nearid.questions.compare.intervals import influences
+
+LADDER = [group for group in GROUPS.values() if group.prepare is None]
+
+
+def judged(x, y, blocks=None, groups=LADDER, seed=0, **options):
+    """Moments and fits, the rows' errors, and influences."""
+    options = {"translation": True, "scale": True, "ridge": 0.0} | options
+    gathered = gather(
+        pair_rows(open_rows(x), open_rows(y)),
+        5,
+        options,
+        seed,
+        together=blocks,
+        drop_nonfinite=False,
+        prepare=(),
+        engine=LOCAL,
+        progress=silent,
+    )
+    fits = fit_held_out(gathered, groups, None)
+    seen = evaluate(gathered, fits)
+    return gathered, seen, influences(gathered, groups, fits, seen.errors, seen.spread)
