@@ -163,7 +163,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     )
     views: dict[str, Any] = {
         "n": comparison.n,
-        "held_out": {g: [e.epsilon.value, e.epsilon.low, e.epsilon.high] for g, e in comparison.groups.items()},
+        "held_out": {g: _with_ends(e.epsilon) for g, e in comparison.groups.items()},
         "alerts": [alert.message for alert in comparison.alerts],
     }
     # A picture of one seed is enough.
@@ -345,7 +345,8 @@ def figures(result: ExperimentResult) -> list[Figure]:
         slots = [
             Dots(
                 "Errors held out",
-                "Bars: 95% interval of a bootstrap over examples, of which ends and dots are means over seeds.",
+                "Bars: 95% interval of a bootstrap over examples, of which ends and dots are means over seeds. "
+                "ICA has none.",
                 axis,
                 names,
                 apart,
@@ -371,9 +372,15 @@ def figures(result: ExperimentResult) -> list[Figure]:
 
 
 def _mean(views: Sequence[dict[str, Any]], name: str) -> Estimate:
-    """Value and ends of an interval, as means over seeds."""
+    """Value and ends of an interval, as means over seeds; without ends where a seed has none."""
     values = [v["held_out"][name] for v in views]
-    return Estimate(*(sum(each) / len(values) for each in zip(*values, strict=True)))
+    known = min(map(len, values))
+    return Estimate(*(sum(value[k] for value in values) / len(values) for k in range(known)))
+
+
+def _with_ends(value: Estimate) -> list[float]:
+    """The value, and the ends of its interval where there is one: ICA has none."""
+    return [value.value, value.low, value.high] if value.has_interval else [value.value]
 
 
 PRETRAINED_PAIRS = Experiment(
