@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 import nearid
 from nearid.base import progress
+from nearid.base.errors import InputError
 from nearid.engines.base import ENGINES
 from nearid.engines.local import LOCAL
 
@@ -152,3 +153,24 @@ def test_a_copy_of_an_estimator_runs_on_the_same_engine(dask_client):
     cluster = Cluster(dask_client)
     for estimator in (nearid.ICA(engine=cluster), nearid.Whitening(engine=cluster)):
         assert clone(estimator).engine is cluster
+
+
+def test_masks_are_never_ignored(rng):
+    """What a mask hides is no value: every way in refuses it."""
+    z = rng.laplace(size=(60, 3))
+    hidden = np.ma.array(z, mask=np.arange(180).reshape(60, 3) % 7 == 0)
+    label = np.ma.array(np.arange(60) % 2, mask=np.arange(60) % 5 == 0)
+    attempts = (
+        lambda: nearid.r2(z, {"a": hidden[:, 0]}),
+        lambda: nearid.r2(z, hidden[:, 0]),
+        lambda: nearid.score(z, hidden),
+        lambda: nearid.ICA().fit(hidden),
+        lambda: nearid.Whitening().fit(hidden),
+        lambda: nearid.Linear().fit(z, hidden),
+        lambda: nearid.deconfound(z, label, np.arange(60) // 20),
+        lambda: nearid.open_rows(z, ids=label),
+        lambda: nearid.compare(z, z, blocks=label),
+    )
+    for attempt in attempts:
+        with pytest.raises(InputError, match="masked array"):
+            attempt()

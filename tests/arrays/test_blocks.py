@@ -173,7 +173,7 @@ def test_a_series_is_brought_to_the_order_of_the_rows(frame):
     series = frame["well"]
     rows = open_rows(frame[["a", "b"]], blocks=series.sample(frac=1, random_state=1))
     assert rows.blocks.tolist() == WELLS
-    with pytest.raises(InputError, match="block of row 0 of table is nan"):
+    with pytest.raises(InputError, match="no label for 1 of the 12 rows of table, such as 'r0'"):
         open_rows(frame[["a", "b"]], blocks=series.iloc[1:])
     with pytest.raises(InputError, match="repeated labels"):
         open_rows(frame[["a", "b"]], blocks=pd.concat([series, series.iloc[:1]]))
@@ -336,3 +336,19 @@ class TestRuns:
             open_blocks("donor", runs)
         with pytest.raises(InputError, match=r"no columns beside them.* as .npy or .csv"):
             open_blocks("donor", runs[1:])
+
+
+def test_a_series_goes_by_its_labels(frame):
+    """Also where it only counts its rows, beside rows that kept their count in another order."""
+    shuffled, series = frame[["a", "b"]].sample(frac=1, random_state=0), pd.Series(WELLS)
+    [found], _ = open_blocks(series, [open_rows(shuffled)])
+    assert found.blocks.tolist() == [WELLS[at] for at in shuffled.index] and not found.notes
+    with pytest.raises(InputError, match="no label for 6 of the 12 rows"):
+        open_blocks(series.iloc[:6], [open_rows(shuffled)])
+    with pytest.raises(InputError, match="no label for 6 of the 6 rows"):
+        open_blocks(series.iloc[:6], [open_rows(frame[["a", "b"]].iloc[6:])])
+    # Names of another kind say nothing of a count, nor an array of an index: by position, and it is said.
+    for rows in (open_rows(shuffled.set_axis([f"c{at}" for at in range(N)])), open_rows(X)):
+        given = series if rows.index is not None else series.set_axis(range(5, 5 + N))
+        [found], _ = open_blocks(given, [rows])
+        assert found.blocks.tolist() == WELLS and "by position" in found.notes[-1]

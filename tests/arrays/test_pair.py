@@ -215,3 +215,14 @@ def test_ids_that_are_given_come_before_the_index() -> None:
         (open_rows(x, ids=list("xyz")), open_rows(y, ids=list("zyx"))),
     ]:
         np.testing.assert_array_equal(pair_rows(left, right).y_index, [2, 1, 0])
+
+
+def test_levels_pair_by_their_names() -> None:
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    plate, well = np.arange(6) // 3, np.arange(6) % 3
+    x = pd.DataFrame({"a": np.arange(6.0)}, index=pd.MultiIndex.from_arrays([plate, well], names=["plate", "well"]))
+    y = x.swaplevel().sample(frac=1, random_state=0)
+    for other in (x.swaplevel(), y):
+        pair = pair_rows(open_rows(x), open_rows(other))
+        np.testing.assert_array_equal(*pair.read(0, 6))
+    assert pair.n == 6

@@ -105,7 +105,7 @@ class Configured(Model):
 
 def written(folder, network, x, about):
     """The last checkpoint of a run with Adam and with callbacks that keep figures."""
-    keep = pl.callbacks.ModelCheckpoint(folder / "kept", filename="best", monitor="loss", save_last=True)
+    keep = pl.callbacks.ModelCheckpoint(folder / "kept", filename="best", monitor="loss", save_top_k=-1, save_last=True)
     quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
     trainer = pl.Trainer(max_epochs=2, accelerator="cpu", callbacks=[keep, pl.callbacks.EarlyStopping("loss")], **quiet)
     model = Configured(network(0), about)

@@ -1,6 +1,7 @@
 """CCA, SVCCA and CKA against textbook forms and oracles; honest on noise; invariant where they claim to be."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.linalg import qr
 from sklearn.cross_decomposition import CCA
@@ -142,3 +143,10 @@ def test_svcca_of_no_components_is_refused(rng, k):
     x = rng.normal(size=(40, 2))
     with pytest.raises(InputError, match=r"k is .*at least 1"):
         svcca(x, x, k=k)
+
+
+@pytest.mark.parametrize("measure", [cca, svcca, linear_cka])
+def test_rows_without_a_partner_are_told(measure, rng):
+    x = pd.DataFrame(rng.normal(size=(60, 2)))
+    assert "30 of the 60 rows" in measure(x.iloc[:30], x).alerts[0].message
+    assert not measure(x, x).alerts

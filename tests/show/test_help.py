@@ -5,6 +5,7 @@ import re
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from nearid.arrays.formats.registry import writable_names
 from nearid.cli.commands import app
@@ -90,3 +91,14 @@ def test_what_a_path_may_be_is_said_once(command, shown):
     text = " ".join(shown(command, "--help", columns=120).split())
     assert text.count("A path is FILE, FILE:ENTRY or FOLDER:LAYER") == 1
     assert ".npz" in text and ".parquet" in text and ".safetensors" in text
+
+
+def test_an_option_given_twice_is_refused():
+    """The first value would be lost without a word."""
+    for arguments in (
+        ["compare", "x", "y", "--groups", "rigid", "--groups", "linear"],
+        ["unmix", "x", "-o", "a", "--out", "b"],
+    ):
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == 2 and "is given twice" in done.stderr and "with commas" in done.stderr
+    assert "twice" not in CliRunner().invoke(app, ["score", "x", "y", "--kinds", "a=none", "--kinds", "b=none"]).stderr

@@ -11,9 +11,9 @@ import numpy as np
 from nearid.arrays.derived import SelectedColumns
 from nearid.arrays.formats.registry import format_of
 from nearid.arrays.labels import row_blocks
-from nearid.arrays.memory import is_a, is_count
+from nearid.arrays.memory import is_a, is_count, labels
 from nearid.arrays.names import few, nearest
-from nearid.arrays.pair import pair_rows
+from nearid.arrays.pair import as_levels_of, pair_rows
 from nearid.arrays.paths import known_format, split_key
 from nearid.arrays.reading import reached
 from nearid.arrays.rows import Rows
@@ -95,18 +95,40 @@ def _advice() -> str:
 
 
 def _labelled(rows: Rows, values: Any) -> Rows:
-    """A copy of rows with these blocks; a Series with an index of its own is brought to the order of the rows."""
-    own = rows.index is not None and is_a(values, "pandas", "Series") and not is_count(values.index)
-    if own and not values.index.equals(rows.index):
-        if not values.index.is_unique:
-            raise InputError(
-                f"The Series of blocks of {rows.name} has an index with repeated labels that is not the index of the "
-                "rows. Give the labels in the order of the rows, as with blocks.to_numpy()."
-            )
-        values = values.reindex(rows.index)
+    """A copy of rows with these blocks; a Series is brought to the order of the rows by its index."""
     labelled = copy(rows)
+    if is_a(values, "pandas", "Series"):
+        values, notes = _in_order(rows, values)
+        labelled.notes += notes
     labelled.blocks = None if values is None else row_blocks(rows.name, values, rows.shape[0])
     return labelled
+
+
+def _in_order(rows: Rows, series: Any) -> tuple[Any, tuple[str, ...]]:
+    """A Series of blocks in the order of the rows, and what is to be said of it."""
+    index, counts = labels(series.index), is_count(series.index)
+    by_place = (f"The Series of blocks of {rows.name} is taken by position: its labels are not those of the rows.",)
+    if rows.index is None:
+        return series, () if counts or len(series) != rows.shape[0] else by_place
+    if index.equals(rows.index):
+        return series, ()
+    # What a new Series counts is no label, beside rows with names of another kind.
+    if counts and rows.index.inferred_type != "integer":
+        return series, by_place
+    if not index.is_unique:
+        raise InputError(
+            f"The Series of blocks of {rows.name} has an index with repeated labels that is not the index of the "
+            "rows. Give the labels in the order of the rows, as with blocks.to_numpy()."
+        )
+    places = as_levels_of(index, rows.index).get_indexer(rows.index)
+    if (places < 0).any():
+        without = np.flatnonzero(places < 0)
+        raise InputError(
+            f"The Series of blocks has no label for {len(without)} of the {rows.shape[0]} rows of {rows.name}, such as "
+            f"{rows.index[without[0]]!r}. Give one for every row, or labels in the order of the rows, as with "
+            "blocks.to_numpy()."
+        )
+    return series.iloc[places], ()
 
 
 def _without(rows: Rows, column: str) -> Rows:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.names import refuse_names
-from nearid.arrays.rows import Rows, check_rows, delivered
+from nearid.arrays.rows import Rows, check_rows, delivered, refuse_masked
 from nearid.arrays.tables import (
     Column,
     declared,
@@ -88,8 +88,7 @@ def tensor_dtype(tensor: Any) -> np.dtype[Any] | str:
 
 def refuse_unreadable(name: str, source: Any) -> None:
     """Refuse arrays and tensors that do not hold one number for each place."""
-    if is_a(source, "numpy", "MaskedArray"):
-        raise InputError(f"{name} is a masked array. Say what masked entries mean first, as with x.filled(np.nan).")
+    refuse_masked(name, source)
     if type(source).__module__.startswith("scipy.sparse"):
         raise InputError(f"{name} is a sparse matrix. Make it dense first with x.toarray().")
     if is_a(source, "torch", "Tensor"):

@@ -131,7 +131,8 @@ def _by_position(x: Rows, y: Rows) -> Pair:
 
 def _by_index(x: Rows, y: Rows) -> Pair:
     """Pairs of equal labels; where all labels are equal in order they may repeat, or be of any kind."""
-    if x.index.equals(y.index):
+    of_y = as_levels_of(y.index, x.index)
+    if x.index.equals(of_y):
         return Pair(x, y, x.shape[0])
     for rows in (x, y):
         if not rows.index.is_unique:
@@ -141,7 +142,7 @@ def _by_index(x: Rows, y: Rows) -> Pair:
                 f"differ, so the rows cannot be paired. Make its labels unique. {_POSITION}"
             )
     notes: tuple[str, ...] = ()
-    at = _places(x.index, y.index)
+    at = _places(x.index, of_y)
     if not (at >= 0).any() and {x.index.inferred_type, y.index.inferred_type} == {"string", "integer"}:
         at = _places(x.index.astype(str), y.index.astype(str))
         text, numbers = (x, y) if x.index.inferred_type == "string" else (y, x)
@@ -154,6 +155,12 @@ def _by_index(x: Rows, y: Rows) -> Pair:
             f"the rows cannot be paired. Give both the same labels, or name a column of ids: ids (--ids). {_POSITION}"
         )
     return _joined(x, y, x_index, at[x_index], "index", notes)
+
+
+def as_levels_of(index: Any, other: Any) -> Any:
+    """An index of several levels in the order of another's, where both have names for the same levels."""
+    same = index.nlevels > 1 and set(index.names) == set(other.names) and len(set(index.names)) == index.nlevels
+    return index.reorder_levels(other.names) if same and index.names != other.names else index
 
 
 def _places(labels: Any, among: Any) -> np.ndarray:

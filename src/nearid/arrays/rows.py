@@ -216,6 +216,12 @@ def _shape_advice(shape: tuple[int, ...]) -> str:
     )
 
 
+def refuse_masked(name: str, values: Any) -> None:
+    """Refuse a masked array: numpy would read what the mask hides."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise InputError(f"{name} is a masked array. Say what masked entries mean first, as with x.filled(np.nan).")
+
+
 def row_ids(name: str, values: Any, n: int, what: str = "id") -> np.ndarray:
     """Check the ids of `n` rows and bring them to int64 (uint64 where needed) or str.
 
@@ -230,6 +236,7 @@ def row_ids(name: str, values: Any, n: int, what: str = "id") -> np.ndarray:
     what : str
         What messages call them.
     """
+    refuse_masked(f"The list of {what}s of {name}", values)
     array = np.asarray(values)
     if array.dtype.kind in "USOT" and array.ndim == 1:
         _refuse_nul(name, values if isinstance(values, list | tuple) else array, what)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nearid.arrays.names import few, not_found
-from nearid.arrays.rows import delivered
+from nearid.arrays.rows import delivered, refuse_masked
 from nearid.base.errors import InputError
 
 
@@ -201,6 +201,7 @@ def columns_by_place(source: Any, name: str, ids: str | None) -> Columns | None:
     """Columns of an array that is no table of numbers: it has one dimension, or holds text."""
     if not isinstance(source, np.ndarray | list | tuple):
         return None
+    refuse_masked(name, source)
     try:
         array = np.asarray(source)
     except ValueError:
@@ -250,6 +251,7 @@ def one_column(values: Any) -> np.ndarray:
 
     A pandas Categorical becomes the text of its categories, None where it is missing: its numbers are names of classes.
     """
+    refuse_masked("A column", values)
     if type(getattr(values, "dtype", None)).__name__ == "CategoricalDtype":
         return _categories(np.asarray(values, dtype=object).tolist())
     array = np.asarray(values)

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from nearid.arrays.rows import refuse_masked
 from nearid.base.errors import InputError, type_of
 from nearid.groups.fits import Map, MatchMap, apply
 from nearid.groups.ladder import GROUPS
@@ -20,6 +21,8 @@ from nearid.moments import Floats, PairMoments
 
 def validated(estimator: BaseEstimator, X: Any, *y: Any, **options: Any) -> Any:
     """The data as scikit-learn's validation gives them; an error of the data's own code is named as such."""
+    for what, given in zip("XY", (X, *y), strict=False):
+        refuse_masked(what, given)
     try:
         return validate_data(estimator, X, *y, **options)
     except (ValueError, TypeError):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from nearid.arrays import open_rows, pair_rows
+from nearid.arrays.metadata import input_alerts
+from nearid.base.alerts import Alert
 from nearid.base.options import Count, Seed, checked
 from nearid.engines.local import blocks, ordered_map
 from nearid.folds import FoldMoments, assign, fold_moments, refuse_constant
@@ -48,7 +50,8 @@ def cca(x: object, y: object, *, folds: int = 5, random_state: Seed = 0) -> Meas
     >>> round(m.value, 6), m.correlations.shape
     (1.0, (3,))
     """
-    return _correlated(held_out(_moments(x, y, folds, random_state)))
+    parts, alerts = _moments(x, y, folds, random_state)
+    return _correlated(held_out(parts), alerts)
 
 
 @checked
@@ -78,7 +81,8 @@ def svcca(x: object, y: object, *, k: Count | None = None, folds: int = 5, rando
     >>> round(nearid.svcca(x, x @ rng.normal(size=(3, 3)), k=3).value, 6)
     1.0
     """
-    return _correlated(held_out(_moments(x, y, folds, random_state), leading=True, k=k))
+    parts, alerts = _moments(x, y, folds, random_state)
+    return _correlated(held_out(parts, leading=True, k=k), alerts)
 
 
 @checked
@@ -109,7 +113,7 @@ def linear_cka(x: object, y: object, *, debiased: bool = True) -> Measured:
     moments = fold_moments(pair, np.zeros(pair.n, dtype=np.uint8), 1).all
     refuse_constant((pair.x.name, pair.y.name), moments)
     if not debiased:
-        return Measured(cka_from_moments(moments))
+        return Measured(cka_from_moments(moments), alerts=tuple(input_alerts(pair)))
     fourth = np.zeros(3)
 
     def sums(block: tuple[int, int]) -> Floats:
@@ -118,12 +122,12 @@ def linear_cka(x: object, y: object, *, debiased: bool = True) -> Measured:
 
     for part in ordered_map(sums, blocks(pair.n, pair.x.shape[1] + pair.y.shape[1])):
         fourth += part
-    return Measured(debiased_cka(moments, fourth))
+    return Measured(debiased_cka(moments, fourth), alerts=tuple(input_alerts(pair)))
 
 
-def _correlated(found: Canonical) -> Measured:
+def _correlated(found: Canonical, alerts: tuple[Alert, ...]) -> Measured:
     arrays = {"correlations": found.correlations, "ranks": np.array(found.ranks)}
-    return Measured(found.value, arrays=arrays)
+    return Measured(found.value, arrays=arrays, alerts=alerts)
 
 
 def cka_from_moments(moments: PairMoments) -> float:
@@ -192,8 +196,8 @@ def debiased_cka(moments: PairMoments, fourth: Floats) -> float:
     return both / np.sqrt(left * right) if left > 0 and right > 0 else float("nan")
 
 
-def _moments(x: object, y: object, folds: int, seed: int) -> FoldMoments:
+def _moments(x: object, y: object, folds: int, seed: int) -> tuple[FoldMoments, tuple[Alert, ...]]:
     pair = pair_rows(open_rows(x), open_rows(y))
     parts = fold_moments(pair, assign(pair.n, folds, seed), folds)
     refuse_constant((pair.x.name, pair.y.name), parts.all)
-    return parts
+    return parts, tuple(input_alerts(pair))

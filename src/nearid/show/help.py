@@ -28,6 +28,16 @@ class Command(_Listed, TyperCommand):
         """`[OPTIONS]`, then every argument, without the braces and second brackets that Typer puts around them."""
         return ["[OPTIONS]", *(_metavar(p) for p in self.params if _is_argument(p))]
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse an option that is given twice: the first value would be lost without a word."""
+        order = [] if ctx.resilient_parsing else self.make_parser(ctx).parse_args(args=list(args))[2]
+        for at, parameter in enumerate(order):
+            single = not (_is_argument(parameter) or parameter.multiple or getattr(parameter, "is_flag", False))
+            if single and parameter in order[:at]:
+                name = parameter.opts[0]
+                ctx.fail(f"{name} is given twice. Give it once; where it takes several names, with commas: {name} a,b.")
+        return list(super().parse_args(ctx, args))
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the lists of arguments and options."""
         arguments, options = [], []

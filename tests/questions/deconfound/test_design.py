@@ -197,3 +197,8 @@ def test_text_of_a_missing_value_is_reported(text):
 def test_labels_that_differ_by_type_alone_are_refused():
     with pytest.raises(InputError, match="labels holds both 1 and '1'"):
         open_design(X, [1, "1", 2, 1, "1", 2], BATCHES)
+
+
+def test_true_is_another_label_than_one():
+    found = Categories.of(np.array([True, 1, 0, True], dtype=object))
+    assert found.names == ("0", "1", "True") and found.codes.tolist() == [2, 1, 0, 2]

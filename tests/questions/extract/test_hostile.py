@@ -378,3 +378,20 @@ def test_a_folder_that_holds_the_inputs_is_not_replaced(tmp_path, rng):
         with pytest.raises(InputError, match=r"would be replaced, and .*npy lies in it"):
             extract(model, **options, out=tmp_path / "out", overwrite=True)
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_a_mask_to_be_added_is_refused():
+    """It would pool the padding."""
+
+    class Tokens(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = torch.nn.Embedding(10, 4)
+
+        def forward(self, input_ids, attention_mask=None):
+            return self.embed(input_ids)
+
+    ids, kept = np.arange(10).reshape(2, 5), np.array([[1, 1, 1, 0, 0], [1, 1, 0, 0, 0]])
+    for mask in (np.where(kept, 0.0, -1e9), np.where(kept, 1, -1), np.where(kept, 1.0, np.nan)):
+        with pytest.raises(InputError, match="values other than 1"):
+            extract(Tokens(), {"input_ids": ids, "attention_mask": mask}, pool="mean")

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import nearid
@@ -181,3 +182,22 @@ def test_heads_of_checkpoints_as_training_scripts_save_them(twins, tmp_path):
     assert found.biased and found.verdict.outcome == "agree"
     named = [f"{tmp_path}/{i}.th:fc.bias" for i in range(2)]
     assert nearid.compare_heads(*files, *features, biases=named).to_dict() == found.to_dict()
+
+
+def test_names_of_classes_and_features_in_another_order_are_refused(twins):
+    heads, features, _ = twins
+    index, columns = [f"k{at}" for at in range(20)], [*"abcde"]
+    first, second = (pd.DataFrame(head, index=index, columns=columns) for head in heads)
+    with pytest.raises(InputError, match="the same classes, by their index, in another order"):
+        nearid.compare_heads(first, second.iloc[::-1], *features)
+    turned = pd.DataFrame(features[0], columns=columns)[columns[::-1]]
+    with pytest.raises(InputError, match="head 1 and features 1 have the same columns in another order"):
+        nearid.compare_heads(first, second, turned, features[1])
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_head_with_one_vector_says_nothing(twins, which):
+    heads, features, _ = twins
+    given = [np.ones_like(head) if at == which else head for at, head in enumerate(heads)]
+    found = nearid.compare_heads(*given, *features)
+    assert found.verdict.outcome == "undetermined" and ("first", "second")[which] in found.verdict.reason

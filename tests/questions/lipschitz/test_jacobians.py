@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.func import jacrev, vmap
 
+import nearid
 from nearid.base.errors import InputError
 from nearid.questions.lipschitz.jacobians import check_finite, tried
 
@@ -163,3 +164,13 @@ def test_the_row_of_a_nan_is_told():
     values[1, 3, 2] = float("nan")
     with pytest.raises(InputError, match="It is nan at the latents of row 13"):
         check_finite("It is", values, np.arange(10, 15))
+
+
+def test_a_decoder_in_half_precision(rng):
+    matrix = torch.tensor(rng.normal(size=(5, 3)), dtype=torch.float32)
+    z = rng.normal(size=(40, 3)).astype(np.float32)
+    half, single = (
+        nearid.lipschitz(decoder, z).sampled.scale
+        for decoder in (lambda z: z.half() @ matrix.T.half(), lambda z: z @ matrix.T)
+    )
+    assert half == pytest.approx(single, rel=0.01)

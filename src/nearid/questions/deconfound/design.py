@@ -38,10 +38,12 @@ class Categories:
     def of(cls, values: np.ndarray, name: str = "The column") -> Categories:
         """Codes of numbers or text; text is made of each value once, not of each row."""
         if values.dtype.kind == "O":
-            seen: dict[Any, int] = {}
-            first = np.fromiter((seen.setdefault(v, len(seen)) for v in values), np.intp, len(values))
-            texts = [as_text(value) for value in seen]
-            refuse_mixed(name, dict(zip(seen, texts, strict=True)))
+            # True is equal to 1, but another label.
+            seen: dict[tuple[bool, Any], int] = {}
+            keys = ((isinstance(v, bool | np.bool_), v) for v in values)
+            first = np.fromiter((seen.setdefault(key, len(seen)) for key in keys), np.intp, len(values))
+            texts = [as_text(value) for _, value in seen]
+            refuse_mixed(name, {value: text for (_, value), text in zip(seen, texts, strict=True)})
         else:
             different, first = np.unique(values, return_inverse=True)
             texts = [as_text(value) for value in different.tolist()]

@@ -186,7 +186,13 @@ class Forward:
         arrays = dict(batch.arrays)
         mask = None
         if MASK in arrays:
-            mask = arrays[MASK].to(self.device) != 0
+            given = arrays[MASK].to(self.device)
+            mask = given == 1
+            if bool(((given != 0) & ~mask).any()):
+                raise InputError(
+                    f"{MASK} has values other than 1 (a token) and 0 (padding). Give it as the tokeniser does. If it "
+                    "is to be added to scores, with 0 for tokens and -inf for padding, give (mask == 0)."
+                )
             if mask.ndim != 2:
                 raise InputError(f"The mask has shape {tuple(mask.shape)}, but (inputs, tokens) is expected.")
             empty = ~mask.any(1)

@@ -123,6 +123,7 @@ def compare_heads(
     rows = pair_rows(*choose_columns(sides, features, exclude))
     for head, side in zip(heads, (rows.x, rows.y), strict=True):
         _check_width(head.rows, side)
+    _refuse_orders(heads[0].rows, heads[1].rows, (rows.x, rows.y))
     m = heads[0].rows.shape[1]
     check_memory("The features", 6 * 8 * rows.n * m, "Give fewer rows: some thousand suffice.")
     vectors = heads[0].vectors, heads[1].vectors
@@ -213,6 +214,20 @@ def _check_width(head: Rows, features: Rows) -> None:
     )
 
 
+def _refuse_orders(head1: Rows, head2: Rows, sides: tuple[Rows, Rows]) -> None:
+    """Refuse names of classes or features that say that heads, or a head and its features, are in different orders."""
+
+    def refuse(what: str, a: Rows, b: Rows, names: Any, others: Any) -> None:
+        if names is not None and others is not None and list(names) != list(others) and set(names) == set(others):
+            raise InputError(
+                f"{a.name} and {b.name} have the same {what} in another order. Bring one to the order of the other."
+            )
+
+    refuse("classes, by their index,", head1, head2, head1.index, head2.index)
+    for head, side in zip((head1, head2), sides, strict=True):
+        refuse("columns", head, side, head.columns, side.columns)
+
+
 def _alerts(compared: TransformComparison, pairs: Pairs | None, n: int, width: int) -> list[Alert]:
     built = compared.heads
     alerts = []
@@ -237,8 +252,11 @@ def _explains(r2: float) -> str:
 def _decide(compared: TransformComparison, width: int) -> HeadVerdict:
     """What the agreement of the maps is evidence of."""
     seen = compared.seen
+    for which, diversity in zip(("first", "second"), compared.heads.diversity, strict=True):
+        if not diversity.rank:
+            return HeadVerdict("undetermined", f"All classes have one vector in the {which} head, which says nothing.")
     if seen is None or not seen.dimensions:
-        return HeadVerdict("undetermined", "All classes have one vector in the second head, which says nothing.")
+        return HeadVerdict("undetermined", "The heads determine the map in no dimension.")
     whole = compared.heads.matrix is not None
     why = next((d.note for d in compared.heads.diversity if not d.holds), compared.heads.note)
     scope = (

@@ -256,6 +256,7 @@ def stretches(
         latents, along = decoder.latents(z[rows]), decoder.latents(vectors[:, rows])
         axes = torch.eye(d, dtype=decoder.dtype, device=decoder.device)[:, None].expand(d, len(latents), d)
         out, pushed = decoder.push(latents, axes if whole else along)
+        pushed = pushed.to(along.dtype)
         check_finite("The decoder gives", out, index[rows])
         check_finite("The decoder is not differentiable: its derivative is", pushed, index[rows])
         if whole:
