@@ -14,7 +14,8 @@ from nearid.groups.ridge import penalty_of
 def twins(rng, classes=12, m=4, n=200):
     """Two models with equal likelihoods: (heads, features, matrix)."""
     f, g = rng.normal(size=(n, m)), rng.normal(size=(classes, m))
-    matrix = rng.normal(size=(m, m))
+    # Of condition 3: rounding of an ill-conditioned map would decide.
+    matrix = np.linalg.qr(rng.normal(size=(m, m)))[0] * np.linspace(1, 3, m)
     # (f A) . (A^-1 g) = f . g, and a shift of all class vectors leaves the softmax as it is.
     return (g, g @ np.linalg.inv(matrix).T + rng.normal(size=m)), (f, f @ matrix), matrix
 

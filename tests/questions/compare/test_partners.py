@@ -89,8 +89,11 @@ def test_a_clear_matching_adds_nothing_and_a_doubtful_one_much(rng):
 
 @pytest.mark.parametrize("n", [80, 400])
 def test_intervals_of_a_doubtful_matching_cover(rng, n):
-    """A random map: derivatives alone, which hold the partners fixed, are too narrow."""
-    runs, mixing = 150, np.random.default_rng([0, 8]).normal(size=(8, 8)) / np.sqrt(8)
+    """A map without order: derivatives alone, which hold the partners fixed, are too narrow.
+
+    The map is the same for every seed: with some the partners are beyond doubt.
+    """
+    runs, mixing = 150, np.cos(np.arange(64.0) ** 2).reshape(8, 8) / 2
     values, ends = np.empty(runs), np.empty((2, runs, 2))
     for run in range(runs):
         x = rng.normal(size=(n, 8))
