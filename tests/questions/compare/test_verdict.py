@@ -117,7 +117,7 @@ def test_the_yardstick_is_taken_without_its_overfitting():
 
 def test_the_reason_says_where_mean_error_and_r2_disagree():
     found = ruled((0.9, 0.3, 0.5), errors=(0.9, 0.5, 0.2))
-    assert "By mean error a linear map is nearer (0.200 against 0.500" in found.reason
+    assert "By mean error a linear map is nearer (error / spread 0.200 against 0.500)" in found.reason
     assert "By mean error" not in ruled((0.9, 0.3, 0.5), errors=(0.9, 0.5, 0.49)).reason
 
 
