@@ -275,7 +275,7 @@ def _directions(results: Sequence[Comparison]) -> dict[str, str]:
 def _ladder(c: Comparison) -> Table:
     mean = with_intervals("mean", (g.epsilon for g in c.groups.values()), "\n")
     columns = [Column("group"), Column(mean), Column("median", wide=True), Column("95%", wide=True)]
-    columns += [Column("max", wide=True), Column("mean by\nchance"), Column("error /\nspread", wide=True)]
+    columns += [Column("max", wide=True), Column("error /\nspread", wide=True)]
     columns += [
         Column(with_intervals("R2", (g.r2 for g in c.groups.values()), "\n")),
         Column("R2 by\nchance"),
@@ -284,9 +284,9 @@ def _ladder(c: Comparison) -> Table:
     columns += [Column("in sample")] if c.in_sample else []
     rows = []
     for name, g in c.groups.items():
-        cells: list[Cell] = [g.title, g.epsilon, g.median, g.q95, g.max, g.epsilon.chance, g.relative.value, g.r2]
+        cells: list[Cell] = [g.title, g.epsilon, g.median, g.q95, g.max, g.relative.value, g.r2]
         if not g.estimable:
-            cells = [g.title, None, None, None, None, g.epsilon.chance, None, NOT_ESTIMABLE]
+            cells = [g.title, None, None, None, None, None, NOT_ESTIMABLE]
         cells += [g.r2.chance, g.p_value]
         cells += [c.in_sample[name].epsilon.value] if c.in_sample else []
         rows.append(Row(cells, strong=name == c.verdict.group, faint=not g.estimable))

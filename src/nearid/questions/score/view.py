@@ -68,7 +68,8 @@ def headline(score: Score) -> str:
     # A joint verdict of less than nine tenths may hide factors that are lost beside others that are recovered.
     jointly = group is not None and verdict.strength in ("in part", "weakly") and len(judged) > 1
     if not score.separate:
-        return f"{'Together, the true factors are' if jointly else 'The true factors are'} {recovered}"
+        which = "The true factor is" if len(judged) == 1 else "The true factors are"
+        return f"{'Together, the true factors are' if jointly else which} {recovered}"
     kinds = {factor.kind for factor in judged}
     kind = kinds.pop() if len(kinds) == 1 else "numeric"
     count = "Both" if len(judged) == 2 and group else f"{'All' if group else 'The'} {len(judged)}"
