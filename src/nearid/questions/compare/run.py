@@ -328,6 +328,9 @@ def compare_pair(
     if verdict.group != "none" and any(alert.code == "clustered_rows" for alert in dependence):
         doubt = " This takes rows as independent, and many are near copies of others: name those that belong together."
         verdict = replace(verdict, reason=verdict.reason + doubt)
+    if verdict.group != "none" and blocks is not None and blocks.serial and not blocks.slow:
+        doubt = " Blocks are pieces of the file: name the rows that belong together (--blocks), and this may change."
+        verdict = replace(verdict, reason=verdict.reason + doubt)
     return replace(answer, verdict=verdict, alerts=[*answer.alerts, *dependence])
 
 

@@ -455,6 +455,8 @@ def _reason(
             f" By mean error a {groups[nearest].title} is nearer (error / spread {rungs.errors[nearest]:.3f} against "
             f"{rungs.errors[chosen]:.3f}): a few rows dominate R2."
         )
+        if groups[chosen].name in groups[nearest].contains:
+            reason += " It contains this group, so these rows do not rule it out."
     return reason
 
 
