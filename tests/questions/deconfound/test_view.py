@@ -65,18 +65,31 @@ def test_the_headline_answers_the_question(result):
 
 def test_the_headline_says_first_whether_anything_is_recognised(result):
     test = base_test(result)
-    # The test is that of AUROC against a guess: its mean is the one in the table.
+    # The test is that of AUROC within batches, of which a guess has 0.5; its mean is the one in the table.
     assert (test.first, test.second) == ("chance", "base")
-    assert test.difference.value + 0.5 == pytest.approx(result.mean("base").mean)
+    assert test.difference.value + 0.5 == pytest.approx(result.mean("base", "auroc_within").mean)
     for low, value, high, p, words in (
-        (0.4, 0.45, 0.49, 0.001, "Perturbations are recognised in new batches (AUROC 0.950 [0.900, 0.990], a guess"),
-        (-0.1, 0.0, 0.1, 0.9, "Perturbations are not clearly recognised in new batches (AUROC 0.500 [0.400, 0.600]"),
+        (
+            0.4,
+            0.45,
+            0.49,
+            0.001,
+            "Perturbations are recognised in new batches (AUROC within batches 0.950 [0.900, 0.990], a",
+        ),
+        (
+            -0.1,
+            0.0,
+            0.1,
+            0.9,
+            "Perturbations are not clearly recognised in new batches (AUROC within batches 0.500 [0.4",
+        ),
         (-0.3, -0.2, -0.1, 0.01, "Perturbations are recognised less often in new batches than by a guess"),
         (np.nan, 0.4, np.nan, np.nan, "Too few splits or perturbations tell whether any is recognised"),
     ):
         changed = replace(test, difference=replace(test.difference, low=low, value=value, high=high), p=p)
         tests = tuple(changed if t == test else t for t in result.recognised)
         assert headline(replace(result, recognised=tests)).startswith(words)
+    assert headline(replace(result, recognised=())).startswith("No batch has perturbed rows beside others")
 
 
 def test_noise_is_not_called_recognised(rng):

@@ -332,7 +332,7 @@ def summarise(
                 whole = MeanScore.of((*key, ALL), [m.mean for m in some], (defined, every))
                 means += [replace(whole, spread=deviation(mean_known(np.array(list(by_turn.values()))))), *some]
             tests += compared(direction, classifier, score, values, without, corrections)
-            if score == "auroc":
+            if score == "auroc_within":
                 found += recognised(direction, classifier, values, without, corrections)
     return means, tests, found
 

@@ -205,13 +205,16 @@ def recognised(
     without: Mapping[str, Mapping[str, Floats]],
     corrections: Mapping[str, float | None],
 ) -> list[Paired]:
-    """AUROC of every condition less 0.5, that of a guess, as `compared` compares two conditions."""
+    """AUROC within batches of every condition less 0.5, that of a guess, as `compared` compares two conditions.
+
+    A guess has 0.5 within batches alone: over all batches, a classifier of batches may have more.
+    """
     tests: list[Paired] = []
     for condition, scores in values.items():
         both = {GUESS: {name: [0.5] * len(own) for name, own in scores.items()}, condition: scores}
         left = {GUESS: {name: np.full_like(own, 0.5) for name, own in without[condition].items()}}
         left[condition] = dict(without[condition])
-        tests += compared(direction, classifier, "auroc", both, left, corrections)
+        tests += compared(direction, classifier, "auroc_within", both, left, corrections)
     return [replace(test, difference=test.difference.within(-0.5, 0.5)) for test in tests]
 
 

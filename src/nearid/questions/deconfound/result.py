@@ -117,7 +117,7 @@ class Deconfounding(Result):
     tests : tuple of Paired
         Of each two conditions.
     recognised : tuple of Paired
-        AUROC of each condition less that of a guess, 0.5.
+        AUROC within batches of each condition less that of a guess, 0.5; empty where no batch has both kinds of rows.
     alerts : tuple of Alert
     views : Drawings
     provenance : dict

@@ -75,12 +75,15 @@ def headline(result: Deconfounding) -> str:
 def _recognised(result: Deconfounding) -> str:
     """Whether the first condition recognises perturbations in batches that it did not see."""
     test = base_test(result)
+    if test is None:
+        return "No batch has perturbed rows beside others, so that batches may decide every AUROC"
     one = len(result.perturbations) == 1
     what = f"{next(iter(result.perturbations))} is" if one else "Perturbations are"
     auroc = test.difference.value + 0.5
     if math.isnan(test.p):
         return f"Too few splits or perturbations tell whether any is recognised in new batches (AUROC {number(auroc)})"
-    figures = f"AUROC {number(auroc)} {span(test.difference.low + 0.5, test.difference.high + 0.5)}, a guess has 0.5"
+    interval = span(test.difference.low + 0.5, test.difference.high + 0.5)
+    figures = f"AUROC within batches {number(auroc)} {interval}, a guess has 0.5"
     if test.p >= LEVEL:
         return f"{what} not clearly recognised in new batches ({figures})"
     if test.difference.value < 0:
@@ -128,11 +131,12 @@ def main_test(result: Deconfounding) -> Paired | None:
     return result.test(names[0], last, perturbation=_overall(result))
 
 
-def base_test(result: Deconfounding) -> Paired:
+def base_test(result: Deconfounding) -> Paired | None:
     """The test of the first condition against a guess, of all perturbations or the only one."""
     names = _conditions(result, *result.families[0])
     wanted = (*result.families[0], names[0], _overall(result))
-    return next(t for t in result.recognised if (t.direction, t.classifier, t.second, t.perturbation) == wanted)
+    found = (t for t in result.recognised if (t.direction, t.classifier, t.second, t.perturbation) == wanted)
+    return next(found, None)
 
 
 def _overall(result: Deconfounding) -> str:
