@@ -24,7 +24,7 @@ def test_values_in_a_heat_map_are_legible(is_reversed):
     names = [f"x{k}" for k in range(23)]
     drawing = HeatMap("", "", {"": z}, ["a", "b"], names, low=None, high=None, digits=2, reverse=is_reversed).draw()
     text = drawing["data"][1]
-    assert text["text"][:2] == ["0.000", "0.045"] and len(text["text"]) == 45  # what is not defined is not written
+    assert text["text"][:2] == ["0.00", "0.05"] and len(text["text"]) == 45  # what is not defined is not written
     shares = z.ravel()[:45] / 2
     cells = sample_colorscale("Viridis", list(1 - shares if is_reversed else shares))
     colours = {"#000": "#000000", "#fff": "#ffffff"}
