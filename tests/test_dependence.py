@@ -107,10 +107,16 @@ def test_long_files_are_read_in_stretches_and_followed_beyond_them(rng, monkeypa
 
 
 def test_the_sentence_of_neighbours_says_what_is_done_and_how_to_overrule_it(rng):
-    alert = serial_rows(pair(series(rng, 1000, 4, 0.9), series(rng, 1000, 4, 0.9))).alert
-    assert alert.code == "serial_rows"
+    alert = serial_rows(pair(series(rng, 1000, 4, 0.9), series(rng, 1000, 4, 0.9))).alert(20)
+    assert alert.code == "serial_rows" and "every fold needs a block" not in alert.message
     for part in ("left", "right", "blocks of", "--blocks COLUMN", "--blocks none"):
         assert part in alert.message
+
+
+def test_blocks_that_are_shorter_than_they_should_be_are_named(rng):
+    found = serial_rows(pair(series(rng, 1000, 4, 0.99), series(rng, 1000, 4, 0.99)))
+    message = found.alert(found.length // 2).message
+    assert f"should have {found.length} rows, twice that lag" in message and "still depend on each other" in message
 
 
 @pytest.mark.parametrize("size", [5, 20])

@@ -24,6 +24,17 @@ def pair(x, y):
     return pair_rows(open_rows(x, name="left"), open_rows(y, name="right"))
 
 
+def test_blocks_say_why_chance_cannot_be_measured_and_what_to_do():
+    codes = np.arange(20) // 4
+    assert Blocks(codes).unmeasured == ("", "")
+    for serial, why, advice in (
+        (True, "Rows depend on their neighbours", "--blocks COLUMN"),
+        (False, "Blocks of rows", "shuffle"),
+    ):
+        found = Blocks(codes, serial=serial, slow=True).unmeasured
+        assert found[0].startswith(why) and advice in found[1]
+
+
 def test_assignment_is_balanced_and_seeded():
     a = assign(103, 5, 7)
     assert set(np.bincount(a)) == {20, 21}

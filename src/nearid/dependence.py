@@ -30,6 +30,8 @@ COMPONENTS = 32
 # Correlation has decayed where it falls below this share of the correlation of neighbours; a block is so many times
 # that lag. Rows of a group of g then decay after 2/3 of g, so that a block is longer than a group.
 DECAYED, BLOCK = 1 / 3, 2
+# Blocks in use that are shorter than this share of what they should be are worth a sentence.
+SHORT = 0.9
 
 # Rows nearer than this, in units of the median distance, are exact copies. Rows that are read at a time.
 COPY, CHUNK = 1e-7, 8192
@@ -61,14 +63,20 @@ class SerialRows:
     correlation: tuple[float, float]
     names: tuple[str, str]
 
-    @property
-    def alert(self) -> Alert:
-        """The sentence for the user, code `serial_rows`."""
+    def alert(self, cut: int) -> Alert:
+        """The sentences for the user, code `serial_rows`; `cut` is the length of the blocks in use."""
         first, second = self.correlation
+        # Pieces of equal length are a little longer or shorter than what was asked for.
+        short = (
+            f"They should have {self.length} rows, twice that lag, but every fold needs a block: neighbouring blocks "
+            "still depend on each other, so held-out scores may be too high and intervals too narrow. "
+            if cut < SHORT * self.length
+            else ""
+        )
         text = (
             f"Neighbouring rows are alike: the correlation with the next row reaches {first:.2f} in {self.names[0]} "
             f"and {second:.2f} in {self.names[1]}, and takes {min(self.decay)} rows to decay. Contiguous blocks of "
-            f"about {self.length} rows are held out and resampled. {_OVERRULE}"
+            f"about {cut} rows are held out and resampled. {short}{_OVERRULE}"
         )
         return Alert("serial_rows", text)
 

@@ -107,6 +107,23 @@ class Blocks:
         return cls(np.arange(n) * pieces // n, serial=True, slow=n < STRETCHES * length)
 
     @property
+    def unmeasured(self) -> tuple[str, str]:
+        """Why slow rows leave chance unmeasured, as the beginning of a sentence, and what to do; else empty."""
+        if not self.slow:
+            return "", ""
+        if self.serial:
+            return (
+                "Rows depend on their neighbours for so long",
+                "Name the rows that belong together with --blocks COLUMN (blocks=), or give --blocks none "
+                '(blocks="none") if the order of the rows means nothing.',
+            )
+        return (
+            "Blocks of rows depend on the blocks that follow them for so long",
+            "If these belong together, as the plates of one day, give the larger unit as --blocks (blocks=). If the "
+            "order of the blocks means nothing, as in a sorted table, shuffle the blocks.",
+        )
+
+    @property
     def count(self) -> int:
         """Number of blocks."""
         return int(self.codes.max()) + 1
@@ -504,7 +521,7 @@ def pair_traits(x: Floats, y: Floats) -> Floats:
 
 
 def repeated_rows(row_traits: Floats, *, in_blocks: bool = False) -> tuple[Alert, ...]:
-    """The caution about rows whose traits repeat; with blocks, copies may be held out together."""
+    """The caution about rows whose traits repeat; `in_blocks` says that whole blocks of rows are held out."""
     copies = len(row_traits) - len(np.unique(row_traits))
     if copies <= max(0.005 * len(row_traits), 1):
         return ()

@@ -109,7 +109,7 @@ def test_a_component_that_comes_out_again_is_not_said_to_be_inseparable(rng):
     assert "2 of them come out again" in mixed and "ICA cannot separate the other 2" in mixed
     assert "cannot separate" not in looks_gaussian(x, [0.95, 0.95, 0.95, 0.5])
     assert "cannot separate" not in looks_gaussian(x, [0.95, 0.95, 0.95, 0.95])
-    assert "set stability=5" in looks_gaussian(x, None)
+    assert "nearid unmix with --stability 5 (stability=5)" in looks_gaussian(x, None)
 
 
 def test_a_saddle_is_told(rng):

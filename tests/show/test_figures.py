@@ -22,9 +22,9 @@ def test_values_in_a_heat_map_are_legible(is_reversed):
 
     z = np.append(np.linspace(0, 2, 45), np.nan).reshape(2, 23)
     names = [f"x{k}" for k in range(23)]
-    drawing = HeatMap("", "", {"": z}, ["a", "b"], names, low=None, high=None, digits=3, reverse=is_reversed).draw()
+    drawing = HeatMap("", "", {"": z}, ["a", "b"], names, low=None, high=None, digits=2, reverse=is_reversed).draw()
     text = drawing["data"][1]
-    assert text["text"][:2] == ["0.000", "0.045"] and len(text["text"]) == 45  # what is not defined is not written
+    assert text["text"][:2] == ["0.00", "0.05"] and len(text["text"]) == 45  # what is not defined is not written
     shares = z.ravel()[:45] / 2
     cells = sample_colorscale("Viridis", list(1 - shares if is_reversed else shares))
     colours = {"#000": "#000000", "#fff": "#ffffff"}
@@ -50,3 +50,17 @@ def test_a_curve_of_one_point_is_a_dot():
     one, gaps, many = Lines("", "", "x", "y", curves).draw()["data"]
     assert one["mode"] == gaps["mode"] == "lines+markers" and one["marker"]["size"] == gaps["marker"]["size"] == 8
     assert many["mode"] == "lines" and "marker" not in many
+
+
+def test_names_and_values_of_a_heat_map_have_room():
+    def drawn(columns, name):
+        names = [f"{name}{k}" for k in range(columns)]
+        chart = HeatMap("", "", {"": np.full((columns, columns), 0.5)}, names, names, digits=2)
+        return chart.wide, len(chart.draw()["data"]) == 2, chart.draw()["layout"]["xaxis"]["tickangle"]
+
+    assert drawn(4, "a") == (False, True, 0)
+    # Eight layers, whose names overlapped: "layer3.0" beside "layer3.1".
+    assert drawn(8, "layer3.") == (False, True, -45)
+    # Values of twelve collide in half of the page, of forty also in the whole.
+    assert drawn(12, "h.") == (True, True, 0)
+    assert drawn(40, "h.") == (True, False, -45)

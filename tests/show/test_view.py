@@ -25,7 +25,7 @@ from nearid.show.figures import (
 from nearid.show.page import check_report, fragment, page
 from nearid.show.result import Result
 from nearid.show.terminal import text
-from nearid.show.view import Column, Row, Table, View, counted, number, span
+from nearid.show.view import Column, Row, Table, View, counted, number, span, with_intervals
 
 HALF = Estimate(0.5, np.nan, np.nan)
 EVIL = "<script>alert(1)</script>&<b>"
@@ -134,7 +134,20 @@ def test_names_are_neither_styles_nor_pictures():
 def test_columns_of_a_wide_terminal_are_left_out_of_a_narrow_one():
     columns = [Column("name"), Column("kept"), Column("dropped", wide=True)]
     view = View("q", "s", "h", tables=[Table("t", columns, [Row(["a", 1.0, 2.0])])])
-    assert "dropped" in text(view, 120) and "dropped" not in text(view, 80) and "kept" in text(view, 80)
+    wide, narrow = text(view, 120), text(view, 80)
+    assert "dropped" in wide and "Left out" not in wide and "2.000" not in narrow and "kept" in narrow
+    # A narrow one says so.
+    assert "Left out: dropped." in narrow and "--json" in narrow
+
+
+def test_no_figure_fills_a_line():
+    assert number(-2.2e253) == "-2.200e+253" and number(1234567.0) == "1.235e+06" and number(999999.0) == "999999.000"
+
+
+def test_a_title_names_intervals_where_there_are_some():
+    some = [None, 1.0, Estimate(1.0)]
+    assert with_intervals("R2", some) == "R2"
+    assert with_intervals("R2", [*some, Estimate(1.0, 0.9, 1.1)], "\n") == "R2\n[95% interval]"
 
 
 def test_folded_tables_and_parts_are_on_the_page_alone():

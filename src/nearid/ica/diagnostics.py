@@ -200,7 +200,7 @@ def _looks_gaussian(d: Diagnostics) -> str:
     if d.stability is None:
         return (
             f"{seen}. ICA cannot separate Gaussian components from one another. To see whether these come out again "
-            "from halves of the rows, set stability=5 (--stability 5)."
+            "from halves of the rows, run nearid unmix with --stability 5 (stability=5)."
         )
     again = int(np.sum(d.gaussian & (d.stability >= UNSTABLE)))
     if again == 0:

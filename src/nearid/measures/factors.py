@@ -484,7 +484,8 @@ def repeated_pairs(x: Floats, factors: Factors, folds: int) -> tuple[Alert, ...]
     """The caution about rows that repeat others, latents and factors alike, where rows are held out."""
     if folds == 1:
         return ()
-    return repeated_rows(pair_traits(x, np.column_stack([factor.values for factor in factors.items])))
+    traits = pair_traits(x, np.column_stack([factor.values for factor in factors.items]))
+    return repeated_rows(traits, in_blocks=factors.blocks is not None)
 
 
 def constant_factor(name: str) -> Alert:

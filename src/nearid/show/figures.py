@@ -28,6 +28,8 @@ BRIGHT = 4 / 9
 LEGEND, CHARACTER, SIGN, LINE, AXIS, TOP = 940, 7, 50, 20, 60, 20
 # Characters of a name in a legend before it is broken; points that are drawn large; points that need WebGL.
 NAME, FEW, MANY = 40, 100, 2000
+# Characters that fit beside one another into a heat map of half the page, and of the whole.
+HALF, WHOLE = 50, 130
 
 
 @dataclass(frozen=True)
@@ -348,7 +350,16 @@ class HeatMap(Figure):
     @property
     def wide(self) -> bool:  # type: ignore[override]
         """Whether it takes the whole width of the page."""
-        return len(self.panels) > 1 or len(self.columns) > 16 or len(self.columns) > 3 * len(self.rows)
+        many = len(self.panels) > 1 or len(self.columns) > 16 or len(self.columns) > 3 * len(self.rows)
+        return many or (self.digits is not None and self._characters() > HALF)
+
+    def _characters(self) -> int:
+        """Characters of the values that stand beside one another in the cells of a row, with a space each."""
+        known = [z[np.isfinite(z)] for z in (np.asarray(values, dtype=float) for values in self.panels.values())]
+        longest = max(
+            (len(f"{v:.{self.digits}f}") for z in known for v in (z.min(initial=0), z.max(initial=0))), default=0
+        )
+        return (longest + 1) * len(self.columns) * len(self.panels)
 
     def draw(self) -> Drawing:
         """Panels that share the names of their rows, which stand on the left, and have those of their columns below."""
@@ -357,6 +368,7 @@ class HeatMap(Figure):
         layout: dict[str, Any] = {"annotations": [], "height": 160 + max(200, LINE * len(rows))}
         layout["grid"] = {"rows": 1, "columns": len(self.panels), "pattern": "independent", "xgap": 0.06}
         layout["meta"] = {"panels": len(self.panels)}
+        room = WHOLE if self.wide else HALF
         for place, (title, values) in enumerate(self.panels.items(), start=1):
             axis = "" if place == 1 else str(place)
             z = np.asarray(values, dtype=float)
@@ -378,10 +390,10 @@ class HeatMap(Figure):
                 heat["hovertemplate"] = "%{y}, %{x}: %{z:.3f} (%{customdata})<extra></extra>"
             heat |= {name: end for name, end in (("zmin", self.low), ("zmax", self.high)) if end is not None}
             data.append(heat)
-            if self.digits is not None:
+            if self.digits is not None and self._characters() <= room:
                 data.append({**_written(heat, z, self.digits), "xaxis": f"x{axis}", "yaxis": f"y{axis}"})
             # Names that have no room beside one another are turned.
-            turned = sum(map(len, self.columns)) * len(self.panels) > 60
+            turned = (max(map(len, self.columns), default=0) + 1) * len(self.columns) * len(self.panels) > room
             layout[f"xaxis{axis}"] = {"type": "category", "automargin": True, "title": {"text": wrapped(self.x, NAME)}}
             layout[f"xaxis{axis}"] |= {"tickangle": -45} if turned else {"tickangle": 0}
             layout[f"xaxis{axis}"] |= {"dtick": 1} if len(columns) <= 40 else {}

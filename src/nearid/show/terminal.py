@@ -77,7 +77,12 @@ def _tables(table: Table, width: int) -> list[RenderableType]:
             cells = [_text(row, j, table.columns[j], joint) for j in (columns[0], *part)]
             grid.add_row(*map(Text, cells), style="bold" if row.strong else "dim" if row.faint else "")
         drawn.append(grid)
-    return [*drawn, Text(table.note, style="dim")] if table.note else drawn
+    notes = [table.note] if table.note else []
+    left_out = [" ".join(c.title.split()) for k, c in enumerate(table.columns) if k not in columns]
+    if left_out:
+        # A note may speak of them, and nobody looks for what is not there.
+        notes.append(f"Left out: {', '.join(left_out)}. {WIDE} columns of text show them, --json (to_dict()) has all.")
+    return [*drawn, *(Text(note, style="dim") for note in notes)]
 
 
 def _text(row: Row, k: int, column: Column, joint: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,9 @@ Cell = str | int | float | Estimate | None
 
 # Colours of headlines whose question has no groups; Okabe-Ito, legible for the colour-blind.
 GOOD, CAREFUL, BAD = "#009E73", "#E69F00", "#D55E00"
+
+# From here on figures are written as 1.234e+06.
+HUGE = 1e6
 
 
 @dataclass(frozen=True)
@@ -131,17 +134,23 @@ class View:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A figure for people: fixed digits; where those would show nothing, more of them or scientific."""
+    """A figure for people: fixed digits; where those would show nothing or fill lines, more of them or scientific."""
     if not math.isfinite(value):
         return "-"
     if 0 < abs(value) < 10**-digits:
         return f"{value:.2g}" if abs(value) >= 0.01 else f"{value:.1e}"
-    return f"{value:.{digits}f}"
+    return f"{value:.{digits}f}" if abs(value) < HUGE else f"{value:.{digits}e}"
 
 
 def span(low: float, high: float, digits: int = 3) -> str:
     """An interval for people."""
     return f"[{number(low, digits)}, {number(high, digits)}]" if math.isfinite(low) else ""
+
+
+def with_intervals(title: str, cells: Iterable[Cell], joint: str = " ") -> str:
+    """A title of some cells, which names their intervals where there are any."""
+    known = any(isinstance(cell, Estimate) and cell.has_interval for cell in cells)
+    return f"{title}{joint}[95% interval]" if known else title
 
 
 def counted(n: int, one: str, many: str = "") -> str:

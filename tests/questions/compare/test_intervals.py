@@ -6,6 +6,7 @@ from scipy.stats import t
 
 import nearid.questions.compare.intervals as room
 from judged_rows import LADDER, judged
+from nearid import compare
 from nearid.folds import Blocks
 from nearid.groups.fits import apply
 from nearid.groups.ladder import GROUPS
@@ -143,6 +144,17 @@ def test_the_spread_of_a_mean_of_blocks_and_of_a_sample(rng):
 def test_quantiles_are_scipys(freedom):
     assert student(freedom) == pytest.approx(t.ppf(0.975, freedom), abs=2e-5)
     assert student(freedom, 0.999) == pytest.approx(t.ppf(0.9995, freedom), abs=5e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_errors_that_are_rounding_have_intervals_of_rounding(rng, dtype):
+    """The R2 of a run beside itself had an interval down to -2e253."""
+    x = (rng.normal(size=(300, 10)) @ np.diag(np.logspace(0, 3, 10))).astype(dtype)
+    for y, blocks in ((x, None), (2 * x, None), (x, np.arange(300) // 60)):
+        for g in compare(x, y, blocks="none" if blocks is None else blocks, permutations=1).groups.values():
+            assert 1 - 1e-9 < g.r2.low <= g.r2.value <= g.r2.high <= 1
+            assert 0 <= g.relative.low <= g.relative.value <= g.relative.high < 1e-5
+            assert 0 <= g.epsilon.low <= g.epsilon.value <= g.epsilon.high < 1e-5
 
 
 def test_intervals_on_a_log_scale():

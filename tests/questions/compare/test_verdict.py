@@ -117,8 +117,39 @@ def test_the_yardstick_is_taken_without_its_overfitting():
 
 def test_the_reason_says_where_mean_error_and_r2_disagree():
     found = ruled((0.9, 0.3, 0.5), errors=(0.9, 0.5, 0.2))
-    assert "By mean error a linear map is nearer (0.200 against 0.500" in found.reason
+    assert "By mean error a linear map is nearer (error / spread 0.200 against 0.500)" in found.reason
     assert "By mean error" not in ruled((0.9, 0.3, 0.5), errors=(0.9, 0.5, 0.49)).reason
+
+
+def test_a_group_that_explains_more_but_does_not_count_is_named():
+    """30 components against one skewed factor: a linear map explained 14%, and "no larger group does better" 8%."""
+    u = np.array([0.92, 0.90, 0.86])
+    draws = u * (1 + 1e-3 * np.random.default_rng(0).normal(size=(1000, 3)))
+    # A few rows decide the larger groups' R2.
+    draws[:20, 1:] = 1.2
+    found = decide(rungs(LADDER, u, draws))
+    assert found.group == "linear" and found.between == ("permutation", "linear") and found.yardstick == "permutation"
+    assert "does better" not in found.reason and "a linear map explains 14.0%, but these rows" in found.reason
+    assert "falls to -0.20" in found.reason and "do not decide whether a signed permutation" in found.reason
+    # Neither is it passed over where chance reaches as much.
+    u = np.array([0.5, 0.45, 0.4])
+    beaten = ruled(u, chance=(0.0, 0.0, 0.7))
+    assert beaten.group == "none"
+    beaten = ruled((0.4, 0.39, 0.35), chance=(0.0, 0.62, 0.6))
+    assert "does better" not in beaten.reason
+
+
+def test_what_chance_reaches_stands_beside_what_is_explained():
+    assert "35.0% of the target's variance on held-out rows, where chance alone reaches 30.2%" in (
+        ruled((0.65, 0.65, 0.65), chance=0.302).reason
+    )
+    assert "chance" not in ruled((0.5, 0.5, 0.5), chance=0.04).reason
+
+
+def test_what_to_do_where_chance_cannot_be_measured():
+    for explained in (0.3, 0.99):
+        slow = replace(rungs(LADDER, [1 - explained] * 3), unmeasured="Rows are so slow", remedy="Give more.")
+        assert decide(slow).reason.endswith("Give more.")
 
 
 def test_uncertainty_is_held_against_the_smaller_group():

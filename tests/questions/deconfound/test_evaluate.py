@@ -73,13 +73,13 @@ def test_rotations_are_averaged_and_their_spread_is_told(plan_and_view):
     turned = [np.linalg.qr(np.random.default_rng(k).normal(size=(4, 4)))[0] for k in range(3)]
     views = [ComponentRows(view.rows, replace(view.condition, matrix=turn)) for turn in turned]
     turns = [run(plan, d, against, each) for each in views]
-    means, _ = summarise(plan, against, {"random": turns})
+    means, *_ = summarise(plan, against, {"random": turns})
     key = Key("most", "logistic", "drug")
     by_turn = [np.mean([s.scores["sparsity"] for s in turn[key]]) for turn in turns]
     (found,) = (m for m in means if (m.direction, m.score, m.perturbation) == ("most", "sparsity", "drug"))
     assert found.mean == pytest.approx(np.mean(by_turn)) and found.spread == pytest.approx(np.std(by_turn, ddof=1))
     assert len(found.values) == len(turns[0][key]) and found.spread > 0
-    alone, _ = summarise(plan, against, {"random": turns[:1]})
+    alone, *_ = summarise(plan, against, {"random": turns[:1]})
     assert all(np.isnan(m.spread) for m in alone)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from nearid import deconfound
 from nearid.questions.deconfound.paired import MeanScore
-from nearid.questions.deconfound.view import _component_map, _component_scatter, headline, mean_cell
+from nearid.questions.deconfound.view import _component_map, _component_scatter, base_test, headline, mean_cell
 from nearid.show.page import page
 
 
@@ -50,16 +50,56 @@ def test_all_parts_are_there(result):
 
 def test_the_headline_answers_the_question(result):
     test = result.test("base", "ica")
-    for value, p, words in (
-        (0.1, 0.01, "PCA + ICA helped: in held-out batches its classifiers work better than those of Base"),
-        (-0.1, 0.01, "PCA + ICA did harm: in held-out batches its classifiers work worse than those of Base"),
-        (0.1, 0.2, "PCA + ICA did not help: in held-out batches its classifiers do not clearly differ"),
-        (0.1, np.nan, "PCA + ICA and Base cannot be compared"),
+    for value, high, p, words in (
+        (0.1, 0.2, 0.01, "PCA + ICA helped: its classifiers work better than those of Base"),
+        (-0.1, -0.05, 0.01, "PCA + ICA did harm: its classifiers work worse than those of Base"),
+        (0.01, 0.02, 0.2, "PCA + ICA did not help: its classifiers do not clearly differ from those of Base"),
+        (0.043, 0.244, 0.2, "Whether PCA + ICA helps over Base cannot be told from 2 perturbations"),
+        (0.1, 0.2, np.nan, "PCA + ICA and Base cannot be compared: too few splits or perturbations for a test"),
     ):
-        changed = replace(test, difference=replace(test.difference, value=value), p=p, p_holm=p)
+        changed = replace(test, difference=replace(test.difference, value=value, high=high), p=p, p_holm=p)
         tests = tuple(changed if t == test else t for t in result.tests)
-        assert headline(replace(result, tests=tests)).startswith(words)
+        assert headline(replace(result, tests=tests)).endswith(f". {words}")
     assert "PCA + ICA less Base: " in result.view.reason and "over 2 perturbations" in result.view.reason
+
+
+def test_the_headline_says_first_whether_anything_is_recognised(result):
+    test = base_test(result)
+    # The test is that of AUROC within batches, of which a guess has 0.5; its mean is the one in the table.
+    assert (test.first, test.second) == ("chance", "base")
+    assert test.difference.value + 0.5 == pytest.approx(result.mean("base", "auroc_within").mean)
+    for low, value, high, p, words in (
+        (
+            0.4,
+            0.45,
+            0.49,
+            0.001,
+            "Perturbations are recognised in new batches (AUROC within batches 0.950 [0.900, 0.990], a",
+        ),
+        (
+            -0.1,
+            0.0,
+            0.1,
+            0.9,
+            "Perturbations are not clearly recognised in new batches (AUROC within batches 0.500 [0.4",
+        ),
+        (-0.3, -0.2, -0.1, 0.01, "Perturbations are recognised less often in new batches than by a guess"),
+        (np.nan, 0.4, np.nan, np.nan, "Too few splits or perturbations tell whether any is recognised"),
+    ):
+        changed = replace(test, difference=replace(test.difference, low=low, value=value, high=high), p=p)
+        tests = tuple(changed if t == test else t for t in result.recognised)
+        assert headline(replace(result, recognised=tests)).startswith(words)
+    assert headline(replace(result, recognised=())).startswith("No batch has perturbed rows beside others")
+
+
+def test_noise_is_not_called_recognised(rng):
+    labels, batches = np.tile(["DMSO", "a", "b", "c"], 60), np.repeat(np.arange(6), 40)
+    x = rng.normal(size=(240, 4))
+    noise = deconfound(x, labels, batches, control="DMSO", classifiers="logistic", directions="most", folds=3)
+    x[:, 0] += 3 * (labels != "DMSO")
+    clear = deconfound(x, labels, batches, control="DMSO", classifiers="logistic", directions="most", folds=3)
+    assert base_test(clear).p < 1e-3 < base_test(noise).p
+    assert headline(clear).startswith("Perturbations are recognised in new batches")
 
 
 def test_many_perturbations_are_shown_in_part_and_folded_in_full(result):

@@ -14,6 +14,14 @@ from nearid.questions.layers.result import measures
 ALL = list(measures())
 
 
+def test_copies_in_one_block_are_held_out_together(rng):
+    x = np.repeat(rng.normal(size=(40, 3)), 5, axis=0)
+    for blocks, words in ((np.repeat(np.arange(40), 5), "Copies of one block are held out"), ("none", "are fitted on")):
+        for measure in ("r2", "epsilon"):
+            alerts = compare_layers({"a": x}, {"b": 2 * x}, measures=measure, blocks=blocks, permutations=0).alerts
+            assert words in next(a.message for a in alerts if a.code == "repeated_rows")
+
+
 def test_within_one_model_with_a_measure_of_ones_own(sides):
     def widths(a, b):
         return a.shape[1] / b.shape[1]

@@ -1,11 +1,13 @@
 """What a person sees of layers against layers."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from nearid import compare_layers
+from nearid.base.estimate import Estimate
 from nearid.show.page import page
 from nearid.show.terminal import text
 
@@ -61,7 +63,28 @@ def test_the_nearest_layers_are_named(rng):
     within = compare_layers({"a": z, "b": z**2, "c": 2 * z}, names=["m", "m"])
     # Both ways they are alike to the last digit.
     pair = "(a of m and c of m|c of m and a of m)"
-    assert re.fullmatch(f"The most similar layers are {pair}: linear CKA, debiased, 1.000", within.view.headline)
+    assert re.fullmatch(
+        f"The most similar layers are {pair}: linear CKA, debiased, 1.000, where chance .*", within.view.headline
+    )
+
+
+def test_no_pair_is_named_most_similar_where_none_is_more_alike_than_chance(rng):
+    noise = compare_layers({"a": rng.normal(size=(80, 3))}, {"b": rng.normal(size=(80, 3))}, measures="cka")
+    best = noise.best["cka"]
+    # Noise has a p-value below 1 in 20 in one of 20 draws: the words follow the figure.
+    words = "The most similar" if best.p_value <= 0.05 else "No pair of layers is more alike than chance"
+    assert noise.view.headline.startswith(words)
+    lost = replace(noise, best={"cka": replace(best, p_value=0.98)}).view.headline
+    assert lost.startswith("No pair of layers is more alike than chance") and lost.endswith("p = 0.98")
+    clear = replace(noise, best={"cka": replace(best, value=Estimate(0.361, chance=0.35), p_value=0.01)}).view
+    assert clear.headline.endswith("0.361, where chance alone reaches 0.350")
+
+
+def test_intervals_are_named_where_there_are_some(rng):
+    z = rng.normal(size=(80, 3))
+    few, none = (compare_layers({"a": z}, {"b": 2 * z}, measures=m, permutations=3) for m in ("cka", "mcc"))
+    assert few.view.tables[0].title.endswith("[95% interval]") and "Each interval" in few.view.tables[0].note
+    assert "interval" not in none.view.tables[0].title + none.view.tables[0].note
 
 
 def test_layers_without_variance_have_no_headline_of_numbers(rng):

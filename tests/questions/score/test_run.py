@@ -262,6 +262,27 @@ def test_inactive_and_collapsed_latents_are_told(rng):
     assert found.active.tolist() == [True] * 4 + [False] * 2
 
 
+def test_inactive_latents_are_told_of_the_measures_that_were_asked_for(rng):
+    u = rng.uniform(size=(300, 2))
+    z = np.column_stack([u, 0.001 * rng.normal(size=300)])
+    told = {
+        m: next(a.message for a in score(z, u, measures=m).alerts if a.code == "inactive_latents")
+        for m in ("r2", "infomec")
+    }
+    assert "InfoM" not in told["r2"] and "do not count in InfoM and InfoC" in told["infomec"]
+
+
+def test_to_one_factor_a_rigid_motion_is_a_linear_map(rng):
+    x = rng.normal(size=(400, 5))
+    found = score(x, {"pan": x @ [1.0, 1, 1, 1, 1]}, measures="r2")
+    # A rotation of these latents, all of one spread, gives the factor; that is no more than a linear map does.
+    assert found.structure.groups["rigid"].r2 > 0.99 and found.verdict.group == "linear"
+    assert "one_column" in [a.code for a in found.alerts]
+    assert found.view.headline.startswith("The true factor is recovered nearly exactly, up to a linear map")
+    two = score(x, {"pan": x @ [1.0, 1, 1, 1, 1], "tilt": x @ [1.0, -1, 1, -1, 0]}, measures="r2")
+    assert "one_column" not in [a.code for a in two.alerts] and two.view.headline.startswith("The true factors are")
+
+
 def test_the_same_seed_gives_the_same_score(rng):
     u = sources(rng, 200)
     z = u + rng.normal(size=u.shape)

@@ -80,7 +80,9 @@ def test_a_group_that_cannot_be_estimated_has_no_figures(found):
     lost = replace(found.structure, groups={**groups, "linear": replace(groups["linear"], estimable=False)})
     seen = replace(found, structure=lost, resolved=None).view
     (*_, row) = seen.tables[-1].rows
-    assert row.cells == ["linear map", None, groups["linear"].epsilon.chance, "not estimable with these rows"]
+    known = groups["linear"]
+    figures = [known.epsilon.chance, None, "not estimable with these rows", known.r2.chance, known.p_value]
+    assert row.cells == ["linear map", None, *figures]
     assert "linear map" not in seen.figures[-1].rows and "rigid motion" in seen.figures[-1].rows
 
 

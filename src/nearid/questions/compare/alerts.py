@@ -53,8 +53,8 @@ def few_rows(n: int, widest: int) -> Iterator[Alert]:
     if n < FEW_ROWS * widest:
         yield Alert(
             "few_rows",
-            f"{n} rows for {widest} columns (n/d = {n / widest:.2g}): fits of large groups are noisy, and errors and "
-            "R2 have no intervals. Aim for n/d >= 10.",
+            f"{n} rows for {widest} columns (n/d = {n / widest:.2g}): fits of large groups are noisy, and errors "
+            "and R2 of the groups have no intervals. Aim for n/d >= 10.",
         )
 
 

@@ -39,6 +39,9 @@ SECOND_ROLE = 0.75
 # many further rows like the most influential one were there: set on simulations with Student's t3, whose squares have
 # no variance.
 FURTHER_ROWS = 2
+# Root-mean-square errors below this share of the spread are rounding of sums over thousands of columns in float64, and
+# so are their influences.
+ROUNDED = 1e-12
 
 
 @dataclass(frozen=True)
@@ -238,4 +241,8 @@ def intervals(
     unexplained = found.squares[g] / base - share * found.spread / base
     spread_of_share = found.spread_of(unexplained)
     missed = on_log_scale(share, spread_of_share, confidence, choice=choice)
+    if 0 < share <= ROUNDED**2:
+        # Rounding has no distribution: the error lies between 0 and what float64 resolves, and R2 is 1.
+        error, by_spread = Interval(0.0, ROUNDED * math.sqrt(base)), Interval(0.0, ROUNDED)
+        missed = Interval(0.0, ROUNDED**2)
     return GroupIntervals(error, by_spread, Interval(1 - missed.high, 1 - missed.low), spread_of_share.freedom)

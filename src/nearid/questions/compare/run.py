@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypedDict, Unpack, overload
@@ -40,6 +40,7 @@ from nearid.questions.compare.errors import (
     fit_held_out,
     fit_in_sample,
     gather,
+    root_mean_square,
     target_diameter,
     unexplained_share,
 )
@@ -327,6 +328,9 @@ def compare_pair(
     if verdict.group != "none" and any(alert.code == "clustered_rows" for alert in dependence):
         doubt = " This takes rows as independent, and many are near copies of others: name those that belong together."
         verdict = replace(verdict, reason=verdict.reason + doubt)
+    if verdict.group != "none" and blocks is not None and blocks.serial and not blocks.slow:
+        doubt = " Blocks are pieces of the file: name the rows that belong together (--blocks), and this may change."
+        verdict = replace(verdict, reason=verdict.reason + doubt)
     return replace(answer, verdict=verdict, alerts=[*answer.alerts, *dependence])
 
 
@@ -345,7 +349,7 @@ def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[B
         if serial is not None:
             # Every fold needs a block; what is left of the dependence is in the level of chance.
             blocks = Blocks.cut(pair.n, serial.length, folds)
-            alerts.append(replace(serial, length=pair.n // blocks.count).alert)
+            alerts.append(serial.alert(pair.n // blocks.count))
         else:
             clustered = clustered_rows(pair, seed=seed)
             alerts += [clustered.alert] if clustered is not None else []
@@ -394,18 +398,15 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     moved = influences(gathered, s.groups, fits, judged.evaluation.errors, judged.evaluation.spread)
     penalties = [own["ridge"] for own in gathered.without_fold]
     groups = summaries(s.groups, dims, errors, spread, judged.diameter, moved, estimand(gathered), chance, penalties)
-    # What stands beside the ladder comes after its groups, and takes no part in the verdict.
-    m = sum(g.prepare is None for g in s.groups)
-    means = errors.mean(axis=1) / (spread.mean() or 1.0)
-    limits = np.array([_limit(gathered, g) for g in s.groups[:m]])
+    judged_groups = _judged_groups(s, dims)
     rungs = Rungs(
-        s.groups[:m],
-        unexplained[:m],
-        means[:m],
-        chance.r2[:, :m],
-        draws[:, :m],
-        limits,
-        _unmeasured(gathered, chance, s.permutations),
+        [s.groups[g] for g in judged_groups],
+        unexplained[judged_groups],
+        errors.mean(axis=1)[judged_groups] / (root_mean_square(spread) or 1.0),
+        chance.r2[:, judged_groups],
+        draws[:, judged_groups],
+        np.array([_limit(gathered, s.groups[g]) for g in judged_groups]),
+        *_unmeasured(gathered, chance, s.permutations),
         s.options["scale"],
     )
     verdict = decide(rungs, unrelated=s.unrelated, negligible=s.negligible)
@@ -423,14 +424,31 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     return _Inferred(chance, groups, in_sample, verdict, gain)
 
 
-def _unmeasured(gathered: Gathered, chance: Chance, permutations: int | None) -> str:
-    """Why chance cannot be measured, as the beginning of a sentence; empty where it can."""
-    if gathered.blocks is None:
-        return ""
-    if gathered.blocks.slow:
-        return "Rows depend on their neighbours for so long"
-    few = len(chance.r2) < min(permutations or PERMUTATIONS, PERMUTATIONS)
-    return f"{gathered.block_count} blocks of rows have so few orders" if few else ""
+def _judged_groups(s: Settings, dims: tuple[int, int]) -> list[int]:
+    """Groups that take part in the verdict: not those beside the ladder, nor two names of one set of maps.
+
+    A rigid motion to one column keeps one direction of the source, any one, and scales it: that is every linear map.
+    The linear fit finds the best of them, a rotation need not.
+    """
+    same = _one_set(s, dims)
+    return [k for k, g in enumerate(s.groups) if g.prepare is None and not (same and g.name == "rigid")]
+
+
+def _one_set(s: Settings, dims: tuple[int, int]) -> bool:
+    names = {g.name for g in s.groups}
+    return dims[1] == 1 < dims[0] and bool(s.options["scale"]) and {"rigid", "linear"} <= names
+
+
+def _unmeasured(gathered: Gathered, chance: Chance, permutations: int | None) -> tuple[str, str]:
+    """Why chance cannot be measured, as the beginning of a sentence, and what to do; both empty where it can."""
+    blocks = gathered.blocks
+    if blocks is None:
+        return "", ""
+    if blocks.slow:
+        return blocks.unmeasured
+    if len(chance.r2) < min(permutations or PERMUTATIONS, PERMUTATIONS):
+        return f"{gathered.block_count} blocks of rows have so few orders", "Give five blocks or more."
+    return "", ""
 
 
 def estimand(gathered: Gathered) -> str:
@@ -478,7 +496,7 @@ def _answer(
         in_sample_similarity=None if whole is None else whole.similarities(cka_from_moments(moments)),
         reverse=None,
         one_way=None,
-        alerts=list(alerts(gathered, seen, judged.diameter)),
+        alerts=[*alerts(gathered, seen, judged.diameter), *_one_column(s, pair)],
         provenance=provenance(
             s.to_dict(),
             zip(given, (pair.x, pair.y), strict=True),
@@ -488,6 +506,16 @@ def _answer(
         by_chance=inferred.chance.r2,
         views=views(gathered, s.groups, fits, judged.errors, judged.diameter.lower, s.random_state),
     )
+
+
+def _one_column(s: Settings, pair: Pair) -> Iterator[Alert]:
+    """That two groups are one set of maps."""
+    if _one_set(s, _dims(pair)):
+        yield Alert(
+            "one_column",
+            f"{pair.y.name} has one column: a rigid motion with a scale is then any linear map, and the verdict takes "
+            "both as a linear map, whose fit is the better of the two.",
+        )
 
 
 def _dims(pair: Pair) -> tuple[int, int]:

@@ -19,7 +19,8 @@ pass for that reason: errors are compared as they would be with many rows, error
 rows fitted on), which is unbiased for least squares.
 
 The burden of proof is on the smaller group (a non-inferiority test with a margin), so more rows sharpen the verdict.
-Where it neither suffices nor clearly fails, the verdict lies between the two groups.
+Where it neither suffices nor clearly fails, the verdict lies between the two groups. So it does where a larger group
+beats chance and explains more, but does not count because a few rows decide its R2.
 
 A group that contains another cannot be worse than it. Where its estimate clearly is, rows are too few to estimate it.
 """
@@ -56,6 +57,8 @@ CLEARLY = 0.05
 LEAST_WITHOUT_CHANCE = 0.9
 # No error is taken to be less than this share of itself with many rows.
 LEAST_LIMIT = 0.1
+# What chance reaches is worth saying beside what a group explains from this share of it on.
+WORTH_SAYING = 0.1
 # A mean error that much smaller, of a group that explains less, is worth a sentence.
 NEARER = 0.9
 
@@ -265,7 +268,7 @@ class Rungs:
     unexplained : ndarray of shape (groups,)
         Held-out squared error over that of the constant guess (1 - R2).
     errors : ndarray of shape (groups,)
-        Mean held-out error, in units of the constant guess's.
+        Mean held-out error over the root-mean-square error of the constant guess: error / spread.
     chance : ndarray of shape (repetitions, groups)
         Explained variance (R2) of rows in another order.
     draws : ndarray of shape (replicates, groups)
@@ -274,6 +277,8 @@ class Rungs:
         What is left of a squared error with many rows.
     unmeasured : str
         Why chance cannot be measured, as the beginning of a sentence; empty where it can.
+    remedy : str
+        What to do then, as sentences.
     shrinks : bool
         Whether maps have a scale, so that none need be worse than the constant guess.
     """
@@ -285,6 +290,7 @@ class Rungs:
     draws: Floats
     limits: Floats
     unmeasured: str = ""
+    remedy: str = ""
     shrinks: bool = True
 
 
@@ -316,7 +322,7 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
         if rungs.unmeasured:
             reason = (
                 f"{rungs.unmeasured} that chance cannot be measured. A group then counts only if it explains "
-                f"{100 * least:g}%: the best, {groups[top].title}, reaches R2 = {r2[top]:.3f}."
+                f"{100 * least:g}%: the best, {groups[top].title}, reaches R2 = {r2[top]:.3f}. {rungs.remedy}".rstrip()
             )
         return Verdict("none", reason, "not at all", None, p_value=p_value)
     best = int(np.argmin(np.where(counts, rungs.unexplained, np.inf)))
@@ -329,13 +335,24 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
     near = [g for g in range(chosen) if counts[g] and shares[g] > CLEARLY and groups[g].name in groups[chosen].contains]
     if r2[chosen] < unrelated:
         reason = (
-            f"A {groups[chosen].title} explains {_percent(r2[chosen])} of the target's variance on held-out rows: more "
-            f"than chance (p = {p_value:.2g}), but less than {100 * unrelated:g}%."
+            f"A {groups[chosen].title} explains {_percent(r2[chosen])} of the target's variance on held-out rows"
+            f"{_by_chance(rungs, chosen)}: more than chance (p = {p_value:.2g}), but less than {100 * unrelated:g}%."
         )
         return Verdict("none", reason, "almost unrelated", groups[best].name, (), lost, p_value)
-    between = (groups[near[-1]].name, groups[chosen].name) if near else ()
-    reason = _reason(rungs, r2, chosen, best, between, lost)
-    return Verdict(groups[chosen].name, reason, strength(float(r2[chosen])), groups[best].name, between, lost, p_value)
+    # A larger group that beats chance and explains more, although it does not count: the rows leave that open.
+    open_above = [
+        g
+        for g in range(len(groups))
+        if (each[g] <= level and r2[g] > r2[best] and r2[g] >= least and not counts[g])
+        and groups[chosen].name in groups[g].contains
+        and groups[g].name not in lost
+        and _suffices(draws[:, chosen], draws[:, g], negligible) < 1 - CLEARLY
+    ]
+    above = max(open_above, key=lambda g: r2[g], default=chosen)
+    low = near[-1] if near else chosen
+    between = (groups[low].name, groups[above].name) if low != above else ()
+    reason = _reason(rungs, r2, chosen, best, between, lost, floor)
+    return Verdict(groups[above].name, reason, strength(float(r2[chosen])), groups[best].name, between, lost, p_value)
 
 
 def _suffices(mine: Floats, yardstick: Floats, negligible: float | None) -> float:
@@ -373,20 +390,51 @@ def strength(r2: float) -> str:
     return next(words for least, words in STRENGTHS if r2 >= least)
 
 
-def _reason(rungs: Rungs, r2: Floats, chosen: int, best: int, between: tuple[str, ...], lost: tuple[str, ...]) -> str:
+def _by_chance(rungs: Rungs, g: int) -> str:
+    """What a group reaches by chance, in words, where that is a good part of what it explains."""
+    reached = float(rungs.chance[:, g].max())
+    if rungs.unmeasured or reached <= WORTH_SAYING * (1 - rungs.unexplained[g]):
+        return ""
+    return f", where chance alone reaches {_percent(reached)}"
+
+
+def _reason(
+    rungs: Rungs,
+    r2: Floats,
+    chosen: int,
+    best: int,
+    between: tuple[str, ...],
+    lost: tuple[str, ...],
+    floor: Floats,
+) -> str:
     groups = rungs.groups
+    # Groups that do not count may explain more than all that do.
+    best_of_all = max((g for g in range(len(groups)) if groups[g].name not in lost), key=lambda g: r2[g], default=best)
+    more = _percent(r2[best_of_all]) != _percent(r2[best]) and r2[best_of_all] > r2[best]
     smaller = [k for k in range(chosen) if groups[k].name in groups[chosen].contains]
     reason = f"A {groups[chosen].title} explains {_percent(r2[chosen])} of the target's variance on held-out rows"
+    reason += _by_chance(rungs, chosen)
     if chosen != best:
         reason += f", within the margin of what a {groups[best].title} explains ({_percent(r2[best])})"
     elif smaller and all(groups[k].name in lost for k in smaller):
         reason += ", and rows are too few to estimate a smaller group"
+    elif more:
+        pass
     elif smaller and not between:
         reason += ", and no smaller group explains as much"
     elif len(groups) > 1 and not between:
         reason += f", and no {'other' if chosen else 'larger'} group does better"
     if smaller and groups[smaller[-1]].name not in lost:
         reason += f"; a {groups[smaller[-1]].title} explains {_percent(r2[smaller[-1]])}"
+    if more:
+        reason += (
+            f"; a {groups[best_of_all].title} explains {_percent(r2[best_of_all])}, but these rows do not establish "
+        )
+        reason += (
+            f"it: R2 of resampled rows falls to {floor[best_of_all]:.2f} (the lower 99% bound)"
+            if floor[best_of_all] <= 0
+            else "it against chance"
+        )
     reason += "."
     if between:
         low = next(g.title for g in groups if g.name == between[0])
@@ -397,14 +445,18 @@ def _reason(rungs: Rungs, r2: Floats, chosen: int, best: int, between: tuple[str
             f" A {above[0]} contains this group and could explain more, but these rows are too few to estimate it."
         )
     if rungs.unmeasured:
-        reason += f" {rungs.unmeasured} that chance cannot be measured: p-values mean little here."
+        reason += (
+            f" {rungs.unmeasured} that chance cannot be measured: p-values mean little here. {rungs.remedy}".rstrip()
+        )
     nearest = int(np.argmin(np.where(r2 >= LEAST_EXPLAINED, rungs.errors, np.inf)))
     apart = rungs.errors[chosen] > ROUNDING and rungs.errors[nearest] < NEARER * rungs.errors[chosen]
     if nearest != best and apart:
         reason += (
-            f" By mean error a {groups[nearest].title} is nearer ({rungs.errors[nearest]:.3f} against "
-            f"{rungs.errors[chosen]:.3f} of the constant guess's): a few rows dominate R2."
+            f" By mean error a {groups[nearest].title} is nearer (error / spread {rungs.errors[nearest]:.3f} against "
+            f"{rungs.errors[chosen]:.3f}): a few rows dominate R2."
         )
+        if groups[chosen].name in groups[nearest].contains:
+            reason += " It contains this group, so these rows do not rule it out."
     return reason
 
 

@@ -15,7 +15,7 @@ from nearid.moments import Floats, PairMoments
 from nearid.questions.compare.errors import Fits, Gathered
 from nearid.show.alerts import joined
 from nearid.show.figures import CHANCE, SOURCE, TARGET, Cloud, Curve, Dots, Figure, HeatMap, Lines, Panels
-from nearid.show.view import BAD, Cell, Column, Row, Table, View, counted
+from nearid.show.view import BAD, Cell, Column, Row, Table, View, counted, with_intervals
 
 if TYPE_CHECKING:
     from nearid.questions.compare.result import Comparison, Comparisons
@@ -157,6 +157,7 @@ def overview(comparisons: Comparisons) -> View:
         if c.efficiency is not None:
             cells.append(f"{100 * c.efficiency.value:.0f}%" if np.isfinite(c.efficiency.value) else None)
         rows.append(Row([*cells, float(c.similarity.cca)], part=k))
+    title = with_intervals("Mean error / diameter, held out", (cell for row in rows for cell in row.cells))
     # All pairs of runs make a matrix; one pair at several layers does not.
     whole = len(names) > 2 and len(set(comparisons.pairs)) == len(names) * (len(names) - 1) // 2
     maps = {group: comparisons.matrix(group).values for group in (groups if whole else ())}
@@ -167,7 +168,7 @@ def overview(comparisons: Comparisons) -> View:
         reason=_best(comparisons),
         colour=_colour(max(results, key=lambda c: order.index(c.verdict.group))),
         alerts=joined([(c.names, c.alerts) for c in results]),
-        tables=[Table("Mean error / diameter, held out [95% interval]", columns, rows), _extremes(comparisons)],
+        tables=[Table(title, columns, rows), _extremes(comparisons)],
         facts=_directions(results),
         figures=[
             HeatMap(f"Mean epsilon, {g}", "", {"": v}, names, names, "target", "source", None, None, digits=3)
@@ -202,11 +203,12 @@ def _extremes(comparisons: Comparisons) -> Table:
         cells: list[Cell] = [group.title, next(ends), best.value, best.value.chance, best.p_value]
         rows.append(Row([*cells, next(ends), worst.value]))
     count = len(comparisons) + sum(c.reverse is not None for c in comparisons)
-    note = (
-        f"Each interval allows for the choice among {count} pairs. By chance: the best of all pairs with the target's "
-        "rows in another order."
-    )
-    return Table(f"Best and worst of {count} pairs, R2 held out [95% interval]", columns, rows, note)
+    note = "By chance: the best of all pairs with the target's rows in another order."
+    title = f"Best and worst of {count} pairs, R2 held out"
+    headed = with_intervals(title, (cell for row in rows for cell in row.cells))
+    if headed != title:
+        note = f"Each interval allows for the choice among {count} pairs. {note}"
+    return Table(headed, columns, rows, note)
 
 
 def headline(c: Comparison) -> str:
@@ -271,16 +273,21 @@ def _directions(results: Sequence[Comparison]) -> dict[str, str]:
 
 
 def _ladder(c: Comparison) -> Table:
-    columns = [Column("group"), Column("mean\n[95% interval]"), Column("median", wide=True), Column("95%", wide=True)]
-    columns += [Column("max", wide=True), Column("chance"), Column("error /\nspread", wide=True)]
-    columns += [Column("R2\n[95% interval]"), Column("p")]
+    mean = with_intervals("mean", (g.epsilon for g in c.groups.values()), "\n")
+    columns = [Column("group"), Column(mean), Column("median", wide=True), Column("95%", wide=True)]
+    columns += [Column("max", wide=True), Column("error /\nspread", wide=True)]
+    columns += [
+        Column(with_intervals("R2", (g.r2 for g in c.groups.values()), "\n")),
+        Column("R2 by\nchance"),
+        Column("p"),
+    ]
     columns += [Column("in sample")] if c.in_sample else []
     rows = []
     for name, g in c.groups.items():
-        cells: list[Cell] = [g.title, g.epsilon, g.median, g.q95, g.max, g.epsilon.chance, g.relative.value, g.r2]
+        cells: list[Cell] = [g.title, g.epsilon, g.median, g.q95, g.max, g.relative.value, g.r2]
         if not g.estimable:
-            cells = [g.title, None, None, None, None, g.epsilon.chance, None, NOT_ESTIMABLE]
-        cells.append(g.p_value)
+            cells = [g.title, None, None, None, None, None, NOT_ESTIMABLE]
+        cells += [g.r2.chance, g.p_value]
         cells += [c.in_sample[name].epsilon.value] if c.in_sample else []
         rows.append(Row(cells, strong=name == c.verdict.group, faint=not g.estimable))
     title = f"{_pair(c)}: error / diameter, held out (n = {c.n:,}, d = {c.dims[0]} -> {c.dims[1]})"
@@ -297,6 +304,7 @@ def _note(c: Comparison) -> str:
     if penalty and penalty[1] > 0:
         low, high = (f"{value:.3g}" for value in penalty)
         sentences.append(f"Ridge penalty of the linear map: {low if low == high else f'{low} to {high}'}.")
+    sentences.append("R2 by chance: the most that rows in another order reach.")
     sentences.append("The diameter grows with the number of rows; error / spread does not: compare that across sizes.")
     return " ".join(sentences)
 

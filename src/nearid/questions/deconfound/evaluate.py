@@ -31,7 +31,7 @@ from nearid.questions.deconfound.classifiers import (
 )
 from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Fitted, fit_conditions
 from nearid.questions.deconfound.design import Design, without
-from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared, deviation, mean_known
+from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared, deviation, mean_known, recognised
 from nearid.questions.deconfound.plan import CONDITIONS, DIRECTIONS, Plan
 from nearid.questions.deconfound.result import ConditionResult, Deconfounding, Drawings, Plane, Sizes
 from nearid.questions.deconfound.splits import Contrast, Split, chosen, contrasts
@@ -96,7 +96,7 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
     fitted = fit_conditions(design, moments, plan, engine, progress, timer.stage)
     plan = replace(plan, top=_top(plan.top, fitted), boosting={"trees": TREES, **PUBLISHED, **plan.boosting})
     results, scores, drawings = _measure(plan, design, against, fitted, timer, progress)
-    means, tests = summarise(plan, against, scores)
+    means, tests, found = summarise(plan, against, scores)
     alerts = [*design.alerts, *rare, *unsplit, *_alerts(scores, results)]
     ica = None
     if fitted.diagnostics is not None:
@@ -116,6 +116,7 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
         conditions=results,
         scores=tuple(means),
         tests=tuple(tests),
+        recognised=tuple(found),
         alerts=tuple(dict.fromkeys(alerts)),
         views=drawings,
         provenance=provenance(
@@ -289,10 +290,11 @@ def _predictions(
 
 def summarise(
     plan: Plan, against: Sequence[Contrast], scores: dict[str, list[dict[Key, list[Scores]]]]
-) -> tuple[list[MeanScore], list[Paired]]:
-    """Means of every score, and the tests between conditions; of several rotations, their means are compared."""
+) -> tuple[list[MeanScore], list[Paired], list[Paired]]:
+    """Means of every score, and the tests between conditions and against a guess; of several rotations their means."""
     means: list[MeanScore] = []
     tests: list[Paired] = []
+    found: list[Paired] = []
     there = {(k.direction, k.classifier) for turns in scores.values() for k in turns[0]}
     for direction, classifier in ((d, c) for c in plan.classifiers for d in DIRECTIONS if (d, c) in there):
         # Condition -> perturbation -> scores by rotation and split.
@@ -330,7 +332,9 @@ def summarise(
                 whole = MeanScore.of((*key, ALL), [m.mean for m in some], (defined, every))
                 means += [replace(whole, spread=deviation(mean_known(np.array(list(by_turn.values()))))), *some]
             tests += compared(direction, classifier, score, values, without, corrections)
-    return means, tests
+            if score == "auroc_within":
+                found += recognised(direction, classifier, values, without, corrections)
+    return means, tests, found
 
 
 def _correction(contrast: Contrast, direction: str) -> float | None:

@@ -24,6 +24,8 @@ from nearid.moments import Floats
 
 # Stands for all perturbations together; no label is likely to be called so.
 ALL = "(all)"
+# What conditions are compared with to see whether they recognise anything.
+GUESS = "chance"
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,26 @@ def compared(
             tested = _together(np.array(means), np.array(changes), int(max(len(v) for v in values[first].values())))
             together.append(_paired((direction, classifier, score, ALL, first, second), tested, most))
     return [*_corrected(together), *_corrected(each)]
+
+
+def recognised(
+    direction: str,
+    classifier: str,
+    values: Mapping[str, Mapping[str, Sequence[float]]],
+    without: Mapping[str, Mapping[str, Floats]],
+    corrections: Mapping[str, float | None],
+) -> list[Paired]:
+    """AUROC within batches of every condition less 0.5, that of a guess, as `compared` compares two conditions.
+
+    A guess has 0.5 within batches alone: over all batches, a classifier of batches may have more.
+    """
+    tests: list[Paired] = []
+    for condition, scores in values.items():
+        both = {GUESS: {name: [0.5] * len(own) for name, own in scores.items()}, condition: scores}
+        left = {GUESS: {name: np.full_like(own, 0.5) for name, own in without[condition].items()}}
+        left[condition] = dict(without[condition])
+        tests += compared(direction, classifier, "auroc_within", both, left, corrections)
+    return [replace(test, difference=test.difference.within(-0.5, 0.5)) for test in tests]
 
 
 def _together(means: Floats, changes: Floats, splits: int) -> tuple[Estimate, float]:

@@ -115,6 +115,9 @@ class Deconfounding(Result):
         With `drop` also "kept": without the components that are dropped when all rows are looked at.
     scores : tuple of MeanScore
     tests : tuple of Paired
+        Of each two conditions.
+    recognised : tuple of Paired
+        AUROC within batches of each condition less that of a guess, 0.5; empty where no batch has both kinds of rows.
     alerts : tuple of Alert
     views : Drawings
     provenance : dict
@@ -143,6 +146,7 @@ class Deconfounding(Result):
     conditions: dict[str, ConditionResult]
     scores: tuple[MeanScore, ...]
     tests: tuple[Paired, ...]
+    recognised: tuple[Paired, ...]
     alerts: tuple[Alert, ...]
     views: Drawings
     provenance: dict[str, Any]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from nearid.questions.deconfound.result import ConditionResult, Deconfounding, Plane
 
 LEVEL = 0.05
+# A gain of AUROC that is at most this is no help.
+LITTLE = 0.05
 # Perturbations in a table that is not folded, and in the plot; components in the map; classes with their own colour.
 SHOWN, DIFFERENCES, COMPONENTS, CLASSES = 25, 30, 120, 7
 # Name of all other classes in a plot; no label is likely to be called so.
@@ -66,7 +68,31 @@ def view(result: Deconfounding) -> View:
 
 
 def headline(result: Deconfounding) -> str:
-    """Whether the last condition works better in held-out batches than the first."""
+    """Whether perturbations are recognised in held-out batches, then whether the last condition does it better."""
+    return f"{_recognised(result)}. {_helped(result)}"
+
+
+def _recognised(result: Deconfounding) -> str:
+    """Whether the first condition recognises perturbations in batches that it did not see."""
+    test = base_test(result)
+    if test is None:
+        return "No batch has perturbed rows beside others, so that batches may decide every AUROC"
+    one = len(result.perturbations) == 1
+    what = f"{next(iter(result.perturbations))} is" if one else "Perturbations are"
+    auroc = test.difference.value + 0.5
+    if math.isnan(test.p):
+        return f"Too few splits or perturbations tell whether any is recognised in new batches (AUROC {number(auroc)})"
+    interval = span(test.difference.low + 0.5, test.difference.high + 0.5)
+    figures = f"AUROC within batches {number(auroc)} {interval}, a guess has 0.5"
+    if test.p >= LEVEL:
+        return f"{what} not clearly recognised in new batches ({figures})"
+    if test.difference.value < 0:
+        return f"{what} recognised less often in new batches than by a guess ({figures})"
+    return f"{what} recognised in new batches ({figures})"
+
+
+def _helped(result: Deconfounding) -> str:
+    """Whether the last condition works better in held-out batches than the first, or that this is open."""
     test = main_test(result)
     if test is None:
         return "There is one condition only, so nothing to compare"
@@ -74,9 +100,11 @@ def headline(result: Deconfounding) -> str:
     if math.isnan(test.p):
         return f"{second} and {first} cannot be compared: too few splits or perturbations for a test"
     if test.p_holm >= LEVEL:
-        return f"{second} did not help: in held-out batches its classifiers do not clearly differ from those of {first}"
+        if test.difference.high <= LITTLE:
+            return f"{second} did not help: its classifiers do not clearly differ from those of {first}"
+        return f"Whether {second} helps over {first} cannot be told from {_over(test)}"
     helped, better = ("helped", "better") if test.difference.value > 0 else ("did harm", "worse")
-    return f"{second} {helped}: in held-out batches its classifiers work {better} than those of {first}"
+    return f"{second} {helped}: its classifiers work {better} than those of {first}"
 
 
 def reason(result: Deconfounding) -> str:
@@ -101,6 +129,14 @@ def main_test(result: Deconfounding) -> Paired | None:
         return None
     last = "ica" if "ica" in names and names[0] != "ica" else names[-1]
     return result.test(names[0], last, perturbation=_overall(result))
+
+
+def base_test(result: Deconfounding) -> Paired | None:
+    """The test of the first condition against a guess, of all perturbations or the only one."""
+    names = _conditions(result, *result.families[0])
+    wanted = (*result.families[0], names[0], _overall(result))
+    found = (t for t in result.recognised if (t.direction, t.classifier, t.second, t.perturbation) == wanted)
+    return next(found, None)
 
 
 def _overall(result: Deconfounding) -> str:

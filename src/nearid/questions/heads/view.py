@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from nearid.questions.heads.result import HeadComparison
 from nearid.show.figures import Dots, Figure
-from nearid.show.view import BAD, CAREFUL, GOOD, Column, Row, Table, View, number
+from nearid.show.view import BAD, CAREFUL, GOOD, Column, Row, Table, View, number, with_intervals
 
 COLOURS = {"agree": GOOD, "in part": CAREFUL, "disagree": BAD, "undetermined": CAREFUL}
 HEADLINES = {
@@ -20,7 +20,7 @@ HEADLINES = {
 def view(c: HeadComparison) -> View:
     """The verdict, what each map explains, and what was measured of the heads."""
     explained = c.explained
-    columns = [Column("map"), Column("R2 [95% interval]")]
+    columns = [Column("map"), Column(with_intervals("R2", explained.values()))]
     table = Table("Variance that each map explains, held out", columns, [Row([n, e]) for n, e in explained.items()])
     figures: list[Figure] = [
         Dots(
@@ -28,7 +28,7 @@ def view(c: HeadComparison) -> View:
             "Share of the variance of the second model's features (of its differences of logits) on held-out rows.",
             "R2",
             list(explained),
-            {"held out, 95% interval": list(explained.values())},
+            {with_intervals("held out", explained.values()): list(explained.values())},
         )
     ]
     part = c.verdict.outcome == "agree" and c.compared.heads.matrix is None

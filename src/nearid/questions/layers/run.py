@@ -32,8 +32,6 @@ from nearid.questions.layers.best import best_pairs
 from nearid.questions.layers.result import LayerComparison, is_error, measures as known_measures
 from nearid.questions.layers.tiles import Fitting, Layers, fill_errors, fill_from_moments
 
-SLOW = "Rows depend on their neighbours for so long that chance cannot be measured: the best pair has no p-value."
-
 Measure = str | Callable[[np.ndarray, np.ndarray], float]
 
 
@@ -150,7 +148,9 @@ def compare_layers(
     alerts += copies[:1]
     alerts += dependence
     if together is not None and together.slow:
-        alerts.append(Alert("slow_rows", SLOW))
+        why, remedy = together.unmeasured
+        text = f"{why} that chance cannot be measured: the best pair has no p-value. {remedy}"
+        alerts.append(Alert("slow_rows", text))
     dead |= {layer for m in errors for layer in _all_nan(left, values[m]) | _all_nan(right, values[m].T)}
     if dead:
         alerts.append(Alert("constant_layer", f"Every column of {', '.join(sorted(dead))} is constant: no measure."))

@@ -204,7 +204,7 @@ def fill_errors(
         penalties = LayerPenalties(how.ridge)
         for j, b in enumerate(right.values()):
             values, traits = epsilons(pair_rows(a, b), groups, how, penalties)
-            copies += repeated_rows(traits)
+            copies += repeated_rows(traits, in_blocks=how.blocks is not None)
             for measure, value in zip(measures, values, strict=True):
                 into[measure][i, j] = value
             tick()
@@ -249,7 +249,7 @@ def fill_from_moments(
         pair = pair_rows(*sides)
         parts = fold_moments(pair, how.deal(pair.n, held), held)
         refuse_small_folds(parts.counts, blocks=how.blocks is not None)
-        copies += repeated_rows(parts.traits)
+        copies += repeated_rows(parts.traits, in_blocks=how.blocks is not None)
         tile = Tile(pair, parts, sides[0].columns_of, sides[1].columns_of)
         for at, spread, side in ((a, tile.spread_x, left), (b, tile.spread_y, right)):
             dead.update(list(side)[i] for i, s in zip(at, spread, strict=True) if s == 0)

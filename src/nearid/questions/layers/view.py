@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from nearid.questions.compare.verdict import WORTH_SAYING
 from nearid.questions.layers.chance import MATCHED, has_chance
 from nearid.questions.layers.result import LayerComparison, is_error, measures
 from nearid.show.figures import TARGET, HeatMap
-from nearid.show.view import Cell, Column, Row, Table, View, counted, number
+from nearid.show.view import BAD, Cell, Column, Row, Table, View, counted, number, with_intervals
 
 AGREEMENT = "1 is full agreement; unrelated rows are about 0, or below."
 ERROR = "0 is full agreement: errors over the diameter of the target layer."
 # Up to so many columns a heat map has its values in the cells, and a matrix is also a table in the terminal.
 WRITTEN, TABLED = 16, 12
+# Above this p-value, against the best of all pairs by chance, no pair is more alike than chance.
+LEVEL = 0.05
 
 
 def view(c: LayerComparison) -> View:
@@ -24,7 +27,7 @@ def view(c: LayerComparison) -> View:
         subject=f"{c.names[0]} -> {c.names[1]}: {sizes}",
         headline=_headline(c, titles),
         reason=_reason(c),
-        colour=TARGET,
+        colour=_colour(c),
         alerts=c.alerts,
         tables=[
             *([_best(c, titles)] if c.best else []),
@@ -44,7 +47,17 @@ def _headline(c: LayerComparison, titles: dict[str, str]) -> str:
     if best is None:
         return "No two layers could be compared"
     pair = f"{best.source} of {c.names[0]} and {best.target} of {c.names[1]}"
-    return f"The most similar layers are {pair}: {title}, {number(best.value.value)}"
+    figure = f"{title}, {number(best.value.value)}"
+    if best.p_value > LEVEL:
+        return f"No pair of layers is more alike than chance. The best is {pair}: {figure}, p = {best.p_value:.2g}"
+    if best.value.chance > WORTH_SAYING * best.value.value:
+        figure += f", where chance alone reaches {number(best.value.chance)}"
+    return f"The most similar layers are {pair}: {figure}"
+
+
+def _colour(c: LayerComparison) -> str:
+    best = c.best.get(next(iter(c.values)))
+    return BAD if best is not None and best.p_value > LEVEL else TARGET
 
 
 def _reason(c: LayerComparison) -> str:
@@ -80,11 +93,12 @@ def _best(c: LayerComparison, titles: dict[str, str]) -> Table:
         for name, best in c.best.items()
     ]
     count = max(best.pairs for best in c.best.values())
-    note = (
-        "Each interval allows for the choice among all pairs. By chance: the best of all pairs with the target's rows "
-        f"in another order. {_without_chance(c)}"
-    )
-    return Table(f"Best of {counted(count, 'pair')} of layers [95% interval]", columns, rows, note.strip())
+    title = f"Best of {counted(count, 'pair')} of layers"
+    headed = with_intervals(title, (best.value for best in c.best.values()))
+    sentences = ["Each interval allows for the choice among all pairs."] if headed != title else []
+    if c.p_values:
+        sentences.append("By chance: the best of all pairs with the target's rows in another order.")
+    return Table(headed, columns, rows, " ".join([*sentences, _without_chance(c)]).strip())
 
 
 def _without_chance(c: LayerComparison) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -274,7 +274,7 @@ def _score(
         *block_alerts,
         *_interval_alerts(scored, taken),
         *more,
-        *_latent_alerts(x, active, taken),
+        *_latent_alerts(x, active, taken, r.measures),
     ]
     made = provenance(asdict(r), rows_in_memory=len(x))
     made["ridge"] = {
@@ -436,7 +436,7 @@ def _interval_alerts(scored: Mapping[str, ScoredMeasure], factors: Factors) -> I
         )
 
 
-def _latent_alerts(x: Floats, active: np.ndarray, factors: Factors) -> Iterator[Alert]:
+def _latent_alerts(x: Floats, active: np.ndarray, factors: Factors, measures: Sequence[str]) -> Iterator[Alert]:
     """Latents that hardly vary, or vary together."""
     constant = np.ptp(x / 2, axis=0) == 0
     small = np.flatnonzero(~active & ~constant)
@@ -445,7 +445,7 @@ def _latent_alerts(x: Floats, active: np.ndarray, factors: Factors) -> Iterator[
         yield Alert(
             "inactive_latents",
             f"{len(small)} of {d} latents ({shortened(small)}) vary by less than a twentieth of the widest: they are "
-            "inactive, and do not count in InfoM and InfoC.",
+            f"inactive{', and do not count in InfoM and InfoC' if 'infomec' in measures else ''}.",
         )
     varying = x[:, ~constant]
     if varying.shape[1] > 1:

@@ -13,7 +13,7 @@ from nearid.groups.ladder import GROUPS
 from nearid.questions.compare.view import NOT_ESTIMABLE, up_to
 from nearid.questions.score.result import MatchedFactor, Score, ScoredMeasure
 from nearid.show.figures import Cloud, Dots, Figure, HeatMap, Panels
-from nearid.show.view import BAD, CAREFUL, Cell, Column, Row, Table, View, counted, number
+from nearid.show.view import BAD, CAREFUL, Cell, Column, Row, Table, View, counted, number, with_intervals
 
 QUESTION = "Is this the true representation?"
 UNRECOVERED = "not recovered up to any group of the ladder"
@@ -68,7 +68,8 @@ def headline(score: Score) -> str:
     # A joint verdict of less than nine tenths may hide factors that are lost beside others that are recovered.
     jointly = group is not None and verdict.strength in ("in part", "weakly") and len(judged) > 1
     if not score.separate:
-        return f"{'Together, the true factors are' if jointly else 'The true factors are'} {recovered}"
+        which = "The true factor is" if len(judged) == 1 else "The true factors are"
+        return f"{'Together, the true factors are' if jointly else which} {recovered}"
     kinds = {factor.kind for factor in judged}
     kind = kinds.pop() if len(kinds) == 1 else "numeric"
     count = "Both" if len(judged) == 2 and group else f"{'All' if group else 'The'} {len(judged)}"
@@ -105,15 +106,17 @@ def _measures(score: Score) -> Table:
     later = score.resolved
     heads = ["value"] if later is None else ["latents", AFTER]
     columns = [Column("measure")]
-    for head in heads:
-        columns += [Column(f"{head}\n[95% interval]"), Column("chance" if later is None else f"{head}\nchance")]
+    every = [score] if later is None else [score, later]
+    for head, own in zip(heads, every, strict=True):
+        known = (e for m in own.measures.values() for e in (m.overall, *m.parts.values()))
+        columns += [Column(with_intervals(head, known, "\n")), Column("chance" if later is None else f"{head}\nchance")]
     rows = []
     for name, m in score.measures.items():
-        own = [m] if later is None else [m, later.measures[name]]
-        rows.append(Row([_starred(m.declared.title, m), *(c for s in own for c in (s.overall, s.overall.chance))]))
+        both = [m] if later is None else [m, later.measures[name]]
+        rows.append(Row([_starred(m.declared.title, m), *(c for s in both for c in (s.overall, s.overall.chance))]))
         for part, declared in m.declared.parts.items():
             if declared.title:
-                figures = [s.parts[part] for s in own]
+                figures = [s.parts[part] for s in both]
                 rows.append(Row([f"  {declared.title}", *(c for e in figures for c in (e, e.chance))], faint=True))
     held_out = all(m.declared.held_out for m in score.measures.values())
     return Table(f"recovery of {_sizes(score)}", columns, rows, note="" if held_out else IN_SAMPLE)
@@ -129,18 +132,23 @@ def _factors(score: Score, *, intervals: bool) -> Table:
     rows = [Row([f.name, _kind(f), f.matched, *(cell(m.factors.get(f.name)) for m in of_each)]) for f in score.factors]
     columns = [Column("factor"), Column("kind", left=True), Column("latent"), *heads]
     title = f"each factor of {score.names[1]} from {score.names[0]}"
-    return Table(title + (" [95% interval]" if intervals else ""), columns, rows, folded=intervals)
+    return Table(with_intervals(title, (c for row in rows for c in row.cells)), columns, rows, folded=intervals)
 
 
 def _ladder(score: Score) -> Table:
     assert score.structure is not None
-    columns = [Column("group"), Column("mean\n[95% interval]"), Column("chance"), Column("R2\n[95% interval]")]
+    groups = score.structure.groups.values()
+    mean = with_intervals("mean", (g.epsilon for g in groups), "\n")
+    r2 = with_intervals("R2", (g.r2 for g in groups), "\n")
+    columns = [Column("group"), Column(mean), Column("mean by\nchance"), Column("error /\nspread")]
+    columns += [Column(r2), Column("R2 by\nchance"), Column("p")]
     rows = []
-    for name, g in score.structure.groups.items():
-        cells: list[Cell] = [g.title, g.epsilon, g.epsilon.chance, g.r2]
+    for g in groups:
+        cells: list[Cell] = [g.title, g.epsilon, g.epsilon.chance, g.relative.value, g.r2]
         if not g.estimable:
-            cells = [g.title, None, g.epsilon.chance, NOT_ESTIMABLE]
-        rows.append(Row(cells, strong=name == score.verdict.group, faint=not g.estimable))
+            cells = [g.title, None, g.epsilon.chance, None, NOT_ESTIMABLE]
+        cells += [g.r2.chance, g.p_value]
+        rows.append(Row(cells, strong=g.name == score.verdict.group, faint=not g.estimable))
     title = f"Error / diameter of the factors (each of unit variance), held out, from {score.names[0]}"
     return Table(title, columns, rows, folded=True)
 
