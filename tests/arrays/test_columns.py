@@ -235,8 +235,23 @@ def test_a_sparse_matrix_is_refused(cells):
     from scipy.sparse import csr_matrix
 
     cells.X = csr_matrix(cells.X)
-    with pytest.raises(InputError, match="X of AnnData is sparse"):
-        open_rows(cells, key="X")
+    for source in (cells, cells[:3]):
+        with pytest.raises(InputError, match="X of AnnData is sparse"):
+            open_rows(source, key="X")
+        with pytest.raises(InputError, match=r"is a sparse matrix.*toarray"):
+            open_rows(source.X)
+
+
+@pytest.mark.parametrize("key", ["emb", "X", "layers/log"])
+def test_a_view_is_read_like_a_copy(cells, key):
+    cells.layers["log"] = cells.X + 1
+    view = cells[cells.obs.plate == 2]
+    assert view.is_view
+    (rows, table), (wanted, _) = (open_annotated(source, key) for source in (view, view.copy()))
+    np.testing.assert_array_equal(rows.read(0, 2), wanted.read(0, 2))
+    assert rows.ids.tolist() == ["w3", "w4"] == table.ids.tolist()
+    assert open_rows(view, key=key, blocks="drug").blocks.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(open_rows(view.obsm["emb"]).read(0, 2), cells.obsm["emb"][2:])
 
 
 def test_a_matrix_beside_columns_loses_neither(rng, tmp_path):

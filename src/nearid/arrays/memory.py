@@ -90,7 +90,7 @@ def refuse_unreadable(name: str, source: Any) -> None:
     """Refuse arrays and tensors that do not hold one number for each place."""
     if is_a(source, "numpy", "MaskedArray"):
         raise InputError(f"{name} is a masked array. Say what masked entries mean first, as with x.filled(np.nan).")
-    if type(source).__module__.startswith("scipy.sparse"):
+    if is_sparse(source):
         raise InputError(f"{name} is a sparse matrix. Make it dense first with x.toarray().")
     if is_a(source, "torch", "Tensor"):
         if source.is_nested:
@@ -99,6 +99,11 @@ def refuse_unreadable(name: str, source: Any) -> None:
             raise InputError(f"{name} is a sparse tensor ({source.layout}). Make it dense first with x.to_dense().")
         if source.is_meta:
             raise InputError(f"{name} is a tensor on the meta device, which holds no numbers.")
+
+
+def is_sparse(source: object) -> bool:
+    """Whether a matrix is sparse; a view of AnnData is an ndarray with a method `toarray`, and dense."""
+    return hasattr(source, "toarray") and not isinstance(source, np.ndarray)
 
 
 def is_a(source: object, package: str, class_name: str) -> bool:
