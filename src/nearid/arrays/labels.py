@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from nearid.arrays.dates import date_texts, is_missing
 from nearid.arrays.memory import as_numpy, is_a, refuse_unreadable
 from nearid.arrays.rows import row_ids
 from nearid.arrays.tables import one_column
@@ -38,8 +39,10 @@ def row_blocks(name: str, values: Any, n: int) -> np.ndarray:
                 else "Give a flat array or list."
             )
         )
+    dates = date_texts(array)
+    array = array if dates is None else dates
     if array.dtype.kind == "O":
-        missing = np.array([_is_missing(value) for value in array])
+        missing = np.array([is_missing(value) for value in array])
         if missing.any():
             raise _no_block(name, int(np.argmax(missing)), array[np.argmax(missing)])
         if all(isinstance(value, float | np.floating) for value in array):
@@ -64,12 +67,6 @@ def row_blocks(name: str, values: Any, n: int) -> np.ndarray:
     if row is not None:
         raise _no_block(name, row, str(labels[row]))
     return labels
-
-
-def _is_missing(value: Any) -> bool:
-    return (
-        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
-    )
 
 
 def _no_block(name: str, row: int, value: Any) -> InputError:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nearid.arrays.dates import date_texts
 from nearid.arrays.reading import FileState
 from nearid.base.errors import InputError, ReadError
 
@@ -199,6 +200,8 @@ def _dtype_advice(dtype: np.dtype[Any]) -> str:
         return "Save the real and imaginary parts side by side: np.hstack([x.real, x.imag])."
     if dtype.kind in "SUT":
         return "Convert the strings first, for example with x.astype(np.float64)."
+    if dtype.kind == "M":
+        return "Convert the dates first, for example with (x - x.min()) / np.timedelta64(1, 'D')."
     if dtype.kind == "V" and dtype.names:
         return "Stack the fields as columns with np.lib.recfunctions.structured_to_unstructured(x)."
     return "Convert it first, for example with x.astype(np.float32)."
@@ -224,7 +227,7 @@ def row_ids(name: str, values: Any, n: int, what: str = "id") -> np.ndarray:
     name : str
         The source the rows come from, for the messages.
     values : array-like of shape (n,)
-        Strings, bytes (read as UTF-8) or integers.
+        Strings, bytes (read as UTF-8), integers or dates.
     n : int
         Number of rows.
     what : str
@@ -237,6 +240,8 @@ def row_ids(name: str, values: Any, n: int, what: str = "id") -> np.ndarray:
         raise InputError(
             f"The {what}s of {name} have shape {array.shape}, but one {what} for each of its {n} rows is expected."
         )
+    dates = date_texts(array)
+    array = array if dates is None else dates
     if array.dtype.kind == "O":
         array = _from_objects(name, array, what)
     if array.dtype.kind == "S":

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nearid.arrays.dates import date_texts, is_missing
 from nearid.arrays.names import few, not_found
 from nearid.arrays.rows import delivered
 from nearid.base.errors import InputError
@@ -274,7 +275,7 @@ def refuse_repeats(name: str, names: list[str]) -> None:
 
 
 def _values(column: Any) -> np.ndarray:
-    """A column of numbers (missing ones NaN), booleans or objects (text, with None where it is missing)."""
+    """A column of numbers (missing ones NaN), booleans, dates or objects (text, with None where it is missing)."""
     import pyarrow as pa
 
     kind = column.type
@@ -282,6 +283,8 @@ def _values(column: Any) -> np.ndarray:
         return _categories(column.to_pylist())
     if pa.types.is_boolean(kind) and not column.null_count:
         return np.asarray(column)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return np.asarray(column.to_numpy())
     if not pa.types.is_boolean(kind) and (is_number(kind) or pa.types.is_null(kind)):
         return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
     return _objects(column.to_pylist())
@@ -289,6 +292,9 @@ def _values(column: Any) -> np.ndarray:
 
 def _categories(values: list[Any]) -> np.ndarray:
     """Values of a column of categories as text, None where they are missing."""
+    dates = date_texts(_objects(values))
+    if dates is not None:
+        return dates
     texts = {value: as_text(value) for value in set(values)}
     refuse_mixed("A column of categories", texts)
     return _objects([texts[value] for value in values])
@@ -296,9 +302,11 @@ def _categories(values: list[Any]) -> np.ndarray:
 
 def as_text(value: Any) -> str | None:
     """A class as text; whole numbers without the point that a table's missing values bring."""
-    # What is missing in a table is not equal to itself, or cannot say so.
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value == "" or value != value:
+    if is_missing(value) or value == "" or value != value:
         return None
+    dates = date_texts(_objects([value]))
+    if dates is not None:
+        return str(dates[0])
     if isinstance(value, float | np.floating) and value.is_integer():
         return str(int(value))
     return value.decode() if isinstance(value, bytes) else str(value)
@@ -328,4 +336,5 @@ def _is_plain(kind: Any) -> bool:
 
     types = pa.types
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
-    return bool(text or is_number(kind) or types.is_null(kind))
+    date = types.is_timestamp(kind) or types.is_date(kind) or types.is_time(kind)
+    return bool(text or date or is_number(kind) or types.is_null(kind))

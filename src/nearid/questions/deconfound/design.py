@@ -10,6 +10,7 @@ import numpy as np
 
 from nearid.arrays import Columns, Rows, open_columns, open_rows, pair_rows
 from nearid.arrays.columns import is_annotated, named_columns, open_annotated
+from nearid.arrays.dates import date_texts
 from nearid.arrays.derived import SelectedColumns, SelectedRows
 from nearid.arrays.memory import MemoryRows, index_ids, is_a, is_count, labels
 from nearid.arrays.metadata import choose_columns, metadata_alerts
@@ -36,7 +37,9 @@ class Categories:
 
     @classmethod
     def of(cls, values: np.ndarray, name: str = "The column") -> Categories:
-        """Codes of numbers or text; text is made of each value once, not of each row."""
+        """Codes of numbers, text or dates; text is made of each value once, not of each row."""
+        dates = date_texts(values)
+        values = values if dates is None else dates
         if values.dtype.kind == "O":
             seen: dict[Any, int] = {}
             first = np.fromiter((seen.setdefault(v, len(seen)) for v in values), np.intp, len(values))
