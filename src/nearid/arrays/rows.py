@@ -52,6 +52,8 @@ class Rows(ABC):
         The file, or the table, that the rows were opened from, in which there may be columns of blocks.
     inputs_sha256 : str or None
         Hash of what a model was given for these rows, where an extraction tells.
+    preprocess : dict or None
+        How these inputs were preprocessed, where an extraction tells.
     dtype : numpy.dtype
         What `read` and `take` deliver: float32 for floats of up to 32 bits, float64 for everything else.
 
@@ -72,6 +74,7 @@ class Rows(ABC):
     blocks: np.ndarray | None = None
     origin: Any = None
     inputs_sha256: str | None = None
+    preprocess: dict[str, Any] | None = None
     # The file that is read again for every block, as it was when it was opened.
     file_state: FileState | None = None
 
