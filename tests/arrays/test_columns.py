@@ -35,6 +35,22 @@ def test_parquet_and_frames_agree(tmp_path: Path) -> None:
     assert list(open_columns(tmp_path / "f.parquet").values) == ["a", "b", "c"]
 
 
+def test_the_index_that_pandas_writes_to_text_names_rows(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    path = tmp_path / "f.csv"
+    frame = pd.DataFrame({"a": [1.5, 2.5, 3.5], "b": ["x", "y", "x"]}, index=["r", "s", "t"])
+    frame.to_csv(path)
+    for source in (path, pd.read_csv(path)):
+        columns = open_columns(source)
+        assert list(columns.values) == ["a", "b"] and "is an index written by pandas" in columns.notes[0]
+        assert open_rows(source).columns == ("a",)
+    assert "ids='' (--ids '')" in open_columns(path).notes[0]
+    assert open_columns(path, ids="").ids.tolist() == ["r", "s", "t"] == open_rows(path, ids="").ids.tolist()
+    # Text that repeats names no rows.
+    frame.set_axis(["r", "r", "t"]).to_csv(path)
+    assert list(open_columns(path).values) == ["", "a", "b"]
+
+
 def test_structures_dicts_and_archives_agree(tmp_path: Path) -> None:
     given = {"a": np.array([1.5, 2.5]), "b": np.array(["x", "y"])}
     structure = np.array([(1.5, "x"), (2.5, "y")], dtype=[("a", float), ("b", "U1")])
@@ -153,6 +169,20 @@ def test_the_embedding_and_its_table(cells, tmp_path, stored):
     assert rows.ids.tolist() == ["w1", "w2", "w3", "w4"] == table.ids.tolist()
     assert list(table.values["drug"]) == list("abab") and list(table.values["plate"]) == [1, 1, 2, 2]
     assert np.array_equal(open_annotated(source, "X")[0].read(0, 4), cells.X)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_columns_of_anndata_are_obs(cells, tmp_path, stored):
+    source = tmp_path / "cells.h5ad" if stored else cells
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    table = open_columns(source)
+    assert list(table.values) == ["drug", "plate"] and table.ids.tolist() == ["w1", "w2", "w3", "w4"]
+    assert open_columns(source, ids="drug").ids.tolist() == list("abab")
+    np.testing.assert_array_equal(open_columns(source, key="emb").values["1"], cells.obsm["emb"][:, 1])
+    bare = anndata.AnnData(cells.X)
+    bare.write_h5ad(tmp_path / "bare.h5ad")
+    with pytest.raises(InputError, match=r"obs of .* has no columns"):
+        open_columns(tmp_path / "bare.h5ad" if stored else bare)
 
 
 def test_several_embeddings_must_be_told_apart(cells):
