@@ -336,3 +336,9 @@ class TestRuns:
             open_blocks("donor", runs)
         with pytest.raises(InputError, match=r"no columns beside them.* as .npy or .csv"):
             open_blocks("donor", runs[1:])
+
+
+def test_a_frame_of_one_column_is_paired_by_its_index():
+    rows = open_rows(pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=list("stu")))
+    blocks = pd.DataFrame({"well": ["w1", "w1", "w2"]}, index=list("uts"))
+    assert open_rows(rows, blocks=blocks).blocks.tolist() == ["w2", "w1", "w1"]

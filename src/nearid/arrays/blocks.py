@@ -77,9 +77,8 @@ def attach(blocks: Any, rows: Sequence[Rows]) -> list[Rows]:
                 f"{among} has no column {blocks!r} to take blocks from, and there is no file of this name. "
                 + (f"Columns: {few(map(repr, names))}. {_like(blocks, names)}" if names else _advice())
             )
-    if isinstance(blocks, str | os.PathLike):
-        blocks = _in_file(blocks)
-    return [_labelled(bare[0], blocks), *bare[1:]]
+    in_file = isinstance(blocks, str | os.PathLike)
+    return [_labelled(bare[0], _in_file(blocks) if in_file else blocks, in_file=in_file), *bare[1:]]
 
 
 def _like(wanted: str, names: list[str]) -> str:
@@ -94,8 +93,10 @@ def _advice() -> str:
     )
 
 
-def _labelled(rows: Rows, values: Any) -> Rows:
+def _labelled(rows: Rows, values: Any, *, in_file: bool = False) -> Rows:
     """A copy of rows with these blocks; a Series with an index of its own is brought to the order of the rows."""
+    if is_a(values, "pandas", "DataFrame") and values.shape[1] == 1:
+        values = values.iloc[:, 0]
     own = rows.index is not None and is_a(values, "pandas", "Series") and not is_count(values.index)
     if own and not values.index.equals(rows.index):
         if not values.index.is_unique:
@@ -105,7 +106,7 @@ def _labelled(rows: Rows, values: Any) -> Rows:
             )
         values = values.reindex(rows.index)
     labelled = copy(rows)
-    labelled.blocks = None if values is None else row_blocks(rows.name, values, rows.shape[0])
+    labelled.blocks = None if values is None else row_blocks(rows.name, values, rows.shape[0], in_file=in_file)
     return labelled
 
 

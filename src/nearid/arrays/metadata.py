@@ -29,6 +29,8 @@ ORIGINS = (
     "metadata"
 )
 WORDS = IDENTIFIERS.union(ORIGINS.split())
+# How profiling pipelines mark columns that are about a well, not measured in it.
+ABOUT = ("Metadata_", "Image_Metadata_")
 WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
 # Values say little in fewer rows, and enough in the first rows of many.
 FEWEST, MOST = 20, 4096
@@ -251,7 +253,8 @@ def _whole(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _named(names: Sequence[str], whole: np.ndarray) -> dict[int, str]:
     """Places of columns whose names have a word for metadata, and the word.
 
-    Among several words, as of refractive_index, it counts only where the values are whole numbers.
+    Among several words, as of refractive_index, it counts only where the values are whole numbers, or after the mark
+    of a profiling pipeline.
     """
     families = Counter(re.sub(r"\d+", "#", name) for name in names)
     words_at: dict[int, str] = {}
@@ -259,6 +262,7 @@ def _named(names: Sequence[str], whole: np.ndarray) -> dict[int, str]:
         words = [word.lower() for word in re.findall(WORD, name)]
         telling = [word for word in words if word in WORDS]
         alone = families[re.sub(r"\d+", "#", name)] < NUMBERED
-        if telling and alone and (whole[at] or len(words) == 1):
+        about = name.startswith(ABOUT)
+        if telling and (about or (alone and (whole[at] or len(words) == 1))):
             words_at[at] = next((word for word in telling if word in IDENTIFIERS), telling[0])
     return words_at

@@ -215,10 +215,16 @@ def _shape_advice(shape: tuple[int, ...]) -> str:
         return "Give one row per sample and one column per feature."
     if len(shape) == 1:
         return f"If these are {shape[0]} samples of one feature, use x.reshape(-1, 1)."
+    tokens = (
+        f"If they are tokens, give x.reshape(-1, {shape[2]}) with blocks=np.repeat(np.arange({shape[0]}), {shape[1]}). "
+        if len(shape) == 3
+        else ""
+    )
     flat = (shape[0], math.prod(shape[1:]))
     mean = (shape[0], *shape[2:])
     return (
-        f"Flatten each sample with x.reshape(len(x), -1) to {flat}, or average one axis, as x.mean(axis=1) to {mean}."
+        f"{tokens}Flatten each sample with x.reshape(len(x), -1) to {flat}, or average one axis, as x.mean(axis=1) to "
+        f"{mean}."
     )
 
 

@@ -181,3 +181,11 @@ def test_heads_of_checkpoints_as_training_scripts_save_them(twins, tmp_path):
     assert found.biased and found.verdict.outcome == "agree"
     named = [f"{tmp_path}/{i}.th:fc.bias" for i in range(2)]
     assert nearid.compare_heads(*files, *features, biases=named).to_dict() == found.to_dict()
+
+
+def test_heads_and_features_in_the_wrong_order_are_told(rng):
+    heads, features = rng.normal(size=(2, 6, 4)), rng.normal(size=(2, 100, 4))
+    with pytest.raises(InputError, match=r"6 rows of 4 features.*heads have 100 classes.*may be swapped"):
+        nearid.compare_heads(*features, *heads)
+    with pytest.raises(InputError, match="too few: give at least 10"):
+        nearid.compare_heads(*heads, *heads)

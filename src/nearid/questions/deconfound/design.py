@@ -14,15 +14,13 @@ from nearid.arrays.columns import is_annotated, named_columns, open_annotated
 from nearid.arrays.dates import date_texts
 from nearid.arrays.derived import SelectedColumns, SelectedRows
 from nearid.arrays.memory import MemoryRows, index_ids, is_a, is_count, labels
-from nearid.arrays.metadata import choose_columns, metadata_alerts, row_names
+from nearid.arrays.metadata import ABOUT, choose_columns, metadata_alerts, row_names
 from nearid.arrays.names import few, not_found
 from nearid.arrays.tables import as_text, notes_without, one_column, refuse_mixed
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.measures.factors import missing_as_text, unnamed
 
-# How profiling pipelines mark columns that are about a well, not measured in it.
-ABOUT = ("Metadata_", "Image_Metadata_")
 # Fewer blocks are too few for maps and tests that count each of them once.
 FEW_BLOCKS = 20
 # Rows that tell whether a column is that of a label or batch.
