@@ -64,8 +64,8 @@ def _deal(sizes: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray
     if len(sizes) < folds:
         count = f"{len(sizes)} blocks of rows are" if len(sizes) > 1 else "One block of rows is"
         raise InputError(
-            f"{count} too few for {folds} folds, of which each needs a block of its own: take fewer folds (--folds), "
-            "or smaller blocks."
+            f"{count} too few for {folds} folds, of which each needs a block of its own: take fewer folds with folds= "
+            "(--folds), or smaller blocks."
         )
     # In random order among blocks of about the same size, so that another seed gives other folds.
     order = rng.permutation(len(sizes))
@@ -441,7 +441,7 @@ def refuse_small_folds(counts: Sequence[int], *, blocks: bool) -> None:
         raise InputError(f"Only {sum(counts)} rows are left without NaN or Inf, too few for {len(counts)} folds.")
     raise InputError(
         f"A fold has fewer than 2 of the {sum(counts)} rows in use: the blocks of rows are too few or too small for "
-        f"{len(counts)} folds. Take fewer folds (--folds) or other blocks (--blocks)."
+        f"{len(counts)} folds. Take fewer folds with folds= (--folds) or other blocks with blocks= (--blocks)."
     )
 
 

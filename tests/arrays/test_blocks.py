@@ -352,3 +352,9 @@ def test_a_series_goes_by_its_labels(frame):
         given = series if rows.index is not None else series.set_axis(range(5, 5 + N))
         [found], _ = open_blocks(given, [rows])
         assert found.blocks.tolist() == WELLS and "by position" in found.notes[-1]
+
+
+def test_a_frame_of_one_column_is_paired_by_its_index():
+    rows = open_rows(pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=list("stu")))
+    blocks = pd.DataFrame({"well": ["w1", "w1", "w2"]}, index=list("uts"))
+    assert open_rows(rows, blocks=blocks).blocks.tolist() == ["w2", "w1", "w1"]

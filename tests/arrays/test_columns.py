@@ -22,7 +22,7 @@ def test_text_tables_keep_names_and_text(tmp_path: Path) -> None:
 def test_parquet_and_frames_agree(tmp_path: Path) -> None:
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(
-        {"a": [1, 2], "b": pd.Categorical(["x", "y"]), "c": [True, False], "when": pd.to_datetime(["2020", "2021"])},
+        {"a": [1, 2], "b": pd.Categorical(["x", "y"]), "c": [True, False], "when": pd.to_timedelta([1, 2])},
         index=pd.Index(["r", "s"], name="who"),
     )
     frame.to_parquet(tmp_path / "f.parquet")
@@ -33,6 +33,22 @@ def test_parquet_and_frames_agree(tmp_path: Path) -> None:
         assert "'when'" in columns.notes[-1]
     # Without being asked for, the index that pandas wrote is no column.
     assert list(open_columns(tmp_path / "f.parquet").values) == ["a", "b", "c"]
+
+
+def test_the_index_that_pandas_writes_to_text_names_rows(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    path = tmp_path / "f.csv"
+    frame = pd.DataFrame({"a": [1.5, 2.5, 3.5], "b": ["x", "y", "x"]}, index=["r", "s", "t"])
+    frame.to_csv(path)
+    for source in (path, pd.read_csv(path)):
+        columns = open_columns(source)
+        assert list(columns.values) == ["a", "b"] and "is an index written by pandas" in columns.notes[0]
+        assert open_rows(source).columns == ("a",)
+    assert "ids='' (--ids '')" in open_columns(path).notes[0]
+    assert open_columns(path, ids="").ids.tolist() == ["r", "s", "t"] == open_rows(path, ids="").ids.tolist()
+    # Text that repeats names no rows.
+    frame.set_axis(["r", "r", "t"]).to_csv(path)
+    assert list(open_columns(path).values) == ["", "a", "b"]
 
 
 def test_structures_dicts_and_archives_agree(tmp_path: Path) -> None:
@@ -155,6 +171,20 @@ def test_the_embedding_and_its_table(cells, tmp_path, stored):
     assert np.array_equal(open_annotated(source, "X")[0].read(0, 4), cells.X)
 
 
+@pytest.mark.parametrize("stored", [False, True])
+def test_columns_of_anndata_are_obs(cells, tmp_path, stored):
+    source = tmp_path / "cells.h5ad" if stored else cells
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    table = open_columns(source)
+    assert list(table.values) == ["drug", "plate"] and table.ids.tolist() == ["w1", "w2", "w3", "w4"]
+    assert open_columns(source, ids="drug").ids.tolist() == list("abab")
+    np.testing.assert_array_equal(open_columns(source, key="emb").values["1"], cells.obsm["emb"][:, 1])
+    bare = anndata.AnnData(cells.X)
+    bare.write_h5ad(tmp_path / "bare.h5ad")
+    with pytest.raises(InputError, match=r"obs of .* has no columns"):
+        open_columns(tmp_path / "bare.h5ad" if stored else bare)
+
+
 def test_several_embeddings_must_be_told_apart(cells):
     cells.obsm["other"] = np.zeros((4, 2))
     with pytest.raises(InputError, match="Name one"):
@@ -235,8 +265,23 @@ def test_a_sparse_matrix_is_refused(cells):
     from scipy.sparse import csr_matrix
 
     cells.X = csr_matrix(cells.X)
-    with pytest.raises(InputError, match="X of AnnData is sparse"):
-        open_rows(cells, key="X")
+    for source in (cells, cells[:3]):
+        with pytest.raises(InputError, match="X of AnnData is sparse"):
+            open_rows(source, key="X")
+        with pytest.raises(InputError, match=r"is a sparse matrix.*toarray"):
+            open_rows(source.X)
+
+
+@pytest.mark.parametrize("key", ["emb", "X", "layers/log"])
+def test_a_view_is_read_like_a_copy(cells, key):
+    cells.layers["log"] = cells.X + 1
+    view = cells[cells.obs.plate == 2]
+    assert view.is_view
+    (rows, table), (wanted, _) = (open_annotated(source, key) for source in (view, view.copy()))
+    np.testing.assert_array_equal(rows.read(0, 2), wanted.read(0, 2))
+    assert rows.ids.tolist() == ["w3", "w4"] == table.ids.tolist()
+    assert open_rows(view, key=key, blocks="drug").blocks.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(open_rows(view.obsm["emb"]).read(0, 2), cells.obsm["emb"][2:])
 
 
 def test_a_matrix_beside_columns_loses_neither(rng, tmp_path):

@@ -194,3 +194,14 @@ def test_ids_that_are_named_pair_the_rows(rng):
     a, b = (table(rng, file=[f"{k}.png" for k in range(N)]) for _ in "ab")
     pair = pair_rows(open_rows(a, ids="file"), open_rows(b.iloc[::-1], ids="file"))
     assert "order_differs" not in {alert.code for alert in input_alerts(pair)}
+
+
+@pytest.mark.parametrize("name", ["Metadata_Concentration", "Image_Metadata_Dose", "Metadata_gene_dosage"])
+def test_columns_that_a_pipeline_marks_are_metadata_whatever_they_hold(rng, name):
+    import pandas as pd
+
+    table = pd.DataFrame(rng.normal(size=(30, 3)), columns=["f_a", "f_b", name])
+    (alert,) = metadata_alerts(open_rows(table))
+    assert (
+        f"{name!r} (its name)" in alert.message and f"--exclude {name}" in alert.message and "f_a" not in alert.message
+    )

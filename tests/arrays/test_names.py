@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearid.arrays.names import chosen, is_exact, matches, patterns_of
+from nearid.arrays.names import chosen, is_exact, matches, nearest, patterns_of
 from nearid.base.errors import InputError
 
 NAMES = ["conv1", "layer1.0", "layer1.0.conv1", "layer1.1", "layer2.0", "head.layer1"]
@@ -39,3 +39,8 @@ def test_patterns_as_text_or_list():
     for nothing in ("", ",", []):
         with pytest.raises(InputError, match="No layer is given"):
             patterns_of(nothing)
+
+
+def test_the_nearest_names_do_not_depend_on_case():
+    assert nearest("MOA", ["plate", "moa"]) == "Did you mean 'moa'?"
+    assert nearest("0.0", ["0.03", "0"]) == "Did you mean '0'?"

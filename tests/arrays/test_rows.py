@@ -236,3 +236,14 @@ def test_other_ids_are_told(x, tmp_path):
 def test_a_file_has_the_digest_of_its_array(x, tmp_path):
     np.save(tmp_path / "x.npy", x)
     assert digest(open_rows(tmp_path / "x.npy")) == digest(open_rows(x))
+
+
+def test_activations_of_tokens_are_told_to_be_rows_in_blocks(rng):
+    x = rng.normal(size=(6, 4, 3))
+    with pytest.raises(InputError) as told:
+        open_rows(x)
+    assert "x.reshape(-1, 3) with blocks=np.repeat(np.arange(6), 4)" in str(told.value)
+    # What it says works, and keeps the tokens of a sample together.
+    rows = open_rows(x.reshape(-1, 3), blocks=np.repeat(np.arange(6), 4))
+    np.testing.assert_array_equal(rows.read(4, 8), x[1])
+    assert rows.blocks[4:8].tolist() == [1] * 4

@@ -139,3 +139,18 @@ def test_names_come_with_commas_or_one_by_one():
     for empty in ("", " ,", []):
         with pytest.raises(InputError, match=r"No group is given\. There are: a"):
             listed(empty, "group", ["a"])
+
+
+def test_options_that_a_function_lacks_are_named_with_the_nearest():
+    @checked
+    def measure(x: Any, /, *, symmetric: bool = False) -> bool:
+        return symmetric
+
+    with pytest.raises(TypeError, match=r"^measure\(\) has no option 'symetric'\. Did you mean 'symmetric'\?$"):
+        measure(1, symetric=True)
+    with pytest.raises(TypeError, match=r"^measure\(\) has no option 'zzz'\.$"):
+        measure(1, zzz=True)
+    with pytest.raises(TypeError, match=r"^measure\(\): missing a required .*'x'"):
+        measure()
+    with pytest.raises(TypeError, match=r"^measure\(\): too many positional arguments"):
+        measure(1, 2)

@@ -20,7 +20,7 @@ def test_help_and_version(process):
 
 def test_an_unknown_command_is_an_error(process):
     done = process("compere")
-    assert done.returncode == 2 and "compere" in done.stderr
+    assert done.returncode == 2 and "Did you mean compare" in done.stderr
 
 
 # Sends SIGINT to itself when a module is looked for.

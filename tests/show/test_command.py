@@ -161,7 +161,9 @@ def test_the_result_is_printed_and_notes_go_to_stderr(call):
     [
         (["--top", "x"], "--top takes numbers separated by commas, not 'x'"),
         (["--periods", "pan"], "--periods takes a name and a value, as NAME=VALUE"),
+        (["--periods", "a="], "--periods takes a name and a value, as NAME=VALUE"),
         (["--periods", "a=1", "--periods", "a=2"], "gives 'a' twice"),
+        (["--periods", "=1", "--periods", "=2"], "gives '' twice"),
         (["--folds", "0"], "folds is 0, but a whole number of at least 1 is expected"),
         (["--seed", "-1"], "random_state \\(--seed\\) is -1"),
         (["--report", "x.npy"], "A report is an HTML page"),

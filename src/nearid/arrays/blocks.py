@@ -77,9 +77,8 @@ def attach(blocks: Any, rows: Sequence[Rows]) -> list[Rows]:
                 f"{among} has no column {blocks!r} to take blocks from, and there is no file of this name. "
                 + (f"Columns: {few(map(repr, names))}. {_like(blocks, names)}" if names else _advice())
             )
-    if isinstance(blocks, str | os.PathLike):
-        blocks = _in_file(blocks)
-    return [_labelled(bare[0], blocks), *bare[1:]]
+    in_file = isinstance(blocks, str | os.PathLike)
+    return [_labelled(bare[0], _in_file(blocks) if in_file else blocks, in_file=in_file), *bare[1:]]
 
 
 def _like(wanted: str, names: list[str]) -> str:
@@ -94,13 +93,15 @@ def _advice() -> str:
     )
 
 
-def _labelled(rows: Rows, values: Any) -> Rows:
+def _labelled(rows: Rows, values: Any, *, in_file: bool = False) -> Rows:
     """A copy of rows with these blocks; a Series is brought to the order of the rows by its index."""
+    if is_a(values, "pandas", "DataFrame") and values.shape[1] == 1:
+        values = values.iloc[:, 0]
     labelled = copy(rows)
     if is_a(values, "pandas", "Series"):
         values, notes = _in_order(rows, values)
         labelled.notes += notes
-    labelled.blocks = None if values is None else row_blocks(rows.name, values, rows.shape[0])
+    labelled.blocks = None if values is None else row_blocks(rows.name, values, rows.shape[0], in_file=in_file)
     return labelled
 
 

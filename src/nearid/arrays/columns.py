@@ -30,9 +30,10 @@ def open_columns(source: Any, *, key: str | None = None, ids: Any = None, name: 
 
     Parameters
     ----------
-    source : array-like, torch.Tensor, pandas.DataFrame, dict of arrays, str, os.PathLike or Rows
+    source : array-like, torch.Tensor, pandas.DataFrame, AnnData, dict of arrays, str, os.PathLike or Rows
         Tables (.csv, .tsv, .parquet, DataFrames, structured arrays, dicts and .npz archives of one-dimensional arrays)
-        keep their names and their columns of text. Arrays of one dimension are one column. Everything else is opened as
+        keep their names and their columns of text. Of AnnData and .h5ad files these are obs, unless a key names an
+        embedding. Arrays of one dimension are one column. Everything else is opened as
         rows of numbers. Columns without names are named by their place.
     key, ids, name
         As of `open_rows`.
@@ -71,6 +72,8 @@ def named_columns(source: Any, *, key: str | None = None, ids: Any = None, name:
 
 
 def _named(source: Any, ids: str | None, name: str | None) -> Columns | None:
+    if is_annotated(source):
+        return _obs(source, ids)
     if isinstance(source, str | os.PathLike):
         path = local_path(source)
         if not os.path.isfile(path):
@@ -115,8 +118,7 @@ def _file(path: Path, ids: str | None) -> Columns | None:
         if not contents.entries:
             return None
         if any(len(entry.shape) != 1 for entry in contents.entries.values()):
-            # Of AnnData the columns are obs, which `open_annotated` reads.
-            return None if is_annotated(path) else _matrix_and_columns(contents, path.name, ids)
+            return _matrix_and_columns(contents, path.name, ids)
         return columns_of(path.name, {entry: as_numpy(contents.array(entry)) for entry in contents.entries}, ids)
     shape, dtype = contents.entries[""]
     if isinstance(dtype, str) or (not dtype.names and len(shape) != 1 and dtype.kind not in "OSUT"):
@@ -195,9 +197,31 @@ def open_annotated(source: Any, key: str | None = None) -> tuple[Rows, Columns]:
     key : str, optional
         Entry of `obsm`; by default the only one, or the matrix X where there is none.
     """
-    if hasattr(source, "obsm"):
-        return open_cells(source, "AnnData", key, None), _obs("obs of AnnData", source.obs)
-    path = local_path(source)
+    table = _obs(source, None)
+    if is_a(source, "anndata", "AnnData"):
+        return open_cells(source, "AnnData", key, None), table
+    rows = open_rows(source, key=key)
+    rows.ids, rows.index = table.ids, table.index
+    return rows, table
+
+
+def _obs(source: Any, ids: str | None) -> Columns:
+    """The table obs, whose rows are named by obs_names unless ids name a column."""
+    if is_a(source, "anndata", "AnnData"):
+        name, frame = "obs of AnnData", source.obs
+    else:
+        path = local_path(source)
+        name, frame = f"obs of {path.name}", _stored_obs(path)
+    if not len(frame.columns):
+        raise InputError(f"{name} has no columns, but labels, batches or factors are taken from there.")
+    if ids is not None:
+        return _frame(frame, name, ids.removeprefix("obs/"))
+    names = frame.index.astype(str)
+    table = _frame(frame.reset_index(drop=True), name, None)
+    return table._replace(ids=row_ids(name, np.asarray(names, dtype=object), len(names)), index=names)
+
+
+def _stored_obs(path: Path) -> Any:
     try:
         from anndata.io import read_elem
     except ImportError:
@@ -205,16 +229,4 @@ def open_annotated(source: Any, key: str | None = None) -> tuple[Rows, Columns]:
             f"{path.name} can only be read with anndata. Install it: pip install 'nearid[anndata]'"
         ) from None
     with opened(str(path), path.name) as file, damage_told(path.name, ".h5ad file"):
-        frame = read_elem(file["obs"])
-    rows = open_rows(path, key=key)
-    table = _obs(f"obs of {path.name}", frame)
-    rows.ids, rows.index = table.ids, table.index
-    return rows, table
-
-
-def _obs(name: str, frame: Any) -> Columns:
-    names = frame.index.astype(str)
-    table = named_columns(frame.reset_index(drop=True), name=name)
-    if table is None:
-        raise InputError(f"{name} has no columns.")
-    return table._replace(ids=row_ids(name, np.asarray(names, dtype=object), len(names)), index=names)
+        return read_elem(file["obs"])

@@ -17,7 +17,7 @@ class SelectedRows(Rows):
     def __init__(self, source: Rows, places: np.ndarray) -> None:
         super().__init__(source.name, (len(places), source.shape[1]), source.dtype, notes=source.notes)
         self.columns, self.is_table, self.window = source.columns, source.is_table, source.window
-        self.unused, self.inputs_sha256 = source.unused, source.inputs_sha256
+        self.unused, self.inputs_sha256, self.preprocess = source.unused, source.inputs_sha256, source.preprocess
         self.blocks = None if source.blocks is None else source.blocks[places]
         self._source, self._places = source, places
 
@@ -60,7 +60,7 @@ class SelectedColumns(MappedRows):
     def __init__(self, source: Rows, places: np.ndarray) -> None:
         super().__init__(source.name, source, len(places), partial(_columns, places=places))
         self.notes, self.is_table = source.notes, source.is_table
-        self.unused, self.inputs_sha256 = source.unused, source.inputs_sha256
+        self.unused, self.inputs_sha256, self.preprocess = source.unused, source.inputs_sha256, source.preprocess
         if source.columns is not None:
             self.columns = tuple(source.columns[at] for at in places)
 
@@ -109,7 +109,7 @@ class JoinedRows(Rows):
         dtype = np.result_type(*(part.dtype for part in parts))
         notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
         super().__init__(name, (first.shape[0], ends[-1]), dtype, first.ids, notes)
-        self.index, self.inputs_sha256 = indexed.index, first.inputs_sha256
+        self.index, self.inputs_sha256, self.preprocess = indexed.index, first.inputs_sha256, first.preprocess
         self.blocks = blocked[0].blocks if blocked else None
         self.window = max(part.window for part in parts)
         self.columns_of = [slice(a, b) for a, b in pairwise(ends)]

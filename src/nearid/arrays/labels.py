@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from nearid.arrays.dates import date_texts, is_missing
 from nearid.arrays.memory import as_numpy, is_a, refuse_unreadable
 from nearid.arrays.rows import row_ids
 from nearid.arrays.tables import one_column
@@ -22,24 +23,23 @@ def _fractions(texts: np.ndarray) -> int | None:
     return int(np.argmax(broken)) if broken.any() else None
 
 
-def row_blocks(name: str, values: Any, n: int) -> np.ndarray:
-    """Check the blocks of `n` rows and bring them to integers or str; whole floats, as of a table, are integers."""
+def row_blocks(name: str, values: Any, n: int, *, in_file: bool = False) -> np.ndarray:
+    """Check the blocks of `n` rows and bring them to integers or str; whole floats, as of a table, are integers.
+
+    `in_file` says that the values are those of a file, for messages.
+    """
     refuse_unreadable(f"The list of blocks of {name}", values)
     try:
         array = as_numpy(values) if is_a(values, "torch", "Tensor") else one_column(values)
     except Exception as error:  # Making the array runs the source's own code, which may raise anything.
         raise InputError(f"The blocks of {name} cannot be made an array of {n} labels: {error}.") from None
+    array = array[:, 0] if array.shape == (n, 1) else array
     if array.shape != (n,):
-        raise InputError(
-            f"The blocks of {name} have shape {array.shape}, but one label for each of its {n} rows is expected. "
-            + (
-                "A .csv file begins with a line that names its column."
-                if array.shape == (n - 1,)
-                else "Give a flat array or list."
-            )
-        )
+        raise InputError(_other_shape(name, array, n, in_file=in_file))
+    dates = date_texts(array)
+    array = array if dates is None else dates
     if array.dtype.kind == "O":
-        missing = np.array([_is_missing(value) for value in array])
+        missing = np.array([is_missing(value) for value in array])
         if missing.any():
             raise _no_block(name, int(np.argmax(missing)), array[np.argmax(missing)])
         if all(isinstance(value, float | np.floating) for value in array):
@@ -66,16 +66,29 @@ def row_blocks(name: str, values: Any, n: int) -> np.ndarray:
     return labels
 
 
-def _is_missing(value: Any) -> bool:
-    return (
-        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
-    )
+def _other_shape(name: str, array: np.ndarray, n: int, *, in_file: bool) -> str:
+    expected = f"one label for each of its {n} rows is expected"
+    if array.ndim == 0:
+        return (
+            f"The blocks of {name} are {array.item()!r}, but {expected}: an array, a list or a Series. In place of the "
+            "labels, name a column or a file, or give blocks='none'."
+        )
+    if array.ndim > 1:
+        return f"The blocks of {name} have shape {array.shape}, but {expected}. Give a single column of labels."
+    header = in_file and len(array) == n - 1
+    hint = "A .csv file begins with a line that names its column." if header else "Give the labels of the same rows."
+    return f"The blocks of {name} have shape {array.shape}, but {expected}. {hint}"
 
 
 def _no_block(name: str, row: int, value: Any) -> InputError:
-    return InputError(
-        f"The block of row {row} of {name} is {value!r}, but a string or a whole number is expected. "
+    missing = is_missing(value) or value == ""
+    advice = (
         "Fill in the missing blocks or drop those rows."
+        if missing
+        else "Measurements are no blocks: name what the rows have in common, as a well or a text."
+    )
+    return InputError(
+        f"The block of row {row} of {name} is {value!r}, but a string or a whole number is expected. {advice}"
     )
 
 

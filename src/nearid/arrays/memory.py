@@ -89,7 +89,7 @@ def tensor_dtype(tensor: Any) -> np.dtype[Any] | str:
 def refuse_unreadable(name: str, source: Any) -> None:
     """Refuse arrays and tensors that do not hold one number for each place."""
     refuse_masked(name, source)
-    if type(source).__module__.startswith("scipy.sparse"):
+    if is_sparse(source):
         raise InputError(f"{name} is a sparse matrix. Make it dense first with x.toarray().")
     if is_a(source, "torch", "Tensor"):
         if source.is_nested:
@@ -98,6 +98,11 @@ def refuse_unreadable(name: str, source: Any) -> None:
             raise InputError(f"{name} is a sparse tensor ({source.layout}). Make it dense first with x.to_dense().")
         if source.is_meta:
             raise InputError(f"{name} is a tensor on the meta device, which holds no numbers.")
+
+
+def is_sparse(source: object) -> bool:
+    """Whether a matrix is sparse; a view of AnnData is an ndarray with a method `toarray`, and dense."""
+    return hasattr(source, "toarray") and not isinstance(source, np.ndarray)
 
 
 def is_a(source: object, package: str, class_name: str) -> bool:

@@ -15,6 +15,7 @@ from nearid.arrays.derived import SelectedColumns
 from nearid.arrays.names import few, nearest
 from nearid.arrays.pair import Pair
 from nearid.arrays.rows import Rows
+from nearid.arrays.tables import Columns
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.options import listed
@@ -28,6 +29,9 @@ ORIGINS = (
     "metadata"
 )
 WORDS = IDENTIFIERS.union(ORIGINS.split())
+# How profiling pipelines mark columns that are about a well, not measured in it.
+ABOUT = ("Metadata_", "Image_Metadata_")
+WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
 # Values say little in fewer rows, and enough in the first rows of many.
 FEWEST, MOST = 20, 4096
 MOST_NUMBERS = 1 << 23
@@ -186,6 +190,24 @@ def metadata_alerts(rows: Rows) -> list[Alert]:
     return [Alert("metadata_columns", told)]
 
 
+def row_names(table: Columns) -> str | None:
+    """A column that may name the rows: the index that pandas wrote, text that differs in every row, or whole numbers.
+
+    The latter only where the name of the column says so and they are more than a count.
+    """
+    if table.names_rows is not None:
+        return table.names_rows
+    for name, values in table.values.items():
+        if len(values) < FEWEST or len(set(values.tolist())) < len(values):
+            continue
+        words = {word.lower() for word in re.findall(WORD, name)}
+        counts = values.dtype.kind in "fiu" and np.array_equal(values, np.arange(len(values)) + values[0])
+        text = values.dtype.kind in "OUST" and all(isinstance(value, str | bytes) for value in values)
+        if text or (words & IDENTIFIERS and not counts):
+            return name
+    return None
+
+
 def typed_exclude(names: Iterable[str]) -> str:
     """What to type to leave columns out, in Python and on the command line."""
     # Commas separate patterns.
@@ -231,14 +253,16 @@ def _whole(block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _named(names: Sequence[str], whole: np.ndarray) -> dict[int, str]:
     """Places of columns whose names have a word for metadata, and the word.
 
-    Among several words, as of refractive_index, it counts only where the values are whole numbers.
+    Among several words, as of refractive_index, it counts only where the values are whole numbers, or after the mark
+    of a profiling pipeline.
     """
     families = Counter(re.sub(r"\d+", "#", name) for name in names)
     words_at: dict[int, str] = {}
     for at, name in enumerate(names):
-        words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+        words = [word.lower() for word in re.findall(WORD, name)]
         telling = [word for word in words if word in WORDS]
         alone = families[re.sub(r"\d+", "#", name)] < NUMBERED
-        if telling and alone and (whole[at] or len(words) == 1):
+        about = name.startswith(ABOUT)
+        if telling and (about or (alone and (whole[at] or len(words) == 1))):
             words_at[at] = next((word for word in telling if word in IDENTIFIERS), telling[0])
     return words_at

@@ -1,6 +1,5 @@
 """Which of several names is meant: entries of files, columns, layers."""
 
-import difflib
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -9,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nearid.arrays.rows import is_numeric
-from nearid.base.errors import InputError
+from nearid.base.errors import InputError, near_names
 from nearid.base.options import listed
 
 _SHOWN = 20
@@ -64,7 +63,7 @@ def not_found(name: str, option: str, wanted: str, available: Iterable[str]) -> 
 def nearest(wanted: str, available: Iterable[str]) -> str:
     """The names that are nearest to one that there is not, or all, as a sentence."""
     names = list(available)
-    near = [n for n in names if n.endswith(f".{wanted}")][:3] or difflib.get_close_matches(wanted, names, n=3)
+    near = [n for n in names if n.endswith(f".{wanted}")][:3] or near_names(wanted, names)
     if near:
         return f"Did you mean {' or '.join(map(repr, near))}?"
     return f"Available: {few(map(repr, names))}." if names else "It has no names to choose from."

@@ -108,7 +108,20 @@ def pair_rows(x: Rows, y: Rows) -> Pair:
         pair = _by_position(x, y)
     if x.inputs_sha256 and y.inputs_sha256 and x.inputs_sha256 != y.inputs_sha256:
         pair.notes += (f"{x.name} and {y.name} are of different inputs, by their hashes, or in another order or form.",)
+    pair.notes += _preprocessed_otherwise(x, y)
     return pair
+
+
+def _preprocessed_otherwise(x: Rows, y: Rows) -> tuple[str, ...]:
+    """A note where two models were given their inputs in different forms, as normalised and not."""
+    if x.preprocess is None or y.preprocess is None or x.preprocess == y.preprocess:
+        return ()
+    options = [name for name in x.preprocess if x.preprocess[name] != y.preprocess.get(name)]
+    told = ", ".join(f"{name} {x.preprocess[name]} and {y.preprocess.get(name)}" for name in options)
+    return (
+        f"The inputs of {x.name} and {y.name} were preprocessed differently: {told}. If both models expect the same "
+        "form, extract again with the same options.",
+    )
 
 
 def _by_position(x: Rows, y: Rows) -> Pair:

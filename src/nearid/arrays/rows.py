@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from nearid.arrays.dates import date_texts
 from nearid.arrays.reading import FileState
 from nearid.base.errors import InputError, ReadError
 
@@ -51,6 +52,8 @@ class Rows(ABC):
         The file, or the table, that the rows were opened from, in which there may be columns of blocks.
     inputs_sha256 : str or None
         Hash of what a model was given for these rows, where an extraction tells.
+    preprocess : dict or None
+        How these inputs were preprocessed, where an extraction tells.
     dtype : numpy.dtype
         What `read` and `take` deliver: float32 for floats of up to 32 bits, float64 for everything else.
 
@@ -71,6 +74,7 @@ class Rows(ABC):
     blocks: np.ndarray | None = None
     origin: Any = None
     inputs_sha256: str | None = None
+    preprocess: dict[str, Any] | None = None
     # The file that is read again for every block, as it was when it was opened.
     file_state: FileState | None = None
 
@@ -199,6 +203,8 @@ def _dtype_advice(dtype: np.dtype[Any]) -> str:
         return "Save the real and imaginary parts side by side: np.hstack([x.real, x.imag])."
     if dtype.kind in "SUT":
         return "Convert the strings first, for example with x.astype(np.float64)."
+    if dtype.kind == "M":
+        return "Convert the dates first, for example with (x - x.min()) / np.timedelta64(1, 'D')."
     if dtype.kind == "V" and dtype.names:
         return "Stack the fields as columns with np.lib.recfunctions.structured_to_unstructured(x)."
     return "Convert it first, for example with x.astype(np.float32)."
@@ -209,10 +215,16 @@ def _shape_advice(shape: tuple[int, ...]) -> str:
         return "Give one row per sample and one column per feature."
     if len(shape) == 1:
         return f"If these are {shape[0]} samples of one feature, use x.reshape(-1, 1)."
+    tokens = (
+        f"If they are tokens, give x.reshape(-1, {shape[2]}) with blocks=np.repeat(np.arange({shape[0]}), {shape[1]}). "
+        if len(shape) == 3
+        else ""
+    )
     flat = (shape[0], math.prod(shape[1:]))
     mean = (shape[0], *shape[2:])
     return (
-        f"Flatten each sample with x.reshape(len(x), -1) to {flat}, or average one axis, as x.mean(axis=1) to {mean}."
+        f"{tokens}Flatten each sample with x.reshape(len(x), -1) to {flat}, or average one axis, as x.mean(axis=1) to "
+        f"{mean}."
     )
 
 
@@ -230,7 +242,7 @@ def row_ids(name: str, values: Any, n: int, what: str = "id") -> np.ndarray:
     name : str
         The source the rows come from, for the messages.
     values : array-like of shape (n,)
-        Strings, bytes (read as UTF-8) or integers.
+        Strings, bytes (read as UTF-8), integers or dates.
     n : int
         Number of rows.
     what : str
@@ -244,6 +256,8 @@ def row_ids(name: str, values: Any, n: int, what: str = "id") -> np.ndarray:
         raise InputError(
             f"The {what}s of {name} have shape {array.shape}, but one {what} for each of its {n} rows is expected."
         )
+    dates = date_texts(array)
+    array = array if dates is None else dates
     if array.dtype.kind == "O":
         array = _from_objects(name, array, what)
     if array.dtype.kind == "S":

@@ -1,10 +1,12 @@
 """Columns of tables, whatever their format: which are features, which holds the ids; those of pyarrow."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from nearid.arrays.dates import date_texts, is_missing
 from nearid.arrays.names import few, not_found
 from nearid.arrays.rows import delivered, refuse_masked
 from nearid.base.errors import InputError
@@ -20,11 +22,12 @@ class Column(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Positions of the feature columns, the names of the others, and notes on these."""
+    """Positions of the feature columns, the names of the others, notes on these, and positions of a pandas index."""
 
     positions: list[int]
     unused: tuple[str, ...]
     notes: tuple[str, ...]
+    written: list[int]
 
 
 class NotNumeric(str):
@@ -55,13 +58,18 @@ def notes_without(notes: Sequence[str], column: str) -> tuple[str, ...]:
 
 
 class Columns(NamedTuple):
-    """Columns of one table: their values by name, the ids of the rows, notes for the user, and the pandas index."""
+    """Columns of one table: their values by name, the ids of the rows, notes for the user, and the pandas index.
+
+    `names_rows` is a column that pandas wrote to keep an index, where this is more than a count; it is not among the
+    values.
+    """
 
     name: str
     values: dict[str, np.ndarray]
     ids: np.ndarray | None
     notes: tuple[str, ...]
     index: Any = None
+    names_rows: str | None = None
 
 
 def id_position(name: str, columns: Sequence[str], ids: str | None) -> int | None:
@@ -94,7 +102,7 @@ def features(
     index = [at for at, column in enumerate(columns) if column.is_index and at != id_at]
     if not columns:
         raise InputError(f"{name} has no columns, but one column per feature is expected.")
-    unnamed = columns[0].name in ("", "Unnamed: 0") and columns[0].numeric and 0 not in (id_at, *index)
+    unnamed = columns[0].name in ("", "Unnamed: 0") and 0 not in (id_at, *index)
     if unnamed and _is_index(first_column()):
         index.append(0)
     positions = [at for at, column in enumerate(columns) if column.numeric and at != id_at and at not in index]
@@ -103,7 +111,7 @@ def features(
     if index:
         names = few(repr(columns[at].name) for at in index)
         label = columns[index[0]].name
-        hint = f" To pair rows by it: ids={label!r} (--ids)." if label and id_at is None else ""
+        hint = f" To pair rows by it: ids={label!r} (--ids {shlex.quote(label)})." if id_at is None else ""
         notes.append(f"The column {names} of {name} is an index written by pandas; it is not used as a feature.{hint}")
     if other:
         hint = "" if id_at is not None else " If one of them names the rows, pair by it: ids (--ids)."
@@ -118,7 +126,7 @@ def features(
         raise InputError(f"{name} has no numeric columns to use as features. {held}{hint}")
     used = set(positions)
     unused = tuple(column.name for at, column in enumerate(columns) if at not in used)
-    return Features(positions, unused, tuple(notes))
+    return Features(positions, unused, tuple(notes), index)
 
 
 def refuse_key(name: str, key: str | None) -> None:
@@ -130,8 +138,10 @@ def refuse_key(name: str, key: str | None) -> None:
 
 
 def _is_index(values: np.ndarray) -> bool:
-    # Distinct integers without a name: counting, or what filtering or shuffling left of counting.
-    return values.dtype.kind in "iu" and len(np.unique(values)) == len(values)
+    # Without a name, distinct integers are counting, or what filtering or shuffling left of it; distinct texts are
+    # labels of the rows.
+    texts = values.dtype.kind == "O" and all(isinstance(value, str) and value for value in values)
+    return (values.dtype.kind in "iu" or texts) and len(set(values.tolist())) == len(values)
 
 
 def _described(column: Column) -> str:
@@ -243,7 +253,9 @@ def arrow_columns(
     chosen = features(name, columns, id_at, lambda: np.asarray(table.column(0)))
     values = {names[at]: _values(table.column(at)) for at in chosen.positions}
     row_ids = None if id_at is None else (read_ids or id_values)(table.column(id_at))
-    return Columns(name, values, row_ids, notes + chosen.notes)
+    counts = (np.array_equal(np.asarray(table.column(at)), np.arange(table.num_rows)) for at in chosen.written)
+    named = next((names[at] for at, count in zip(chosen.written, counts, strict=True) if not count), None)
+    return Columns(name, values, row_ids, notes + chosen.notes, names_rows=named)
 
 
 def one_column(values: Any) -> np.ndarray:
@@ -276,7 +288,7 @@ def refuse_repeats(name: str, names: list[str]) -> None:
 
 
 def _values(column: Any) -> np.ndarray:
-    """A column of numbers (missing ones NaN), booleans or objects (text, with None where it is missing)."""
+    """A column of numbers (missing ones NaN), booleans, dates or objects (text, with None where it is missing)."""
     import pyarrow as pa
 
     kind = column.type
@@ -284,6 +296,8 @@ def _values(column: Any) -> np.ndarray:
         return _categories(column.to_pylist())
     if pa.types.is_boolean(kind) and not column.null_count:
         return np.asarray(column)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return np.asarray(column.to_numpy())
     if not pa.types.is_boolean(kind) and (is_number(kind) or pa.types.is_null(kind)):
         return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
     return _objects(column.to_pylist())
@@ -291,6 +305,9 @@ def _values(column: Any) -> np.ndarray:
 
 def _categories(values: list[Any]) -> np.ndarray:
     """Values of a column of categories as text, None where they are missing."""
+    dates = date_texts(_objects(values))
+    if dates is not None:
+        return dates
     texts = {value: as_text(value) for value in set(values)}
     refuse_mixed("A column of categories", texts)
     return _objects([texts[value] for value in values])
@@ -298,9 +315,11 @@ def _categories(values: list[Any]) -> np.ndarray:
 
 def as_text(value: Any) -> str | None:
     """A class as text; whole numbers without the point that a table's missing values bring."""
-    # What is missing in a table is not equal to itself, or cannot say so.
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value == "" or value != value:
+    if is_missing(value) or value == "" or value != value:
         return None
+    dates = date_texts(_objects([value]))
+    if dates is not None:
+        return str(dates[0])
     if isinstance(value, float | np.floating) and value.is_integer():
         return str(int(value))
     return value.decode() if isinstance(value, bytes) else str(value)
@@ -330,4 +349,5 @@ def _is_plain(kind: Any) -> bool:
 
     types = pa.types
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_dictionary(kind)
-    return bool(text or is_number(kind) or types.is_null(kind))
+    date = types.is_timestamp(kind) or types.is_date(kind) or types.is_time(kind)
+    return bool(text or date or is_number(kind) or types.is_null(kind))

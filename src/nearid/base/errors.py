@@ -33,9 +33,26 @@ def type_of(value: object) -> str:
     return "None" if value is None else f"{'an' if name.startswith(('nd', *'aeioAEIO')) else 'a'} {name}"
 
 
+def near_names(wanted: str, known: Iterable[str], n: int = 3, cutoff: float = 0.6) -> list[str]:
+    """Names near to one that does not exist: those that differ by case alone or are the same number, or else alike."""
+    names = list(known)
+    same = [name for name in names if name.casefold() == wanted.casefold() or _same_number(name, wanted)]
+    if same:
+        return same[:n]
+    folded = {name.casefold(): name for name in reversed(names)}
+    return [folded[name] for name in get_close_matches(wanted.casefold(), folded, n=n, cutoff=cutoff)]
+
+
+def _same_number(one: str, other: str) -> bool:
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return False
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     """A sentence for a name that does not exist, with the nearest that do."""
     names = list(known)
-    near = get_close_matches(name, names, n=2, cutoff=0.5)
+    near = near_names(name, names, n=2, cutoff=0.5)
     meant = f" Did you mean {' or '.join(near)}?" if near else ""
     return f"There is no {kind} named {name!r}.{meant} There are: {', '.join(names)}."

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, get_args,
 
 import numpy as np
 
-from nearid.base.errors import InputError, unknown
+from nearid.base.errors import InputError, near_names, unknown
 
 
 @dataclass(frozen=True)
@@ -100,13 +100,27 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         signature, hints = annotations()
-        for name, value in signature.bind(*args, **kwargs).arguments.items():
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(_not_taken(function.__name__, error, signature, kwargs)) from None
+        for name, value in bound.arguments.items():
             if name in hints and not _fits(value, hints[name]):
                 spelt = "random_state (--seed)" if name == "random_state" else name
                 raise InputError(f"{spelt} is {reprlib.repr(value)}, but {_described(hints[name])} is expected.")
         return function(*args, **kwargs)
 
     return call
+
+
+def _not_taken(name: str, error: TypeError, signature: inspect.Signature, given: Mapping[str, Any]) -> str:
+    """What a function says of arguments that it does not take, with the nearest option that it has."""
+    options = [p.name for p in signature.parameters.values() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    wrong = next((option for option in given if option not in options), None)
+    if wrong is None or any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+        return f"{name}(): {error}."
+    near = near_names(wrong, options, n=1)
+    return f"{name}() has no option {wrong!r}." + (f" Did you mean {near[0]!r}?" if near else "")
 
 
 # How the types of options are called in messages.

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from nearid import __version__
+from nearid.base.errors import InputError, unknown
 from nearid.show.command import Question
 from nearid.show.help import Command, Group, plain
 
@@ -52,6 +53,12 @@ class _Commands(Group):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         return _command(cmd_name) if cmd_name in COMMANDS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            raise InputError(unknown("command", name, COMMANDS))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         entries = []

@@ -14,10 +14,11 @@ import numpy as np
 
 from nearid.arrays import Columns, Pair, Rows, first_nonfinite, nonfinite, open_columns, open_rows, pair_rows
 from nearid.arrays.blocks import open_blocks
+from nearid.arrays.dates import date_texts
 from nearid.arrays.labels import block_codes
 from nearid.arrays.memory import MemoryRows
 from nearid.arrays.metadata import input_alerts
-from nearid.arrays.names import not_found
+from nearid.arrays.names import few, not_found
 from nearid.arrays.rows import is_numeric
 from nearid.arrays.tables import refuse_repeats
 from nearid.base.alerts import Alert
@@ -125,6 +126,10 @@ def as_factor(name: str, values: np.ndarray, kind: str | None, period: float | N
     if kind not in (None, *KINDS):
         known = ", ".join((*KINDS, NO_FACTOR))
         raise InputError(f"The kind of the factor {name!r} must be one of {known}, not {kind!r}.")
+    dates = date_texts(values)
+    if dates is not None and kind != "categorical":
+        raise InputError(_dated([name]))
+    values = values if dates is None else dates
     if values.dtype.kind in "OSUT":
         return _text(name, values, kind, period)
     if not is_numeric(values.dtype):
@@ -193,6 +198,16 @@ def _is_number(value: str | bytes | bool | np.bool_) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _dated(names: Sequence[str]) -> str:
+    """What may become of dates, which are neither classes nor numbers unless somebody says so."""
+    typed = shlex.quote(f"{names[0]}=categorical")
+    return (
+        f"Dates and times are factors only where they are given as categorical: {few(map(repr, names))}. To do so: "
+        f"kinds={{{names[0]!r}: 'categorical'}} (--kinds {typed}). To use them as numbers, convert them first, for "
+        "example to days since the first."
+    )
 
 
 def _left_out(name: str) -> str:
@@ -327,7 +342,8 @@ def open_factors(
     kinds : mapping of column to kind, optional
         "continuous", "integer", "categorical" or "circular"; or "none" for a column that is no factor. Other columns
         have their kind inferred: text is categorical; booleans and whole numbers are integer if they have at most 256
-        levels and two rows a level on average; the rest is continuous. Angles cannot be told from other numbers, so
+        levels and two rows a level on average; the rest is continuous. Dates are left out with an alert, unless they
+        are given as categorical. Angles cannot be told from other numbers, so
         circular factors must be given.
     periods : mapping of column to number, optional
         Period of each circular factor, such as 360 or 2 * pi; a column with a period is circular.
@@ -408,8 +424,13 @@ def factors_of(
     named = {c: values for c, values in columns.values.items() if kinds.get(c) != NO_FACTOR}
     if not named:
         raise InputError(f"No column of {columns.name} is a factor: all are given as {NO_FACTOR!r} (kinds).")
+    dates = [c for c, values in named.items() if c not in kinds and date_texts(values) is not None]
+    if len(dates) == len(named):
+        raise InputError(_dated(dates))
+    named = {c: values for c, values in named.items() if c not in dates}
+    notes = columns.notes + ((f"{_dated(dates)} They are left out.",) if dates else ())
     items = [as_factor(c, values, kinds.get(c), periods.get(c)) for c, values in named.items()]
-    checked = _checked(columns.name, items, columns.ids, tuple(Alert("input", note) for note in columns.notes))
+    checked = _checked(columns.name, items, columns.ids, tuple(Alert("input", note) for note in notes))
     return replace(checked, index=columns.index)
 
 

@@ -256,7 +256,8 @@ def _settings(name: str, given: Sequence[str] | None) -> dict[str, Any] | None:
     settings: dict[str, Any] = {}
     for text in given or []:
         key, sign, value = text.rpartition("=")
-        if not sign or not key or not value:
+        # The name may be empty, as that of the index which pandas writes to a .csv file.
+        if not sign or not value:
             raise InputError(f"--{name.replace('_', '-')} takes a name and a value, as NAME=VALUE, not {text!r}.")
         if key in settings:
             raise InputError(f"--{name.replace('_', '-')} gives {key!r} twice. Leave out one.")

@@ -462,3 +462,8 @@ def test_blocks_are_chained_where_neighbours_are_alike(rng):
         return rows_together(pair_rows(open_rows(x, blocks=blocks), open_rows(y)), 5, 0, detect=False)[0].chained
 
     assert chained(x, y, contiguous) and chained(x, y, dealt) and not chained(x, noise, contiguous)
+
+
+def test_a_list_of_runs_is_to_be_unpacked(rng):
+    with pytest.raises(InputError, match=r"1 given\. Unpack the list of runs: compare\(\*runs\)"):
+        compare(list(rng.normal(size=(2, 30, 3))))

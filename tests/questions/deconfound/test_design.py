@@ -202,3 +202,51 @@ def test_labels_that_differ_by_type_alone_are_refused():
 def test_true_is_another_label_than_one():
     found = Categories.of(np.array([True, 1, 0, True], dtype=object))
     assert found.names == ("0", "1", "True") and found.codes.tolist() == [2, 1, 0, 2]
+
+
+@pytest.fixture
+def shuffled(tmp_path):
+    """An embedding without names of rows, and metadata whose rows have names; 40 rows."""
+    np.save(tmp_path / "emb.npy", np.random.default_rng(1).normal(size=(40, 3)))
+    return pd.DataFrame({"drug": list("abbaa") * 8, "plate": [1, 2] * 20}, index=[f"w{at}" for at in range(40)])
+
+
+@pytest.mark.parametrize("form", ["index.csv", "well.csv", "index.parquet", "id.csv", "frame"])
+def test_pairing_by_position_is_told_where_the_table_names_its_rows(shuffled, tmp_path, form):
+    table, column = {
+        "index.csv": (shuffled, ""),
+        "index.parquet": (shuffled, "__index_level_0__"),
+        "well.csv": (shuffled.reset_index(names="well"), "well"),
+        "id.csv": (shuffled.assign(cell_id=np.arange(40)[::-1] + 100), "cell_id"),
+        "frame": (shuffled.reset_index(names="well"), "well"),
+    }[form]
+    meta = tmp_path / form
+    if form == "frame":
+        meta = table
+    elif form == "index.parquet":
+        table.to_parquet(meta)
+    else:
+        table.to_csv(meta, index=form == "index.csv")
+    notes = [alert.message for alert in open_design(tmp_path / "emb.npy", "drug", "plate", meta=meta).alerts]
+    (told,) = (note for note in notes if "paired by position" in note)
+    assert f"names its rows by {column!r}" in told and f"(--ids {column or chr(39) * 2})" in told
+
+
+def test_a_table_that_names_no_rows_has_no_alert(shuffled, tmp_path):
+    shuffled.assign(size=np.arange(40) / 7, id=np.arange(40)).to_csv(tmp_path / "m.csv", index=False)
+    assert open_design(tmp_path / "emb.npy", "drug", "plate", meta=tmp_path / "m.csv").alerts == ()
+
+
+def test_columns_in_use_are_not_called_ignored(shuffled):
+    table = shuffled.assign(plate=list("uv") * 20, note="x", f1=np.arange(40) / 7, f2=1 / np.arange(1, 41))
+    (alert,) = open_design(table, "drug", "plate").alerts
+    assert "'note'" in alert.message and "'drug'" not in alert.message and "'plate'" not in alert.message
+    assert open_design(table.drop(columns="note"), "drug", "plate").alerts == ()
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_metadata_of_anndata_are_its_obs(cells, tmp_path, stored):
+    source = tmp_path / "cells.h5ad" if stored else cells
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    d = open_design(X, "drug", "plate", meta=source)
+    assert codes(d.labels) == LABELS and any("paired by position" in alert.message for alert in d.alerts)

@@ -345,6 +345,23 @@ def test_rows_of_different_inputs_are_told(net, pixels, tmp_path):
     assert nearid.compare_layers(tmp_path / "a", {"head": held}).alerts == []
 
 
+def test_inputs_that_were_preprocessed_differently_are_told(net, pixels, tmp_path):
+    extract(net, pixels, layers="head", out=tmp_path / "a", mean=0.5, std=[0.25])
+    extract(net, pixels, layers="head", out=tmp_path / "b")
+    held = {std: extract(net, pixels, layers="head", mean=0.5, std=std)["head"] for std in (0.25, 0.5)}
+    a, b = tmp_path / "a", tmp_path / "b"
+    expected = {"mean [0.5] and None, std [0.25] and None": [(a, b), (a, b / "head.npy"), (held[0.25], b)]}
+    expected |= {"std [0.25] and [0.5]": [(a, held[0.5])]}
+    for told, pairs in expected.items():
+        for one, other in pairs:
+            notes = [alert.message for alert in nearid.compare(one, other, permutations=1).alerts]
+            assert any(f"were preprocessed differently: {told}." in note for note in notes)
+    (alert,) = nearid.compare_layers(a, b).alerts
+    assert alert.code == "pairing" and "The inputs of a and b were preprocessed differently" in alert.message
+    same = extract(net, pixels, layers="head", mean=0.5, std=0.25, scale=255)
+    assert nearid.compare_layers(a, {"head": same["head"]}).alerts == []
+
+
 def test_mixed_precision_rounds_the_products_and_no_more(net, pixels, monkeypatch):
     """On the processor, where it is not offered, as there is no other device here."""
     full = extract(net, pixels)

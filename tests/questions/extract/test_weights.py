@@ -279,3 +279,30 @@ def test_real_weights_draw_strokes_on_a_black_ground(real_data):
     # 32 x 32 digits: an empty margin, and ink in the middle of nearly all.
     assert images[:, :, :2].max() < 0.2 and images[:, :, :, :2].max() < 0.5
     assert (images[:, 0, 8:24, 8:24].amax(dim=(1, 2)) > 0.7).float().mean() > 0.9
+
+
+def test_weights_are_named_before_buffers_and_no_prefix_is_looked_for_in_vain(tmp_path, monkeypatch):
+    """A file of a smaller network, with and without a wrapper's prefix."""
+    monkeypatch.chdir(tmp_path)
+    Path("my_norms.py").write_text(
+        "from torch import nn\n"
+        "def make(n=2):\n"
+        "    return nn.Sequential(*(nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 3)) for _ in range(n)))\n"
+        "def one():\n"
+        "    return make(1)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    from my_norms import make, one
+
+    # Files of before have no counts of batches.
+    small = {name: w for name, w in one().state_dict().items() if not name.endswith("num_batches_tracked")}
+    torch.save(small, "small.pt")
+    torch.save({f"module.{name}": w for name, w in small.items()}, "wrapped.pt")
+    for file in ("small.pt", "wrapped.pt"):
+        load_module(file, factory="my_norms:one")
+        with pytest.raises(InputError) as told:
+            load_module(file, factory="my_norms:make")
+        assert str(told.value).endswith("6 missing, such as 1.0.weight, 1.0.bias, 1.1.weight.")
+    torch.save(make().state_dict(), "large.pt")
+    with pytest.raises(InputError, match=r"6 not in the module, such as 1.0.weight, 1.0.bias, 1.1.weight\.$"):
+        load_module("large.pt", factory="my_norms:one")

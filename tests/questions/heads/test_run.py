@@ -201,3 +201,11 @@ def test_a_head_with_one_vector_says_nothing(twins, which):
     given = [np.ones_like(head) if at == which else head for at, head in enumerate(heads)]
     found = nearid.compare_heads(*given, *features)
     assert found.verdict.outcome == "undetermined" and ("first", "second")[which] in found.verdict.reason
+
+
+def test_heads_and_features_in_the_wrong_order_are_told(rng):
+    heads, features = rng.normal(size=(2, 6, 4)), rng.normal(size=(2, 100, 4))
+    with pytest.raises(InputError, match=r"6 rows of 4 features.*heads have 100 classes.*may be swapped"):
+        nearid.compare_heads(*features, *heads)
+    with pytest.raises(InputError, match="too few: give at least 10"):
+        nearid.compare_heads(*heads, *heads)

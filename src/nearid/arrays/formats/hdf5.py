@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nearid.arrays.formats.registry import Contents, Format
-from nearid.arrays.memory import MemoryRows
+from nearid.arrays.memory import MemoryRows, is_sparse
 from nearid.arrays.names import Entry, not_found
 from nearid.arrays.reading import damage_told
 from nearid.arrays.rows import Rows, row_ids
@@ -188,7 +188,7 @@ def open_cells(cells: Any, name: str, key: str | None, ids: str | None) -> Memor
     if parts.get(place) is None:
         held = [entry.removeprefix("obsm/") for entry, values in parts.items() if values is not None]
         raise not_found(name, "key", place.removeprefix("obsm/"), held)
-    if hasattr(parts[place], "toarray"):
+    if is_sparse(parts[place]):
         raise InputError(f"{place} of {name} is sparse. Give an embedding in obsm, or make it dense.")
     index = cells.obs_names.astype(str)
     column = None if ids is None else ids.removeprefix("obs/")

@@ -140,7 +140,7 @@ class LayersContents(Contents):
             raise InputError(f"{path} has shape {rows.shape}, not {told['shape']}. Extract again.")
         rows.name, rows.file_state = self.label(entry), state
         rows.ids, rows.blocks = self._ids, self._blocks
-        rows.inputs_sha256 = self.manifest.get("data", {}).get("sha256")
+        tell_inputs(rows, self.manifest)
         return rows
 
     @cached_property
@@ -160,7 +160,21 @@ def name_rows(rows: Rows, path: Path) -> None:
         if any((layer["file"], layer["shape"]) == (path.name, [*rows.shape]) for layer in layers):
             rows.ids = _read_ids(path.parent, manifest["rows"])
             rows.blocks = _read_blocks(path.parent, manifest)
-            rows.inputs_sha256 = manifest.get("data", {}).get("sha256")
+            tell_inputs(rows, manifest)
+
+
+def tell_inputs(rows: Rows, manifest: Mapping[str, Any]) -> None:
+    """Tell rows what the model was given for them: the hash of the inputs, and how they were preprocessed."""
+    data = manifest.get("data", {})
+    arrays = data.get("arrays")
+    of_bytes = isinstance(arrays, dict) and {"uint8"} & {a.get("dtype") for a in arrays.values() if isinstance(a, dict)}
+    rows.inputs_sha256 = data.get("sha256")
+    match manifest:
+        case {"options": {"preprocess": dict(told)}}:
+            rows.preprocess = {name: list(v) if isinstance(v, tuple) else v for name, v in told.items()}
+            # Unasked, pixels of bytes are divided by 255.
+            if told.get("scale") is None and of_bytes:
+                rows.preprocess["scale"] = 255.0
 
 
 def _read_ids(folder: Path, n: int) -> np.ndarray:

@@ -225,7 +225,9 @@ def compare(
     ('rigid', 1.0)
     """
     if len(runs) < 2:
-        raise InputError(f"Two runs or more are needed to compare; {len(runs)} given.")
+        lists = len(runs) == 1 and isinstance(runs[0], list | tuple) and len(runs[0]) > 1
+        hint = " Unpack the list of runs: compare(*runs)." if lists else ""
+        raise InputError(f"Two runs or more are needed to compare; {len(runs)} given.{hint}")
     options = {"translation": translation, "scale": scale, "ridge": ridge}
     chosen = tuple(ladder(groups))
     features, exclude = as_given(features), as_given(exclude)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -10,17 +11,16 @@ import numpy as np
 
 from nearid.arrays import Columns, Rows, open_columns, open_rows, pair_rows
 from nearid.arrays.columns import is_annotated, named_columns, open_annotated
+from nearid.arrays.dates import date_texts
 from nearid.arrays.derived import SelectedColumns, SelectedRows
 from nearid.arrays.memory import MemoryRows, index_ids, is_a, is_count, labels
-from nearid.arrays.metadata import choose_columns, metadata_alerts
+from nearid.arrays.metadata import ABOUT, choose_columns, metadata_alerts, row_names
 from nearid.arrays.names import few, not_found
-from nearid.arrays.tables import as_text, one_column, refuse_mixed
+from nearid.arrays.tables import as_text, notes_without, one_column, refuse_mixed
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.measures.factors import missing_as_text, unnamed
 
-# How profiling pipelines mark columns that are about a well, not measured in it.
-ABOUT = ("Metadata_", "Image_Metadata_")
 # Fewer blocks are too few for maps and tests that count each of them once.
 FEW_BLOCKS = 20
 # Rows that tell whether a column is that of a label or batch.
@@ -36,7 +36,9 @@ class Categories:
 
     @classmethod
     def of(cls, values: np.ndarray, name: str = "The column") -> Categories:
-        """Codes of numbers or text; text is made of each value once, not of each row."""
+        """Codes of numbers, text or dates; text is made of each value once, not of each row."""
+        dates = date_texts(values)
+        values = values if dates is None else dates
         if values.dtype.kind == "O":
             # True is equal to 1, but another label.
             seen: dict[tuple[bool, Any], int] = {}
@@ -116,7 +118,10 @@ def open_design(
             notes += more
     columns = {what: _column(what, given, rows, table, places, at) for what, given in ordered.items()}
     known = np.all([column.codes >= 0 for column in columns.values()], axis=0)
-    alerts = [Alert("input", note) for note in (*rows.notes, *notes)]
+    own_notes = rows.notes
+    for given in named.values():
+        own_notes = notes_without(own_notes, given) if isinstance(given, str) else own_notes
+    alerts = [Alert("input", note) for note in (*own_notes, *notes)]
     if not known.all():
         lost = f"{int(np.sum(~known))} of {len(known)} rows have no label, batch or block and are left out."
         alerts.append(Alert("missing_metadata", lost))
@@ -271,7 +276,15 @@ def _paired(rows: Rows, table: Columns | None) -> tuple[np.ndarray | None, np.nd
         )
     n = len(next(iter(table.values.values())))
     pair = pair_rows(rows, MemoryRows(table.name, np.zeros((n, 1)), table.ids, index=table.index))
-    return pair.x_index, pair.y_index, pair.notes[len(rows.notes) :] + table.notes
+    notes = pair.notes[len(rows.notes) :] + table.notes
+    names = row_names(table) if rows.ids is None and table.ids is None else None
+    if names is not None:
+        notes += (
+            f"{rows.name} has no ids, but {table.name} names its rows by {names!r}: the rows are paired by position. "
+            f"If their order may differ, keep the same column beside the embedding and pair by it: ids={names!r} "
+            f"(--ids {shlex.quote(names)}).",
+        )
+    return pair.x_index, pair.y_index, notes
 
 
 def _refuse_orders(series: dict[str, Any], rows: Rows) -> None:

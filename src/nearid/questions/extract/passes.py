@@ -13,7 +13,7 @@ import torch
 
 from nearid import __version__
 from nearid.arrays import first_nonfinite, open_rows
-from nearid.arrays.formats.layers import FORMAT
+from nearid.arrays.formats.layers import FORMAT, tell_inputs
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.progress import Progress
@@ -83,10 +83,10 @@ class Run:
             for layer in self._widths
         }
         digest = self._hash.hexdigest()
-        for each in rows.values():
-            each.inputs_sha256 = digest
         layers = {layer: {"shape": list(r.shape), "dtype": self._dtype.name} for layer, r in rows.items()}
         manifest = self._manifest(self._forward.network.about(), digest, inputs)
+        for each in rows.values():
+            tell_inputs(each, manifest)
         return Extraction(None, {**manifest, "rows": len(every), "layers": layers}, rows)
 
     def into_folder(self, out: Path, form: str, *, restart: bool) -> Extraction:

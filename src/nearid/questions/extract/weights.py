@@ -30,6 +30,8 @@ _LONGEST = 80
 HIDDEN, CHANNELS, KERNEL, FIRST = 256, 32, 4, 4
 
 Weights = dict[str, Tensor]
+# How names of buffers end: counts of batches, and statistics of those.
+COUNTED, RUNNING = "num_batches_tracked", ("running_mean", "running_var")
 
 
 def load_decoder(model: str, *, factory: str | None = None, prefix: str | None = None) -> Callable[[Tensor], Any]:
@@ -87,14 +89,20 @@ def fill(model: str, module: nn.Module, weights: Weights, prefix: str | None = N
     try:
         module.load_state_dict(weights)
     except RuntimeError as error:
+        fitting = weights if weights.keys() & own.keys() else given
         misfits = _misfits(weights, own) or f"{brief(error)}."
-        advice = "" if own.keys() <= weights.keys() else _prefix_advice(given, own, prefix or "")
+        advice = "" if own.keys() <= weights.keys() else _prefix_advice(fitting, own, prefix or "")
         raise InputError(f"The weights of {model} do not fit the module: {misfits}{advice}") from None
     return module
 
 
 def _misfits(weights: Weights, own: Weights) -> str:
-    extra, missing = [k for k in weights if k not in own], [k for k in own if k not in weights]
+    extra, missing = ([k for k in one if k not in other] for one, other in ((weights, own), (own, weights)))
+    # Weights first; what layers count is in no file of some, and no output depends on it.
+    extra, missing = (
+        sorted((k for k in names if not k.endswith(COUNTED)), key=lambda k: k.endswith(RUNNING))
+        for names in (extra, missing)
+    )
     sizes = [
         f"{k} {tuple(w.shape)}, not {tuple(own[k].shape)}"
         for k, w in weights.items()

@@ -125,6 +125,13 @@ def compare_heads(
         _check_width(head.rows, side)
     _refuse_orders(heads[0].rows, heads[1].rows, (rows.x, rows.y))
     m = heads[0].rows.shape[1]
+    fewest, classes = 2 * (m + 1), min(head.rows.shape[0] for head in heads)
+    if rows.n < fewest <= classes:
+        raise InputError(
+            f"{rows.x.name} and {rows.y.name} have {rows.n} rows of {m} features, which are too few, and the heads "
+            f"have {classes} classes. The arguments may be swapped: give the heads first, then the features (at least "
+            f"{fewest} rows)."
+        )
     check_memory("The features", 6 * 8 * rows.n * m, "Give fewer rows: some thousand suffice.")
     vectors = heads[0].vectors, heads[1].vectors
     biased = any(b is not None for b in shifts)
