@@ -86,6 +86,7 @@ class TestTensors:
         np.testing.assert_array_equal(open_rows(x).read(0, 3), x.detach().numpy())
         np.testing.assert_array_equal(open_rows(x.T).read(1, 3), x.detach().numpy().T[1:3])
 
+    @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
     def test_refused(self) -> None:
         torch = self.torch
         with pytest.raises(InputError, match=r"sparse tensor.*to_dense"):
