@@ -187,3 +187,51 @@ def test_series_in_blocks_that_do_not_follow_them_are_unrelated(rng):
         x, y = (lfilter([np.sqrt(1 - 0.97**2)], [1, -0.97], rng.normal(size=(1200, 6)), axis=0)[200:] for _ in range(2))
         verdicts.append(compare(x, y, blocks=np.arange(1000) % 50).verdict.group)
     assert verdicts.count("none") >= 5
+
+
+def tied_blocks(seed, count=6):
+    """Blocks of two kinds, the kinds of each side in an order of their own: many orders of them are the same rows."""
+    rng = np.random.default_rng(seed)
+    x, y = (rng.normal(size=(2, 4, 2))[rng.permutation(np.arange(count) % 2)].reshape(-1, 2) for _ in range(2))
+    return x, y, np.repeat(np.arange(count), 4)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_repetitions_that_reach_the_same_value_all_count(dtype):
+    """By rounding such orders fell above or below the observed one: p was up to .04 too small."""
+    seen = 0
+    for seed in range(8):
+        x, y, blocks = tied_blocks(seed)
+        x, y = x.astype(dtype), y.astype(dtype)
+        found = compare(x, y, blocks=blocks, folds=3)
+        for g, own in enumerate(found.groups.values()):
+            reached = found.by_chance[:, g]
+            ties = np.abs(reached - own.r2.value) < 1e-5
+            seen += int(ties.sum())
+            assert own.p_value == (1 + np.sum(ties | (reached > own.r2.value))) / (1 + len(reached))
+        best = found.by_chance.max(axis=1)
+        most = max(own.r2.value for own in found.groups.values())
+        assert found.verdict.p_value == (1 + np.sum(best >= most - 1e-5)) / (1 + len(best))
+    assert seen > 100
+
+
+def test_wide_rows_of_few_dimensions_tie_too():
+    """Chance is that of leading components, the figure that of all columns in the rows' precision."""
+    seen = 0
+    for seed in range(6):
+        x, y, blocks = tied_blocks(seed)
+        x, y = (np.pad(side, ((0, 0), (0, 68))).astype(np.float32) for side in (x, y))
+        found = compare(x, y, blocks=blocks, folds=3, groups="rigid", permutations=49)
+        value, reached = found.groups["rigid"].r2.value, found.by_chance[:, 0]
+        seen += np.sum(np.abs(reached - value) < 1e-5)
+        assert found.groups["rigid"].p_value == (1 + np.sum(reached >= value - 1e-5)) / 50
+    assert seen > 10
+
+
+def test_the_best_of_several_pairs_counts_ties():
+    runs = [side.astype(np.float32) for seed in (1, 2) for side in tied_blocks(seed)[:2]]
+    found = compare(*runs, blocks=tied_blocks(0)[2], folds=3)
+    for g, group in enumerate(found[0].groups):
+        best = found.best(group)
+        reached = np.max([c.by_chance[:, g] for c in found], axis=0)
+        assert best.p_value == (1 + np.sum(reached >= best.value.value - 1e-5)) / (1 + len(reached))

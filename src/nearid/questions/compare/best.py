@@ -78,15 +78,13 @@ def extremes(results: Sequence[Comparison], group: str) -> tuple[Best, Best] | N
     r2 = np.array([_estimable(way.groups[group]) for way in ways])
     if np.isnan(r2).all():
         return None
-    best, worst = (
-        Best(*way.names, _widened(way.groups[group], len(ways)), len(ways))
-        for way in (ways[int(np.nanargmax(r2))], ways[int(np.nanargmin(r2))])
-    )
+    ends = [ways[int(np.nanargmax(r2))], ways[int(np.nanargmin(r2))]]
+    best, worst = (Best(*way.names, _widened(way.groups[group], len(ways)), len(ways)) for way in ends)
     # All pairs have the same orders if they have the same rows. Else they are as good as independent.
     at, repetitions = list(ways[0].groups).index(group), min(len(way.by_chance) for way in ways)
     reached = np.max([way.by_chance[:repetitions, at] for way in ways], axis=0)
     chance = replace(best.value, chance=float(reached.max()))
-    return replace(best, value=chance, p_value=add_one(reached, best.value.value)), worst
+    return replace(best, value=chance, p_value=add_one(reached, float(ends[0].own_order[at]))), worst
 
 
 def _estimable(group: GroupResult) -> float:

@@ -33,15 +33,35 @@ ROWS = 10_000
 BYTES = 128 << 20
 # Repetitions that similarities are averaged over.
 SIMILARITIES = 3
+# The errors of rows, in the rows' precision, give R2 to about this.
+PRECISION = 1e-6
 
 
 @dataclass(frozen=True)
 class Chance:
-    """Explained variance, (different repetitions, groups), by chance; mean similarities; and the rows in use."""
+    """What reordered rows reach.
+
+    Attributes
+    ----------
+    r2 : ndarray of shape (different repetitions, groups)
+        Explained variance.
+    similarity : Similarities
+        Means over a few repetitions.
+    rows : int
+        Rows in use.
+    own_order : ndarray of shape (groups,) or None
+        Explained variance of the rows in their own order, measured as `r2` is; None where chance is that of a sample,
+        or of leading components.
+    """
 
     r2: Floats
     similarity: Similarities
     rows: int
+    own_order: Floats | None = None
+
+    def comparable(self, r2: Floats) -> Floats:
+        """The R2 of each group as chance is to be compared with it: orders that reach the same must count as such."""
+        return r2 - PRECISION if self.own_order is None else self.own_order
 
 
 class CrossFolds:
@@ -145,6 +165,7 @@ def chance_level(
     if judges is not None and (sampled or reduced):
         judges = Judges(base, translation=options[0]["translation"])
     repeats = permutations or PERMUTATIONS
+    own_order = None if sampled or reduced else explained(base, groups, options, judges)[0]
 
     def repeat(orders: Sequence[tuple[np.ndarray, np.random.Generator]]) -> Floats:
         r2 = explained(base.given([order for order, _ in orders]), groups, options, judges)
@@ -163,7 +184,7 @@ def chance_level(
         # scale it cannot shrink, and misses by more than the guess whatever the rows.
         shrinks = np.array([options[0]["scale"] or "scale" not in g.options for g in groups])
         r2 = np.where(shrinks, np.maximum(r2, 0), r2)
-    return Chance(r2, similarity, len(rows))
+    return Chance(r2, similarity, len(rows), own_order)
 
 
 def different_orders(

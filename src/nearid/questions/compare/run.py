@@ -379,6 +379,7 @@ class _Inferred:
     """What the errors say."""
 
     chance: Chance
+    own_order: Floats
     groups: dict[str, GroupResult]
     in_sample: dict[str, GroupResult] | None
     verdict: Verdict
@@ -391,6 +392,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     draws = bootstrap(errors, spread, s.random_state, blocks)
     unexplained = unexplained_share(errors, spread)
     chance = chance_level(gathered, s.groups, fits, s.permutations, s.random_state, progress)
+    own_order = chance.comparable(1 - unexplained)
     moved = influences(gathered, s.groups, fits, judged.evaluation.errors, judged.evaluation.spread)
     penalties = [own["ridge"] for own in gathered.without_fold]
     groups = summaries(s.groups, dims, errors, spread, judged.diameter, moved, estimand(gathered), chance, penalties)
@@ -403,6 +405,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
         unexplained[:m],
         means[:m],
         chance.r2[:, :m],
+        own_order[:m],
         draws[:, :m],
         limits,
         _unmeasured(gathered, chance, s.permutations),
@@ -420,7 +423,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
         fold = gathered.fold[gathered.kept]
         by_fold = np.stack([errors[:, fold == k].mean(axis=1) for k in range(s.folds)], axis=1)
         gain = efficiency(names, by_fold, np.bincount(fold).astype(float), float(spread.mean()), in_errors)
-    return _Inferred(chance, groups, in_sample, verdict, gain)
+    return _Inferred(chance, own_order, groups, in_sample, verdict, gain)
 
 
 def _unmeasured(gathered: Gathered, chance: Chance, permutations: int | None) -> str:
@@ -486,6 +489,7 @@ def _answer(
             blocks=None if blocks is None else gathered.block_count,
         ),
         by_chance=inferred.chance.r2,
+        own_order=inferred.own_order,
         views=views(gathered, s.groups, fits, judged.errors, judged.diameter.lower, s.random_state),
     )
 

@@ -36,8 +36,6 @@ MATCHED = 32
 LEAST_ROWS, ROWS, NUMBERS = 1_000, 5_000, 2_000_000
 # Beyond so many pairs of layers what is fitted is repeated less often: 99 times would take minutes.
 PAIRS, FEWER = 256, 19
-# Equal values may differ by this.
-ROUNDING = 1e-12
 # Rows that a component of CCA takes at least.
 ROWS_PER_COMPONENT = 10
 
@@ -64,7 +62,7 @@ class BestByChance:
     @property
     def p_values(self) -> Floats:
         """Of each pair against the best of all pairs; NaN where nothing was measured."""
-        each = [np.nan if np.isnan(own) else add_one(self.reached, float(own) - ROUNDING) for own in self.values.flat]
+        each = [np.nan if np.isnan(own) else add_one(self.reached, float(own)) for own in self.values.flat]
         return np.reshape(each, self.values.shape)
 
 
