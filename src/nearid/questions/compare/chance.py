@@ -192,8 +192,10 @@ def different_orders(
 ) -> list[tuple[np.ndarray, np.random.Generator]]:
     """Orders of the target's rows, with the generator that each came from; fewer where there are not so many.
 
-    Few blocks have few orders, and one that came before tells nothing new.
+    Few blocks have few orders, and one that came before tells nothing new. One block has none but its own.
     """
+    if blocks is not None and blocks.count < 2:
+        return []
     different: dict[bytes, tuple[np.ndarray, np.random.Generator]] = {}
     for _ in range(TRIES * count):
         rng = np.random.default_rng(seeds.spawn(1)[0])

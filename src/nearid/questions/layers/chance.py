@@ -109,6 +109,8 @@ class Shuffles:
         group = group_of(measure, "r2")
         repetitions = permutations or (PERMUTATIONS if measure == "cka" or compared.sum() <= PAIRS else FEWER)
         repeated = self._orders(repetitions)
+        if not len(repeated):
+            return None
         orders = [np.arange(len(self._rows)), *repeated.reshape(-1, len(self._rows))]
         shown = np.asarray if _of_columns(measure) else _leading
         # Layer by layer: all columns may not fit into memory.
