@@ -30,7 +30,7 @@ from nearid.measures.similarity import cka_from_moments, debiased_cka
 from nearid.moments import Floats
 from nearid.questions.compare import ica_rung  # noqa: F401, registers its group
 from nearid.questions.compare.alerts import alerts
-from nearid.questions.compare.chance import MOST_PERMUTATIONS, PERMUTATIONS, Chance, chance_level
+from nearid.questions.compare.chance import LEAST_ORDERS, MOST_PERMUTATIONS, PERMUTATIONS, Chance, chance_level
 from nearid.questions.compare.errors import (
     Evaluation,
     Fits,
@@ -432,8 +432,11 @@ def _unmeasured(gathered: Gathered, chance: Chance, permutations: int | None) ->
         return ""
     if gathered.blocks.slow:
         return "Rows depend on their neighbours for so long"
-    few = len(chance.r2) < min(permutations or PERMUTATIONS, PERMUTATIONS)
-    return f"{gathered.block_count} blocks of rows have so few orders" if few else ""
+    if len(chance.r2) >= min(permutations or PERMUTATIONS, LEAST_ORDERS):
+        return ""
+    if gathered.blocks.serial:
+        return f"A series of {gathered.moments.n} rows can be turned by so few lags"
+    return f"{gathered.block_count} blocks of rows have so few orders"
 
 
 def estimand(gathered: Gathered) -> str:
