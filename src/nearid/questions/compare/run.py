@@ -380,6 +380,7 @@ class _Inferred:
 
     chance: Chance
     own_order: Floats
+    unmeasured: str
     groups: dict[str, GroupResult]
     in_sample: dict[str, GroupResult] | None
     verdict: Verdict
@@ -400,6 +401,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     m = sum(g.prepare is None for g in s.groups)
     means = errors.mean(axis=1) / (spread.mean() or 1.0)
     limits = np.array([_limit(gathered, g) for g in s.groups[:m]])
+    unmeasured = _unmeasured(gathered, chance, s.permutations)
     rungs = Rungs(
         s.groups[:m],
         unexplained[:m],
@@ -408,7 +410,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
         own_order[:m],
         draws[:, :m],
         limits,
-        _unmeasured(gathered, chance, s.permutations),
+        unmeasured,
         s.options["scale"],
     )
     verdict = decide(rungs, unrelated=s.unrelated, negligible=s.negligible)
@@ -423,7 +425,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
         fold = gathered.fold[gathered.kept]
         by_fold = np.stack([errors[:, fold == k].mean(axis=1) for k in range(s.folds)], axis=1)
         gain = efficiency(names, by_fold, np.bincount(fold).astype(float), float(spread.mean()), in_errors)
-    return _Inferred(chance, own_order, groups, in_sample, verdict, gain)
+    return _Inferred(chance, own_order, unmeasured, groups, in_sample, verdict, gain)
 
 
 def _unmeasured(gathered: Gathered, chance: Chance, permutations: int | None) -> str:
@@ -493,6 +495,7 @@ def _answer(
         ),
         by_chance=inferred.chance.r2,
         own_order=inferred.own_order,
+        unmeasured=inferred.unmeasured,
         views=views(gathered, s.groups, fits, judged.errors, judged.diameter.lower, s.random_state),
     )
 

@@ -206,6 +206,8 @@ def _extremes(comparisons: Comparisons) -> Table:
         f"Each interval allows for the choice among {count} pairs. By chance: the best of all pairs with the target's "
         "rows in another order."
     )
+    unmeasured = next((c.unmeasured for c in comparisons if c.unmeasured), "")
+    note += f" {unmeasured} that chance cannot be measured." if unmeasured else ""
     return Table(f"Best and worst of {count} pairs, R2 held out [95% interval]", columns, rows, note)
 
 
