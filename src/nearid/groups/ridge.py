@@ -30,8 +30,6 @@ GRID = np.geomspace(1e-8, 1e4, 49)
 NARROW, FEW_FOLDS, WIDE = 128, 10, 512
 # One factor at a time is judged by few numbers: a penalty is taken where it gains this share of the squared error.
 LEAST_GAIN = 0.01
-# Errors that differ by less than this share are equal.
-TIED = 1e-9
 
 
 @dataclass(frozen=True)
@@ -109,14 +107,9 @@ class Shrinkage:
 
 
 def _least(errors: Floats, least_gain: float) -> np.ndarray:
-    """Number of the penalty with the least error; 0, which is none, where none gains this share of the error.
-
-    Below some penalty errors are often equal but for rounding: of these the largest penalty counts.
-    """
-    most = (1 + TIED) * errors.min(axis=-1)
-    plain = (1 - least_gain) * errors[..., 0] <= most
-    largest = errors.shape[-1] - 1 - np.argmax(errors[..., ::-1] <= most[..., None], axis=-1)
-    return np.where(plain, 0, largest)
+    """Number of the penalty with the least error; 0, which is none, where none gains this share of the error."""
+    plain = (1 - least_gain) * errors[..., 0] <= errors.min(axis=-1)
+    return np.where(plain, 0, errors.argmin(axis=-1))
 
 
 def _squares(products: Floats) -> Floats:
