@@ -10,12 +10,12 @@ from nearid.questions.compare.intervals import influences
 LADDER = [group for group in GROUPS.values() if group.prepare is None]
 
 
-def judged(x, y, blocks=None, groups=LADDER, seed=0, **options):
-    """Moments and fits, the rows' errors, and influences."""
+def gathered_of(x, y, blocks=None, folds=5, seed=0, **options):
+    """Moments of the folds."""
     options = {"translation": True, "scale": True, "ridge": 0.0} | options
-    gathered = gather(
+    return gather(
         pair_rows(open_rows(x), open_rows(y)),
-        5,
+        folds,
         options,
         seed,
         together=blocks,
@@ -24,6 +24,11 @@ def judged(x, y, blocks=None, groups=LADDER, seed=0, **options):
         engine=LOCAL,
         progress=silent,
     )
+
+
+def judged(x, y, blocks=None, groups=LADDER, seed=0, **options):
+    """Moments and fits, the rows' errors, and influences."""
+    gathered = gathered_of(x, y, blocks, seed=seed, **options)
     fits = fit_held_out(gathered, groups, None)
     seen = evaluate(gathered, fits)
     return gathered, seen, influences(gathered, groups, fits, seen.errors, seen.spread)

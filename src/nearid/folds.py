@@ -128,6 +128,13 @@ class Blocks:
         """Number of blocks."""
         return int(self.codes.max()) + 1
 
+    @property
+    def lags(self) -> range:
+        """By how many rows the target may be turned where the blocks are pieces of a sequence: a block or more."""
+        n = len(self.codes)
+        least = min(int(np.bincount(self.codes).max()), n // 3)
+        return range(least, n - least + 1)
+
     def take(self, rows: np.ndarray) -> Blocks:
         """The blocks of some rows."""
         return replace(self, codes=np.unique(self.codes[rows], return_inverse=True)[1])
@@ -153,10 +160,9 @@ def reordered(n: int, blocks: Blocks | None, rng: np.random.Generator) -> np.nda
     """
     if blocks is None:
         return rng.permutation(n)
-    sizes = np.bincount(blocks.codes)
     if blocks.serial:
-        least = min(int(sizes.max()), n // 3)
-        return np.asarray((np.arange(n) + rng.integers(least, n - least + 1)) % n)
+        return turned(n, int(rng.integers(blocks.lags.start, blocks.lags.stop)))
+    sizes = np.bincount(blocks.codes)
     partner = _swapped(sizes, rng)
     rows = np.argsort(blocks.codes, kind="stable")
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -165,6 +171,11 @@ def reordered(n: int, blocks: Blocks | None, rng: np.random.Generator) -> np.nda
     chosen = np.empty(n, dtype=np.intp)
     chosen[rows] = rows[starts[other] + place % sizes[other]]
     return chosen
+
+
+def turned(n: int, lag: int) -> np.ndarray:
+    """For each of n rows the one that follows so many rows later, after the last one the first."""
+    return np.asarray((np.arange(n) + lag) % n)
 
 
 # Up to so many blocks have so few cycles that other orders are needed too.

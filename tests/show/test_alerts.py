@@ -76,3 +76,10 @@ def test_what_all_results_share_needs_no_names():
     assert told(results(ab="a has 3.", ac="a has 3.", bc="")) == ["a has 3."]
     assert told(results(ab="b as a target has 3.", ac="", bc="")) == ["b as a target has 3."]
     assert told(results(ab="It is a 3.", ac="")) == ["a -> b: it is a 3."]
+
+
+def test_figures_keep_their_sign():
+    """-0.50 and -0.20 became -0.20 to 0.50."""
+    alerts = [Alert("low", f"The value is {value} here.") for value in ("-0.50", "-0.20", "0.10")]
+    (found,) = joined([(("a", name), [alert]) for name, alert in zip("bcd", alerts, strict=True)])
+    assert found.message == "All 3 pairs: the value is -0.50 to 0.10 here."

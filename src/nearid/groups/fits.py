@@ -15,6 +15,9 @@ import numpy as np
 from nearid.base.extensions import extension, lapack
 from nearid.moments import Floats, PairMoments, cholesky, eigen, resolution, span_of, spectrum
 
+# How far descent is led out of the span of few rows.
+NUDGE = 1e-3
+
 
 @dataclass(frozen=True)
 class Map(ABC):
@@ -205,8 +208,7 @@ def fit_rigid(moments: PairMoments, *, translation: bool = True, scale: bool = T
     xx, xy = moments.xx, moments.xy
     if len(xx) > xy.shape[1]:
         return DenseMap(moments.mean_x, moments.mean_y, _rotate_and_drop(moments, scale))
-    few = 2 * moments.n < len(xx)
-    rotation = _isometry_of_few(xy, moments.n) if few else polar(xy)
+    rotation = _isometry(xy, moments.n)
     factor = float(np.sum(rotation * xy)) / (float(np.trace(xx)) or 1.0) if scale else 1.0
     return DenseMap(moments.mean_x, moments.mean_y, factor * rotation)
 
@@ -218,45 +220,55 @@ def polar(matrix: Floats) -> Floats:
     return nearest
 
 
-def _isometry_of_few(xy: Floats, n: int) -> Floats:
-    """Procrustes for fewer rows than columns: the span of the rows is turned as `polar` turns it, by small matrices.
+def _isometry(xy: Floats, n: int) -> Floats:
+    """Procrustes for p <= q: U V^T of the SVD of xy, where n rows determine it.
 
-    Rows say nothing of directions at right angles to them. Any completion is optimal; this one leaves alone what is at
-    right angles to the rows of both sides. A narrower source lies in the target's first columns.
+    Rows say nothing of directions at right angles to them. Any completion is optimal there; this one leaves such
+    directions where they are, in the target's first columns, as nearly as it can. Where rows are few, their span is
+    turned by small matrices.
     """
     p, q = xy.shape
-    square = np.vstack([xy, np.zeros((q - p, q))])
-    left, right = span_of(square, n), span_of(square.T, n)
-    u, sizes, vt = np.linalg.svd(left.T @ square @ right)
+    few = 2 * n < p
+    left, right = (span_of(xy, n), span_of(xy.T, n)) if few else (None, None)
+    small = xy if left is None or right is None else left.T @ xy @ right
+    u, sizes, vt = np.linalg.svd(small / (np.abs(small).max() or 1.0), full_matrices=False)
     k = int(np.sum(sizes > resolution(q) * sizes[0]))
     if not k:
         return np.eye(p, q)
-    # The rotation sends the columns of a to those of b. All of it happens in the plane that both span.
-    a, b = left @ u[:, :k], right @ vt[:k].T
-    plane = np.linalg.qr(np.hstack([a, b]))[0]
-    a, b = plane.T @ a, plane.T @ b
-    rest_a, rest_b = (np.linalg.qr(side, mode="complete")[0][:, k:] for side in (a, b))
-    inner = a @ b.T + rest_a @ polar(rest_a.T @ rest_b) @ rest_b.T
-    rotation: Floats = np.eye(p, q) + plane[:p] @ (inner - np.eye(2 * k)) @ plane.T
-    return rotation
+    a, b, rest, stays = u[:, :k], vt[:k].T, u[:, k:], np.zeros((p, q))
+    if left is not None and right is not None:
+        a, b = left @ a, right @ b
+        # What is at right angles to the rows of both sides stays where it is.
+        plane = np.linalg.qr(np.hstack([a, b[:p]]))[0]
+        rest = plane @ np.linalg.qr(plane.T @ a, mode="complete")[0][:, k:]
+        stays = np.eye(p, q)
+        stays[:, :p] -= plane @ plane.T
+    near = np.zeros((rest.shape[1], q))
+    near[:, :p] = rest.T
+    return np.asarray(stays + a @ b.T + (rest @ polar(near - (near @ b) @ b.T) if near.size else 0.0))
 
 
 def _rotate_and_drop(moments: PairMoments, scale: bool, steps: int = 100, tol: float = 1e-9) -> Floats:
     """Minimise |y - s x R|^2 over R with orthonormal columns (fewer than rows) and, where asked, the scale s.
 
     Each step minimises a bound that touches the error at R (x^T x replaced by its largest eigenvalue), so the error
-    never grows. The starts include the signed permutation, so that the ladder stays nested.
+    never grows. The starts include the signed permutation, so that the ladder stays nested. Rows fewer than columns
+    say nothing of directions at right angles to them, which descent would enter by rounding alone: a nudge towards the
+    permutation decides which of them it enters.
     """
-    p, q = moments.xy.shape
-    if moments.n + q < p:
-        # Few rows: the frame lies in their span and as many directions at right angles to them as it can use.
-        more = np.random.default_rng(0).normal(size=(p, q))
-        basis = np.linalg.qr(np.hstack([span_of(moments.xx, moments.n), more]))[0]
-        small = _rotate_and_drop(moments.through(basis.T, np.eye(q)), scale, steps, tol)
-        return np.asarray(basis @ small)
+    (p, q), n = moments.xy.shape, moments.n
     unit_x, unit_y = (float(np.trace(m)) or 1.0 for m in (moments.xx, moments.yy))
     xx, xy = moments.xx / unit_x, moments.xy / np.sqrt(unit_x) / np.sqrt(unit_y)
     fixed = np.sqrt(unit_x / unit_y)
+    matched = np.sign(fit_permutation(moments).matrix)
+    starts = [_isometry(xy.T, n).T, _isometry(fit_linear(moments).coefficients.T, n).T, matched]
+    basis = None
+    if n + q < p:
+        # Few rows: the frame lies in their span and that of the permutation, which is as many directions as it can use.
+        values, vectors = eigen(xx, n)
+        basis = np.linalg.qr(np.hstack([vectors[:, values > resolution(p) * values[0]], matched]))[0]
+        xx, xy, matched = basis.T @ xx @ basis, basis.T @ xy, basis.T @ matched
+        starts = [polar(basis.T @ start) for start in starts]
 
     def judged(rotation: Floats) -> tuple[float, float]:
         """Error up to a constant, and the scale."""
@@ -264,12 +276,9 @@ def _rotate_and_drop(moments: PairMoments, scale: bool, steps: int = 100, tol: f
         s = gain / size if scale and size > 0 else fixed
         return s * s * size - 2 * s * gain, s
 
-    starts = [
-        polar(xy),
-        polar(fit_linear(moments).coefficients),
-        np.sign(fit_permutation(moments).matrix),
-    ]
-    rotation = min(starts, key=lambda r: judged(r)[0])
+    rotation = start = min(starts, key=lambda r: judged(r)[0])
+    if n <= p:
+        rotation = polar(start + NUDGE * matched)
     error, s = judged(rotation)
     bound = float(np.linalg.eigvalsh(xx)[-1])
     for _ in range(steps):
@@ -277,7 +286,9 @@ def _rotate_and_drop(moments: PairMoments, scale: bool, steps: int = 100, tol: f
         before, (error, s) = error, judged(rotation)
         if before - error <= tol * abs(before):
             break
-    return np.asarray(s * np.sqrt(unit_y / unit_x) * rotation)
+    if judged(start)[0] <= error:
+        rotation, s = start, judged(start)[1]
+    return np.asarray(s * np.sqrt(unit_y / unit_x) * (rotation if basis is None else basis @ rotation))
 
 
 def fit_linear(moments: PairMoments, *, translation: bool = True, ridge: float = 0.0) -> DenseMap:

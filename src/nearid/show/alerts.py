@@ -15,7 +15,7 @@ ROLES = ("the source", "the target")
 # Results, or runs, that a line names.
 SHOWN = 3
 # Not digits within words, and not names in quotation marks, as of columns.
-FIGURE = r"(?<![\w.'])\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?(?![\w'])"
+FIGURE = r"(?<![\w.'])(?:(?<![\w.'\-])-)?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?(?![\w'])"
 
 
 def each_once(results: Sequence[tuple[Pair, Iterable[Alert]]]) -> list[Alert]:

@@ -156,6 +156,18 @@ def test_what_is_said(runs):
     written = comparisons.to_dict()
     assert written["best"]["linear"] == {
         "source": best.source, "target": best.target, "value": best.value.to_dict(), "pairs": 6, "p_value": 0.05,
+        "unmeasured": "",
     }  # fmt: skip
     assert written["worst"]["rigid"]["p_value"] is None and "by_chance" not in written["pairs"][0]
     assert isinstance(best, nearid.questions.compare.best.Best)
+
+
+def test_slow_rows_have_no_p_value(rng):
+    """The overview gave p = .01 where each pair says that chance cannot be measured."""
+    found = compare(*(np.cumsum(rng.normal(size=(300, 2)), axis=0) for _ in range(3)), permutations=19)
+    best = found.best("linear")
+    assert all(c.unmeasured == "Rows depend on their neighbours for so long" for c in found)
+    assert np.isnan(best.p_value) and np.isnan(best.value.chance) and "p =" not in best.text
+    assert "rows depend on their neighbours for so long that chance cannot be measured)" in best.text
+    assert found.view.tables[1].note.endswith("for so long that chance cannot be measured.")
+    assert found.to_dict()["pairs"][0]["unmeasured"] and found.to_dict()["best"]["linear"]["p_value"] is None

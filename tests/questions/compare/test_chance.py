@@ -1,5 +1,6 @@
 """Chance against explicit cross-validations of reordered rows."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -7,19 +8,16 @@ import pytest
 from scipy.signal import lfilter
 
 import nearid.questions.compare.chance as room
+from judged_rows import LADDER, gathered_of
 from nearid import compare
 from nearid.arrays import open_rows, pair_rows
 from nearid.base.progress import silent
-from nearid.engines.local import LOCAL
 from nearid.folds import Blocks, assign, fold_moments, reordered
 from nearid.groups.fits import apply
-from nearid.groups.ladder import GROUPS
 from nearid.groups.ridge import choose_penalties
 from nearid.moments import PairMoments
-from nearid.questions.compare.chance import CrossFolds, chance_level
-from nearid.questions.compare.errors import fit_held_out, gather
-
-LADDER = [group for group in GROUPS.values() if group.prepare is None]
+from nearid.questions.compare.chance import CrossFolds, Orders, chance_level
+from nearid.questions.compare.errors import fit_held_out
 
 
 def pair(x, y):
@@ -28,18 +26,7 @@ def pair(x, y):
 
 def found(x, y, blocks=None, folds=5, seed=0, permutations=3, **options):
     """Moments, and the level of chance."""
-    options = {"translation": True, "scale": True, "ridge": "auto"} | options
-    gathered = gather(
-        pair(x, y),
-        folds,
-        options,
-        seed,
-        together=blocks,
-        drop_nonfinite=False,
-        prepare=(),
-        engine=LOCAL,
-        progress=silent,
-    )
+    gathered = gathered_of(x, y, blocks, folds, seed, **{"ridge": "auto"} | options)
     fits = fit_held_out(gathered, LADDER, None)
     return gathered, chance_level(gathered, LADDER, fits, permutations, seed, silent)
 
@@ -52,22 +39,27 @@ def explicit(x, y, fold, blocks, options, seed=0, repeats=3, turned=False):
         mixed = y[reordered(len(x), blocks, draw)]
         if turned:
             mixed = y[reordered(len(x), replace(blocks, serial=True), draw)]
-        folds = int(fold.max()) + 1
-        given = {"translation": True, "scale": True} | options
-        penalties = [given.get("ridge", 0.0)] * folds
-        if given["ridge"] == "auto":
-            parts = fold_moments(pair(x, mixed), fold, folds)
-            penalties = choose_penalties(parts, translation=given["translation"]).folds
-        error, spread = np.zeros(len(LADDER)), 0.0
-        for k, penalty in enumerate(penalties):
-            rows, at = fold != k, fold == k
-            moments = PairMoments.of(x[rows], mixed[rows])
-            for g, group in enumerate(LADDER):
-                fitted = group.fitted(moments, given | {"ridge": penalty})
-                error[g] += np.sum((apply(fitted, x[at]) - mixed[at]) ** 2)
-            spread += np.sum((mixed[at] - mixed[rows].mean(axis=0)) ** 2)
-        figures.append(1 - error / spread)
+        figures.append(cross_validated(x, mixed, fold, options))
     return np.array(figures)
+
+
+def cross_validated(x, y, fold, options):
+    """R2 of every group on rows that it was not fitted on."""
+    folds = int(fold.max()) + 1
+    given = {"translation": True, "scale": True} | options
+    penalties = [given.get("ridge", 0.0)] * folds
+    if given["ridge"] == "auto":
+        parts = fold_moments(pair(x, y), fold, folds)
+        penalties = choose_penalties(parts, translation=given["translation"]).folds
+    error, spread = np.zeros(len(LADDER)), 0.0
+    for k, penalty in enumerate(penalties):
+        rows, at = fold != k, fold == k
+        moments = PairMoments.of(x[rows], y[rows])
+        for g, group in enumerate(LADDER):
+            fitted = group.fitted(moments, given | {"ridge": penalty})
+            error[g] += np.sum((apply(fitted, x[at]) - y[at]) ** 2)
+        spread += np.sum((y[at] - y[rows].mean(axis=0)) ** 2)
+    return 1 - error / spread
 
 
 @pytest.mark.parametrize("blocked", [False, True])
@@ -173,6 +165,57 @@ def test_repetitions_differ_and_few_blocks_have_few(rng, blocks, repetitions):
     assert len(r2) == len(np.unique(r2, axis=0)) == repetitions
 
 
+def series(rng, n, columns=2, rho=0.6):
+    drive = rng.normal(size=(n + 100, columns))
+    return lfilter([np.sqrt(1 - rho**2)], [1, -rho], drive, axis=0)[100:]
+
+
+def test_a_short_series_is_turned_by_every_lag(rng):
+    x, y = series(rng, 60), series(rng, 60)
+    gathered, chance = found(x, y, Blocks.cut(60, 6, 5), permutations=None, ridge=0.0)
+    # From six rows up to six before the end.
+    expected = [cross_validated(x, np.roll(y, -lag, axis=0), gathered.fold, {"ridge": 0.0}) for lag in range(6, 55)]
+    np.testing.assert_allclose(chance.r2, expected, atol=1e-8)
+
+
+def test_a_short_series_has_a_verdict(rng, monkeypatch):
+    """With fewer than 99 lags R2 had to be .9: series of up to 120 rows had no verdict."""
+    x = series(rng, 80)
+    y = x + 0.6 * series(rng, 80)
+    cut = Blocks.cut(80, 8, 5)
+    monkeypatch.setattr("nearid.questions.compare.run.rows_together", lambda *given, **options: (cut, []))
+    related, unrelated = compare(x, y), compare(x, series(rng, 80))
+    assert len(related.by_chance) == 65 and related.groups["linear"].r2.value < 0.9
+    assert related.verdict.group == "permutation" and related.verdict.p_value == pytest.approx(1 / 66)
+    assert unrelated.verdict.group == "none" and "cannot be measured" not in unrelated.verdict.reason
+    # Seventeen lags are too few for a p of .05.
+    monkeypatch.setattr(
+        "nearid.questions.compare.run.rows_together", lambda *given, **options: (Blocks.cut(20, 2, 5), [])
+    )
+    reason = compare(x[:20], y[:20]).verdict.reason
+    assert "A series of 20 rows can be turned by so few lags that chance cannot be measured" in reason
+
+
+def test_orders_are_not_held_in_memory(rng):
+    """A permutation of 10,000 rows took 150 KB, and there may be 100,000."""
+    for blocks in (None, Blocks(np.arange(10_000) // 4)):
+        tracemalloc.start()
+        orders = Orders(10_000, blocks, 50, np.random.SeedSequence(0))
+        held = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert len(orders) == 50 and held < 100_000
+        for at in (0, 7):
+            (order,), (again,) = orders[at], orders[at]
+            np.testing.assert_array_equal(order, again)
+        assert not np.array_equal(orders[0][0], orders[1][0])
+
+
+def test_orders_of_few_rows_differ():
+    orders = Orders(4, None, 99, np.random.SeedSequence(0))
+    seen = [tuple(orders[at][0]) for at in range(len(orders))]
+    assert len(seen) == len(set(seen)) == 24
+
+
 def test_cka_by_chance_counts_as_many_blocks_as_cka(rng):
     """On one fold, with a fifth of the blocks, unrelated wells seemed alike by chance: .47, where all give .05."""
     well = np.repeat(np.arange(40), 10)
@@ -187,3 +230,51 @@ def test_series_in_blocks_that_do_not_follow_them_are_unrelated(rng):
         x, y = (lfilter([np.sqrt(1 - 0.97**2)], [1, -0.97], rng.normal(size=(1200, 6)), axis=0)[200:] for _ in range(2))
         verdicts.append(compare(x, y, blocks=np.arange(1000) % 50).verdict.group)
     assert verdicts.count("none") >= 5
+
+
+def tied_blocks(seed, count=6):
+    """Blocks of two kinds, the kinds of each side in an order of their own: many orders of them are the same rows."""
+    rng = np.random.default_rng(seed)
+    x, y = (rng.normal(size=(2, 4, 2))[rng.permutation(np.arange(count) % 2)].reshape(-1, 2) for _ in range(2))
+    return x, y, np.repeat(np.arange(count), 4)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_repetitions_that_reach_the_same_value_all_count(dtype):
+    """By rounding such orders fell above or below the observed one: p was up to .04 too small."""
+    seen = 0
+    for seed in range(8):
+        x, y, blocks = tied_blocks(seed)
+        x, y = x.astype(dtype), y.astype(dtype)
+        found = compare(x, y, blocks=blocks, folds=3)
+        for g, own in enumerate(found.groups.values()):
+            reached = found.by_chance[:, g]
+            ties = np.abs(reached - own.r2.value) < 1e-5
+            seen += int(ties.sum())
+            assert own.p_value == (1 + np.sum(ties | (reached > own.r2.value))) / (1 + len(reached))
+        best = found.by_chance.max(axis=1)
+        most = max(own.r2.value for own in found.groups.values())
+        assert found.verdict.p_value == (1 + np.sum(best >= most - 1e-5)) / (1 + len(best))
+    assert seen > 100
+
+
+def test_wide_rows_of_few_dimensions_tie_too():
+    """Chance is that of leading components, the figure that of all columns in the rows' precision."""
+    seen = 0
+    for seed in range(6):
+        x, y, blocks = tied_blocks(seed)
+        x, y = (np.pad(side, ((0, 0), (0, 68))).astype(np.float32) for side in (x, y))
+        found = compare(x, y, blocks=blocks, folds=3, groups="rigid", permutations=49)
+        value, reached = found.groups["rigid"].r2.value, found.by_chance[:, 0]
+        seen += np.sum(np.abs(reached - value) < 1e-5)
+        assert found.groups["rigid"].p_value == (1 + np.sum(reached >= value - 1e-5)) / 50
+    assert seen > 10
+
+
+def test_the_best_of_several_pairs_counts_ties():
+    runs = [side.astype(np.float32) for seed in (1, 2) for side in tied_blocks(seed)[:2]]
+    found = compare(*runs, blocks=tied_blocks(0)[2], folds=3)
+    for g, group in enumerate(found[0].groups):
+        best = found.best(group)
+        reached = np.max([c.by_chance[:, g] for c in found], axis=0)
+        assert best.p_value == (1 + np.sum(reached >= best.value.value - 1e-5)) / (1 + len(reached))

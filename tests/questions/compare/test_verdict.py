@@ -18,9 +18,8 @@ def rungs(groups, unexplained, draws=None, chance=0.0, errors=None, limits=1.0, 
     u = np.array(unexplained, dtype=float)
     draws = u[None].repeat(9, 0) if draws is None else draws
     level, left = (np.broadcast_to(value, u.shape) for value in (chance, limits))
-    return Rungs(
-        groups, u, np.sqrt(u) if errors is None else np.array(errors), level[None].repeat(repeats, 0), draws, left
-    )
+    sizes = np.sqrt(u) if errors is None else np.array(errors)
+    return Rungs(groups, u, sizes, level[None].repeat(repeats, 0), 1 - u, draws, left)
 
 
 def ruled(unexplained, wobble=1e-4, **more):

@@ -83,3 +83,45 @@ def test_what_is_said(layers):
 def test_without_variance_there_is_no_best(rng):
     found = compare_layers({"a": np.ones((30, 2))}, {"p": rng.normal(size=(30, 2))}, measures="cka,r2")
     assert found.best == {} == found.p_values and found.view.reason == ""
+
+
+def test_the_p_value_is_that_of_the_pair_that_is_named(rng):
+    """A relation beyond the leading components is not seen by chance: the p beside it was another pair's."""
+    z, s = rng.normal(size=(600, 48)), rng.normal(size=(600, 2))
+    x, y = (np.hstack([3 * rng.normal(size=(600, 16)), z]) for _ in range(2))
+    found = compare_layers(
+        {"wide": x, "narrow": s},
+        {"wide": y, "narrow": 0.3 * s + rng.normal(size=(600, 2))},
+        measures="r2",
+        permutations=19,
+        blocks="none",
+    )
+    best = found.best["r2"]
+    assert (best.source, best.target) == ("wide", "wide") and found.p_values["r2"][1, 1] == 0.05
+    assert best.p_value == found.p_values["r2"][0, 0] > 0.1
+    assert "p of r2 is measured along the 16 leading principal components" in found.view.tables[0].note
+
+
+def test_one_block_has_no_chance_level_and_no_interval(rng):
+    """There was an interval without width, or no end of looking for another order."""
+    x, y = ({"a": rng.normal(size=(50, 2))} for _ in range(2))
+    for permutations in (None, 0):
+        found = compare_layers(x, y, measures="cka", blocks=np.zeros(50), permutations=permutations)
+        assert not found.best["cka"].value.has_interval and found.p_values == {}
+    assert found.view.tables[0].note.count("No chance level") == 0
+    found = compare_layers(x, y, measures="cka", blocks=np.zeros(50))
+    assert "No chance level for cka: one block of rows has no other order" in found.view.tables[0].note
+    assert "There is only 1 block of rows" in str(found)
+
+
+def test_no_penalty_is_chosen_where_the_group_has_none(layers, monkeypatch):
+    x, y = layers
+
+    def never(*given, **options):
+        raise AssertionError("chosen")
+
+    monkeypatch.setattr("nearid.groups.ridge.Judges.__init__", never)
+    found = compare_layers(x, y, measures="r2_rigid,r2_permutation", permutations=3, blocks="none")
+    assert found.best["r2_rigid"].value.has_interval
+    with pytest.raises(AssertionError, match="chosen"):
+        compare_layers(x, y, measures="r2", permutations=3, blocks="none")

@@ -8,6 +8,7 @@ from scipy.linalg import orthogonal_procrustes
 
 import nearid
 from nearid import InputError, compare_layers, extract
+from nearid.arrays.formats.layers import LayerRows
 from nearid.folds import assign
 from nearid.questions.layers.result import measures
 
@@ -230,3 +231,23 @@ class TestBlocks:
             compare_layers(x, y, measures="r2", blocks=self.TEXTS // 10)
         with pytest.raises(InputError, match="one label for each of its 800 rows"):
             compare_layers(x, y, blocks=self.TEXTS[1:])
+
+
+def test_two_folders_of_one_name_are_two_models(tmp_path):
+    """Two seeds in seed0/layers and seed1/layers passed for one model, and equal layers were not compared."""
+    torch = pytest.importorskip("torch")
+    rows = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+    folders = [tmp_path / f"seed{k}" / "layers" for k in range(2)]
+    for seed, folder in enumerate(folders):
+        folder.parent.mkdir()
+        torch.manual_seed(seed)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh(), torch.nn.Linear(4, 3))
+        extract(model, rows, layers="0,2", out=folder)
+    found = compare_layers(*folders, permutations=9)
+    assert found.best["cka"].pairs == 4 and found.names == ("layers 1", "layers 2")
+    assert np.isfinite(found.p_values["cka"]).all()
+    # One folder by two ways is one model.
+    (tmp_path / "link").symlink_to(folders[0])
+    for other in (tmp_path / "link", LayerRows.open(folders[0]), str(folders[0]), None):
+        again = compare_layers(folders[0], other, permutations=9)
+        assert again.best["cka"].pairs == 2 and np.isnan(np.diag(again.p_values["cka"])).all()

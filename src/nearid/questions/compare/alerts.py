@@ -14,6 +14,7 @@ from nearid.folds import repeated_rows
 from nearid.measures.diameter import Diameter
 from nearid.moments import Floats, cholesky, spectrum
 from nearid.questions.compare.errors import Evaluation, Gathered
+from nearid.show.view import counted
 
 FEW_ROWS = 10
 # Fewer blocks than this say little of the spread between blocks.
@@ -63,8 +64,9 @@ def few_blocks(count: int) -> Iterator[Alert]:
     if count < FEW_BLOCKS:
         yield Alert(
             "few_blocks",
-            f"There are only {count} blocks of rows that belong together. Held-out scores, intervals and p-values rest "
-            f"on these {count}: aim for {FEW_BLOCKS} or more.",
+            f"There {'are only' if count > 1 else 'is only'} {counted(count, 'block')} of rows that belong together. "
+            f"Held-out scores, intervals and p-values rest on {f'these {count}' if count > 1 else 'it'}: aim for "
+            f"{FEW_BLOCKS} or more.",
         )
 
 

@@ -42,6 +42,9 @@ class Best:
         Number of pairs that it was chosen from.
     p_value : float
         Add-one permutation p-value of the best against the best of all pairs by chance.
+    unmeasured : str
+        Why chance cannot be measured, as the beginning of a sentence; there is then neither a chance level nor a
+        p-value.
     """
 
     source: str
@@ -49,6 +52,7 @@ class Best:
     value: Estimate
     pairs: int
     p_value: float = math.nan
+    unmeasured: str = ""
 
     @property
     def text(self) -> str:
@@ -59,6 +63,8 @@ class Best:
             known.append(f"95% interval {ends}, allowing for the choice")
         if math.isfinite(self.p_value):
             known.append(f"best by chance up to {number(self.value.chance)}, p = {self.p_value:.2g}")
+        if self.unmeasured:
+            known.append(f"{self.unmeasured[0].lower()}{self.unmeasured[1:]} that chance cannot be measured")
         return number(self.value.value) + (f" ({'; '.join(known)})" if known else "")
 
 
@@ -78,15 +84,16 @@ def extremes(results: Sequence[Comparison], group: str) -> tuple[Best, Best] | N
     r2 = np.array([_estimable(way.groups[group]) for way in ways])
     if np.isnan(r2).all():
         return None
-    best, worst = (
-        Best(*way.names, _widened(way.groups[group], len(ways)), len(ways))
-        for way in (ways[int(np.nanargmax(r2))], ways[int(np.nanargmin(r2))])
-    )
+    ends = [ways[int(np.nanargmax(r2))], ways[int(np.nanargmin(r2))]]
+    best, worst = (Best(*way.names, _widened(way.groups[group], len(ways)), len(ways)) for way in ends)
+    unmeasured = next((way.unmeasured for way in ways if way.unmeasured), "")
+    if unmeasured:
+        return replace(best, unmeasured=unmeasured), worst
     # All pairs have the same orders if they have the same rows. Else they are as good as independent.
     at, repetitions = list(ways[0].groups).index(group), min(len(way.by_chance) for way in ways)
     reached = np.max([way.by_chance[:repetitions, at] for way in ways], axis=0)
     chance = replace(best.value, chance=float(reached.max()))
-    return replace(best, value=chance, p_value=add_one(reached, best.value.value)), worst
+    return replace(best, value=chance, p_value=add_one(reached, float(ends[0].own_order[at]))), worst
 
 
 def _estimable(group: GroupResult) -> float:

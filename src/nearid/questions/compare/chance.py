@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 
 import numpy as np
 
 from nearid.base.estimate import Estimate
 from nearid.base.progress import Progress
 from nearid.engines.local import ordered_map
-from nearid.folds import Blocks, reordered
+from nearid.folds import Blocks, reordered, turned
 from nearid.groups.fits import squared_errors
 from nearid.groups.ladder import Group
 from nearid.groups.ridge import Judges
@@ -22,26 +23,50 @@ from nearid.questions.compare.errors import Fits, Gathered, Options, Similaritie
 # More repetitions than this take for ever and tell nothing.
 MOST_PERMUTATIONS = 100_000
 PERMUTATIONS = 99
+# Fewer different orders, all of which are beaten, give no p of .05.
+LEAST_ORDERS = 19
 # Of wider sides chance is measured along so many leading principal components.
 LEADING = 64
 # Repetitions that are worked out at a time, and the width up to which threads take longer to start than to work.
 AT_A_TIME, NARROW = 11, 32
 # Orders that are drawn for each repetition, where few differ.
 TRIES = 8
+# So few independent rows may be drawn in the same order twice.
+FEW_ROWS = 20
 # Rows on which chance is measured, and the memory they may take.
 ROWS = 10_000
 BYTES = 128 << 20
 # Repetitions that similarities are averaged over.
 SIMILARITIES = 3
+# The errors of rows, in the rows' precision, give R2 to about this.
+PRECISION = 1e-6
 
 
 @dataclass(frozen=True)
 class Chance:
-    """Explained variance, (different repetitions, groups), by chance; mean similarities; and the rows in use."""
+    """What reordered rows reach.
+
+    Attributes
+    ----------
+    r2 : ndarray of shape (different repetitions, groups)
+        Explained variance.
+    similarity : Similarities
+        Means over a few repetitions.
+    rows : int
+        Rows in use.
+    own_order : ndarray of shape (groups,) or None
+        Explained variance of the rows in their own order, measured as `r2` is; None where chance is that of a sample,
+        or of leading components.
+    """
 
     r2: Floats
     similarity: Similarities
     rows: int
+    own_order: Floats | None = None
+
+    def comparable(self, r2: Floats) -> Floats:
+        """The R2 of each group as chance is to be compared with it: orders that reach the same must count as such."""
+        return r2 - PRECISION if self.own_order is None else self.own_order
 
 
 class CrossFolds:
@@ -145,17 +170,16 @@ def chance_level(
     if judges is not None and (sampled or reduced):
         judges = Judges(base, translation=options[0]["translation"])
     repeats = permutations or PERMUTATIONS
+    own_order = None if sampled or reduced else explained(base, groups, options, judges)[0]
 
-    def repeat(orders: Sequence[tuple[np.ndarray, np.random.Generator]]) -> Floats:
-        r2 = explained(base.given([order for order, _ in orders]), groups, options, judges)
-        if own is not None and own.chained:
-            # Blocks that follow each other are alike: a turn of all rows keeps that, and the worse of both counts.
-            turned = [reordered(len(rows), replace(own, serial=True), rng) for _, rng in orders]
-            r2 = np.maximum(r2, explained(base.given(turned), groups, options, judges))
-        return r2
+    each = Orders(len(rows), own, repeats, np.random.SeedSequence([seed, 4]))
 
-    each = different_orders(len(rows), own, repeats, np.random.SeedSequence([seed, 4]))
-    work = [each[at : at + AT_A_TIME] for at in range(0, len(each), AT_A_TIME)]
+    def repeat(some: range) -> Floats:
+        # Of two orders of a repetition the worse counts.
+        ways = zip(*(each[at] for at in some), strict=True)
+        return np.asarray(np.max([explained(base.given(orders), groups, options, judges) for orders in ways], axis=0))
+
+    work = [range(len(each))[at : at + AT_A_TIME] for at in range(0, len(each), AT_A_TIME)]
     workers = 1 if max(x.shape[1], y.shape[1]) <= NARROW else None
     r2 = np.concatenate(list(ordered_map(repeat, work, workers=workers, tick=progress("chance", len(work)))))
     if sampled:
@@ -163,24 +187,57 @@ def chance_level(
         # scale it cannot shrink, and misses by more than the guess whatever the rows.
         shrinks = np.array([options[0]["scale"] or "scale" not in g.options for g in groups])
         r2 = np.where(shrinks, np.maximum(r2, 0), r2)
-    return Chance(r2, similarity, len(rows))
+    return Chance(r2, similarity, len(rows), own_order)
 
 
-def different_orders(
-    n: int, blocks: Blocks | None, count: int, seeds: np.random.SeedSequence
-) -> list[tuple[np.ndarray, np.random.Generator]]:
-    """Orders of the target's rows, with the generator that each came from; fewer where there are not so many.
+class Orders:
+    """Different orders of the target's rows; fewer than asked for where there are not so many.
 
-    Few blocks have few orders, and one that came before tells nothing new.
+    Few blocks have few orders, and one that came before tells nothing new. One block has none but its own. Each order
+    is drawn again when it is needed: all of them would fill the memory.
     """
-    different: dict[bytes, tuple[np.ndarray, np.random.Generator]] = {}
-    for _ in range(TRIES * count):
-        rng = np.random.default_rng(seeds.spawn(1)[0])
-        order = reordered(n, blocks, rng)
-        different.setdefault(order.tobytes(), (order, rng))
-        if len(different) == count:
-            break
-    return list(different.values())
+
+    def __init__(self, n: int, blocks: Blocks | None, count: int, seeds: np.random.SeedSequence) -> None:
+        self._n, self._blocks = n, blocks
+        self._each: Sequence[int | np.random.SeedSequence]
+        if blocks is not None and blocks.serial and len(blocks.lags) <= count:
+            self._each = blocks.lags
+        elif blocks is None and n > FEW_ROWS:
+            self._each = seeds.spawn(count)
+        else:
+            self._each = self._different(count, seeds) if blocks is None or blocks.count > 1 else []
+
+    def _different(self, count: int, seeds: np.random.SeedSequence) -> list[np.random.SeedSequence]:
+        different: dict[bytes, np.random.SeedSequence] = {}
+        for _ in range(TRIES * count):
+            seed = seeds.spawn(1)[0]
+            order = reordered(self._n, self._blocks, np.random.default_rng(seed))
+            different.setdefault(blake2b(order.tobytes(), digest_size=16).digest(), seed)
+            if len(different) == count:
+                break
+        return list(different.values())
+
+    def __len__(self) -> int:
+        return len(self._each)
+
+    @property
+    def ways(self) -> int:
+        """Orders of each repetition."""
+        return 2 if self._blocks is not None and self._blocks.chained else 1
+
+    def __getitem__(self, at: int) -> list[np.ndarray]:
+        """The orders of a repetition.
+
+        Blocks that follow each other are alike, which a turn of all rows keeps: there are two orders then.
+        """
+        seed = self._each[at]
+        if isinstance(seed, int):
+            return [turned(self._n, seed)]
+        rng = np.random.default_rng(seed)
+        orders = [reordered(self._n, self._blocks, rng)]
+        if self._blocks is not None and self._blocks.chained:
+            orders.append(reordered(self._n, replace(self._blocks, serial=True), rng))
+        return orders
 
 
 def _projected(options: Options, x_basis: Floats, y_basis: Floats) -> Options:

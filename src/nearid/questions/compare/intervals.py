@@ -102,7 +102,10 @@ def spread_of_mean(values: Floats, n: int, blocks: np.ndarray | None = None, wei
     values = values - np.average(values, weights=weights)
     sums = values if blocks is None else np.bincount(blocks, weights=weights * values)
     count, unit = len(sums), float(np.abs(sums).max())
-    if not unit or count < 2:
+    if count < 2:
+        # One unit does not tell how units vary.
+        return Spread(math.nan, math.nan, math.nan)
+    if not unit:
         return Spread(0.0, math.inf, 0.0)
     squares = (sums / unit) ** 2
     total = float(squares.sum())

@@ -81,6 +81,10 @@ class Comparison(Result):
         What made the result.
     by_chance : ndarray of shape (repetitions, groups)
         R2 of every group with the target's rows in another order; not in `to_dict`.
+    own_order : ndarray of shape (groups,)
+        R2 of every group with the rows in their own order, measured as `by_chance` is; not in `to_dict`.
+    unmeasured : str
+        Why chance cannot be measured, as the beginning of a sentence; empty where it can.
     views : Views
         What the report draws.
 
@@ -109,9 +113,11 @@ class Comparison(Result):
     alerts: list[Alert]
     provenance: dict[str, Any]
     by_chance: Floats
+    own_order: Floats
+    unmeasured: str
     views: Views
 
-    _drawn_only: ClassVar[tuple[str, ...]] = ("by_chance", "views")
+    _drawn_only: ClassVar[tuple[str, ...]] = ("by_chance", "own_order", "views")
 
     @property
     def decided_by_reverse(self) -> bool:

@@ -30,7 +30,7 @@ from nearid.measures.similarity import cka_from_moments, debiased_cka
 from nearid.moments import Floats
 from nearid.questions.compare import ica_rung  # noqa: F401, registers its group
 from nearid.questions.compare.alerts import alerts
-from nearid.questions.compare.chance import MOST_PERMUTATIONS, PERMUTATIONS, Chance, chance_level
+from nearid.questions.compare.chance import LEAST_ORDERS, MOST_PERMUTATIONS, PERMUTATIONS, Chance, chance_level
 from nearid.questions.compare.errors import (
     Evaluation,
     Fits,
@@ -385,6 +385,8 @@ class _Inferred:
     """What the errors say."""
 
     chance: Chance
+    own_order: Floats
+    unmeasured: str
     groups: dict[str, GroupResult]
     in_sample: dict[str, GroupResult] | None
     verdict: Verdict
@@ -397,18 +399,22 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     draws = bootstrap(errors, spread, s.random_state, blocks)
     unexplained = unexplained_share(errors, spread)
     chance = chance_level(gathered, s.groups, fits, s.permutations, s.random_state, progress)
+    own_order = chance.comparable(1 - unexplained)
     moved = influences(gathered, s.groups, fits, judged.evaluation.errors, judged.evaluation.spread)
     penalties = [own["ridge"] for own in gathered.without_fold]
     groups = summaries(s.groups, dims, errors, spread, judged.diameter, moved, estimand(gathered), chance, penalties)
     judged_groups = _judged_groups(s, dims)
+    unmeasured, remedy = _unmeasured(gathered, chance, s.permutations)
     rungs = Rungs(
         [s.groups[g] for g in judged_groups],
         unexplained[judged_groups],
         errors.mean(axis=1)[judged_groups] / (root_mean_square(spread) or 1.0),
         chance.r2[:, judged_groups],
+        own_order[judged_groups],
         draws[:, judged_groups],
         np.array([_limit(gathered, s.groups[g]) for g in judged_groups]),
-        *_unmeasured(gathered, chance, s.permutations),
+        unmeasured,
+        remedy,
         s.options["scale"],
     )
     verdict = decide(rungs, unrelated=s.unrelated, negligible=s.negligible)
@@ -423,7 +429,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
         fold = gathered.fold[gathered.kept]
         by_fold = np.stack([errors[:, fold == k].mean(axis=1) for k in range(s.folds)], axis=1)
         gain = efficiency(names, by_fold, np.bincount(fold).astype(float), float(spread.mean()), in_errors)
-    return _Inferred(chance, groups, in_sample, verdict, gain)
+    return _Inferred(chance, own_order, unmeasured, groups, in_sample, verdict, gain)
 
 
 def _judged_groups(s: Settings, dims: tuple[int, int]) -> list[int]:
@@ -448,9 +454,11 @@ def _unmeasured(gathered: Gathered, chance: Chance, permutations: int | None) ->
         return "", ""
     if blocks.slow:
         return blocks.unmeasured
-    if len(chance.r2) < min(permutations or PERMUTATIONS, PERMUTATIONS):
-        return f"{gathered.block_count} blocks of rows have so few orders", "Give five blocks or more."
-    return "", ""
+    if len(chance.r2) >= min(permutations or PERMUTATIONS, LEAST_ORDERS):
+        return "", ""
+    if blocks.serial:
+        return f"A series of {gathered.moments.n} rows can be turned by so few lags", "Give more rows."
+    return f"{gathered.block_count} blocks of rows have so few orders", "Give five blocks or more."
 
 
 def estimand(gathered: Gathered) -> str:
@@ -506,6 +514,8 @@ def _answer(
             blocks=None if blocks is None else gathered.block_count,
         ),
         by_chance=inferred.chance.r2,
+        own_order=inferred.own_order,
+        unmeasured=inferred.unmeasured,
         views=views(gathered, s.groups, fits, judged.errors, judged.diameter.lower, s.random_state),
     )
 

@@ -55,6 +55,8 @@ def with_interval(
         return value
     n = gathered.moments.n
     spread = spread_of_mean(moved, n, sample.blocks, sample.weights)
+    if math.isnan(spread.error):
+        return value
     variance = spread.error**2
     if found is not None:
         # Rows that are alike count as fewer. What folds share is at most as much as what they do not.

@@ -55,6 +55,8 @@ LEVEL = 0.01
 CLEARLY = 0.05
 # Explained variance that counts where chance cannot be measured.
 LEAST_WITHOUT_CHANCE = 0.9
+# Equal R2 of two orders of the rows may differ by this.
+TIED = 1e-9
 # No error is taken to be less than this share of itself with many rows.
 LEAST_LIMIT = 0.1
 # What chance reaches is worth saying beside what a group explains from this share of it on.
@@ -190,6 +192,7 @@ def summaries(
     """
     size, nan, results = diameter.lower, math.nan, {}
     unexplained, base = unexplained_share(errors, spread), root_mean_square(spread)
+    observed = chance.comparable(1 - unexplained) if chance else np.full(len(groups), nan)
     for g, group in enumerate(groups):
         median, q95 = np.quantile(errors[g], [0.5, 0.95])
         ends = intervals(influences, g, errors[g], spread)
@@ -210,7 +213,7 @@ def summaries(
             float(errors[g].max()) / size,
             Estimate(r2, ends.r2.low, ends.r2.high, float(reached.max()), own),
             group.degrees_of_freedom(*dims),
-            add_one(reached, r2) if chance else nan,
+            add_one(reached, float(observed[g])) if chance else nan,
             (min(penalties), max(penalties)) if penalties and "ridge" in group.options else (),
             freedom=ends.freedom,
             no_interval=why,
@@ -220,7 +223,7 @@ def summaries(
 
 def add_one(reached: Floats, value: float) -> float:
     """Permutation p-value: the share of repetitions that reach the value, itself counted as one."""
-    return float((1 + np.sum(reached >= value)) / (1 + len(reached)))
+    return float((1 + np.sum(reached >= value - TIED)) / (1 + len(reached)))
 
 
 @dataclass(frozen=True)
@@ -271,6 +274,8 @@ class Rungs:
         Mean held-out error over the root-mean-square error of the constant guess: error / spread.
     chance : ndarray of shape (repetitions, groups)
         Explained variance (R2) of rows in another order.
+    observed : ndarray of shape (groups,)
+        The same of the rows in their own order.
     draws : ndarray of shape (replicates, groups)
         `unexplained` in bootstrap replicates.
     limits : ndarray of shape (groups,)
@@ -287,6 +292,7 @@ class Rungs:
     unexplained: Floats
     errors: Floats
     chance: Floats
+    observed: Floats
     draws: Floats
     limits: Floats
     unmeasured: str = ""
@@ -308,8 +314,8 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
     """
     groups, r2, reached = rungs.groups, 1 - rungs.unexplained, rungs.chance
     top, level = int(np.argmax(r2)), max(LEVEL, 1 / (1 + len(reached)))
-    p_value = add_one(reached.max(axis=1), float(r2[top]))
-    each = np.array([add_one(reached[:, g], float(r2[g])) for g in range(len(groups))])
+    p_value = add_one(reached.max(axis=1), float(rungs.observed.max()))
+    each = np.array([add_one(reached[:, g], float(rungs.observed[g])) for g in range(len(groups))])
     floor = 1 - np.quantile(rungs.draws, 0.99, axis=0)
     least = LEAST_WITHOUT_CHANCE if rungs.unmeasured else LEAST_EXPLAINED
     counts = (floor > 0) & (each <= level) & (r2 >= least)

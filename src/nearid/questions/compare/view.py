@@ -208,6 +208,8 @@ def _extremes(comparisons: Comparisons) -> Table:
     headed = with_intervals(title, (cell for row in rows for cell in row.cells))
     if headed != title:
         note = f"Each interval allows for the choice among {count} pairs. {note}"
+    unmeasured = next((c.unmeasured for c in comparisons if c.unmeasured), "")
+    note += f" {unmeasured} that chance cannot be measured." if unmeasured else ""
     return Table(headed, columns, rows, note)
 
 

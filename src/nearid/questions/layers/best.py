@@ -74,7 +74,7 @@ def best_pairs(
             found = shuffles.best(measure, compared, permutations, progress)
         if found is not None:
             chance = replace(estimate, chance=float(found.reached.max()))
-            best[name] = replace(best[name], value=chance, p_value=float(np.nanmin(found.p_values)))
+            best[name] = replace(best[name], value=chance, p_value=float(found.p_values[at]))
             reached[name] = found
     return best, reached
 
@@ -84,12 +84,14 @@ def with_interval_of_best(estimate: Estimate, measure: str, pair: Pair, count: i
     confidence = confidence_of_best(count)
     group = group_of(measure, "r2") or group_of(measure, "epsilon")
     if group is not None:
+        # A penalty takes long to choose: there is none where the group has none.
+        ridge = how.ridge if "ridge" in GROUPS[group].options else 0.0
         if pair.n < FEW * max(pair.x.shape[1], pair.y.shape[1]):
             return estimate
         gathered = gather(
             pair,
             how.folds,
-            {"translation": True, "scale": True, "ridge": how.ridge},
+            {"translation": True, "scale": True, "ridge": ridge},
             how.seed,
             together=how.blocks,
             drop_nonfinite=False,

@@ -9,9 +9,10 @@ observed order is measured in the same way, so that p-values are exact whatever 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,11 @@ import numpy as np
 from nearid.arrays import Pair, Rows, open_rows, pair_rows
 from nearid.arrays.derived import JoinedRows, SelectedRows
 from nearid.base.progress import Progress
-from nearid.folds import FoldMoments, reordered
+from nearid.folds import FoldMoments
 from nearid.groups.ladder import GROUPS, Group
 from nearid.groups.ridge import Judges
 from nearid.moments import Floats, Moments
-from nearid.questions.compare.chance import AT_A_TIME, PERMUTATIONS, CrossFolds, different_orders, explained
+from nearid.questions.compare.chance import AT_A_TIME, PERMUTATIONS, CrossFolds, Orders, explained
 from nearid.questions.compare.verdict import add_one
 from nearid.questions.layers.result import group_of
 from nearid.questions.layers.tiles import Fitting, Tile
@@ -36,8 +37,6 @@ MATCHED = 32
 LEAST_ROWS, ROWS, NUMBERS = 1_000, 5_000, 2_000_000
 # Beyond so many pairs of layers what is fitted is repeated less often: 99 times would take minutes.
 PAIRS, FEWER = 256, 19
-# Equal values may differ by this.
-ROUNDING = 1e-12
 # Rows that a component of CCA takes at least.
 ROWS_PER_COMPONENT = 10
 
@@ -64,7 +63,7 @@ class BestByChance:
     @property
     def p_values(self) -> Floats:
         """Of each pair against the best of all pairs; NaN where nothing was measured."""
-        each = [np.nan if np.isnan(own) else add_one(self.reached, float(own) - ROUNDING) for own in self.values.flat]
+        each = [np.nan if np.isnan(own) else add_one(self.reached, float(own)) for own in self.values.flat]
         return np.reshape(each, self.values.shape)
 
 
@@ -110,21 +109,23 @@ class Shuffles:
         """The best of the pairs that are compared, a matrix of bool; None where none has a value."""
         group = group_of(measure, "r2")
         repetitions = permutations or (PERMUTATIONS if measure == "cka" or compared.sum() <= PAIRS else FEWER)
-        repeated = self._orders(repetitions)
-        orders = [np.arange(len(self._rows)), *repeated.reshape(-1, len(self._rows))]
+        n = len(self._rows)
+        repeated = Orders(n, self._blocks, repetitions, np.random.SeedSequence([self._how.seed, 4]))
+        if not len(repeated):
+            return None
         shown = np.asarray if _of_columns(measure) else _leading
         # Layer by layer: all columns may not fit into memory.
         x, y = ([shown(self._centred(layer, index)) for layer in layers] for layers, index in self._layers)
         if group is None:
-            values = self._measured(measure, x, y, orders, progress("chance", len(orders)))
+            values = self._measured(measure, x, y, repeated, progress("chance", 1 + repeated.ways * len(repeated)))
         else:
-            values = self._explained(GROUPS[group], x, y, orders, progress("chance", len(x) * len(y)))
+            values = self._explained(GROUPS[group], x, y, repeated, progress("chance", len(x) * len(y)))
         values[:, ~compared] = np.nan
         if np.isnan(values).all(axis=(1, 2)).any():
             return None
         # Of rows that are both permuted and turned the worse counts.
-        reached = np.nanmax(values[1:], axis=(1, 2)).reshape(repeated.shape[:2]).max(axis=1)
-        return BestByChance(reached, values[0], len(self._rows), max(layer.shape[1] for layer in (*x, *y)))
+        reached = np.nanmax(values[1:], axis=(1, 2)).reshape(len(repeated), -1).max(axis=1)
+        return BestByChance(reached, values[0], n, max(layer.shape[1] for layer in (*x, *y)))
 
     @cached_property
     def _fold(self) -> np.ndarray:
@@ -132,17 +133,11 @@ class Shuffles:
         fold = self._how.deal(self._all, self._how.folds)[self._rows]
         return np.unique(fold, return_inverse=True)[1].astype(np.uint8)
 
-    def _orders(self, repetitions: int) -> np.ndarray:
-        """Different orders of the rows, shape (repetitions, 1, rows).
-
-        Blocks that follow each other are alike, which a turn of all rows keeps: there are two orders then, as in
-        `compare`.
-        """
-        n, own = len(self._rows), self._blocks
-        each = different_orders(n, own, repetitions, np.random.SeedSequence([self._how.seed, 4]))
-        if own is None or not own.chained:
-            return np.array([[order] for order, _ in each])
-        return np.array([[order, reordered(n, replace(own, serial=True), rng)] for order, rng in each])
+    def _in_turn(self, repeated: Orders) -> Iterator[np.ndarray]:
+        """The rows' own order, then those of every repetition."""
+        yield np.arange(len(self._rows))
+        for at in range(len(repeated)):
+            yield from repeated[at]
 
     def _centred(self, layer: Rows, index: np.ndarray | None) -> Floats:
         x = layer.take(self._rows if index is None else index[self._rows]).astype(np.float64)
@@ -153,17 +148,17 @@ class Shuffles:
         measure: str,
         x: list[Floats],
         y: list[Floats],
-        orders: Sequence[np.ndarray],
+        repeated: Orders,
         tick: Callable[..., object],
     ) -> Floats:
-        """Matrices of every pair of layers, one order after another."""
+        """Matrices of every pair of layers: of the rows as they are, then one order after another."""
         left, right = (JoinedRows("", [open_rows(layer) for layer in side]) for side in (x, y))
         n, fold = len(self._rows), np.zeros(len(self._rows), dtype=np.uint8) if measure == "cka" else self._fold
         sources, targets = left.read(0, n), right.read(0, n)
         # Unrelated rows give no reason to choose fewer directions of CCA. Without a choice all orders are alike.
         k = min(self._how.k if measure == "svcca" and self._how.k else LEADING, max(n // ROWS_PER_COMPONENT, 1))
         values = []
-        for order in orders:
+        for order in self._in_turn(repeated):
             rows = np.hstack([sources, targets[order]])
             parts = FoldMoments([Moments.of(rows[fold == f]) for f in range(fold.max() + 1)], left.shape[1], None)
             tile = Tile(pair_rows(left, SelectedRows(right, order)), parts, left.columns_of, right.columns_of)
@@ -177,11 +172,12 @@ class Shuffles:
         group: Group,
         x: list[Floats],
         y: list[Floats],
-        orders: Sequence[np.ndarray],
+        repeated: Orders,
         tick: Callable[..., object],
     ) -> Floats:
         """Held-out R2 of every pair of layers, many orders of a pair at a time."""
-        values, folds = np.empty((len(orders), len(x), len(y))), int(self._fold.max()) + 1
+        count, folds = 1 + repeated.ways * len(repeated), int(self._fold.max()) + 1
+        values = np.empty((count, len(x), len(y)))
         options: dict[str, Any] = {"translation": True, "scale": True, "ridge": self._how.ridge}
         for i, source in enumerate(x):
             judges = None
@@ -189,9 +185,10 @@ class Shuffles:
                 base = CrossFolds(source, target, self._fold, folds)
                 if self._how.ridge == "auto" and "ridge" in group.options:
                     judges = judges or Judges(base)
-                for at in range(0, len(orders), AT_A_TIME):
-                    some = slice(at, at + AT_A_TIME)
-                    values[some, i, j] = explained(base.given(orders[some]), [group], [options] * folds, judges)[:, 0]
+                orders = self._in_turn(repeated)
+                for at in range(0, count, AT_A_TIME):
+                    r2 = explained(base.given(list(islice(orders, AT_A_TIME))), [group], [options] * folds, judges)
+                    values[at : at + AT_A_TIME, i, j] = r2[:, 0]
                 tick()
         return values
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -108,7 +109,10 @@ def compare_layers(
     """
     wanted = _measures(measures)
     sides = [x, x if y is None else y]
+    itself = y is None or y is x or _folder(x) == _folder(y) is not None
     called = list(names) if names is not None else [_name(x, "x"), _name(x, "x") if y is None else _name(y, "y")]
+    if names is None and called[0] == called[1] and not itself:
+        called = [f"{name} {k}" for k, name in enumerate(called, start=1)]
     if len(called) != 2:
         raise InputError(f"{len(called)} names were given for 2 models.")
     patterns = None if layers == "all" else patterns_of(layers)
@@ -136,7 +140,6 @@ def compare_layers(
         for name, measure in wanted.items():
             if not isinstance(measure, str):
                 _own_measure(measure, left, right, values[name], stages(name, len(left) * len(right)))
-        itself = called[0] == called[1] and list(left) == list(right)
         best, reached = best_pairs(pair, left, right, wanted, values, how, permutations, stages, itself=itself)
     alerts = [Alert("pairing", note) for note in pair.notes]
     alerts += dict.fromkeys(a for side in (left, right) for rows in side.values() for a in metadata_alerts(rows))
@@ -168,6 +171,7 @@ def compare_layers(
         name: {"repetitions": len(own.reached), "rows": own.rows, "components": own.components}
         for name, own in reached.items()
     }
+    count = None if together is None else together.count
     inputs = [
         {**described(side, rows), **_brief(facts)}
         for side, rows, facts in zip(sides, joined, (facts_x, facts_y), strict=True)
@@ -181,7 +185,7 @@ def compare_layers(
         best=best,
         p_values={name: own.p_values for name, own in reached.items()},
         alerts=alerts,
-        provenance={**provenance(options, chance=chance), "inputs": inputs},
+        provenance={**provenance(options, chance=chance, blocks=count), "inputs": inputs},
     )
 
 
@@ -198,6 +202,13 @@ def _measures(given: Iterable[Measure] | Measure) -> dict[str, Measure]:
             raise InputError(f"Two measures are called {name}: give functions names of their own.")
         wanted[name] = measure
     return wanted
+
+
+def _folder(side: object) -> Path | None:
+    """The folder that layers are from; None where they are in memory."""
+    if isinstance(side, LayerRows):
+        return side.folder.resolve() if side.folder else None
+    return Path(side).resolve() if isinstance(side, str | os.PathLike) else None
 
 
 def _name(side: object, default: str) -> str:

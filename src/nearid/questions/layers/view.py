@@ -98,7 +98,7 @@ def _best(c: LayerComparison, titles: dict[str, str]) -> Table:
     sentences = ["Each interval allows for the choice among all pairs."] if headed != title else []
     if c.p_values:
         sentences.append("By chance: the best of all pairs with the target's rows in another order.")
-    return Table(headed, columns, rows, " ".join([*sentences, _without_chance(c)]).strip())
+    return Table(headed, columns, rows, " ".join([*sentences, _without_chance(c), _beyond_components(c)]).strip())
 
 
 def _without_chance(c: LayerComparison) -> str:
@@ -114,10 +114,28 @@ def _without_chance(c: LayerComparison) -> str:
             reason = "a function of your own may take any time"
         elif "slow_rows" in [alert.code for alert in c.alerts]:
             reason = "rows depend on their neighbours for too long"
+        elif c.provenance["blocks"] == 1:
+            reason = "one block of rows has no other order"
         elif not has_chance(name, max(map(max, c.widths))):
             reason = f"layers are wider than {MATCHED} columns, which take long to match"
         reasons.setdefault(reason, []).append(name)
     return " ".join(f"No chance level for {', '.join(names)}: {reason}." for reason, names in reasons.items())
+
+
+def _beyond_components(c: LayerComparison) -> str:
+    """Measures whose best pair is wider than what chance was measured on, and no better than chance there."""
+    widths = [dict(zip(names, sizes, strict=True)) for names, sizes in zip(c.layers, c.widths, strict=True)]
+    doubted: dict[int, list[str]] = {}
+    for name, own in c.provenance["chance"].items():
+        best = c.best[name]
+        wide = max(widths[0][best.source], widths[1][best.target]) > own["components"]
+        if wide and best.p_value > LEVEL:
+            doubted.setdefault(own["components"], []).append(name)
+    return " ".join(
+        f"p of {', '.join(names)} is measured along the {k} leading principal components of wide layers and cannot "
+        "see a relation of the other components."
+        for k, names in doubted.items()
+    )
 
 
 def _method(c: LayerComparison) -> str:
