@@ -338,3 +338,12 @@ def test_copies_within_blocks_are_not_said_to_be_fitted_on():
 def test_a_sequence_with_few_independent_stretches_is_slow():
     assert not Blocks.cut(1000, 100, 5).slow and Blocks.cut(1000, 101, 5).slow
     assert Blocks.cut(1000, 400, 5).count == 5
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 6, 9])
+def test_no_block_keeps_its_place_where_none_may(count, rng):
+    """A mean over orders that keep blocks would hold a part of the true pairing."""
+    codes = np.repeat(np.arange(count), 4)
+    for _ in range(20):
+        order = reordered(len(codes), Blocks(codes), rng, all_move=True)
+        assert not np.any(codes[order] == codes)

@@ -152,18 +152,20 @@ class Blocks:
         return rows[np.isin(codes, order[:count]) & (place < longest)]
 
 
-def reordered(n: int, blocks: Blocks | None, rng: np.random.Generator) -> np.ndarray:
+def reordered(n: int, blocks: Blocks | None, rng: np.random.Generator, *, all_move: bool = False) -> np.ndarray:
     """For each of n rows the one whose target it gets where nothing but chance relates source and target.
 
     Independent rows are permuted. A sequence is turned by a random lag of at least a block, which keeps its order.
     Other blocks change places with blocks of like length: the order within a block is kept, a shorter one is repeated.
+    Of few blocks some may keep their place, as a test of all orders needs it; with `all_move` none does, as a mean over
+    orders needs it, which would hold a part of the true pairing.
     """
     if blocks is None:
         return rng.permutation(n)
     if blocks.serial:
         return turned(n, int(rng.integers(blocks.lags.start, blocks.lags.stop)))
     sizes = np.bincount(blocks.codes)
-    partner = _swapped(sizes, rng)
+    partner = _swapped(sizes, rng, all_move)
     rows = np.argsort(blocks.codes, kind="stable")
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     place = np.arange(n) - np.repeat(starts, sizes)
@@ -184,11 +186,11 @@ FEW_CYCLES = 6
 LEAST_SWAPPED, SWAPPED_SHARE = 10, 0.1
 
 
-def _swapped(sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _swapped(sizes: np.ndarray, rng: np.random.Generator, all_move: bool) -> np.ndarray:
     """For each block another one of like length: no block keeps its place. Of few blocks some may."""
     order = rng.permutation(len(sizes))
-    if len(sizes) <= FEW_CYCLES:
-        return order if np.any(order != np.arange(len(sizes))) else _swapped(sizes, rng)
+    if len(sizes) <= FEW_CYCLES and not all_move:
+        return order if np.any(order != np.arange(len(sizes))) else _swapped(sizes, rng, all_move)
     order = order[np.argsort(sizes[order], kind="stable")]
     width = len(sizes) if sizes.min() == sizes.max() else max(LEAST_SWAPPED, int(SWAPPED_SHARE * len(sizes)))
     # Windows begin anywhere, so that every block meets all its neighbours; the last one is joined to a short rest.

@@ -271,7 +271,7 @@ def _similar(
     correlations: tuple[list[Floats], list[Floats]] = ([], [])
     alike = []
     for _ in range(SIMILARITIES):
-        mixed = y[reordered(len(y), blocks, rng)]
+        mixed = y[reordered(len(y), blocks, rng, all_move=True)]
         fitted_on, judged = (PairMoments.of(x[rows], mixed[rows]) for rows in (train, test))
         for into, chosen, leading in zip(correlations, (fits.cca, fits.svcca), (False, True), strict=True):
             wx, wy = whiteners_like(chosen, fitted_on, leading=leading)

@@ -454,7 +454,8 @@ def _unmeasured(gathered: Gathered, chance: Chance, permutations: int | None) ->
         return "", ""
     if blocks.slow:
         return blocks.unmeasured
-    if len(chance.r2) >= min(permutations or PERMUTATIONS, LEAST_ORDERS):
+    # Few blocks are alike by chance in few orders, whatever the p-value: for them all 99 are asked.
+    if len(chance.r2) >= min(permutations or PERMUTATIONS, LEAST_ORDERS if blocks.serial else PERMUTATIONS):
         return "", ""
     if blocks.serial:
         return f"A series of {gathered.moments.n} rows can be turned by so few lags", "Give more rows."

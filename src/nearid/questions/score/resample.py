@@ -90,7 +90,7 @@ def resample(
     groups = assign(len(x), GROUPS, seed, codes) if units >= GROUPS else None
     others = [] if groups is None else [np.flatnonzero(groups != g) for g in range(GROUPS)]
     without = [again(index, index) for index in others]
-    mixed = [again(slice(None), reordered(len(x), blocks, rng)) for _ in range(permutations)]
+    mixed = [again(slice(None), reordered(len(x), blocks, rng, all_move=True)) for _ in range(permutations)]
     narrowed = np.sqrt(len(x) / rows) if blocks is None else 1.0
     of = estimand(measure, rows, options, blocked=blocks is not None)
 
