@@ -69,6 +69,7 @@ STRENGTHS = ((0.99, "nearly exactly"), (0.9, "closely"), (0.5, "in part"), (0.0,
 NEEDED = ("permutation", "ica", "rigid")
 # Why a group has no interval.
 FEW_ROWS = "rows are too few for the columns"
+NO_SPREAD = "the errors of these rows do not say how far those of others would be"
 OTHER_PARTNERS = "columns find other partners in other folds, and are too many to try which"
 OTHER_COMPONENTS = "other rows would give other components, and ICA is not repeated to find out which"
 # What the interval of the efficiency is of.
@@ -201,8 +202,7 @@ def summaries(
         # The error of a map that explains this much, on average over the repetitions.
         by_chance = float(spread.mean()) * float(np.mean(np.sqrt(1 - reached)))
         own = of if ends.r2.known else ""
-        why = OTHER_COMPONENTS if group.prepare else OTHER_PARTNERS
-        why = "" if own or not of else FEW_ROWS if influences is None else why
+        why = "" if own or not of else _without_interval(group, influences, g)
         results[group.name] = GroupResult(
             group.name,
             group.title,
@@ -219,6 +219,16 @@ def summaries(
             no_interval=why,
         )
     return results
+
+
+def _without_interval(group: Group, influences: Influences | None, g: int) -> str:
+    """Why a group has no interval."""
+    if influences is None:
+        return FEW_ROWS
+    if group.prepare:
+        return OTHER_COMPONENTS
+    doubtful = influences.choice is not None and np.isnan(influences.choice[g])
+    return OTHER_PARTNERS if doubtful else NO_SPREAD
 
 
 def add_one(reached: Floats, value: float) -> float:
