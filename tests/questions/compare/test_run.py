@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 from sklearn.linear_model import LinearRegression
+from threadpoolctl import threadpool_limits
 
 import nearid
 from nearid import InputError, Linear, Rigid, SignedPermutation, compare
@@ -467,3 +468,14 @@ def test_blocks_are_chained_where_neighbours_are_alike(rng):
 def test_a_list_of_runs_is_to_be_unpacked(rng):
     with pytest.raises(InputError, match=r"1 given\. Unpack the list of runs: compare\(\*runs\)"):
         compare(list(rng.normal(size=(2, 30, 3))))
+
+
+def test_threads_of_blas_change_no_digit_of_a_comparison(rng):
+    """Long sums of products do not go to BLAS with several threads."""
+    x = rng.laplace(size=(2000, 100))
+    y = x @ np.linalg.qr(rng.normal(size=(100, 100)))[0] + 0.1 * rng.normal(size=(2000, 100))
+    told = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            told.append(compare(x, y, groups="rigid,linear", permutations=1).to_dict()["groups"])
+    assert told[0] == told[1]

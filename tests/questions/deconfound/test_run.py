@@ -117,7 +117,7 @@ def test_the_result_tells_what_made_it_and_is_plain_data(found):
     assert plain["provenance"]["options"]["boosting"]["num_leaves"] == 31
     assert plain["conditions"]["ica"]["components"]["kinds"] == found.conditions["ica"].components.kinds
     assert len(found.to_frame()) == len(found.scores) == len(plain["scores"])
-    assert found.test("base", "ica").difference.n == 2 and "held-out" in repr(found)
+    assert found.test("base", "ica").difference.n == 2 and "recognised in new batches" in repr(found)
     assert {"moments", "whitening", "ICA", "components", "neighbours"} <= set(plain["provenance"]["seconds"])
     with pytest.raises(InputError, match="no score"):
         found.mean("base", "f1")

@@ -36,7 +36,7 @@ def test_headlines_follow_the_verdict(found):
     between = replace(found, verdict=replace(found.verdict, between=("rigid", "linear")))
     assert headline(between) == "The true factors are recovered nearly exactly, between a rigid motion and a linear map"
     noise = score(np.random.default_rng(1).normal(size=(60, 2)), np.arange(60.0), measures="mcc")
-    assert headline(noise) == "The true factors are not recovered up to any group of the ladder"
+    assert headline(noise) == "The true factor is not recovered up to any group of the ladder"
 
 
 def test_the_headline_counts_the_factors_that_are_judged():

@@ -22,7 +22,7 @@ from nearid.base.progress import Progress, Reporting, reporting
 from nearid.base.provenance import provenance
 from nearid.dependence import clustered_rows, serial_rows
 from nearid.engines.base import Engine
-from nearid.engines.local import open_engine
+from nearid.engines.local import one_blas_thread, open_engine
 from nearid.folds import STRETCHES, Blocks
 from nearid.groups.ladder import GROUPS, Group, Prepared, ladder
 from nearid.measures.diameter import Diameter
@@ -324,7 +324,9 @@ def compare_pair(
     )
     fits = fit_held_out(gathered, s.groups, s.svcca_k)
     judged = _judge(gathered, fits, s, progress)
-    inferred = _infer(gathered, fits, judged, s, progress)
+    # The last digits of products depend on the threads of BLAS.
+    with one_blas_thread:
+        inferred = _infer(gathered, fits, judged, s, progress)
     answer = _answer(gathered, fits, judged, inferred, given, s)
     verdict = answer.verdict
     if verdict.group != "none" and any(alert.code == "clustered_rows" for alert in dependence):
