@@ -129,6 +129,22 @@ def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         open_rows(path)
 
 
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz"])
+def test_short_cells_take_more_memory_than_their_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """pyarrow would end the process."""
+    text, path = b"a,b\n" + b"1,2\n" * 100_000, tmp_path / f"x.{suffix}"
+    path.write_bytes(gzip.compress(text) if suffix == "csv.gz" else text)
+    for module in (memory, delimited):
+        monkeypatch.setattr(module, "available_memory", lambda: 3 * len(text))
+    with pytest.raises(InputError, match=r"needs 3\.2 MB of memory|needs 1\.\d+ MB of memory"):
+        open_rows(path)
+    for module in (memory, delimited):
+        monkeypatch.setattr(module, "available_memory", lambda: 10 * len(text))
+    assert open_rows(path).shape == (100_000, 2)
+
+
 def test_integers_beyond_two_to_the_53_are_named(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a,cell\n" + "".join(f"{i}.5,{2**60 + 1000 * i}\n" for i in range(5)))

@@ -151,6 +151,17 @@ def test_what_to_do_where_chance_cannot_be_measured():
         assert decide(slow).reason.endswith("Give more.")
 
 
+@pytest.mark.parametrize(
+    ("explained", "chance", "counts"), [(0.7, 0.03, True), (0.25, 0.0, False), (0.7, 0.08, False), (0.95, 0.5, True)]
+)
+def test_slow_rows_must_be_far_from_what_other_orders_reach(explained, chance, counts):
+    given = rungs(LADDER, [1 - explained] * 3, chance=chance)
+    slow = replace(given, unmeasured="Rows are so slow", slow=True)
+    assert (decide(slow).group != "none") == counts
+    # Too few orders are no measure of what others would reach.
+    assert (decide(replace(slow, slow=False)).group != "none") == (explained > 0.9)
+
+
 def test_uncertainty_is_held_against_the_smaller_group():
     rng = np.random.default_rng(0)
     u = np.array([0.5, 0.21, 0.20])

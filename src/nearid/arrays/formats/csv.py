@@ -59,7 +59,9 @@ def read_text(path: str, name: str, ids: str | None) -> tuple[Any, bool, tuple[s
 
     delimiter = "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
     try:
-        check_memory(name, 2 * _text_size(path), "Save it as .parquet or .npy, which are read block by block.")
+        check_memory(
+            name, _memory_needed(path, delimiter), "Save it as .parquet or .npy, which are read block by block."
+        )
         lines, has_header, notes = _header(path, name, delimiter)
         return _read_table(path, delimiter, lines, has_header, ids), has_header, notes
     except MemoryError:
@@ -85,16 +87,21 @@ def _open_text(path: str) -> Any:
     return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
 
 
-def _text_size(path: str) -> int:
-    if not path.lower().endswith(".gz"):
-        return os.path.getsize(path)
-    limit, size = available_memory(), 0
-    with gzip.open(path, "rb") as file:
+def _memory_needed(path: str, delimiter: str) -> int:
+    """Bytes that reading takes, about: twice the text, or two numbers for each cell where cells are short.
+
+    pyarrow ends the process where it finds no memory, so that this is asked before.
+    """
+    ends, limit, size, cells = (delimiter.encode(), b"\n"), available_memory(), 0, 0
+    packed = path.lower().endswith(".gz")
+    with gzip.open(path, "rb") if packed else open(path, "rb") as file:
         while piece := file.read(1 << 20):
-            size += len(piece)
-            if limit is not None and size > limit:
+            size, cells = size + len(piece), cells + sum(piece.count(end) for end in ends)
+            if not packed or (limit is not None and max(2 * size, 16 * cells) > limit):
                 break
-    return size
+    # Text that is not packed is as long as its file, and its first part tells how short the cells are.
+    whole = 1.0 if packed or not size else os.path.getsize(path) / size
+    return int(whole * max(2 * size, 16 * cells))
 
 
 def _starts_with(path: str, mark: bytes) -> bool:

@@ -417,6 +417,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
         np.array([_limit(gathered, s.groups[g]) for g in judged_groups]),
         unmeasured,
         remedy,
+        gathered.blocks is not None and gathered.blocks.slow,
         s.options["scale"],
     )
     verdict = decide(rungs, unrelated=s.unrelated, negligible=s.negligible)

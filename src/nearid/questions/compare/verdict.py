@@ -53,8 +53,9 @@ ROUNDING = 1e-3
 LEVEL = 0.01
 # A group neither suffices nor clearly fails between these shares of the replicates.
 CLEARLY = 0.05
-# Explained variance that counts where chance cannot be measured.
-LEAST_WITHOUT_CHANCE = 0.9
+# Explained variance that counts where chance cannot be measured. Of slow rows a smaller one does that is so many times
+# what any other order reaches: series that are alike by chance are so in other orders too.
+LEAST_WITHOUT_CHANCE, FAR, LEAST_FAR = 0.9, 10, 0.3
 # Equal R2 of two orders of the rows may differ by this.
 TIED = 1e-9
 # No error is taken to be less than this share of itself with many rows.
@@ -294,6 +295,8 @@ class Rungs:
         Why chance cannot be measured, as the beginning of a sentence; empty where it can.
     remedy : str
         What to do then, as sentences.
+    slow : bool
+        Whether the cause is that rows depend on their neighbours for long.
     shrinks : bool
         Whether maps have a scale, so that none need be worse than the constant guess.
     """
@@ -307,6 +310,7 @@ class Rungs:
     limits: Floats
     unmeasured: str = ""
     remedy: str = ""
+    slow: bool = False
     shrinks: bool = True
 
 
@@ -328,6 +332,8 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
     each = np.array([add_one(reached[:, g], float(rungs.observed[g])) for g in range(len(groups))])
     floor = 1 - np.quantile(rungs.draws, 0.99, axis=0)
     least = LEAST_WITHOUT_CHANCE if rungs.unmeasured else LEAST_EXPLAINED
+    if rungs.slow:
+        least = float(np.clip(FAR * reached.max(), LEAST_FAR, LEAST_WITHOUT_CHANCE))
     counts = (floor > 0) & (each <= level) & (r2 >= least)
     if not counts.any() or p_value > level:
         reason = (
@@ -338,8 +344,9 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
         if rungs.unmeasured:
             reason = (
                 f"{rungs.unmeasured} that chance cannot be measured. A group then counts only if it explains "
-                f"{100 * least:g}%: the best, {groups[top].title}, reaches R2 = {r2[top]:.3f}. {rungs.remedy}".rstrip()
-            )
+                f"{100 * least:.2g}%{_far(rungs, least)}: the best, {groups[top].title}, reaches R2 = {r2[top]:.3f}. "
+                f"{rungs.remedy}"
+            ).rstrip()
         return Verdict("none", reason, "not at all", None, p_value=p_value)
     best = int(np.argmin(np.where(counts, rungs.unexplained, np.inf)))
     lost = _not_estimable(rungs)
@@ -404,6 +411,11 @@ def _not_estimable(rungs: Rungs) -> tuple[str, ...]:
 def strength(r2: float) -> str:
     """How much of the target is explained, in words."""
     return next(words for least, words in STRENGTHS if r2 >= least)
+
+
+def _far(rungs: Rungs, least: float) -> str:
+    """Where the share that slow rows must explain comes from."""
+    return f", {FAR} times what other orders reach" if rungs.slow and LEAST_FAR < least < LEAST_WITHOUT_CHANCE else ""
 
 
 def _by_chance(rungs: Rungs, g: int) -> str:
