@@ -107,7 +107,8 @@ def test_long_files_are_read_in_stretches_and_followed_beyond_them(rng, monkeypa
 
 
 def test_the_sentence_of_neighbours_says_what_is_done_and_how_to_overrule_it(rng):
-    alert = serial_rows(pair(series(rng, 1000, 4, 0.9), series(rng, 1000, 4, 0.9))).alert(20)
+    found = serial_rows(pair(series(rng, 1000, 4, 0.9), series(rng, 1000, 4, 0.9)))
+    alert = found.alert(found.length)
     assert alert.code == "serial_rows" and "every fold needs a block" not in alert.message
     for part in ("left", "right", "blocks of", "--blocks COLUMN", "--blocks none"):
         assert part in alert.message

@@ -75,6 +75,8 @@ def test_components_are_white_and_invertible(mixed):
     np.testing.assert_allclose(found.components_ @ found.mixing_, np.eye(9), atol=1e-8)
 
 
+# Another draw of the sources may leave two components near a Gaussian.
+@pytest.mark.filterwarnings("ignore::nearid.IdentifiabilityWarning")
 def test_without_whitening_it_is_a_rotation(mixed):
     _, x = mixed
     found = ICA(whiten=False, max_passes=300).fit(x)

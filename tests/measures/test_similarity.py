@@ -133,9 +133,11 @@ def test_a_constant_side_is_refused(rng, measure):
 def test_correlations_do_not_shrink_with_the_rows_of_a_fold(rng):
     x = rng.normal(size=(400, 1))
     y = x + 0.75 * rng.normal(size=x.shape)
-    for folds in (50, 200):
-        assert cca(x, y, folds=folds).value == pytest.approx(cca(x, y).value, abs=0.02)
-        assert svcca(x, y, folds=folds).value == pytest.approx(svcca(x, y).value, abs=0.02)
+    # Over draws the difference has a standard deviation of .005 and .017; the mean of correlations within folds of two
+    # rows is too low by .2.
+    for folds, near in ((50, 0.03), (200, 0.1)):
+        assert cca(x, y, folds=folds).value == pytest.approx(cca(x, y).value, abs=near)
+        assert svcca(x, y, folds=folds).value == pytest.approx(svcca(x, y).value, abs=near)
 
 
 @pytest.mark.parametrize("k", [0, -1])

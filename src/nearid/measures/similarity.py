@@ -133,7 +133,7 @@ def _correlated(found: Canonical, alerts: tuple[Alert, ...]) -> Measured:
 def cka_from_moments(moments: PairMoments) -> float:
     """The classical linear CKA: |xy|^2 / (|xx| |yy|)."""
     size = np.linalg.norm(moments.xx) * np.linalg.norm(moments.yy)
-    return float(np.linalg.norm(moments.xy) ** 2 / size) if size > 0 else float("nan")
+    return min(float(np.linalg.norm(moments.xy) ** 2 / size), 1.0) if size > 0 else float("nan")
 
 
 def fourth_moments(x: Floats, y: Floats) -> Floats:
@@ -193,7 +193,8 @@ def debiased_cka(moments: PairMoments, fourth: Floats) -> float:
     xx, yy, xy = moments.xx / ux, moments.yy / uy, moments.xy / np.sqrt(ux) / np.sqrt(uy)
     both = hsic(xy, fourth[0] / ux / uy, xx, yy)
     left, right = hsic(xx, fourth[1] / ux / ux, xx, xx), hsic(yy, fourth[2] / uy / uy, yy, yy)
-    return both / np.sqrt(left * right) if left > 0 and right > 0 else float("nan")
+    # A cosine of two centred kernels (Szekely and Rizzo 2014), so only rounding is above 1.
+    return min(both / np.sqrt(left * right), 1.0) if left > 0 and right > 0 else float("nan")
 
 
 def _moments(x: object, y: object, folds: int, seed: int) -> tuple[FoldMoments, tuple[Alert, ...]]:

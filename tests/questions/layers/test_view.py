@@ -63,9 +63,12 @@ def test_the_nearest_layers_are_named(rng):
     within = compare_layers({"a": z, "b": z**2, "c": 2 * z}, names=["m", "m"])
     # Both ways they are alike to the last digit.
     pair = "(a of m and c of m|c of m and a of m)"
+    # Chance is named where it is above a tenth of the figure, about what it is for so few rows.
+    chance = "(, where chance alone reaches 0[.]1..)?"
     assert re.fullmatch(
-        f"The most similar layers are {pair}: linear CKA, debiased, 1.000, where chance .*", within.view.headline
+        f"The most similar layers are {pair}: linear CKA, debiased, 1.000{chance}", within.view.headline
     )
+    assert within.best["cka"].value.low <= within.best["cka"].value.value <= within.best["cka"].value.high <= 1
 
 
 def test_no_pair_is_named_most_similar_where_none_is_more_alike_than_chance(rng):
