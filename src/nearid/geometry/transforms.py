@@ -23,6 +23,7 @@ from nearid.geometry.diversity import (
     matching_heads,
     rounding,
 )
+from nearid.groups.fits import Ridge, shares_of, typical
 from nearid.groups.ridge import penalty_of
 from nearid.moments import Floats
 
@@ -218,22 +219,23 @@ def compare_transforms(
     order = np.random.default_rng(random_state).permutation(len(x))
     train, test = order[: len(x) // 2], order[len(x) // 2 :]
     centres = (x[train].mean(axis=0), y[train].mean(axis=0)) if biases is not None else (0.0, 0.0)
-    if ridge == "auto":
-        ridge = penalty_of(x[train], y[train], translation=biases is not None)
-    # The penalty is as good as further rows of this size along each axis, which ought to go to 0.
-    more = np.sqrt(ridge) * np.eye(width)
-    known, wanted = np.vstack([x[train] - centres[0], more]), np.vstack([y[train] - centres[1], np.zeros_like(more)])
-    fitted = np.linalg.lstsq(known, wanted, rcond=None)[0]
+    own: Ridge = penalty_of(x[train], y[train], translation=biases is not None) if ridge == "auto" else ridge
+    fitted, known, wanted = np.zeros((width, width)), x[train] - centres[0], y[train] - centres[1]
+    for penalty, share in shares_of(own):
+        # A penalty is as good as further rows of this size along each axis, which ought to go to 0.
+        more = np.sqrt(penalty) * np.eye(width)
+        rows = np.vstack([known, more]), np.vstack([wanted, np.zeros_like(more)])
+        fitted += share * np.linalg.lstsq(*rows, rcond=None)[0]
     tick()
     guess = (x[test] - centres[0]) @ fitted + centres[1]
     r2_fitted = _explained(guess, y[test]).value
     seen = _agreement(built, guess, x[test], y[test]) if built.basis.size else None
     tick()
     if built.matrix is None or built.offset is None:
-        return TransformComparison(built, fitted, ridge, None, None, r2_fitted, seen)
+        return TransformComparison(built, fitted, typical(own), None, None, r2_fitted, seen)
     disagreement = float(np.linalg.norm(built.matrix - fitted) / np.linalg.norm(fitted))
     r2_heads = _explained(x[test] @ built.matrix + built.offset, y[test]).value
-    return TransformComparison(built, fitted, ridge, disagreement, r2_heads, r2_fitted, seen)
+    return TransformComparison(built, fitted, typical(own), disagreement, r2_heads, r2_fitted, seen)
 
 
 def _agreement(built: HeadTransform, guess: Floats, x: Floats, y: Floats) -> Agreement:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nearid.arrays.rows import refuse_masked
 from nearid.base.errors import InputError, type_of
-from nearid.groups.fits import Map, MatchMap, apply
+from nearid.groups.fits import Map, MatchMap, Ridge, apply
 from nearid.groups.ladder import GROUPS
 from nearid.groups.ridge import penalty_of
 from nearid.moments import Floats, PairMoments
@@ -237,8 +237,8 @@ class Linear(GroupEstimator):
 
     Attributes
     ----------
-    ridge_ : float
-        The penalty of the fit.
+    ridge_ : float or tuple of float
+        The penalty of the fit; several where folds chose different ones, and the map is the mean of their maps.
 
     Examples
     --------
@@ -262,5 +262,5 @@ class Linear(GroupEstimator):
 
     def _options(self, rows: Floats, targets: Floats) -> dict[str, Any]:
         chosen = penalty_of(rows, targets, translation=self.translation) if self.ridge == "auto" else self.ridge
-        self.ridge_ = float(chosen)
+        self.ridge_: Ridge = chosen if isinstance(chosen, tuple) else float(chosen)
         return {"translation": self.translation, "ridge": self.ridge_}

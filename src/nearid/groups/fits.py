@@ -15,6 +15,9 @@ import numpy as np
 from nearid.base.extensions import extension, lapack
 from nearid.moments import Floats, PairMoments, cholesky, eigen, resolution, span_of, spectrum
 
+# A penalty of a linear map, or several whose maps are averaged.
+Ridge = float | tuple[float, ...]
+
 # How far descent is led out of the span of few rows.
 NUDGE = 1e-3
 
@@ -291,13 +294,34 @@ def _rotate_and_drop(moments: PairMoments, scale: bool, steps: int = 100, tol: f
     return np.asarray(s * np.sqrt(unit_y / unit_x) * (rotation if basis is None else basis @ rotation))
 
 
-def fit_linear(moments: PairMoments, *, translation: bool = True, ridge: float = 0.0) -> DenseMap:
+def fit_linear(moments: PairMoments, *, translation: bool = True, ridge: Ridge = 0.0) -> DenseMap:
     """Affine least squares; where the solution is not unique, the one of least norm; optional ridge penalty.
 
-    `ridge` weighs the squared norm of the coefficients against the summed squared error (scikit-learn's alpha).
+    `ridge` weighs the squared norm of the coefficients against the summed squared error (scikit-learn's alpha). Of
+    several penalties the map is the mean of their maps.
     """
     if not translation:
         moments = moments.about_origin()
+    if isinstance(ridge, tuple):
+        each = ((share, _penalised(moments, own, translation).coefficients) for own, share in shares_of(ridge))
+        return DenseMap(moments.mean_x, moments.mean_y, np.sum([share * matrix for share, matrix in each], axis=0))
+    return _penalised(moments, ridge, translation)
+
+
+def shares_of(ridge: Ridge) -> list[tuple[float, float]]:
+    """Different penalties, ascending, and the share of each in the mean of the maps."""
+    if not isinstance(ridge, tuple):
+        return [(ridge, 1.0)]
+    return [(own, ridge.count(own) / len(ridge)) for own in sorted(set(ridge))]
+
+
+def typical(ridge: Ridge) -> float:
+    """The penalty, or the median of several."""
+    return float(np.median(ridge))
+
+
+def _penalised(moments: PairMoments, ridge: float, translation: bool) -> DenseMap:
+    """The map of one penalty, from moments about the means, or about the origin."""
     xx, n = moments.xx, moments.n
     if ridge and 2 * n < len(xx):
         # Few rows: the map lies in their span.
@@ -394,9 +418,13 @@ def rigid_influence(
 
 
 def linear_influence(
-    moments: PairMoments, fitted: Map, gradient: Floats, x: Floats, y: Floats, *, translation: bool, ridge: float
+    moments: PairMoments, fitted: Map, gradient: Floats, x: Floats, y: Floats, *, translation: bool, ridge: Ridge
 ) -> Floats:
-    """The same for a linear map, its penalty held fixed: dA = (xx + ridge)^-1 x (y - x A)^T."""
+    """The same for a linear map, its penalties held fixed: dA = (xx + ridge)^-1 x (y - x A)^T of each."""
     steep = replace(moments, xy=gradient, mean_y=np.zeros(gradient.shape[1]))
-    pulled = fit_linear(steep, translation=translation, ridge=ridge).coefficients
-    return np.asarray(np.einsum("ij,ij->i", x @ pulled, y - fitted.turn(x)))
+    each, influence = shares_of(ridge), np.zeros(len(x))
+    for own, share in each:
+        pulled = fit_linear(steep, translation=translation, ridge=own).coefficients
+        map_of = fitted if len(each) == 1 else fit_linear(moments, translation=translation, ridge=own)
+        influence += share * np.einsum("ij,ij->i", x @ pulled, y - map_of.turn(x))
+    return influence

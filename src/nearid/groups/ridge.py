@@ -4,7 +4,8 @@ The squared error of a linear map on a fold is a function of that fold's moments
 eigendecomposition of the source's scatter gives the maps of every penalty, and the error of each is a small product.
 
 The penalty for a held-out fold must not have seen it. The rows without two folds a and b are decomposed once; fold b
-then judges the maps for a, and fold a those for b. Of several judges the median counts.
+then judges the maps for a, and fold a those for b. Judges disagree where a few rows lie far from all others, and no
+penalty is right for all: the map is the mean of the maps that they choose.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import numpy as np
 from nearid.base.limits import check_memory
 from nearid.engines.local import ordered_map
 from nearid.folds import FoldMoments, assign
-from nearid.groups.fits import DenseMap, least_squares, squared_errors
+from nearid.groups.fits import DenseMap, Ridge, least_squares, squared_errors
 from nearid.moments import Floats, Moments, PairMoments, eigen, resolution, span_of
 
 ALL = slice(None)
 # Penalties in units of the mean eigenvalue of the source's scatter. Plain least squares (0) is tried beside them.
 GRID = np.geomspace(1e-8, 1e4, 49)
+# Steps of the grid, two decades, that the choice of one judge may be away from the median of all.
+FARTHEST = 8
 # Narrow sources, in few folds, are judged by all other folds; others by two, and wide ones by one: decompositions take
 # most of the time there.
 NARROW, FEW_FOLDS, WIDE = 128, 10, 512
@@ -103,13 +106,35 @@ class Shrinkage:
         gains = np.sum(fitted * own, axis=-1) @ weights.T
         errors = total[..., None] - 2 * gains + np.sum((weights @ inner) * weights, axis=-1)
         first = np.full_like(total, np.inf) if plain is None else squared_errors(plain, test).sum(axis=-1)
-        return np.concatenate([first[..., None], np.clip(errors, 0, None)], axis=-1)
+        # Differences of sums: below this, errors are rounding, and all penalties are as good.
+        rounding = resolution(len(inner)) * total[..., None]
+        return np.maximum(np.concatenate([first[..., None], errors], axis=-1), rounding)
 
 
-def _least(errors: Floats, least_gain: float) -> np.ndarray:
-    """Number of the penalty with the least error; 0, which is none, where none gains this share of the error."""
-    plain = (1 - least_gain) * errors[..., 0] <= errors.min(axis=-1)
-    return np.where(plain, 0, errors.argmin(axis=-1))
+@dataclass(frozen=True)
+class Choice:
+    """What one judge chooses: the number of the best positive penalty, and whether plain least squares is as good."""
+
+    penalty: np.ndarray
+    plain: np.ndarray
+
+    @classmethod
+    def of(cls, errors: Floats, least_gain: float) -> Choice:
+        """By the errors of each penalty; plain least squares is as good where none gains this share of its error."""
+        return cls(1 + errors[..., 1:].argmin(axis=-1), (1 - least_gain) * errors[..., 0] <= errors.min(axis=-1))
+
+
+def _agreed(choices: Sequence[Choice]) -> np.ndarray:
+    """Numbers of the penalties of which maps are averaged, shape (judges, ...); 0 is plain least squares.
+
+    That may miss by any amount along directions that hold next to nothing, which spoils a mean of maps: it is taken
+    where all judges agree on it. A judge with rows that no map fits would take the largest penalty: none counts as
+    further from the median than `FARTHEST`.
+    """
+    each = np.stack([choice.penalty for choice in choices])
+    middle = np.median(each, axis=0)
+    each = np.clip(each, np.ceil(middle - FARTHEST), np.floor(middle + FARTHEST)).astype(int)
+    return np.where(np.all([choice.plain for choice in choices], axis=0), 0, each)
 
 
 def _squares(products: Floats) -> Floats:
@@ -137,10 +162,10 @@ class Folded(Protocol):
 
 @dataclass(frozen=True)
 class Penalties:
-    """Chosen penalties: for the rows outside each fold, and for all rows."""
+    """Chosen penalties, of which maps are averaged: for the rows outside each fold, and for all rows."""
 
-    folds: tuple[float, ...]
-    whole: float
+    folds: tuple[Ridge, ...]
+    whole: Ridge
 
 
 class Judges:
@@ -185,7 +210,7 @@ class Judges:
         return (moments if self._translation else moments.about_origin()).scaled(*self._scales)
 
     def choose(self, parts: Folded, target: slice = ALL, *, least_gain: float = 0.0) -> Penalties:
-        """The median of the penalties that have the least error on each judging fold.
+        """The penalties that have the least error on each judging fold.
 
         `parts` has the source's moments of the beginning.
 
@@ -196,35 +221,39 @@ class Judges:
         least_gain : float
             Plain least squares is kept where no penalty lessens its error by this share.
         """
-        *folds, whole = self.choose_many(parts, target, least_gain=least_gain).tolist()
+        *folds, whole = (_ridge(own) for own in self.choose_many(parts, target, least_gain=least_gain))
         return Penalties(tuple(folds), whole)
 
-    def choose_many(self, parts: Folded, target: slice = ALL, *, least_gain: float = 0.0) -> Floats:
-        """The same for many targets at a time, of shape (folds + 1, targets): last is the penalty for all rows."""
+    def choose_many(self, parts: Folded, target: slice = ALL, *, least_gain: float = 0.0) -> list[Floats]:
+        """The same for many targets at a time: for each fold, and last for all rows, of shape (judges, targets)."""
         if not self._pairs:
             return self._by_themselves(parts, target)
         parts = self._along(parts)
         tests = [self._about(parts.part(k)).target(target) for k in range(len(parts.counts))]
 
-        def judge(at: int) -> list[tuple[int, np.ndarray]]:
+        def judge(at: int) -> list[tuple[int, Choice]]:
             (a, b), (path, (own, other)) = self._pairs[at], self._paths[at]
             train = self._about(parts.without((a, b))).target(target)
             errors = path.errors(train, (tests[b], tests[a]), (other, own))
-            return [(fold, _least(own, least_gain)) for fold, own in zip((a, b), errors, strict=True)]
+            return [(fold, Choice.of(own, least_gain)) for fold, own in zip((a, b), errors, strict=True)]
 
-        choices: list[list[np.ndarray]] = [[] for _ in tests]
+        choices: list[list[Choice]] = [[] for _ in tests]
         for judged in ordered_map(judge, range(len(self._pairs)), workers=_workers(len(tests[0].mean_x))):
             for fold, chosen in judged:
                 choices[fold].append(chosen)
-        every = [*choices, [chosen for own in choices for chosen in own]]
-        # The median, so that a fold with a few rows far from all others does not choose for everybody.
-        at = np.stack([np.ceil(np.median(own, axis=0)).astype(int) for own in every])
-        return np.asarray(self._unit * self.penalties[at])
+        choices.append([chosen for own in choices for chosen in own])
+        return [self._unit * self.penalties[_agreed(own)] for own in choices]
 
-    def _by_themselves(self, parts: Folded, target: slice) -> Floats:
+    def _by_themselves(self, parts: Folded, target: slice) -> list[Floats]:
         sets = [parts.without([k]) for k in range(len(parts.counts))] if len(parts.counts) > 1 else []
         own = (m.target(target) for m in (*sets, parts.all))
-        return np.array([generalised_penalty(m, translation=self._translation) for m in own])
+        return [generalised_penalty(m, translation=self._translation)[None] for m in own]
+
+
+def _ridge(penalties: Floats) -> Ridge:
+    """One penalty, or several, of which maps are averaged."""
+    each = tuple(penalties.tolist())
+    return each[0] if len(set(each)) == 1 else each
 
 
 def choose_penalties(parts: Folded, *, translation: bool = True) -> Penalties:
@@ -238,8 +267,8 @@ def choose_each(parts: Folded, targets: Sequence[slice]) -> list[Penalties]:
     return [judges.choose(parts, target, least_gain=LEAST_GAIN) for target in targets]
 
 
-def penalty_of(x: Floats, y: Floats, *, translation: bool = True, folds: int = 5) -> float:
-    """The penalty for all of some rows in memory, chosen in folds at random; 0 where rows are too few for three."""
+def penalty_of(x: Floats, y: Floats, *, translation: bool = True, folds: int = 5) -> Ridge:
+    """The penalty, or several, for all of some rows in memory, chosen in folds at random; 0 if rows allow no three."""
     folds = min(folds, len(x) // 2)
     if folds < 3:
         return 0.0

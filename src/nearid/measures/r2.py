@@ -9,7 +9,7 @@ import numpy as np
 
 from nearid.base.alerts import Alert
 from nearid.base.options import Seed, Size
-from nearid.groups.fits import DenseMap, fit_linear, squared_errors
+from nearid.groups.fits import DenseMap, Ridge, fit_linear, squared_errors, typical
 from nearid.groups.ridge import Penalties, choose_each
 from nearid.measures.registry import INFINITY, Measured, Part, measure
 from nearid.measures.targets import Inputs, Targets
@@ -102,12 +102,12 @@ def r2(inputs: Inputs, *, ridge: Size | Literal["auto"] = "auto", folds: int = 5
         targets.names,
         per_factor,
         _geometry(matrix, targets),
-        {"ridge": np.array(strengths)},
+        {"ridge": np.array([typical(own) for own in strengths])},
         alerts,
     )
 
 
-def _fitted(moments: PairMoments, targets: Targets, penalties: Sequence[float]) -> DenseMap:
+def _fitted(moments: PairMoments, targets: Targets, penalties: Sequence[Ridge]) -> DenseMap:
     """The linear map to all factor columns, with a penalty for each factor."""
     # Factors often share a penalty, and one fit then serves them all.
     maps = {penalty: fit_linear(moments, ridge=penalty) for penalty in set(penalties)}

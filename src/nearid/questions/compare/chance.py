@@ -256,7 +256,7 @@ def explained(parts: CrossFolds, groups: Sequence[Group], options: list[Options]
     for k in range(len(parts.rows)):
         train, test = parts.without([k]), parts.part(k)
         for at in range(orders):
-            own = options[k] if penalties is None else {**options[k], "ridge": float(penalties[k, at])}
+            own = options[k] if penalties is None else {**options[k], "ridge": tuple(penalties[k][:, at].tolist())}
             fitted_on, judged = (replace(m, mean_y=m.mean_y[at], xy=m.xy[at], yy=m.yy[at]) for m in (train, test))
             error[at] += [float(squared_errors(g.fitted(fitted_on, own), judged).sum()) for g in groups]
         spread += np.trace(test.yy, axis1=1, axis2=2) + test.n * np.sum((test.mean_y - train.mean_y) ** 2, axis=1)

@@ -24,6 +24,7 @@ from nearid.dependence import clustered_rows, serial_rows
 from nearid.engines.base import Engine
 from nearid.engines.local import one_blas_thread, open_engine
 from nearid.folds import STRETCHES, Blocks
+from nearid.groups.fits import shares_of
 from nearid.groups.ladder import GROUPS, Group, Prepared, ladder
 from nearid.measures.diameter import Diameter
 from nearid.measures.similarity import cka_from_moments, debiased_cka
@@ -403,7 +404,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     chance = chance_level(gathered, s.groups, fits, s.permutations, s.random_state, progress)
     own_order = chance.comparable(1 - unexplained)
     moved = influences(gathered, s.groups, fits, judged.evaluation.errors, judged.evaluation.spread)
-    penalties = [own["ridge"] for own in gathered.without_fold]
+    penalties = [ridge for own in gathered.without_fold for ridge, _ in shares_of(own["ridge"])]
     groups = summaries(s.groups, dims, errors, spread, judged.diameter, moved, estimand(gathered), chance, penalties)
     judged_groups = _judged_groups(s, dims)
     unmeasured, remedy = _unmeasured(gathered, chance, s.permutations)
@@ -482,9 +483,10 @@ def _limit(gathered: Gathered, group: Group) -> float:
     freedom = group.degrees_of_freedom(p, q) / q
     if "ridge" in group.options:
         values = np.clip(gathered.eigen_x[0], 0, None) * trained / gathered.moments.n
-        penalty = float(np.median([own["ridge"] for own in gathered.without_fold]))
-        shrunk = np.divide(values, values + penalty, out=np.zeros_like(values), where=values > 0)
-        freedom = min(freedom, float(shrunk.sum()) + 1)
+        # With one penalty, or the mean over several, and over folds.
+        shares = [pair for own in gathered.without_fold for pair in shares_of(own["ridge"])]
+        shrunk = [share * np.sum(values[values > 0] / (values[values > 0] + ridge)) for ridge, share in shares]
+        freedom = min(freedom, float(np.sum(shrunk)) / len(gathered.without_fold) + 1)
     return max(1 - freedom / trained, LEAST_LIMIT)
 
 

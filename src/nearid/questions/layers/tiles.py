@@ -20,7 +20,7 @@ from nearid.base.limits import check_memory
 from nearid.base.progress import Progress
 from nearid.engines.local import blocks, ordered_map
 from nearid.folds import Blocks, FoldMoments, assign, fold_moments, refuse_small_folds, repeated_rows
-from nearid.groups.fits import assignment, squared_errors
+from nearid.groups.fits import Ridge, assignment, squared_errors
 from nearid.groups.ladder import GROUPS, Group
 from nearid.groups.ridge import Judges
 from nearid.measures.canonical import Canonical, Grid
@@ -33,7 +33,7 @@ from nearid.questions.layers.result import group_of
 TILE_BYTES = 512 << 20
 
 Layers = dict[str, Rows]
-Ridge = float | Literal["auto"]
+Given = float | Literal["auto"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Fitting:
     """
 
     folds: int
-    ridge: Ridge
+    ridge: Given
     k: int | None
     seed: int
     blocks: Blocks | None
@@ -65,11 +65,11 @@ class Fitting:
 class LayerPenalties:
     """Penalties of the linear maps of one source layer; its judges are decomposed once for all target layers."""
 
-    def __init__(self, ridge: Ridge) -> None:
+    def __init__(self, ridge: Given) -> None:
         self._ridge = ridge
         self._judges: Judges | None = None
 
-    def of(self, group: Group, parts: FoldMoments) -> Sequence[float]:
+    def of(self, group: Group, parts: FoldMoments) -> Sequence[Ridge]:
         """Of the maps of a group that are fitted outside each fold; 0 where it has none."""
         if "ridge" not in group.options:
             return [0.0] * len(parts.counts)
@@ -120,7 +120,7 @@ class Tile:
             cka[i, j] = debiased_cka(self.between(self.all, i, j), fourth)
         return cka
 
-    def held_out(self, measure: str, k: int | None, ridge: Ridge) -> Floats:
+    def held_out(self, measure: str, k: int | None, ridge: Given) -> Floats:
         """A measure that is fitted, on rows that the fit has not seen."""
         group = group_of(measure, "r2")
         if group is not None:
@@ -132,7 +132,7 @@ class Tile:
         found = grid.held_out(leading=measure == "svcca", k=k if measure == "svcca" else None, keep=False)
         return np.array([[canonical.value for canonical in row] for row in found])
 
-    def _errors(self, group: Group, ridge: Ridge) -> Floats:
+    def _errors(self, group: Group, ridge: Given) -> Floats:
         """Squared errors, of a group's maps and of the mean, of shape (2, layers of x, layers of y)."""
         errors = np.zeros((2, len(self.x), len(self.y)))
         for i in range(len(self.x)):
@@ -157,7 +157,7 @@ class Tile:
 
 
 def _judged(
-    group: Group, penalties: Sequence[float], fold: int, train: PairMoments, test: PairMoments
+    group: Group, penalties: Sequence[Ridge], fold: int, train: PairMoments, test: PairMoments
 ) -> tuple[float, float]:
     """Squared errors on held-out rows: of a group's map, and of the mean."""
     fitted = group.fitted(train, {"ridge": penalties[fold]})
