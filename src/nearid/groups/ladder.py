@@ -7,7 +7,7 @@ the same: each group comes after all that it contains, and otherwise the one wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from nearid.groups.fits import (
     fit_linear,
     fit_permutation,
     fit_rigid,
+    fit_rigid_to_many,
     fit_scaled_permutation,
     linear_influence,
     rigid_influence,
@@ -98,6 +99,18 @@ class Group:
         """Fit with those of the given options that this group knows."""
         return self.fit(moments, **{k: v for k, v in options.items() if k in self.options})
 
+    def fitted_to_many(self, many: Sequence[PairMoments], options: Sequence[dict[str, Any]]) -> Sequence[Map]:
+        """The same for several targets of one source and one width, each with options of its own."""
+        together = TO_MANY.get(self.fit)
+        known = [{k: v for k, v in own.items() if k in self.options} for own in options]
+        if together is not None and all(own == known[0] for own in known):
+            return together(many, **known[0])
+        return [self.fit(moments, **own) for moments, own in zip(many, known, strict=True)]
+
+
+# Fits that cost less for several targets together than one by one. By the fit, so that a group with a fit of its own
+# has none of these.
+TO_MANY: dict[Callable[..., Map], Callable[..., Sequence[Map]]] = {fit_rigid: fit_rigid_to_many}
 
 # Every group by its name, in the order of the ladder; what stands beside it comes last.
 GROUPS: dict[str, Group] = {}
