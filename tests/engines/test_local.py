@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -86,6 +87,22 @@ def test_blas_threads_come_back_when_passes_overlap():
     for run in runs:
         list(run)
     assert threads() == before
+
+
+def test_libraries_with_threads_are_looked_for_again_after_an_import(monkeypatch):
+    import threadpoolctl
+
+    looked, real = [], threadpoolctl.ThreadpoolController
+    libraries = local._Libraries()
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        monkeypatch.setattr(threadpoolctl, "ThreadpoolController", lambda: looked.append(1) or real())
+        for imported, times in ((False, 1), (False, 1), (True, 2), (False, 2)):
+            if imported:
+                monkeypatch.setitem(sys.modules, "a_module_with_blas", ModuleType("a_module_with_blas"))
+            with libraries.limit("blas"):
+                assert {i["num_threads"] for i in real().info() if i["user_api"] == "blas"} == {1}
+            assert {i["num_threads"] for i in real().info() if i["user_api"] == "blas"} == {2}
+            assert len(looked) == times
 
 
 def powers(item, scale):

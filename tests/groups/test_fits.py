@@ -1,5 +1,7 @@
 """Maps, and the fits against scipy and scikit-learn: known answers, nestedness, invariance, and derivatives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -15,6 +17,7 @@ from nearid.groups.fits import (
     fit_linear,
     fit_permutation,
     fit_rigid,
+    fit_rigid_to_many,
     fit_scaled_permutation,
     fit_unmixed,
     squared_errors,
@@ -216,6 +219,41 @@ def test_rotate_and_drop_is_no_worse_than_random_rotations(rng):
     x0, y0 = x - x.mean(axis=0), y - y.mean(axis=0)
     tries = [np.sum((y0 - x0 @ rotation(rng, 6)[:, :2]) ** 2) for _ in range(2000)]
     assert found <= min(tries)
+
+
+@pytest.mark.parametrize("options", [{}, {"scale": False}, {"translation": False}], ids=str)
+@pytest.mark.parametrize(("n", "p", "q"), [(200, 6, 3), (30, 40, 2), (9, 40, 4), (100, 3, 3), (100, 3, 5)])
+def test_rigid_fits_to_many_targets_are_those_to_each(rng, n, p, q, options):
+    x = rng.normal(size=(n, p)) * np.linspace(1, 3, p) + 1
+    near = (x @ rotation(rng, p))[:, :q]
+    # An exact map, which descent finds at once, a noisy one, noise, and nothing: they stop at different steps.
+    exact = near if q <= p else np.pad(near, ((0, 0), (0, q - p)))
+    targets = [exact, exact + rng.normal(size=(n, q)), 5 * rng.normal(size=(n, q)), np.ones((n, q))]
+    many = [PairMoments.of(x, y) for y in targets]
+    together = fit_rigid_to_many(many, **options)
+    assert len(together) == len(many)
+    for moments, fitted in zip(many, together, strict=True):
+        alone = fit_rigid(moments, **options)
+        np.testing.assert_allclose(fitted.matrix, alone.matrix, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(fitted.source_centre, alone.source_centre)
+        np.testing.assert_array_equal(fitted.target_centre, alone.target_centre)
+    by_group = GROUPS["rigid"].fitted_to_many(many, [{"scale": True, "ridge": 1.0 * k} for k in range(4)])
+    for fitted, moments in zip(by_group, many, strict=True):
+        np.testing.assert_allclose(fitted.matrix, fit_rigid(moments).matrix, rtol=1e-12, atol=1e-12)
+
+
+def test_a_group_with_a_fit_or_options_of_its_own_is_fitted_by_them(rng):
+    x = rng.normal(size=(50, 3))
+    many = [PairMoments.of(x, rng.normal(size=(50, 2))) for _ in range(2)]
+    ridges = [{"ridge": 0.0}, {"ridge": 5.0}]
+    for own, moments, fitted in zip(ridges, many, GROUPS["linear"].fitted_to_many(many, ridges), strict=True):
+        np.testing.assert_array_equal(fitted.matrix, fit_linear(moments, **own).matrix)
+    other = replace(GROUPS["rigid"], fit=fit_permutation)
+    for moments, fitted in zip(many, other.fitted_to_many(many, [{}, {}]), strict=True):
+        np.testing.assert_array_equal(fitted.matrix, fit_permutation(moments).matrix)
+    unlike = GROUPS["rigid"].fitted_to_many(many, [{"scale": True}, {"scale": False}])
+    for moments, scale, fitted in zip(many, (True, False), unlike, strict=True):
+        np.testing.assert_array_equal(fitted.matrix, fit_rigid(moments, scale=scale).matrix)
 
 
 @pytest.mark.parametrize("scale", [True, False])

@@ -24,6 +24,13 @@ CHANGES = {
 KEPT = [(name, change) for name, declared in MEASURES.items() for change in declared.invariances]
 
 
+@pytest.fixture(autouse=True)
+def small_forests(request, monkeypatch):
+    """What is declared holds of any number of trees, and a forest of 100 takes longer than all other measures."""
+    if "dci_forest" in request.node.name:
+        monkeypatch.setattr("nearid.measures.dci.TREES", 20)
+
+
 def mixed(rng, n=240):
     """Factors of three kinds and latents that share something with each."""
     level, size, kind = rng.integers(0, 3, n), rng.normal(size=n), rng.integers(0, 2, n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -38,6 +39,30 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class _Libraries:
+    """Libraries with threads of their own that this process has loaded.
+
+    Looking for them takes longer than many a pass, so they are kept until further modules are imported: these may have
+    brought further libraries.
+    """
+
+    def __init__(self) -> None:
+        self._found: Any = None
+        self._modules = 0
+
+    def limit(self, user_api: str | None = None) -> Any:
+        """Hold the libraries of one kind, or all, at one thread: a context that can also be ended by hand."""
+        from threadpoolctl import ThreadpoolController
+
+        modules = len(sys.modules)
+        if modules != self._modules:
+            self._found, self._modules = ThreadpoolController(), modules
+        return self._found.limit(limits=1, user_api=user_api)
+
+
+libraries = _Libraries()
+
+
 class _OneBlasThread:
     """Hold BLAS at one thread while any pass runs; passes of several threads may begin and end in any order."""
 
@@ -46,12 +71,10 @@ class _OneBlasThread:
         self._limits: Any = None
 
     def __enter__(self) -> None:
-        from threadpoolctl import threadpool_limits
-
         with self._lock:
             self._holders += 1
             if self._holders == 1:
-                self._limits = threadpool_limits(limits=1, user_api="blas")
+                self._limits = libraries.limit("blas")
 
     def __exit__(self, *_: object) -> None:
         with self._lock:

@@ -7,7 +7,7 @@ the assignment maximises |correlation| (the field's convention), and the scale t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -206,19 +206,29 @@ def fit_rigid(moments: PairMoments, *, translation: bool = True, scale: bool = T
     A narrower source is embedded isometrically. A wider one is rotated and its spare coordinates are dropped; that
     problem has no closed form and is solved by descent from the best of three starts.
     """
+    return fit_rigid_to_many([moments], translation=translation, scale=scale)[0]
+
+
+def fit_rigid_to_many(many: Sequence[PairMoments], *, translation: bool = True, scale: bool = True) -> list[DenseMap]:
+    """The same for several targets of one source and one width: a descent of small matrices costs less together."""
     if not translation:
-        moments = moments.about_origin()
-    xx, xy = moments.xx, moments.xy
+        many = [moments.about_origin() for moments in many]
+    xx, xy = many[0].xx, many[0].xy
     if len(xx) > xy.shape[1]:
-        return DenseMap(moments.mean_x, moments.mean_y, _rotate_and_drop(moments, scale))
-    rotation = _isometry(xy, moments.n)
-    factor = float(np.sum(rotation * xy)) / (float(np.trace(xx)) or 1.0) if scale else 1.0
-    return DenseMap(moments.mean_x, moments.mean_y, factor * rotation)
+        matrices = _rotate_and_drop(many, scale)
+        return [DenseMap(m.mean_x, m.mean_y, matrix) for m, matrix in zip(many, matrices, strict=True)]
+    total, found = float(np.trace(xx)) or 1.0, []
+    for moments in many:
+        rotation = _isometry(moments.xy, moments.n)
+        factor = float(np.sum(rotation * moments.xy)) / total if scale else 1.0
+        found.append(DenseMap(moments.mean_x, moments.mean_y, factor * rotation))
+    return found
 
 
 def polar(matrix: Floats) -> Floats:
-    """The matrix with orthonormal rows or columns that is nearest to the given one."""
-    u, _, vt = np.linalg.svd(matrix / (np.abs(matrix).max() or 1.0), full_matrices=False)
+    """The matrix with orthonormal rows or columns that is nearest to the given one, or to each of a stack."""
+    sizes = np.abs(matrix).max(axis=(-2, -1), keepdims=True)
+    u, _, vt = np.linalg.svd(matrix / np.where(sizes > 0, sizes, 1.0), full_matrices=False)
     nearest: Floats = u @ vt
     return nearest
 
@@ -251,47 +261,70 @@ def _isometry(xy: Floats, n: int) -> Floats:
     return np.asarray(stays + a @ b.T + (rest @ polar(near - (near @ b) @ b.T) if near.size else 0.0))
 
 
-def _rotate_and_drop(moments: PairMoments, scale: bool, steps: int = 100, tol: float = 1e-9) -> Floats:
+def _rotate_and_drop(many: Sequence[PairMoments], scale: bool, steps: int = 100, tol: float = 1e-9) -> list[Floats]:
     """Minimise |y - s x R|^2 over R with orthonormal columns (fewer than rows) and, where asked, the scale s.
 
     Each step minimises a bound that touches the error at R (x^T x replaced by its largest eigenvalue), so the error
     never grows. The starts include the signed permutation, so that the ladder stays nested. Rows fewer than columns
     say nothing of directions at right angles to them, which descent would enter by rounding alone: a nudge towards the
     permutation decides which of them it enters.
+
+    Targets of one source descend side by side, each until its own error no longer falls.
     """
-    (p, q), n = moments.xy.shape, moments.n
-    unit_x, unit_y = (float(np.trace(m)) or 1.0 for m in (moments.xx, moments.yy))
-    xx, xy = moments.xx / unit_x, moments.xy / np.sqrt(unit_x) / np.sqrt(unit_y)
-    fixed = np.sqrt(unit_x / unit_y)
-    matched = np.sign(fit_permutation(moments).matrix)
-    starts = [_isometry(xy.T, n).T, _isometry(fit_linear(moments).coefficients.T, n).T, matched]
+    (p, q), n = many[0].xy.shape, many[0].n
+    unit_x, units_y = (float(np.trace(many[0].xx)) or 1.0), np.array([float(np.trace(m.yy)) or 1.0 for m in many])
+    xx = many[0].xx / unit_x
+    xy = np.stack([m.xy / np.sqrt(unit_x) / np.sqrt(unit_y) for m, unit_y in zip(many, units_y, strict=True)])
+    fixed = np.sqrt(unit_x / units_y)
+    matched = np.stack([np.sign(fit_permutation(m).matrix) for m in many])
+    solve = least_squares(many[0].xx, n)
+    starts = np.stack(
+        [
+            np.stack([_isometry(own.T, n).T for own in xy]),
+            np.stack([_isometry(solve(m.xy).T, n).T for m in many]),
+            matched,
+        ]
+    )
     basis = None
     if n + q < p:
         # Few rows: the frame lies in their span and that of the permutation, which is as many directions as it can use.
         values, vectors = eigen(xx, n)
-        basis = np.linalg.qr(np.hstack([vectors[:, values > resolution(p) * values[0]], matched]))[0]
-        xx, xy, matched = basis.T @ xx @ basis, basis.T @ xy, basis.T @ matched
-        starts = [polar(basis.T @ start) for start in starts]
+        span = vectors[:, values > resolution(p) * values[0]]
+        basis = np.stack([np.linalg.qr(np.hstack([span, own]))[0] for own in matched])
+        across = basis.transpose(0, 2, 1)
+        xx, xy, matched = across @ xx @ basis, across @ xy, across @ matched
+        starts = polar(across @ starts)
+    bound = np.broadcast_to(np.linalg.eigvalsh(xx)[..., -1], len(many))[:, None, None]
+    # One for each target, also where all of them share it.
+    xx = np.broadcast_to(xx, (len(many), *xx.shape[-2:]))
 
-    def judged(rotation: Floats) -> tuple[float, float]:
-        """Error up to a constant, and the scale."""
-        gain, size = float(np.sum(rotation * xy)), float(np.sum(rotation * (xx @ rotation)))
-        s = gain / size if scale and size > 0 else fixed
+    def judged(rotation: Floats, at: np.ndarray | slice = slice(None)) -> tuple[Floats, Floats]:
+        """Errors of some of the targets up to a constant, and their scales."""
+        gain = np.einsum("kij,kij->k", rotation, xy[at])
+        size = np.einsum("kij,kij->k", rotation, xx[at] @ rotation)
+        s = np.divide(gain, size, out=fixed[at].copy(), where=size > 0) if scale else fixed[at]
         return s * s * size - 2 * s * gain, s
 
-    rotation = start = min(starts, key=lambda r: judged(r)[0])
-    if n <= p:
-        rotation = polar(start + NUDGE * matched)
+    best = np.argmin([judged(start)[0] for start in starts], axis=0)
+    start = starts[best, np.arange(len(many))]
+    rotation = polar(start + NUDGE * matched) if n <= p else start.copy()
     error, s = judged(rotation)
-    bound = float(np.linalg.eigvalsh(xx)[-1])
+    falling = np.arange(len(many))
     for _ in range(steps):
-        rotation = polar(xy + s * (bound * rotation - xx @ rotation)) if s > 0 else polar(xy)
-        before, (error, s) = error, judged(rotation)
-        if before - error <= tol * abs(before):
+        own = rotation[falling]
+        # A scale below zero or of zero leaves the cross-products alone.
+        pull = np.clip(s[falling], 0, None)[:, None, None] * (bound[falling] * own - xx[falling] @ own)
+        own = polar(xy[falling] + pull)
+        before, (after, scales) = error[falling], judged(own, falling)
+        rotation[falling], error[falling], s[falling] = own, after, scales
+        falling = falling[before - after > tol * np.abs(before)]
+        if not len(falling):
             break
-    if judged(start)[0] <= error:
-        rotation, s = start, judged(start)[1]
-    return np.asarray(s * np.sqrt(unit_y / unit_x) * (rotation if basis is None else basis @ rotation))
+    at_first, first_s = judged(start)
+    kept = at_first <= error
+    rotation, s = np.where(kept[:, None, None], start, rotation), np.where(kept, first_s, s)
+    scales = s * np.sqrt(units_y / unit_x)
+    return list(scales[:, None, None] * (rotation if basis is None else basis @ rotation))
 
 
 def fit_linear(moments: PairMoments, *, translation: bool = True, ridge: Ridge = 0.0) -> DenseMap:
@@ -300,12 +333,25 @@ def fit_linear(moments: PairMoments, *, translation: bool = True, ridge: Ridge =
     `ridge` weighs the squared norm of the coefficients against the summed squared error (scikit-learn's alpha). Of
     several penalties the map is the mean of their maps.
     """
+    return fit_linear_to_many([moments], [ridge], translation=translation)[0]
+
+
+def fit_linear_to_many(
+    many: Sequence[PairMoments], ridges: Sequence[Ridge], *, translation: bool = True
+) -> list[DenseMap]:
+    """The same for several targets of one source, each with penalties of its own: every penalty is factored once."""
     if not translation:
-        moments = moments.about_origin()
-    if isinstance(ridge, tuple):
-        each = ((share, _penalised(moments, own, translation).coefficients) for own, share in shares_of(ridge))
-        return DenseMap(moments.mean_x, moments.mean_y, np.sum([share * matrix for share, matrix in each], axis=0))
-    return _penalised(moments, ridge, translation)
+        many = [moments.about_origin() for moments in many]
+    solvers: dict[float, Callable[[Floats], Floats]] = {}
+    found = []
+    for moments, ridge in zip(many, ridges, strict=True):
+        matrix = np.zeros_like(moments.xy)
+        for own, share in shares_of(ridge):
+            if own not in solvers:
+                solvers[own] = _penalised(moments.xx, moments.n, own, translation)
+            matrix += share * solvers[own](moments.xy)
+        found.append(DenseMap(moments.mean_x, moments.mean_y, matrix))
+    return found
 
 
 def shares_of(ridge: Ridge) -> list[tuple[float, float]]:
@@ -320,18 +366,17 @@ def typical(ridge: Ridge) -> float:
     return float(np.median(ridge))
 
 
-def _penalised(moments: PairMoments, ridge: float, translation: bool) -> DenseMap:
-    """The map of one penalty, from moments about the means, or about the origin."""
-    xx, n = moments.xx, moments.n
+def _penalised(xx: Floats, n: int, ridge: float, translation: bool) -> Callable[[Floats], Floats]:
+    """The matrix of one penalty, of cross-products xy; moments are about the means, or about the origin."""
     if ridge and 2 * n < len(xx):
         # Few rows: the map lies in their span.
         values, vectors = eigen(xx, n)
         weights = 1 / (np.clip(values, 0, None) + ridge)
-        return DenseMap(moments.mean_x, moments.mean_y, vectors @ (weights[:, None] * (vectors.T @ moments.xy)))
+        return lambda xy: np.asarray(vectors @ (weights[:, None] * (vectors.T @ xy)))
     if ridge:
         # The penalty is as good as d further rows.
         xx, n = xx + ridge * np.eye(len(xx)), n + len(xx)
-    return DenseMap(moments.mean_x, moments.mean_y, least_squares(xx, n, centred=translation)(moments.xy))
+    return least_squares(xx, n, centred=translation)
 
 
 def least_squares(xx: Floats, n: int, *, centred: bool = True) -> Callable[[Floats], Floats]:

@@ -7,7 +7,7 @@ the same: each group comes after all that it contains, and otherwise the one wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +17,10 @@ from nearid.base.options import listed
 from nearid.groups.fits import (
     Map,
     fit_linear,
+    fit_linear_to_many,
     fit_permutation,
     fit_rigid,
+    fit_rigid_to_many,
     fit_scaled_permutation,
     linear_influence,
     rigid_influence,
@@ -97,6 +99,21 @@ class Group:
     def fitted(self, moments: PairMoments, options: dict[str, Any]) -> Map:
         """Fit with those of the given options that this group knows."""
         return self.fit(moments, **{k: v for k, v in options.items() if k in self.options})
+
+    def fitted_to_many(self, many: Sequence[PairMoments], options: Sequence[dict[str, Any]]) -> Sequence[Map]:
+        """The same for several targets of one source and one width, each with options of its own.
+
+        Rigid motions and linear maps cost less together where but for penalties their options are the same. By the fit,
+        so that a group with a fit of its own has none of these.
+        """
+        known = [{k: v for k, v in own.items() if k in self.options} for own in options]
+        shared = [{k: v for k, v in own.items() if k != "ridge"} for own in known]
+        if all(own == shared[0] for own in shared):
+            if self.fit is fit_rigid:
+                return fit_rigid_to_many(many, **shared[0])
+            if self.fit is fit_linear:
+                return fit_linear_to_many(many, [own.get("ridge", 0.0) for own in known], **shared[0])
+        return [self.fit(moments, **own) for moments, own in zip(many, known, strict=True)]
 
 
 # Every group by its name, in the order of the ladder; what stands beside it comes last.

@@ -108,7 +108,7 @@ class Shrinkage:
         first = np.full_like(total, np.inf) if plain is None else squared_errors(plain, test).sum(axis=-1)
         # Differences of sums: below this, errors are rounding, and all penalties are as good.
         rounding = resolution(len(inner)) * total[..., None]
-        return np.maximum(np.concatenate([first[..., None], errors], axis=-1), rounding)
+        return np.asarray(np.maximum(np.concatenate([first[..., None], errors], axis=-1), rounding))
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _agreed(choices: Sequence[Choice]) -> np.ndarray:
     each = np.stack([choice.penalty for choice in choices])
     middle = np.median(each, axis=0)
     each = np.clip(each, np.ceil(middle - FARTHEST), np.floor(middle + FARTHEST)).astype(int)
-    return np.where(np.all([choice.plain for choice in choices], axis=0), 0, each)
+    return np.asarray(np.where(np.all([choice.plain for choice in choices], axis=0), 0, each))
 
 
 def _squares(products: Floats) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from nearid.base.alerts import Alert
 from nearid.base.options import Seed
 from nearid.base.progress import Progress, silent
-from nearid.engines.local import ordered_map
+from nearid.engines.local import libraries, ordered_map
 from nearid.folds import assign
 from nearid.measures.factors import Factor, Factors, repeated_pairs
 from nearid.measures.registry import INFINITY, Measured, Part, measure, variant
@@ -82,8 +82,6 @@ def dci(
     >>> m.disentanglement > 0.95, m.completeness > 0.95, m.matrix.argmax(axis=0).tolist()
     (True, True, [1, 0])
     """
-    from threadpoolctl import threadpool_limits
-
     fold = assign(len(x), folds, random_state, factors.block_codes)
     tasks = [(factor, k) for factor in factors.items for k in range(folds)]
 
@@ -95,7 +93,7 @@ def dci(
     # Fits are small and many: a thread for each beats many threads for one. But scikit-learn's change the filters of
     # warnings, which belong to the process: two at a time lose each other's, and the caller's.
     workers = None if model == "boost" and find_spec("lightgbm") else 1
-    with threadpool_limits(limits=1):
+    with libraries.limit():
         fits = list(ordered_map(run, tasks, workers=workers, tick=progress("predictors", len(tasks))))
     matrix = np.zeros((x.shape[1], len(factors.items)))
     informativeness, chance = np.zeros(len(factors.items)), np.zeros(len(factors.items))

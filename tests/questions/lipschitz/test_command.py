@@ -41,10 +41,9 @@ def files(tmp_path):
     return module, z
 
 
-@pytest.mark.own_seeds
-def test_json_alone_on_stdout_and_a_report(process, files, tmp_path):
+def test_json_alone_on_stdout_and_a_report(nearid, files, tmp_path):
     module, z = files
-    done = process(
+    done = nearid(
         "lipschitz", "decoder.pt", "z.npz", "--key", "z", "--factory", "my_cli_decoders:decoder", "--points", "40",
         "--directions", "5", "--constant", "2", "--seed", "3", "--json", "--report", "out.html",
     )  # fmt: skip

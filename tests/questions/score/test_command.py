@@ -32,10 +32,9 @@ def test_a_table(nearid, files, width):
     assert max(map(len, done.stdout.splitlines())) <= width and "…" not in done.stdout
 
 
-@pytest.mark.own_seeds
-def test_json_alone_on_stdout_and_a_report(process, files, tmp_path):
+def test_json_alone_on_stdout_and_a_report(nearid, files, tmp_path):
     z, u = files
-    done = process(
+    done = nearid(
         "score", "z.npy", "u.npz", "--measures", "mcc,r2,mig", "--periods", "pan=360", "--kinds", "shape=categorical",
         "--resolve", "ica", "--json", "--report", "out.html", "--seed", "4",
     )  # fmt: skip

@@ -9,6 +9,7 @@ import nearid
 from nearid import InputError, score
 from nearid.measures.mcc import mcc
 from nearid.measures.registry import measures
+from nearid.questions.compare import chance
 
 QUICK = ("mcc", "r2")
 
@@ -19,6 +20,13 @@ def sources(rng, n=1200, d=3):
 
 def codes(found):
     return {alert.code for alert in found.alerts}
+
+
+@pytest.fixture
+def few_orders(monkeypatch):
+    """Chance of the verdict from the fewest orders that tell anything: for tests of measures and alerts alone."""
+    for room in (chance, nearid.questions.compare.run):
+        monkeypatch.setattr(room, "PERMUTATIONS", chance.LEAST_ORDERS)
 
 
 def test_permuted_rescaled_flipped_factors_are_recovered_up_to_a_permutation(rng):
@@ -69,6 +77,7 @@ def test_ica_resolves_what_is_left(rng):
     assert found.to_dict()["resolved"]["measures"]["mcc"]["value"] == after.measures["mcc"].value
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_many_rows_stream_and_the_rest_is_sampled(rng):
     u = sources(rng, 3000)
     z = u @ np.eye(3, 4) + rng.normal(size=(3000, 4))
@@ -87,6 +96,7 @@ def test_many_rows_stream_and_the_rest_is_sampled(rng):
     assert resolved.n == 3000 and resolved.measures["mcc"].overall.value != found.measures["mcc"].value
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_shifted_factors_and_the_order_of_rows_with_ids_change_nothing(rng):
     u = sources(rng, 300)
     z = u @ rng.normal(size=(3, 3)) + 0.3 * rng.normal(size=(300, 3))
@@ -119,6 +129,7 @@ def test_plain_data_has_the_promised_layout(rng):
     assert plain["provenance"]["options"]["random_state"] == 0 and len(plain["provenance"]["inputs"]) == 2
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_options_that_decide_figures_are_recorded(rng):
     import pandas as pd
 
@@ -156,6 +167,7 @@ def test_where_an_angle_begins_decides_nothing(rng):
         assert found.verdict.group == "scaled_permutation" and found.measures["r2"].value == pytest.approx(1)
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_figures_lie_in_their_intervals_and_ranges(rng):
     found = score(rng.normal(size=(200, 3)), rng.normal(size=(200, 2)), measures="dci,infomec,r2", permutations=1)
     for m in found.measures.values():
@@ -166,6 +178,7 @@ def test_figures_lie_in_their_intervals_and_ranges(rng):
     assert found.measures["dci"].overall == found.measures["dci"].parts["disentanglement"]
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_a_factor_that_varies_in_one_row_leaves_no_interval_and_that_is_said(rng):
     u = {"a": rng.normal(size=300), "rare": np.arange(300) == 7}
     found = score(np.column_stack([u["a"], rng.normal(size=300)]), u, measures="mcc")
@@ -195,6 +208,7 @@ def test_a_categorical_factor_is_not_counted_among_those_judged(rng):
     assert verdict["factors"] == ["size"] and verdict["scored_separately"] == ["shape"]
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_equal_names_and_equal_ids_are_fine(rng, tmp_path):
     u = sources(rng, 100)
     for folder, values in (("a", u @ rng.normal(size=(3, 3))), ("b", u)):
@@ -206,6 +220,7 @@ def test_equal_names_and_equal_ids_are_fine(rng, tmp_path):
     assert "input" not in codes(score(u, u[:, :2], ids=(np.arange(100), np.arange(100)), measures="r2"))
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_frames_are_paired_by_their_index(rng):
     pd = pytest.importorskip("pandas")
     u = pd.DataFrame(sources(rng, 200), columns=["a", "b", "c"])
@@ -224,6 +239,7 @@ def test_frames_are_paired_by_their_index(rng):
         score(z, dated)
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_columns_of_latents_that_look_like_metadata_are_told_and_can_be_left_out(rng):
     pd = pytest.importorskip("pandas")
     u = sources(rng, 200)
@@ -244,6 +260,7 @@ def test_one_dimensional_files_and_text_are_factors(rng, tmp_path):
     assert found.measures["mcc"].value > 0.9 and found.factors[0].kind == "categorical"
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_invertible_latents_are_not_called_collapsed(rng):
     for d in (3, 9, 20):
         u = sources(rng, 300, d)
@@ -252,6 +269,7 @@ def test_invertible_latents_are_not_called_collapsed(rng):
         assert "collapsed_latents" not in codes(score(u @ mixing, u, measures="mcc"))
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_inactive_and_collapsed_latents_are_told(rng):
     u = sources(rng, 300, 4)
     one = u.sum(axis=1, keepdims=True)
@@ -262,6 +280,7 @@ def test_inactive_and_collapsed_latents_are_told(rng):
     assert found.active.tolist() == [True] * 4 + [False] * 2
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_inactive_latents_are_told_of_the_measures_that_were_asked_for(rng):
     u = rng.uniform(size=(300, 2))
     z = np.column_stack([u, 0.001 * rng.normal(size=300)])
@@ -290,6 +309,7 @@ def test_the_same_seed_gives_the_same_score(rng):
     assert first == second
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_few_rows_are_scored_with_a_caution_or_refused(rng):
     u = sources(rng, 30)
     found = score(np.hstack([u, rng.normal(size=(30, 40))]), u, measures=QUICK)
@@ -322,6 +342,7 @@ def test_options_that_make_no_sense_are_refused(rng, options, message):
         score(u, u, **{"measures": QUICK, **options})
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_bad_inputs_are_told(rng):
     u = sources(rng, 60)
     for latents, factors, message in (
@@ -375,6 +396,7 @@ def test_whole_blocks_are_held_out_permuted_and_resampled(rng):
     assert "serial_rows" not in codes(together) and together.provenance["options"]["blocks"] == "labels"
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_blocks_are_a_column_of_either_table_and_no_factor(rng, tmp_path):
     pd = pytest.importorskip("pandas")
     z, u, text = tokens(rng, texts=24, size=5)
@@ -404,6 +426,7 @@ def test_blocks_are_a_column_of_either_table_and_no_factor(rng, tmp_path):
         score(z, factors, blocks="plat")
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_blocks_are_counted_without_those_that_were_dropped(rng):
     z, u, _ = tokens(rng)
     label = np.arange(600) % 30
@@ -412,6 +435,7 @@ def test_blocks_are_counted_without_those_that_were_dropped(rng):
     assert any(a.code == "few_blocks" and "only 12 blocks" in a.message for a in found.alerts)
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_few_blocks_are_told_and_fewer_than_folds_refused(rng):
     z, u, _ = tokens(rng)
     labels = [np.arange(600) % count for count in (4, 9, 15, 30)]
@@ -423,6 +447,7 @@ def test_few_blocks_are_told_and_fewer_than_folds_refused(rng):
     assert np.isnan(found[0].measures["r2"].overall.low) and np.isfinite(found[1].measures["r2"].overall.low)
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_neighbours_are_looked_for_once(rng, monkeypatch):
     looked = []
     for room in (nearid.questions.compare.run, nearid.questions.score.run):
@@ -435,6 +460,7 @@ def test_neighbours_are_looked_for_once(rng, monkeypatch):
         assert len(looked) == times
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_rows_in_order_are_told_and_left_as_they_are(rng):
     steps = rng.normal(size=(600, 5))
     for k in range(1, 600):
@@ -449,6 +475,7 @@ def test_rows_in_order_are_told_and_left_as_they_are(rng):
     assert "serial_rows" not in codes(score(z[order], u[order], measures="r2", permutations=1))
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_the_penalty_is_chosen_given_and_recorded(rng):
     z = rng.normal(size=(80, 100))
     u = z[:, :2] + 0.5 * rng.normal(size=(80, 2))
@@ -461,6 +488,7 @@ def test_the_penalty_is_chosen_given_and_recorded(rng):
         score(z, u, ridge=-1)
 
 
+@pytest.mark.usefixtures("few_orders")
 def test_information_that_any_classes_would_have_is_not_given(rng):
     z, u = rng.normal(size=(60, 80)), rng.integers(0, 3, size=(60, 2))
     found = score(z, u, measures="infomec,explicitness", permutations=1)

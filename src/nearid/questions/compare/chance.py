@@ -255,10 +255,15 @@ def explained(parts: CrossFolds, groups: Sequence[Group], options: list[Options]
     error, spread = np.zeros((orders, len(groups))), np.zeros(orders)
     for k in range(len(parts.rows)):
         train, test = parts.without([k]), parts.part(k)
-        for at in range(orders):
-            own = options[k] if penalties is None else {**options[k], "ridge": tuple(penalties[k][:, at].tolist())}
-            fitted_on, judged = (replace(m, mean_y=m.mean_y[at], xy=m.xy[at], yy=m.yy[at]) for m in (train, test))
-            error[at] += [float(squared_errors(g.fitted(fitted_on, own), judged).sum()) for g in groups]
+        fitted_on, judged = (
+            [replace(m, mean_y=m.mean_y[at], xy=m.xy[at], yy=m.yy[at]) for at in range(orders)] for m in (train, test)
+        )
+        own = [options[k]] * orders
+        if penalties is not None:
+            own = [{**options[k], "ridge": tuple(each)} for each in penalties[k].T.tolist()]
+        for g, group in enumerate(groups):
+            maps = group.fitted_to_many(fitted_on, own)
+            error[:, g] += [float(squared_errors(m, on).sum()) for m, on in zip(maps, judged, strict=True)]
         spread += np.trace(test.yy, axis1=1, axis2=2) + test.n * np.sum((test.mean_y - train.mean_y) ** 2, axis=1)
     return 1 - np.divide(error, spread[:, None], out=np.ones_like(error), where=spread[:, None] > 0)
 

@@ -222,10 +222,15 @@ def gather(
 
 def fit_held_out(gathered: Gathered, groups: Sequence[Group], k: int | None) -> Fits:
     """Fit on all folds but one; correlations are those of the fold left out."""
+    return Fits(*held_out_maps(gathered, groups), *_correlated(gathered.parts, k))
+
+
+def held_out_maps(gathered: Gathered, groups: Sequence[Group]) -> tuple[list[list[Map]], list[Floats]]:
+    """The maps of every group, and the mean of the target, of the rows outside each fold."""
     options, parts = gathered.without_fold, gathered.parts
     fitted = parts.map_splits(lambda fold, train, _: ([g.fitted(train, options[fold]) for g in groups], train.mean_y))
     maps, means = (list(each) for each in zip(*fitted, strict=True))
-    return Fits(maps, means, *_correlated(parts, k))
+    return maps, means
 
 
 def fit_in_sample(gathered: Gathered, groups: Sequence[Group], k: int | None) -> Fits:
