@@ -17,7 +17,7 @@ from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.options import Bound, Count
 from nearid.base.progress import Progress, silent
-from nearid.engines.local import ordered_map
+from nearid.engines.local import one_blas_thread, ordered_map
 from nearid.measures.factors import BINS, Bins, Factors, check_bins, shortened
 from nearid.measures.information import Codes, discrete_mutual_information, entropy
 from nearid.measures.registry import INFINITY, Measured, Part, measure
@@ -142,7 +142,9 @@ def infomec(
     fit = partial(fit_logistic, design, scaling=scaling, converged=converged)
     # As many columns as rows tell any classes apart: that is no explicitness, and no fit is needed to know it.
     separable = not discrete_latents and len(design) <= design.shape[1]
-    fits = [] if separable else list(ordered_map(fit, codes, tick=progress("explicitness", len(codes))))
+    # The last digits of products depend on the threads of BLAS, which a machine with one core would leave to it.
+    with one_blas_thread:
+        fits = [] if separable else list(ordered_map(fit, codes, tick=progress("explicitness", len(codes))))
 
     nmi = information / np.array([[entropy(c)] for c in codes])
     # Without any latents the balanced fit gives every class the same probability: ln K.
