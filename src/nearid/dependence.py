@@ -35,6 +35,8 @@ SHORT = 0.9
 
 # Rows nearer than this, in units of the median distance, are exact copies. Rows that are read at a time.
 COPY, CHUNK = 1e-7, 8192
+# Rows in a row of a sample for near copies.
+RUN = 32
 
 _OVERRULE = (
     "To name the rows that belong together, give --blocks COLUMN (blocks=). If the rows are independent, give "
@@ -305,7 +307,9 @@ def _distances(pair: Pair, seed: int) -> Floats:
     rows = np.arange(pair.n)
     budget = min(DISTANCES, PRODUCTS // (pair.x.shape[1] + pair.y.shape[1]))
     if len(rows) > budget // FEWEST:
-        rows = np.sort(rng.choice(rows, budget // FEWEST, replace=False))
+        # In short stretches: single rows from all over a large file take longer to read than to compare.
+        starts = RUN * np.sort(rng.choice(pair.n // RUN, budget // FEWEST // RUN, replace=False))
+        rows = (starts[:, None] + np.arange(RUN)).ravel()
     count = min(max(budget // max(len(rows), 1), FEWEST), QUERIES, len(rows))
     queries = _finite(pair.take(np.sort(rng.choice(rows, count, replace=False))))
     centres = [query[0] for query in queries]

@@ -90,17 +90,20 @@ class RawArray:
     def take(self, indices: np.ndarray) -> np.ndarray | None:
         """Entries at `indices`; None where each is scattered over the file."""
         each = math.prod(self.shape[1:])
-        return None if self._fortran else self._pieces((indices * each).tolist(), each).reshape(-1, *self.shape[1:])
+        return None if self._fortran else self._pieces(indices * each, each).reshape(-1, *self.shape[1:])
 
     def _pieces(self, places: Iterable[int], count: int) -> np.ndarray:
         """`count` numbers from each of the places (in numbers from the first), of shape (places, count)."""
-        places = list(places)
-        block = np.empty((len(places), count), self._stored)
+        starts = np.fromiter(places, np.int64)
+        block = np.empty((len(starts), count), self._stored)
         if block.nbytes:
+            # Pieces that follow each other in the file are read as one.
+            firsts = [0, *(np.flatnonzero(np.diff(starts) != count) + 1).tolist()]
             with open(self._path, "rb", buffering=0) as file:
-                for piece, place in zip(block, places, strict=True):
-                    file.seek(self._offset + place * self._stored.itemsize)
-                    if _fill(file, memoryview(piece.view(np.uint8))) < piece.nbytes:
+                for first, after in zip(firsts, [*firsts[1:], len(starts)], strict=True):
+                    file.seek(self._offset + int(starts[first]) * self._stored.itemsize)
+                    piece = block[first:after].reshape(-1).view(np.uint8)
+                    if _fill(file, piece.data) < piece.nbytes:
                         raise InputError(f"{self.name} became shorter while it was read. Write or copy it again.")
         if not self._bfloat16:
             return block
