@@ -174,9 +174,8 @@ def main() -> None:
     for file in sorted(given.features.glob("*.npy")) if given.features else []:
         sets[file.stem] = (lambda file=file: np.load(file), None)
     known = [json.loads(s) for s in given.log.read_text().splitlines()] if given.log and given.log.exists() else []
-    print(
-        f"{'rows':14s} {'shape':>16s} {'program':8s} {'J':>9s} {'vs best':>8s} {'agree':>6s} {'seconds':>8s} {'cpu':>7s}"
-    )
+    titles = ("rows", "shape", "program", "J", "vs best", "agree", "seconds", "cpu")
+    print("{:14s} {:>16s} {:8s} {:>9s} {:>8s} {:>6s} {:>8s} {:>7s}".format(*titles))
     for name in given.sets.split(",") if given.sets else sets:
         load, k = sets[name]
         x, rows = load(), []
