@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -44,14 +45,24 @@ class _OneBlasThread:
     def __init__(self) -> None:
         self._lock, self._holders = Lock(), 0
         self._limits: Any = None
+        self._controller: Any = None
+        self._modules = 0
 
     def __enter__(self) -> None:
-        from threadpoolctl import threadpool_limits
-
         with self._lock:
             self._holders += 1
             if self._holders == 1:
-                self._limits = threadpool_limits(limits=1, user_api="blas")
+                self._limits = self._libraries().limit(limits=1, user_api="blas")
+
+    def _libraries(self) -> Any:
+        """The BLAS libraries of this process; looking for them takes as long as a small fit."""
+        from threadpoolctl import ThreadpoolController
+
+        # A library that is loaded later comes with a module.
+        if self._controller is None or len(sys.modules) != self._modules:
+            self._controller = ThreadpoolController()
+            self._modules = len(sys.modules)
+        return self._controller
 
     def __exit__(self, *_: object) -> None:
         with self._lock:

@@ -258,6 +258,7 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         "contrast": [StrOptions(set(CONTRASTS))],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_passes": [Interval(Integral, 1, None, closed="left")],
+        "starts": [Interval(Integral, 1, 100, closed="both")],
         "stability": [Interval(Integral, 0, None, closed="left")],
         "dtype": [None, StrOptions({"float32", "float64"})],
         "random_state": ["random_state"],
@@ -322,6 +323,7 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
             warnings.warn(alert.message, WARNINGS.get(alert.code, IdentifiabilityWarning), stacklevel=3)
         notes = (Alert("input", note) for note in rows.notes)
         self.diagnostics_ = replace(unmixing.diagnostics, alerts=(*notes, *metadata_alerts(rows), *alerts))
+        self.recurrence_ = self.diagnostics_.recurrence
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -348,4 +350,5 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
             ica._name_columns(names)
         ica._set_map(ica.mean_, ica.components_, ica.mixing_, len(ica.variances_))
         ica.n_iter_, ica.converged_ = len(ica.gradients_), ica.diagnostics_.converged
+        ica.recurrence_ = ica.diagnostics_.recurrence
         return ica

@@ -54,6 +54,7 @@ def records(ica: IcaEstimator) -> list[dict[str, Any]]:
             "p_value": float(d.p_values[i]),
             "kind": d.kinds[i],
             "stability": np.nan if d.stability is None else float(d.stability[i]),
+            "recurrence": np.nan if d.recurrence is None else int(d.recurrence[i]),
             "largest_in_column": str(columns[largest]),
         }
         for i, largest in enumerate(np.abs(ica.mixing_).argmax(axis=0))
@@ -74,6 +75,9 @@ def _facts(ica: IcaEstimator) -> dict[str, str]:
     if d.curvature:
         i, j, least = d.curvature[0]
         facts["least curvature (mu)"] = f"{number(least)} between components {i} and {j}"
+    if d.recurrence is not None:
+        facts["found by every start"] = f"{int(np.sum(d.recurrence == d.starts))} of {d.components} components"
+        facts["starts that reached the best optimum"] = f"{d.same_optimum} of {d.starts}"
     if d.stability is not None:
         facts["least stability"] = number(float(np.min(d.stability)))
     return facts
@@ -82,12 +86,13 @@ def _facts(ica: IcaEstimator) -> dict[str, str]:
 def _leading(ica: IcaEstimator) -> Table:
     d = ica.diagnostics_
     shown = min(LEADING, d.components)
-    stable = [] if d.stability is None else [Column("stability")]
+    more = {} if d.recurrence is None else {"recurrence": Column(f"found by (of {d.starts} starts)", digits=0)}
+    more |= {} if d.stability is None else {"stability": Column("stability")}
     columns = [Column("component"), Column("non-Gaussianity"), Column("z", digits=1), Column("kind", left=True)]
-    names = ("component", "nongaussianity", "z", "kind", *(["stability"] if stable else []), "largest_in_column")
+    names = ("component", "nongaussianity", "z", "kind", *more, "largest_in_column")
     rows = [Row([record[name] for name in names]) for record in records(ica)[:shown]]
     title = f"the {shown} least Gaussian of {d.components} components" if shown < d.components else "components"
-    return Table(title, [*columns, *stable, Column("largest in column", left=True)], rows)
+    return Table(title, [*columns, *more.values(), Column("largest in column", left=True)], rows)
 
 
 def _figures(ica: IcaEstimator) -> list[Figure]:
