@@ -64,16 +64,16 @@ def test_too_many_rows_are_searched_without_being_held(rng, monkeypatch):
 
 
 def test_several_starts_find_the_better_optimum(rng):
-    """Independent subspaces have many optima; a start more never leads to a worse one, and mostly to a better one."""
-    radius = rng.gamma(1.0, size=(1500, 6, 1))
-    x = (radius * rng.normal(size=(1500, 6, 2))).reshape(1500, 12)
+    """Mixtures of more sources than columns have many optima; more starts lead to better ones."""
+    x = rng.laplace(size=(800, 40)) @ rng.normal(size=(40, 12))
 
     def reached(starts, seed):
         found = fit_ica(open_rows(x), IcaOptions(starts=starts), seed=seed).diagnostics
+        assert found.starts == starts and 1 <= found.same_optimum <= starts
         return np.abs(found.nongaussianity).sum()
 
-    one, several = (np.mean([reached(starts, seed) for seed in range(4)]) for starts in (1, 4))
-    assert several > one
+    two, many = (np.mean([reached(starts, seed) for seed in range(6)]) for starts in (2, 16))
+    assert many > two
 
 
 @pytest.mark.parametrize("drop", [False, True])
@@ -92,12 +92,13 @@ def test_wide_rows_are_whitened_in_their_own_space(rng, drop):
 
 
 def test_stability_tells_sources_from_noise(rng):
-    x = np.column_stack([rng.laplace(size=(40_000, 3)), rng.normal(size=(40_000, 3))])
+    # In a Gaussian space of few dimensions halves that share rows agree by chance; in one of eight they do not.
+    x = np.column_stack([rng.laplace(size=(10_000, 3)), rng.normal(size=(10_000, 8))])
     found = fit_ica(open_rows(x), IcaOptions(stability=4)).diagnostics
-    assert found.gaussian.tolist() == [False] * 3 + [True] * 3
-    assert found.stability[:3].min() > 0.98 > found.stability[3:].max()
+    assert found.gaussian.tolist() == [False] * 3 + [True] * 8
+    assert found.stability[:3].min() > 0.98 and found.stability[3:].mean() < 0.9
     assert {a.code for a in found.alerts} == {"gaussian", "unstable"}
-    assert fit_ica(open_rows(x)).diagnostics.stability is None
+    assert fit_ica(open_rows(x), IcaOptions()).diagnostics.stability is None
 
 
 def test_each_half_is_whitened_by_its_own_moments(rng):
