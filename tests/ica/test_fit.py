@@ -185,3 +185,21 @@ def test_stability_is_that_of_halves_of_the_blocks(rng):
     assert not np.allclose(
         fit_ica(open_rows(x), IcaOptions(stability=1), seed=5).diagnostics.stability, alike.max(axis=1)
     )
+
+
+SHAPES = {
+    # Rare outliers on sharp peaks: the bounded contrast is the surer one.
+    "exp": lambda rng: rng.laplace(size=(3000, 4)) ** 3,
+    "logcosh": lambda rng: rng.uniform(-1, 1, size=(3000, 4)),
+}
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("labelled", [False, True])
+def test_auto_takes_the_contrast_that_fits(rng, kind, labelled):
+    x = SHAPES[kind](rng) @ rng.normal(size=(4, 4)) + 3
+    rows = open_rows(x, blocks=np.repeat(np.arange(100), 30) if labelled else None)
+    found = fit_ica(rows, IcaOptions(contrast="auto", tol=1e-6))
+    assert found.diagnostics.contrast == kind
+    expected = fit_ica(rows, IcaOptions(contrast=kind, tol=1e-6))
+    np.testing.assert_array_equal(found.components, expected.components)

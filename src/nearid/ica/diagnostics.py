@@ -64,6 +64,8 @@ class Diagnostics:
     stability : ndarray of shape (k,) or None
         Mean matched |correlation| with the components of fits from other starts to random halves of the rows, each
         half whitened by its own moments.
+    contrast : str
+        Name of the contrast; with "auto" the one that was chosen.
     starts : int
         Starts that were tried on these rows, or on a part of them.
     same_optimum : int
@@ -96,6 +98,7 @@ class Diagnostics:
     curvature: list[tuple[int, int, float]]
     typical_curvature: float
     stability: Floats | None
+    contrast: str
     starts: int
     same_optimum: int
     recurrence: np.ndarray | None
@@ -110,7 +113,7 @@ class Diagnostics:
     def from_dict(cls, record: dict[str, Any]) -> Diagnostics:
         """Back from plain data, as `nearid.base.jsonable.plain` gives it; ValueError where it is something else."""
         # Models that were written before several starts were tried have one.
-        record = {"starts": 1, "same_optimum": 1, "recurrence": None, **record}
+        record = {"contrast": "", "starts": 1, "same_optimum": 1, "recurrence": None, **record}
         kinds = {"bool": (bool,), "int": (int,), "float": (int, float)}
         for field in fields(cls):
             value = record[field.name]

@@ -40,6 +40,9 @@ class ICA(Result, IcaEstimator):
         Components are components_ (x - mean_).
     mixing_ : ndarray of shape (n_features_in_, n_components_)
         Rows are mixing_ s + mean_.
+    whitening_ : ndarray of shape (n_components_, n_features_in_)
+        Whitens centred rows: principal directions over their standard deviations; with `whiten` only. components_ is a
+        rotation of it.
     n_components_, rank_ : int
         Components, and directions that exist in the data.
     n_iter_ : int

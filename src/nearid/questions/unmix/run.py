@@ -70,7 +70,7 @@ def unmix(
     *,
     n_components: Count | None = None,
     whiten: bool = True,
-    contrast: Literal["logcosh", "exp", "cube"] = "logcosh",
+    contrast: Literal["logcosh", "exp", "cube", "auto"] = "logcosh",
     tol: Annotated[float, Bound(0, open_low=True)] = 1e-4,
     max_passes: Count = 500,
     starts: Annotated[int, Bound(1, MOST_STARTS)] = 3,

@@ -72,6 +72,8 @@ def _facts(ica: IcaEstimator) -> dict[str, str]:
         "super-Gaussian": str(d.super_gaussian),
         "sub-Gaussian": str(d.sub_gaussian),
     }
+    if ica.contrast == "auto":
+        facts["contrast"] = f"{d.contrast}, whose estimates vary less by rows held out"
     if d.curvature:
         i, j, least = d.curvature[0]
         facts["least curvature (mu)"] = f"{number(least)} between components {i} and {j}"
