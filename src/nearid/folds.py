@@ -474,12 +474,19 @@ def _sample(source: Pair | Single) -> Floats:
 def _shift(sample: Floats) -> Floats:
     """A point amid the rows to take sums about: 0 where that is as good, so that nothing need be subtracted."""
     shift = np.zeros(sample.shape[1])
-    for j, column in enumerate(sample.T):
-        seen = column[np.isfinite(column)]
+    whole = np.isfinite(sample).all(axis=0)
+    shift[whole] = _middle(sample[:, whole])
+    for j in np.flatnonzero(~whole):
+        seen = sample[np.isfinite(sample[:, j]), j]
         if len(seen):
-            low, middle, high = np.quantile(seen, [0.1, 0.5, 0.9])
-            shift[j] = middle if abs(middle) > 4 * (high - low) else 0.0
+            shift[j] = _middle(seen)
     return shift
+
+
+def _middle(sample: Floats) -> Floats:
+    """The median of each column, or 0 where it is near."""
+    low, middle, high = np.quantile(sample, [0.1, 0.5, 0.9], axis=0)
+    return np.where(np.abs(middle) > 4 * (high - low), middle, 0.0)
 
 
 def _shifted(sides: Sequence[Floats], rows: np.ndarray, shift: Floats) -> Floats:

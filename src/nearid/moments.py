@@ -293,10 +293,13 @@ class Cholesky:
     ----------
     sizes : ndarray of shape (d,)
     lower : ndarray of shape (d, d)
+    least : float
+        About the smallest eigenvalue of L L^T, or less.
     """
 
     sizes: Floats
     lower: Floats
+    least: float
 
 
 def cholesky(scatter: Floats, n: int) -> Cholesky | None:
@@ -308,5 +311,6 @@ def cholesky(scatter: Floats, n: int) -> Cholesky | None:
     lower, failed = lapack().dpotrf(scaled, lower=True, clean=True)
     if failed:
         return None
-    rcond, _ = lapack().dpocon(lower, np.abs(scaled).sum(axis=0).max(), uplo="L")
-    return Cholesky(sizes, lower) if rcond > resolution(len(scatter)) else None
+    norm = float(np.abs(scaled).sum(axis=0).max())
+    rcond, _ = lapack().dpocon(lower, norm, uplo="L")
+    return Cholesky(sizes, lower, rcond * norm) if rcond > resolution(len(scatter)) else None

@@ -122,7 +122,13 @@ class Counting(Cluster):
         return found
 
 
-def test_rows_travel_once_and_nothing_is_left_behind(dask_client, x):
+@pytest.fixture
+def many_rows(monkeypatch):
+    """Rows of any number are too many to be held whitened, so that every pass runs on the cluster."""
+    monkeypatch.setattr("nearid.ica.fit.MOST_HELD", 0)
+
+
+def test_rows_travel_once_and_nothing_is_left_behind(dask_client, x, many_rows):
     engine, rows, before = Counting(dask_client), open_rows(x), keys(dask_client)
     ticks: list[int] = []
     fit_ica(rows, engine=engine, tick=lambda: ticks.append(1))
@@ -274,7 +280,7 @@ def worker_pids(client):
     return list(client.run(os.getpid).values())
 
 
-def test_killed_workers_cost_recomputation_only(processes, x, tmp_path):
+def test_killed_workers_cost_recomputation_only(processes, x, tmp_path, many_rows):
     np.save(tmp_path / "x.npy", x)
     killed = []
 
@@ -296,7 +302,7 @@ def test_killed_workers_cost_recomputation_only(processes, x, tmp_path):
 
 
 @pytest.mark.timeout(120)
-def test_a_killed_scheduler_is_told_promptly(processes, x, monkeypatch):
+def test_a_killed_scheduler_is_told_promptly(processes, x, monkeypatch, many_rows):
     monkeypatch.setattr(room, "ANSWER", 3)
     with (
         Disturbed(processes.address, {4: lambda _: processes.scheduler.kill()}) as engine,
@@ -307,7 +313,7 @@ def test_a_killed_scheduler_is_told_promptly(processes, x, monkeypatch):
 
 
 @pytest.mark.timeout(120)
-def test_a_fit_goes_on_from_its_checkpoint_after_the_scheduler_died(processes, x, tmp_path, monkeypatch):
+def test_a_fit_goes_on_from_its_checkpoint_after_the_scheduler_died(processes, x, tmp_path, monkeypatch, many_rows):
     monkeypatch.setattr(room, "ANSWER", 3)
     np.save(tmp_path / "x.npy", x)
     rows, out = open_rows(tmp_path / "x.npy"), tmp_path / "out"

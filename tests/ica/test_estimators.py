@@ -188,3 +188,34 @@ def test_columns_of_a_file_that_look_like_metadata_give_a_warning(rng, tmp_path)
         InputError, match=r"3 columns; 2 were fitted\. Leave out what was not fitted, with exclude='cell_id'"
     ):
         fitted.transform(tmp_path / "x.csv")
+
+
+def test_components_are_a_rotation_of_the_whitening(rng):
+    x = rng.laplace(size=(500, 6)) @ rng.normal(size=(6, 6))
+    ica = ICA(4).fit(x)
+    z = (x - ica.mean_) @ ica.whitening_.T
+    np.testing.assert_allclose(z.T @ z / len(z), np.eye(4), atol=1e-8)
+    rotation = ica.components_ @ np.linalg.pinv(ica.whitening_)
+    np.testing.assert_allclose(rotation @ rotation.T, np.eye(4), atol=1e-8)
+    np.testing.assert_allclose(rotation @ ica.whitening_, ica.components_, atol=1e-8)
+    expected = np.linalg.eigvalsh(np.cov(x.T, bias=True))[::-1][:4]
+    np.testing.assert_allclose(np.linalg.norm(ica.whitening_, axis=1) ** -2, expected)
+    with pytest.raises(AttributeError, match="whiten=True"):
+        _ = ICA(whiten=False).fit(x).whitening_
+
+
+def test_another_width_is_an_input_error_for_arrays_too(rng):
+    ica = ICA().fit(rng.laplace(size=(300, 3)))
+    with pytest.raises(InputError, match="2 features, but ICA is expecting 3"):
+        ica.transform(np.zeros((5, 2)))
+    with pytest.raises(InputError, match="3 components a row"):
+        ica.inverse_transform(np.zeros((5, 2)))
+
+
+def test_a_file_of_a_single_row_is_transformed_but_not_fitted(rng, tmp_path):
+    x = rng.laplace(size=(300, 3))
+    ica = ICA().fit(x)
+    np.save(tmp_path / "row.npy", x[:1])
+    np.testing.assert_allclose(ica.transform(tmp_path / "row.npy"), ica.transform(x)[:1])
+    with pytest.raises(InputError, match="at least 2 rows"):
+        ICA().fit(tmp_path / "row.npy")

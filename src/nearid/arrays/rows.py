@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -183,18 +184,37 @@ def is_numeric(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fiub" or dtype.name == "bfloat16"
 
 
+_fewest: ContextVar[int] = ContextVar("fewest", default=2)
+
+
+@contextmanager
+def single_rows() -> Iterator[None]:
+    """Let what is opened here have a single row: a fitted map needs no more, unlike a fit."""
+    token = _fewest.set(1)
+    try:
+        yield
+    finally:
+        _fewest.reset(token)
+
+
+def refuse_few(name: str, shape: tuple[int, ...]) -> None:
+    """Refuse fewer rows than are needed."""
+    least = _fewest.get()
+    if shape[0] < least:
+        needed = "1 row is" if least == 1 else f"{least} rows are"
+        raise InputError(f"{name} has shape {shape}, but at least {needed} needed: give one row per sample.")
+
+
 def check_rows(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Refuse anything but at least 2 rows and 1 column of real numbers."""
+    """Refuse anything but at least 2 rows (1 in `single_rows`) and 1 column of real numbers."""
     if not is_numeric(dtype):
         raise InputError(f"{name} has dtype {dtype}, but rows of real numbers are expected. {_dtype_advice(dtype)}")
     if any(size < 0 for size in shape):
         raise InputError(f"{name} declares the shape {shape}: a size below zero means that its header is damaged.")
     if len(shape) != 2:
         raise InputError(f"{name} has shape {shape}, but (rows, columns) is expected. {_shape_advice(shape)}")
-    n, d = shape
-    if n < 2:
-        raise InputError(f"{name} has shape {shape}, but at least 2 rows are needed: give one row per sample.")
-    if d < 1:
+    refuse_few(name, shape)
+    if shape[1] < 1:
         raise InputError(f"{name} has shape {shape}, but at least 1 column is needed: give one column per feature.")
 
 

@@ -25,7 +25,12 @@ def validated(estimator: BaseEstimator, X: Any, *y: Any, **options: Any) -> Any:
         refuse_masked(what, given)
     try:
         return validate_data(estimator, X, *y, **options)
-    except (ValueError, TypeError):
+    except ValueError as error:
+        # scikit-learn's word for another width than that which was fitted.
+        if "features as input" in str(error):
+            raise InputError(str(error)) from None
+        raise
+    except TypeError:
         raise
     except Exception as error:
         raise InputError(f"X, {type_of(X)}, cannot be made an array of rows: {error}.") from error

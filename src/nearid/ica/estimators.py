@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -17,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from nearid.arrays import Rows, open_rows
 from nearid.arrays.metadata import metadata_alerts, typed_exclude
+from nearid.arrays.rows import single_rows
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.progress import Reporting, reporting
@@ -137,7 +139,8 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Rows for paths and Rows, a validated array for the rest, which may be a single row."""
         if not isinstance(X, str | os.PathLike | Rows):
             return validated(self, X, reset=reset, dtype=PRECISIONS, ensure_min_samples=2 if reset else 1)
-        rows = open_rows(X)
+        with nullcontext() if reset else single_rows():
+            rows = open_rows(X)
         if reset:
             self.n_features_in_ = rows.shape[1]
             self._name_columns(rows.columns)
@@ -255,9 +258,10 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
     _parameter_constraints = {  # noqa: RUF012
         "n_components": [None, Interval(Integral, 1, None, closed="left")],
         "whiten": ["boolean"],
-        "contrast": [StrOptions(set(CONTRASTS))],
+        "contrast": [StrOptions({*CONTRASTS, "auto"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_passes": [Interval(Integral, 1, None, closed="left")],
+        "starts": [Interval(Integral, 1, 100, closed="both")],
         "stability": [Interval(Integral, 0, None, closed="left")],
         "dtype": [None, StrOptions({"float32", "float64"})],
         "random_state": ["random_state"],
@@ -322,7 +326,19 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
             warnings.warn(alert.message, WARNINGS.get(alert.code, IdentifiabilityWarning), stacklevel=3)
         notes = (Alert("input", note) for note in rows.notes)
         self.diagnostics_ = replace(unmixing.diagnostics, alerts=(*notes, *metadata_alerts(rows), *alerts))
+        self.recurrence_ = self.diagnostics_.recurrence
         return self
+
+    @property
+    def whitening_(self) -> Floats:
+        """The matrix (n_components_, n_features_in_) that whitens centred rows, as scikit-learn's FastICA has it."""
+        check_is_fitted(self)
+        if not self.whiten:
+            raise AttributeError("whitening_ exists only for fits with whiten=True.")
+        # The mixing is a rotation of sqrt(variance) times the principal directions.
+        directions, sizes, _ = np.linalg.svd(self.mixing_, full_matrices=False)
+        signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(len(sizes))])
+        return np.asarray((directions * (signs / sizes)).T)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to a folder: model.safetensors and model.json; a model that is there is replaced."""
@@ -348,4 +364,5 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
             ica._name_columns(names)
         ica._set_map(ica.mean_, ica.components_, ica.mixing_, len(ica.variances_))
         ica.n_iter_, ica.converged_ = len(ica.gradients_), ica.diagnostics_.converged
+        ica.recurrence_ = ica.diagnostics_.recurrence
         return ica

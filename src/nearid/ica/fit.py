@@ -5,26 +5,35 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from nearid.arrays import Rows
+from nearid.arrays import Rows, first_nonfinite, nonfinite
 from nearid.arrays.labels import block_codes
 from nearid.base.errors import InputError
 from nearid.engines.base import Engine
 from nearid.engines.local import LOCAL, one_blas_thread
-from nearid.folds import row_moments
+from nearid.folds import refuse_range, row_moments
 from nearid.groups.fits import assignment, polar
-from nearid.ica.contrast import CONTRASTS, RADIAL, UnwhitenedContrast
+from nearid.ica.contrast import CONTRASTS, RADIAL, Contrast, UnwhitenedContrast
 from nearid.ica.diagnostics import LEVEL, Curvature, Diagnostics, curvature, fit_alerts, gaussian_test
-from nearid.ica.passes import RowPasses
-from nearid.ica.solver import Checkpoint, Keep, Solution, State, solve
-from nearid.ica.whiten import Whitener, fit_whitener
+from nearid.ica.held import MOST_HELD, HeldRows, hold
+from nearid.ica.passes import RowPasses, Sums
+from nearid.ica.recurrence import STEPS_ON_HALF, Tried
+from nearid.ica.solver import Checkpoint, Keep, Search, Solution, Stage, State
+from nearid.ica.starts import race, several
+from nearid.ica.stream import Affine
+from nearid.ica.whiten import Whitener, fit_whitener, whiten_rows
 from nearid.moments import Floats, Moments
 
-# How far a seed turns the first rotation away from the eigenvectors it is made of.
-START_NOISE = 0.5
+# Where rows are too many to be held, starts are tried on a random part of them: as many as whitened make this many
+# entries, or for each parameter of the rotation so many (they come in pairs), if these are at most a share of all.
+PART_ENTRIES, PART_ROWS, PART_SHARE = 1 << 20, 20, 0.1
+# Contrasts that "auto" chooses from.
+AUTO = ("logcosh", "exp")
+# Numbers of wide rows that are read at once: 256 MB in float64.
+MOST_WIDE = 1 << 25
 
 
 # Not frozen: scikit-learn sets the parameters of an estimator one by one.
@@ -38,12 +47,19 @@ class IcaOptions:
         Leading principal directions to unmix; all that exist by default.
     whiten : bool, default=True
         Whether to whiten first. Otherwise a pure rotation of the centred rows is sought, in one common unit.
-    contrast : {"logcosh", "exp", "cube"}, default="logcosh"
-        What is far from Gaussian. "exp" is robust to outliers, "cube" is the kurtosis.
+    contrast : {"logcosh", "exp", "cube", "auto"}, default="logcosh"
+        What is far from Gaussian. "exp" is robust to outliers, "cube" is the kurtosis. "auto" fits "logcosh" and "exp"
+        to a random half of the rows and takes the one whose estimates vary less, by the variance that follows from
+        its components on the other half: see `diagnostics_.contrast`.
     tol : float, default=1e-4
         Relative projected gradient to stop at. Products in float32 cannot tell much below 1e-6 from zero.
     max_passes : int, default=500
-        Passes over the rows after which the search ends without having converged.
+        Passes over the rows after which a search ends without having converged.
+    starts : int, default=3
+        Rotations that the search starts from, of which the best goes on. They are followed on all rows where these
+        are few (up to 2^23 numbers once whitened), which takes two to three times the passes of one start, else on a
+        part of the rows, or not at all where a part would not tell, and without whitening: see
+        `diagnostics_.starts`.
     stability : int, default=0
         Fits from other starts to random halves of the rows (of the blocks, where rows have blocks), to see which
         components are stable. Each costs about half of the fit.
@@ -54,9 +70,10 @@ class IcaOptions:
     n_components: int | None = None
     _: KW_ONLY
     whiten: bool = True
-    contrast: Literal["logcosh", "exp", "cube"] = "logcosh"
+    contrast: Literal["logcosh", "exp", "cube", "auto"] = "logcosh"
     tol: float = 1e-4
     max_passes: int = 500
+    starts: int = 3
     stability: int = 0
     dtype: Literal["float32", "float64"] | None = None
 
@@ -132,40 +149,83 @@ def fit_ica(
         Called after every pass, `keep` with a Checkpoint.
     """
     options = options or IcaOptions()
-    if moments is None:
-        moments, kept = row_moments(rows, drop_nonfinite=drop_nonfinite, engine=engine)
-    if not np.any(np.diag(moments.scatter) > 0):
-        raise InputError(f"Every column of {rows.name} is constant: there is nothing to unmix.")
-    dtype = np.dtype(options.dtype or rows.dtype)
-    passes = RowPasses(rows, kept, moments.mean, CONTRASTS[options.contrast], dtype, engine=engine)
     # The last digits of decompositions depend on the threads of BLAS too.
     with one_blas_thread:
-        problem = _Problem.of(passes, moments, options)
+        white = _whitened(rows, options, engine, moments=moments, kept=kept, drop_nonfinite=drop_nonfinite)
+        dtype = np.dtype(options.dtype or rows.dtype)
+        contrast = CONTRASTS[AUTO[0] if options.contrast == "auto" else options.contrast]
+        passes = RowPasses(rows, white.kept, white.whitener.mean, contrast, dtype, engine=engine)
+        if options.contrast == "auto":
+            passes = replace(passes, contrast=_chosen_contrast(passes, options, seed, tick))
+        problem = _Problem.of(passes, white.whitener, white.n, options)
         backward, k = problem.whitener.backward, len(problem.whitener.forward)
-        first: Floats | Checkpoint
-        if resume is not None:
-            if resume.rotation.shape != (k, k):
-                raise InputError(
-                    f"The checkpoint has {len(resume.rotation)} components and {rows.name} has {k}: it is of "
-                    "another fit."
-                )
-            first = resume
-        elif start is not None and len(start) == k:
-            first = polar(start @ backward)
-        else:
-            first = problem.start(seed)
-        solution, values, curved = problem.canonical(problem.solve(first, options, tick, keep))
+        if resume is not None and resume.rotation.shape != (k, k):
+            raise InputError(
+                f"The checkpoint has {len(resume.rotation)} components and {rows.name} has {k}: it is of another fit."
+            )
+        first = polar(start @ backward) if start is not None and len(start) == k else None
+        search = problem.search(resume if resume is not None else first, options, seed, tick, keep)
+        solution, values, curved = problem.canonical(search.solution(options.tol))
         components = problem.components(solution)
-        stability = _stability(problem, components, moments.scatter, options, seed, tick) if options.stability else None
+        stability = _stability(problem, components, options, seed, tick) if options.stability else None
         return Unmixing(
-            mean=moments.mean,
+            mean=problem.whitener.mean,
             components=components,
             mixing=backward @ solution.state.rotation.T,
             whitener=problem.whitener,
             kappa=solution.state.kappa,
             solution=solution,
-            diagnostics=_diagnose(problem, solution, values, curved, options, stability),
+            diagnostics=_diagnose(problem, solution, values, curved, options, stability, search.tried),
         )
+
+
+class _Whitened(NamedTuple):
+    """How rows are whitened, how many there are, and which (all where None)."""
+
+    whitener: Whitener
+    n: int
+    kept: np.ndarray | None
+
+
+def _whitened(
+    rows: Rows,
+    options: IcaOptions,
+    engine: Engine,
+    *,
+    moments: Moments | None = None,
+    kept: np.ndarray | None = None,
+    drop_nonfinite: bool = False,
+) -> _Whitened:
+    """Whitening of the rows in use: from moments, or where rows are fewer than columns, from the rows themselves."""
+    if moments is None and rows.shape[0] <= min(rows.shape[1], MOST_WIDE // rows.shape[1]):
+        return _whitened_wide(rows, options, kept, drop_nonfinite)
+    if moments is None:
+        moments, used = row_moments(rows, only=kept, drop_nonfinite=drop_nonfinite, engine=engine)
+        kept = used if kept is None else kept
+    if not np.any(np.diag(moments.scatter) > 0):
+        raise _constant(rows)
+    return _Whitened(fit_whitener(moments, components=options.n_components, stored=rows.dtype), moments.n, kept)
+
+
+def _whitened_wide(rows: Rows, options: IcaOptions, kept: np.ndarray | None, drop_nonfinite: bool) -> _Whitened:
+    x = rows.read(0, rows.shape[0])
+    if kept is None:
+        bad = first_nonfinite(x, 0)
+        if bad is not None:
+            if not drop_nonfinite:
+                raise nonfinite(rows.name, *bad)
+            kept = np.asarray(np.isfinite(x).all(axis=1))
+    if kept is not None:
+        x = x[kept]
+    with np.errstate(over="ignore"):
+        refuse_range(rows.name, float(np.square(x, dtype=np.float64).sum(axis=0).max(initial=0.0)), bool(x.any()))
+    if len(x) < 2 or not np.ptp(x, axis=0).any():
+        raise _constant(rows)
+    return _Whitened(whiten_rows(x, components=options.n_components), len(x), kept)
+
+
+def _constant(rows: Rows) -> InputError:
+    return InputError(f"Every column of {rows.name} is constant: there is nothing to unmix.")
 
 
 @dataclass(frozen=True)
@@ -180,53 +240,156 @@ class _Problem:
         Corrects the contrast without whitening.
     n : int
         Rows in use.
+    held : HeldRows or None
+        These rows, whitened, where they are few enough to be held.
     """
 
     passes: RowPasses
     whitener: Whitener
     unwhitened: UnwhitenedContrast | None
     n: int
+    held: HeldRows | None = None
 
     @classmethod
-    def of(cls, passes: RowPasses, moments: Moments, options: IcaOptions) -> _Problem:
-        whitener = fit_whitener(moments, components=options.n_components, stored=passes.rows.dtype)
+    def of(cls, passes: RowPasses, whitener: Whitener, n: int, options: IcaOptions) -> _Problem:
         if options.whiten:
-            return cls(passes, whitener, None, moments.n)
+            return cls(passes, whitener, None, n)._holding()
         # The common unit is twice the largest size: where components are small, contrasts grow faster than variances,
         # and a source is not split among several components for the sake of a larger sum.
         sizes = np.linalg.norm(whitener.backward, axis=0)
         unit, directions = 2 * float(sizes[0]), whitener.backward / sizes
         rotation = replace(whitener, forward=directions.T / unit, backward=directions * unit)
-        return cls(passes, rotation, UnwhitenedContrast((sizes / unit) ** 2, passes.contrast), moments.n)
+        unwhitened = UnwhitenedContrast((sizes / unit) ** 2, passes.contrast)
+        return cls(passes, rotation, unwhitened, n)._holding()
 
-    def start(self, seed: int) -> Floats:
-        """Where the search begins: eigenvectors that part sources by their kurtosis, turned a little by the seed."""
-        sums = replace(self.passes, contrast=RADIAL).contrast_sums(self.whitener.forward)
-        vectors = np.linalg.eigh(sums.products + sums.products.T)[1]
-        k = len(vectors)
-        turn = polar(np.eye(k) + START_NOISE / np.sqrt(k) * np.random.default_rng(seed).normal(size=(k, k)))
-        return np.asarray(turn @ vectors.T)
+    def _holding(self) -> _Problem:
+        """The same problem with its rows in memory, where they are few enough."""
+        passes = self.passes
+        if self.n * len(self.whitener.forward) > MOST_HELD:
+            return self
+        return replace(self, held=hold(passes.rows, passes.kept, self.whitener, passes.contrast, passes.dtype))
 
-    def solve(
+    def sums(self, rotation: Floats, with_values: bool = False, contrast: Contrast | None = None) -> Sums:
+        """What a pass gives for components that are a rotation of whitened rows."""
+        if self.held:
+            return self.held.contrast_sums(rotation, with_values, contrast)
+        passes = replace(self.passes, contrast=contrast) if contrast else self.passes
+        return passes.contrast_sums(rotation @ self.whitener.forward, with_values)
+
+    def state(self, rotation: Floats, with_values: bool) -> State:
+        """The same as the solver takes it."""
+        sums = self.sums(rotation, with_values)
+        state = State(rotation, sums.products, sums.slopes, sums.values)
+        return self.unwhitened.corrected(state) if self.unwhitened else state
+
+    def eigenvectors(self) -> Floats:
+        """Rotation that parts sources by their kurtosis."""
+        products = self.sums(np.eye(len(self.whitener.forward)), contrast=RADIAL).products
+        return np.asarray(np.linalg.eigh(products + products.T)[1].T)
+
+    def contrast(self, rotation: Floats) -> float:
+        """J, the sum of |E[G(y)] - E[G(Gaussian)]| over the components."""
+        return float(np.abs(self.state(rotation, True).values - self.passes.contrast.gaussian).sum())
+
+    def search(
         self,
-        first: Floats | Checkpoint,
+        first: Floats | Checkpoint | None,
         options: IcaOptions,
+        seed: int,
         tick: Callable[[], object] | None,
         keep: Keep | None = None,
-    ) -> Solution:
-        """Where the search for a rotation of whitened rows ends."""
+    ) -> Search:
+        """A search that has ended: from a rotation or a checkpoint, otherwise from the best of several starts."""
 
-        def oracle(rotation: Floats, with_values: bool) -> State:
-            sums = self.passes.contrast_sums(rotation @ self.whitener.forward, with_values)
-            if tick:
-                tick()
-            state = State(rotation, sums.products, sums.slopes, sums.values)
-            return self.unwhitened.corrected(state) if self.unwhitened else state
+        def begin(
+            start: Floats | Checkpoint, stage: Stage = "climb", problem: _Problem = self, keep: Keep | None = keep
+        ) -> Search:
+            def oracle(rotation: Floats, with_values: bool) -> State:
+                state = problem.state(rotation, with_values)
+                if tick:
+                    tick()
+                return state
 
-        gaussian = self.passes.contrast.gaussian
-        return solve(
-            oracle, first, tol=options.tol, max_passes=options.max_passes, n=self.n, gaussian=gaussian, keep=keep
-        )
+            gaussian, most = self.passes.contrast.gaussian, options.max_passes
+            return Search(oracle, start, max_passes=most, n=problem.n, gaussian=gaussian, stage=stage, keep=keep)
+
+        stood = first.race if isinstance(first, Checkpoint) else ()
+        judge = self.judge(options.starts) if first is None or stood else None
+        if judge is not None:
+            search = self._best_start(judge, stood, begin, options, seed, keep)
+        elif first is not None:
+            search = begin(first)
+        else:
+            search = begin(several(1, self.eigenvectors(), seed)[0].rotation)
+        search.advance(options.tol)
+        return search
+
+    def _best_start(
+        self,
+        judge: _Problem,
+        stood: tuple[Checkpoint, ...],
+        begin: Callable[..., Search],
+        options: IcaOptions,
+        seed: int,
+        keep: Keep | None,
+    ) -> Search:
+        """The search from the best of several starts, tried on the rows of `judge`; `stood` is where some stood."""
+        starts, latest = several(options.starts, judge.eigenvectors(), seed), dict(enumerate(stood))
+
+        def keeping(place: int) -> Keep | None:
+            def take(checkpoint: Checkpoint) -> None:
+                latest[place] = checkpoint
+                if keep:
+                    keep(replace(checkpoint, race=tuple(latest.values())))
+
+            return take if keep else None
+
+        def begin_at(place: int) -> Search:
+            if place < len(stood):
+                return begin(stood[place], problem=judge, keep=keeping(place))
+            return begin(starts[place].rotation, starts[place].stage, judge, keeping(place))
+
+        searches, contrasts = race(len(starts), begin_at, judge.contrast, options.tol)
+        again = [judge.on_half(search.state.rotation, [seed, place]) for place, search in enumerate(searches)]
+        best = searches[int(contrasts.argmax())]
+        if judge is not self:
+            best = begin(best.state.rotation, "fixed point", keep=None)
+        best.keep, best.tried = keep, Tried(np.stack(again), contrasts)
+        if keep:
+            keep(best.checkpoint())
+        return best
+
+    def on_half(self, rotation: Floats, seed: list[int]) -> Floats:
+        """What becomes of components on a random half of the rows held (of their blocks), in rows of unit length."""
+        assert self.held is not None
+        rows, kept = self.passes.rows, self.passes.kept
+        used = np.ones(rows.shape[0], dtype=bool) if kept is None else kept
+        half = random_half(used, rows.blocks if _parted(rows.blocks, used) else None, np.random.default_rng(seed))
+        part, turn = self.held.part(half[used])
+        problem = replace(self, held=part, n=part.n)
+        gaussian, steps = self.passes.contrast.gaussian, 1 + STEPS_ON_HALF
+        search = Search(problem.state, rotation, max_passes=steps, n=part.n, gaussian=gaussian, stage="fixed point")
+        search.advance(0.0)
+        found = search.state.rotation @ turn
+        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+
+    def judge(self, starts: int) -> _Problem | None:
+        """The problem on the rows that several starts are tried on; None where one start is all."""
+        k = len(self.whitener.forward)
+        # Without whitening the sizes of components count too, and a larger sum need not be the better answer.
+        if starts == 1 or k == 1 or self.unwhitened:
+            return None
+        if self.held:
+            return self
+        count = max(PART_ENTRIES // k, PART_ROWS * k * (k - 1) // 2)
+        if count > min(PART_SHARE * self.n, MOST_HELD // k):
+            return None
+        passes = self.passes
+        used = np.arange(passes.rows.shape[0]) if passes.kept is None else np.flatnonzero(passes.kept)
+        part = np.zeros(passes.rows.shape[0], dtype=bool)
+        # The same rows for every seed: what seeds disagree about is then the start's doing.
+        part[np.random.default_rng(0).choice(used, count, replace=False)] = True
+        return replace(self, passes=replace(passes, kept=part), n=count)._holding()
 
     def components(self, solution: Solution) -> Floats:
         """Components of shape (k, p), in the units of the columns."""
@@ -236,7 +399,7 @@ class _Problem:
         """Order and sign the components, so that two fits are comparable by eye; mean contrasts and flattest pairs."""
         state, contrast = solution.state, self.passes.contrast
         unmixing = self.components(solution)
-        sums = self.passes.curvature_sums(unmixing)
+        sums = self.held.curvature_sums(state.rotation) if self.held else self.passes.curvature_sums(unmixing)
         values, bends, pull = sums.values, sums.products, np.diag(state.products)
         if self.unwhitened:
             bends, pull = self.unwhitened.curved(state.rotation, bends, pull)
@@ -263,6 +426,7 @@ def _diagnose(
     curved: Curvature,
     options: IcaOptions,
     stability: Floats | None,
+    tried: Tried | None,
 ) -> Diagnostics:
     k, columns = len(values), problem.passes.rows.shape[1]
     n, contrast, whitener = problem.n, problem.passes.contrast, problem.whitener
@@ -292,6 +456,10 @@ def _diagnose(
         curvature=curved.flattest,
         typical_curvature=curved.typical,
         stability=stability,
+        contrast=contrast.name,
+        starts=len(tried.contrasts) if tried else 1,
+        same_optimum=tried.same_optimum() if tried else 1,
+        recurrence=tried.recurrence(solution.state.rotation) if tried else None,
         alerts=(),
     )
     return replace(diagnostics, alerts=tuple(fit_alerts(diagnostics, options.n_components or columns)))
@@ -300,7 +468,6 @@ def _diagnose(
 def _stability(
     problem: _Problem,
     components: Floats,
-    scatter: Floats,
     options: IcaOptions,
     seed: int,
     tick: Callable[[], object] | None,
@@ -314,32 +481,95 @@ def _stability(
     Parameters
     ----------
     components : ndarray of shape (k, p)
-    scatter : ndarray of shape (p, p)
-        Of all rows in use.
     """
     passes = problem.passes
     used = np.ones(passes.rows.shape[0], dtype=bool) if passes.kept is None else passes.kept
 
     def components_of(half: np.ndarray, seed: int) -> Floats:
-        own, _ = row_moments(passes.rows, only=half, engine=passes.engine)
         try:
-            part = _Problem.of(replace(passes, kept=half, mean=own.mean), own, options)
+            white = _whitened(passes.rows, options, passes.engine, kept=half)
         except InputError:
             # Nothing varies in this half, so none of the components comes out of it.
             return np.zeros((0, passes.rows.shape[1]))
-        return part.components(part.solve(part.start(seed), options, tick))
+        part = _Problem.of(replace(passes, kept=half, mean=white.whitener.mean), white.whitener, white.n, options)
+        return part.components(part.search(None, options, seed, tick).solution(options.tol))
+
+    covariance = _covariances(passes, used)
 
     def normed(unmixing: Floats) -> Floats:
-        sizes = np.sqrt(np.einsum("ij,ij->i", unmixing @ scatter, unmixing))
+        sizes = np.sqrt(np.diag(covariance(unmixing, unmixing)))
         return np.asarray(unmixing / np.where(sizes > 0, sizes, 1.0)[:, None])
 
     matched = np.zeros(len(components))
     for run in range(1, options.stability + 1):
         half = random_half(used, passes.rows.blocks, np.random.default_rng([seed, run]))
-        alike = np.abs(normed(components) @ scatter @ normed(components_of(half, seed + run)).T)
+        alike = np.abs(covariance(normed(components), normed(components_of(half, seed + run))))
         own, other = assignment(alike)
         matched[own] += np.minimum(alike[own, other], 1.0)
     return matched / options.stability
+
+
+def _chosen_contrast(passes: RowPasses, options: IcaOptions, seed: int, tick: Callable[[], object] | None) -> Contrast:
+    """The contrast that finds components the more surely: fitted to a half of the rows, judged on the other half."""
+    rows = passes.rows
+    used = np.ones(rows.shape[0], dtype=bool) if passes.kept is None else passes.kept
+    half = random_half(used, rows.blocks if _parted(rows.blocks, used) else None, np.random.default_rng([seed, 0]))
+    other = used & ~half
+    white = _whitened(rows, options, passes.engine, kept=half)
+
+    def score(name: str) -> float:
+        own = replace(passes, kept=half, mean=white.whitener.mean, contrast=CONTRASTS[name])
+        part = _Problem.of(own, white.whitener, white.n, options)
+        components = part.components(part.search(None, options, seed, tick).solution(options.tol))
+        return float(_precision(replace(own, kept=other), components).sum())
+
+    return CONTRASTS[max(AUTO, key=score)]
+
+
+def _precision(passes: RowPasses, components: Floats) -> Floats:
+    """How surely a contrast finds each component: (E[g'] - E[g y])^2 / (E[g^2] - E[g y]^2), of unit-variance rows.
+
+    Its inverse, over n, is the variance of an estimate of the component's direction (Hyvarinen, Karhunen and Oja 2001,
+    chapter 14). Components that are Gaussian count for nothing.
+    """
+    forward = Affine(components, passes.mean, np.zeros(len(components)))
+    kept = passes.kept
+
+    def over(function: Callable[[Floats], Floats]) -> Floats:
+        total: Floats | float = 0.0
+        for start, stop in forward.cut(passes.rows.shape[0]):
+            x = passes.rows.read(start, stop)
+            total = total + function(forward((x if kept is None else x[kept[start:stop]]).astype(np.float64)))
+        return np.asarray(total)
+
+    count, first, second = np.split(over(lambda y: np.stack([0 * y[0] + len(y), y.sum(0), (y * y).sum(0)])), 3)
+    mean = first / count
+    size = np.sqrt(second / count - mean**2)
+    size = np.where(size > 0, size, 1.0)
+
+    def moments(y: Floats) -> Floats:
+        y = (y - mean) / size
+        g, slopes, _ = passes.contrast.evaluate(y, False)
+        return np.stack([(g * g).sum(axis=0), (g * y).sum(axis=0), slopes])
+
+    squares, pull, slopes = over(moments) / count
+    return np.asarray((slopes - pull) ** 2 / np.maximum(squares - pull**2, np.finfo(float).tiny))
+
+
+def _parted(labels: np.ndarray | None, used: np.ndarray) -> bool:
+    """Whether the rows in use are of more than one block."""
+    return labels is not None and bool((labels[used] != labels[used][0]).any())
+
+
+def _covariances(passes: RowPasses, used: np.ndarray) -> Callable[[Floats, Floats], Floats]:
+    """A function that gives the covariances, over all rows in use, of components of two unmixings."""
+    rows = passes.rows
+    if rows.shape[0] <= min(rows.shape[1], MOST_WIDE // rows.shape[1]):
+        x = np.subtract(rows.read(0, rows.shape[0])[used], passes.mean, dtype=np.float64)
+        return lambda a, b: np.asarray((x @ a.T).T @ (x @ b.T) / len(x))
+    moments, _ = row_moments(rows, only=used, engine=passes.engine)
+    scatter = moments.scatter / moments.n
+    return lambda a, b: np.asarray(a @ scatter @ b.T)
 
 
 def random_half(used: np.ndarray, blocks: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:

@@ -77,7 +77,7 @@ class RowPasses:
         shift = (unmixing @ (origin.astype(np.float64) - self.mean)).astype(self.dtype)
         task = Task(origin, turn, shift, self.contrast, with_values, bent)
         work = blocks(*self.rows.shape)
-        [(n, products, sums)] = self.engine.reduce(_part, work, self.rows, self.kept, task, merge=_add)
+        [(n, products, sums)] = self.engine.reduce(_part, work, self.rows, self.kept, task, merge=add_parts)
         return Sums(products / n, sums[0] / n, sums[1] / n)
 
 
@@ -123,7 +123,8 @@ def _pieces(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, origin:
     return (np.subtract(x[a : a + size], origin, dtype=origin.dtype) for a in range(0, len(x), size))
 
 
-def _add(into: Part, part: Part) -> Part:
+def add_parts(into: Part, part: Part) -> Part:
+    """The sum of two parts, in the place of the first."""
     np.add(into.products, part.products, out=into.products)
     np.add(into.sums, part.sums, out=into.sums)
     return Part(into.n + part.n, into.products, into.sums)

@@ -14,13 +14,17 @@ Three stages, each for what it does best:
 3. *Descend.* On real embeddings the fixed point creeps or circles. L-BFGS takes over once signs have settled.
 """
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from nearid.groups.fits import polar
+from nearid.ica.recurrence import Tried
 from nearid.moments import Floats
 
 # The climb ends when the gradient is below this share of its peak, and has been for a step, and components stand out of
@@ -30,9 +34,13 @@ CLIMB_ENDS_AT, ABOVE_NOISE = 0.5, 1.2
 # what it was, nor has the sum of |kappa| grown by the other: components on their way to a source show in one of these.
 STEPS_WITHOUT_FLIP, SLOW_DESCENT, GAIN = 3, 0.7, 0.006
 MEMORY = 20
+# A search that creeps over a saddle promises little for a pass or two.
+PASSES_IN_TURN = 3
 # Curvature below this share of the sampling noise of a whole component's gradient, sqrt(k / n), tells nothing: dividing
-# by it would leap. And none below this share of the median, where rows are so many that there is no noise.
+# by it would leap. And none below this share of a typical one, where rows are so many that there is no noise.
 NOISE, LEAST_CURVATURE = 0.3, 1e-2
+TINY = float(np.finfo(float).tiny)
+ROOT_2 = float(np.sqrt(2))
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class State:
 
     def relative_gradient(self, signs: Floats) -> float:
         """Size of the gradient relative to M."""
-        return float(np.linalg.norm(self.gradient(signs)) / np.sqrt(2) / np.linalg.norm(self.products))
+        return _size(self.gradient(signs)) / ROOT_2 / _size(self.products)
 
 
 @dataclass(frozen=True)
@@ -79,12 +87,18 @@ class Checkpoint:
     gradients : list of float
         Relative gradient after each pass.
     stage : {"climb", "fixed point", "descend"}
+    tried : Tried or None
+        What several starts came to, of which this search is the best.
+    race : tuple of Checkpoint
+        Where the searches from several starts stand, as long as it is open which of them goes on.
     """
 
     rotation: Floats
     signs: Floats
     gradients: list[float]
     stage: str
+    tried: Tried | None = None
+    race: tuple[Checkpoint, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,7 @@ class Solution:
 
 Oracle = Callable[[Floats, bool], State]
 Keep = Callable[[Checkpoint], object]
+Stage = Literal["climb", "fixed point", "descend"]
 
 
 def solve(
@@ -118,127 +133,178 @@ def solve(
     gaussian: float,
     keep: Keep | None = None,
 ) -> Solution:
-    """Search from a rotation, or go on from a checkpoint.
+    """Search from a rotation, or go on from a checkpoint, until the relative gradient is at most `tol`.
+
+    Other parameters are those of `Search`.
+    """
+    search = Search(oracle, start, max_passes=max_passes, n=n, gaussian=gaussian, keep=keep)
+    search.advance(tol)
+    return search.solution(tol)
+
+
+class Search:
+    """A search for a rotation that can be taken up again with a smaller tolerance.
 
     Parameters
     ----------
     oracle : callable
         (rotation, with_values) -> State; one pass over the rows.
     start : ndarray of shape (k, k) or Checkpoint
-    tol : float
-        Relative gradient to stop at.
+    max_passes : int
+        Passes after which it ends.
     n : int
         Rows behind each mean: signs of kappa within 2 / sqrt(n) of zero are noise and do not flip.
     gaussian : float
         E[G] of a Gaussian component: the first signs tell on which side of it each component is.
     keep : callable, optional
         Given a Checkpoint after every pass.
+    stage : {"climb", "fixed point"}
+        Where a search from a rotation begins.
+
+    Attributes
+    ----------
+    tried : Tried or None
+        What several starts came to, of which this is the best; goes into every Checkpoint.
     """
-    search = _Search(oracle, tol, max_passes, n, keep or (lambda _: None))
-    if isinstance(start, Checkpoint):
-        search.gradients, search.stage, signs = list(start.gradients[:-1]), start.stage, start.signs
-        state = search.look(start.rotation, True, signs)
-    else:
-        state = oracle(start, True)
-        signs = _signs(gaussian - state.values)
-        search.note(state, signs)
-    if search.stage == "climb":
-        state, signs = search.descend(state, signs, until=CLIMB_ENDS_AT)
-        search.stage = "fixed point"
-    if search.stage == "fixed point":
-        state, signs = search.iterate(state, signs)
-        search.stage = "descend"
-    if not search.over:
-        if not state.values.any():
-            state = search.look(state.rotation, True, signs)
-        state, signs = search.descend(state, signs)
-    return Solution(state, signs, search.gradients, search.gradients[-1] <= tol)
 
+    def __init__(
+        self,
+        oracle: Oracle,
+        start: Floats | Checkpoint,
+        *,
+        max_passes: int,
+        n: int,
+        gaussian: float,
+        keep: Keep | None = None,
+        stage: Stage = "climb",
+    ) -> None:
+        self.keep, self.tried = keep, start.tried if isinstance(start, Checkpoint) else None
+        self.stage: str = stage
+        self.gradients: list[float] = []
+        self._oracle, self._max_passes, self._n = oracle, max_passes, n
+        self._memory: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
+        # Steps of the fixed point since a sign flipped.
+        self._settled = 0
+        if isinstance(start, Checkpoint):
+            self.gradients, self.stage = list(start.gradients[:-1]), start.stage
+            self._arrive(oracle(start.rotation, True), start.signs)
+        else:
+            state = oracle(start, True)
+            self._arrive(state, _signs(gaussian - state.values))
+        # The sum of |kappa| where the fixed point began and after each of its steps.
+        self._strengths = [_strength(self.state)]
 
-@dataclass
-class _Search:
-    """The budget of a search and what it has seen."""
+    def advance(self, tol: float, gain: float = 0.0) -> None:
+        """Go on until the relative gradient is at most `tol`, or passes are used up.
 
-    oracle: Oracle
-    tol: float
-    max_passes: int
-    n: int
-    keep: Keep
-    gradients: list[float] = field(default_factory=list)
-    stage: str = "climb"
-
-    @property
-    def over(self) -> bool:
-        return self.gradients[-1] <= self.tol or len(self.gradients) >= self.max_passes
-
-    def note(self, state: State, signs: Floats) -> None:
-        self.gradients.append(state.relative_gradient(signs))
-        self.keep(Checkpoint(state.rotation, signs, list(self.gradients), self.stage))
-
-    def look(self, rotation: Floats, with_values: bool, signs: Floats) -> State:
-        state = self.oracle(rotation, with_values)
-        self.note(state, signs)
-        return state
-
-    def iterate(self, state: State, signs: Floats) -> tuple[State, Floats]:
-        """The fixed point, until it gains nothing more."""
-        settled, strengths = 0, [_strength(state)]
-        while not self.over:
-            if (
-                settled >= STEPS_WITHOUT_FLIP
-                and self.gradients[-1] > SLOW_DESCENT * self.gradients[-1 - STEPS_WITHOUT_FLIP]
-                and strengths[-1] < (1 + GAIN) * strengths[-1 - STEPS_WITHOUT_FLIP]
-            ):
-                break
-            # The fixed point may turn a component over; components keep their direction here.
-            turned = polar(state.products - np.diag(state.slopes))
-            turned *= _signs(np.diag(turned))[:, None]
-            state = self.oracle(turned @ state.rotation, False)
-            before, signs = signs, _flipped(signs, state.kappa, self.n)
-            self.note(state, signs)
-            settled = settled + 1 if np.array_equal(before, signs) else 0
-            strengths.append(_strength(state))
-        return state, signs
-
-    def descend(self, state: State, signs: Floats, until: float = 0.0) -> tuple[State, Floats]:
-        """L-BFGS with the pairwise preconditioner, Cayley retraction and Armijo steps.
-
-        Ends early once two gradients in a row are below `until` times the largest that was seen, and components stand
-        out of the noise.
+        Parameters
+        ----------
+        gain : float
+            End also where the last passes, each in turn, promised to add no more than this share of the contrast.
         """
-        memory: deque[tuple[Floats, Floats]] = deque(maxlen=MEMORY)
-        noise = ABOVE_NOISE * np.sqrt(len(signs) / self.n)
-        while not self.over:
-            fallen = max(self.gradients[-2:]) < until * max(self.gradients)
-            if fallen and _strength(state) > noise * np.trace(state.products):
+        promised: list[float] = []
+        while self.gradients[-1] > tol and len(self.gradients) < self._max_passes:
+            if gain:
+                promised.append(self._promised())
+                if len(promised) >= PASSES_IN_TURN and max(promised[-PASSES_IN_TURN:]) < gain:
+                    return
+            if self.stage == "climb" and self._has_climbed():
+                self._begin("fixed point")
+            if self.stage == "fixed point" and self._has_stalled():
+                self._begin("descend")
+                self._arrive(self._oracle(self.state.rotation, True), self.signs)
+                continue
+            if self.stage == "fixed point":
+                self._iterate()
+            else:
+                self._descend()
+
+    def _promised(self) -> float:
+        """What a Newton step would gain, were the components independent, as a share of the contrast."""
+        return float(np.sum(self._gradient**2 / _curvature(self.state, self._n)) / 4 / max(_strength(self.state), TINY))
+
+    def checkpoint(self) -> Checkpoint:
+        """Where it can be taken up."""
+        return Checkpoint(self.state.rotation, self.signs, list(self.gradients), self.stage, self.tried)
+
+    def solution(self, tol: float) -> Solution:
+        """Where it stands."""
+        return Solution(self.state, self.signs, self.gradients, self.gradients[-1] <= tol)
+
+    def _begin(self, stage: Stage) -> None:
+        self.stage, self._settled, self._strengths = stage, 0, [_strength(self.state)]
+        self._memory.clear()
+
+    def _arrive(self, state: State, signs: Floats) -> None:
+        """Take what a pass found."""
+        self.state, self.signs, self._gradient = state, signs, state.gradient(signs)
+        self.gradients.append(_size(self._gradient) / ROOT_2 / _size(state.products))
+        if self.keep:
+            self.keep(self.checkpoint())
+
+    def _has_climbed(self) -> bool:
+        """Whether two gradients in a row are well below the peak, and components stand out of the noise."""
+        fallen = max(self.gradients[-2:]) < CLIMB_ENDS_AT * max(self.gradients)
+        noise = ABOVE_NOISE * np.sqrt(len(self.signs) / self._n)
+        return fallen and _strength(self.state) > noise * np.trace(self.state.products)
+
+    def _has_stalled(self) -> bool:
+        """Whether the fixed point gains nothing more."""
+        back = -1 - STEPS_WITHOUT_FLIP
+        return (
+            self._settled >= STEPS_WITHOUT_FLIP
+            and self.gradients[-1] > SLOW_DESCENT * self.gradients[back]
+            and self._strengths[-1] < (1 + GAIN) * self._strengths[back]
+        )
+
+    def _iterate(self) -> None:
+        """A step of the fixed point."""
+        # It may turn a component over; components keep their direction here.
+        turned = polar(self.state.products - np.diag(self.state.slopes))
+        turned *= _signs(np.diag(turned))[:, None]
+        state = self._oracle(turned @ self.state.rotation, False)
+        signs = _flipped(self.signs, state.kappa, self._n)
+        self._settled = self._settled + 1 if np.array_equal(signs, self.signs) else 0
+        self._arrive(state, signs)
+        self._strengths.append(_strength(state))
+
+    def _descend(self) -> None:
+        """A step of L-BFGS with the pairwise preconditioner, the Cayley retraction and Armijo's rule."""
+        before, gradient, signs = self.state, self._gradient, self.signs
+        curvature = _curvature(before, self._n)
+        direction = -_two_loops(gradient, self._memory, curvature)
+        slope = float(np.vdot(gradient, direction))
+        if slope >= 0:
+            self._memory.clear()
+            direction = -gradient / curvature
+            slope = float(np.vdot(gradient, direction))
+        value, length = float(signs @ before.values), 1.0
+        while True:
+            self._arrive(self._oracle(_cayley(length * direction) @ before.rotation, True), signs)
+            # Rounding of the mean contrast must not reject the last steps. Matrices count each pair twice.
+            allowed = value + 1e-4 * length * slope / 2 + 1e-7 * abs(value)
+            if float(signs @ self.state.values) <= allowed or length < 1e-3:
                 break
-            gradient, curvature = state.gradient(signs), _curvature(state, self.n)
-            direction = -_two_loops(gradient, memory, curvature)
-            slope = float(np.sum(gradient * direction)) / 2
-            if slope >= 0:
-                memory.clear()
-                direction = -gradient / curvature
-                slope = float(np.sum(gradient * direction)) / 2
-            value, length = float(signs @ state.values), 1.0
-            while True:
-                after = self.look(_cayley(length * direction) @ state.rotation, True, signs)
-                # Rounding of the mean contrast must not reject the last steps.
-                enough = float(signs @ after.values) <= value + 1e-4 * length * slope + 1e-7 * abs(value)
-                if enough or length < 1e-3:
-                    break
-                if len(self.gradients) >= self.max_passes:
-                    # The search is over, and its last step was refused: it ends where it was.
-                    self.gradients[-1] = state.relative_gradient(signs)
-                    return state, signs
-                length /= 2
-            change = after.gradient(signs) - gradient
-            if np.sum(length * direction * change) > 0:
-                memory.append((length * direction, change))
-            state, before, signs = after, signs, _flipped(signs, after.kappa, self.n)
-            if not np.array_equal(before, signs):
-                memory.clear()
-                self.gradients[-1] = state.relative_gradient(signs)
-        return state, signs
+            if len(self.gradients) >= self._max_passes:
+                # The search is over, and its last step was refused: it ends where it was.
+                self.state, self._gradient = before, gradient
+                self.gradients[-1] = before.relative_gradient(signs)
+                return
+            length /= 2
+        step, change = length * direction, self._gradient - gradient
+        bend = float(np.vdot(step, change))
+        if bend > 0:
+            self._memory.append((step, change, bend))
+        flipped = _flipped(signs, self.state.kappa, self._n)
+        if not np.array_equal(flipped, signs):
+            self._memory.clear()
+            self.signs, self._gradient = flipped, self.state.gradient(flipped)
+            self.gradients[-1] = self.state.relative_gradient(flipped)
+
+
+def _size(matrix: Floats) -> float:
+    """The Frobenius norm."""
+    return float(np.sqrt(np.vdot(matrix, matrix)))
 
 
 def _strength(state: State) -> float:
@@ -257,20 +323,25 @@ def _curvature(state: State, n: int) -> Floats:
     """Second derivative along each pair's rotation, were the components independent; not below the noise."""
     size = np.abs(state.kappa)
     pairs = size[:, None] + size
-    least = max(NOISE * np.sqrt(len(size) / n), LEAST_CURVATURE * float(np.median(pairs)), np.finfo(float).tiny)
+    least = max(NOISE * np.sqrt(len(size) / n), LEAST_CURVATURE * 2 * _middle(size), TINY)
     return np.asarray(np.maximum(pairs, least))
 
 
-def _two_loops(gradient: Floats, memory: deque[tuple[Floats, Floats]], curvature: Floats) -> Floats:
-    """The L-BFGS product of the inverse Hessian with the gradient."""
+def _middle(values: Floats) -> float:
+    # A tenth of the time of np.median, which counts where a pass takes less than a millisecond.
+    return float(np.partition(values, len(values) // 2)[len(values) // 2])
+
+
+def _two_loops(gradient: Floats, memory: deque[tuple[Floats, Floats, float]], curvature: Floats) -> Floats:
+    """The L-BFGS product of the inverse Hessian with the gradient; memory of steps, changes and their products."""
     q, factors = gradient.copy(), []
-    for step, change in reversed(memory):
-        factor = np.sum(step * q) / np.sum(step * change)
+    for step, change, bend in reversed(memory):
+        factor = float(np.vdot(step, q)) / bend
         factors.append(factor)
         q -= factor * change
     q /= curvature
-    for (step, change), factor in zip(memory, reversed(factors), strict=True):
-        q += step * (factor - np.sum(change * q) / np.sum(step * change))
+    for (step, change, bend), factor in zip(memory, reversed(factors), strict=True):
+        q += (factor - float(np.vdot(change, q)) / bend) * step
     return q
 
 

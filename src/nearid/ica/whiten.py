@@ -1,17 +1,22 @@
 """Whitening from moments: the map that makes a covariance the identity on the directions that exist."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from nearid.base.errors import InputError
-from nearid.moments import Floats, Moments, spectrum
+from nearid.base.extensions import lapack
+from nearid.moments import Floats, Moments, cholesky, resolution, spectrum
 
 Form = Literal["pca", "zca"]
 
 # Directions need this many times the variance of rounding to be distinguished from it.
 ROUNDINGS = 4
+# Estimates of the smallest eigenvalue from a Cholesky factor may be off by some factor.
+SAFELY = 100
+# Smallest over largest variance of components from which on products of directions resolve them.
+WELL_CONDITIONED = 1e-11
 
 
 @dataclass(frozen=True)
@@ -60,18 +65,78 @@ def fit_whitener(
     stored : dtype, optional
         Precision of the rows: directions that vary no more than its rounding do not exist. Float64 by default.
     """
+    span, unspan = _safe_span(moments, stored) or _span(moments, stored)
+    return _principal(moments.mean, span, unspan, components, form, rtol)
+
+
+def whiten_rows(x: Floats, *, components: int | None = None) -> Whitener:
+    """The same for rows that are fewer than their columns, from products of rows with rows: no (p, p) matrix is made.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, p)
+        In the precision they are stored in, all finite.
+    """
+    n, p = x.shape
+    mean = x.mean(axis=0, dtype=np.float64)
+    centred = np.subtract(x, mean, dtype=np.float64)
+    sizes = np.sqrt(np.einsum("ij,ij->j", centred, centred) / n)
+    # What a constant column leaves is the rounding of its mean.
+    constant = sizes <= np.finfo(np.float64).eps * np.abs(mean)
+    centred[:, constant] = 0
+    sizes[constant] = 1.0
+    scaled = centred / sizes
+    values, u = np.linalg.eigh(scaled @ scaled.T / n)
+    values, u = values[::-1], u[:, ::-1]
+    # n centred rows span at most n - 1 directions.
+    kept = min(int(np.sum(values > resolution(p) * max(values[0], 0.0))), n - 1)
+    values, vectors = values[:kept], scaled.T @ (u[:, :kept] / np.sqrt(n * values[:kept]))
+    real = _resolvable(values, vectors, mean, sizes, x.dtype)
+    values, vectors = values[real], vectors[:, real]
+    span = u[:, :kept][:, real].T @ centred / np.sqrt(n)
+    return _principal(mean, span, vectors / np.sqrt(values) / sizes[:, None], components, "pca", 0.0)
+
+
+def _span(moments: Moments, stored: np.dtype | None) -> tuple[Floats, Floats]:
+    """Directions of unit variance that exist: rows (r, p) that carry them to the data's own units, and (p, r) back."""
     units = spectrum(moments.scatter / max(moments.n, 1), moments.n)
-    # Rounding moves a value by up to half a unit in its last place, evenly: a twelfth of the unit squared.
-    unit = float(np.finfo(stored or np.float64).eps) * moments.mean / units.sizes
-    real = units.values > ROUNDINGS * (units.vectors**2).T @ (unit**2 / 12)
+    real = _resolvable(units.values, units.vectors, moments.mean, units.sizes, stored)
+    values, vectors = units.values[real], units.vectors[:, real]
+    return (vectors * np.sqrt(values)).T * units.sizes, vectors / np.sqrt(values) / units.sizes[:, None]
+
+
+def _resolvable(values: Floats, vectors: Floats, mean: Floats, sizes: Floats, stored: np.dtype | None) -> np.ndarray:
+    """Which directions, in units of each column's size, vary more than the rounding of stored numbers."""
+    real = values > ROUNDINGS * (vectors**2).T @ _rounding(mean, sizes, stored)
     if not real.any():
         raise InputError("No column varies by more than the rounding of its numbers: there is nothing to whiten.")
-    units = replace(units, values=units.values[real], vectors=units.vectors[:, real])
-    # Rows of `span` carry unit coordinates to the data's own units, `unspan` back. The principal directions of the data
-    # are a rotation u of those coordinates: applying u, never dividing by singular values, keeps small scales exact.
-    span = (units.vectors * np.sqrt(units.values)).T * units.sizes
-    unspan = units.vectors / np.sqrt(units.values) / units.sizes[:, None]
-    u, singular, vt = np.linalg.svd(span, full_matrices=False)
+    return np.asarray(real)
+
+
+def _rounding(mean: Floats, sizes: Floats, stored: np.dtype | None) -> Floats:
+    """Variance of rounding of each column, in units of its size."""
+    # Rounding moves a value by up to half a unit in its last place, evenly: a twelfth of the unit squared.
+    return np.asarray((float(np.finfo(stored or np.float64).eps) * mean / sizes) ** 2 / 12)
+
+
+def _safe_span(moments: Moments, stored: np.dtype | None) -> tuple[Floats, Floats] | None:
+    """The same by a Cholesky factor, which is far cheaper, where the rank is safely full; else None."""
+    factor = cholesky(moments.scatter / max(moments.n, 1), moments.n)
+    if factor is None:
+        return None
+    if factor.least <= SAFELY * ROUNDINGS * _rounding(moments.mean, factor.sizes, stored).max():
+        return None
+    inverse, _ = lapack().dtrtri(factor.lower, lower=True)
+    return factor.lower.T * factor.sizes, (inverse / factor.sizes).T
+
+
+def _principal(mean: Floats, span: Floats, unspan: Floats, components: int | None, form: Form, rtol: float) -> Whitener:
+    """Whitening along principal directions, from the directions that exist.
+
+    The principal directions of the data are a rotation u of the coordinates of the span: applying u, never dividing by
+    singular values, keeps small scales exact.
+    """
+    u, singular, vt = _decomposed(span, components)
     rank = len(singular) if rtol == 0 else int(np.sum(singular > np.sqrt(rtol) * singular[0]))
     k = rank if components is None else min(components, rank)
     # Signs of principal directions are arbitrary: the largest loading of each is made positive.
@@ -79,4 +144,21 @@ def fit_whitener(
     forward, backward, lead = (unspan @ u[:, :k] * signs).T, span.T @ u[:, :k] * signs, vt[:k].T * signs
     if form == "zca":
         forward, backward = lead @ forward, backward @ lead.T
-    return Whitener(moments.mean, forward, backward, singular[:rank] ** 2, rank)
+    return Whitener(mean, forward, backward, singular[:rank] ** 2, rank)
+
+
+def _decomposed(span: Floats, components: int | None) -> tuple[Floats, Floats, Floats]:
+    """The singular value decomposition of the span, of its right vectors (in rows) those of leading components."""
+    values, u = np.linalg.eigh(span @ span.T)
+    values, u = values[::-1], u[:, ::-1]
+    last = min(components or len(values), len(values)) - 1
+    # Products square the condition: directions of variances far below the largest are mixed with one another. The
+    # sizes of the directions themselves are exact all the same.
+    if values[last] > WELL_CONDITIONED * values[0]:
+        backward = u.T @ span
+        singular = np.linalg.norm(backward, axis=1)
+        order = np.argsort(-singular, kind="stable")
+        u, singular, backward = u[:, order], singular[order], backward[order[: last + 1]]
+        return u, singular, backward / singular[: last + 1, None]
+    full: tuple[Floats, Floats, Floats] = np.linalg.svd(span, full_matrices=False)
+    return full

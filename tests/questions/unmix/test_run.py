@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from nearid.arrays import open_rows
 from nearid.base.files import alone_in
 from nearid.base.resume import Resumable
 from nearid.ica.model import LARGEST_ABOUT
+from nearid.ica.recurrence import Tried
 from nearid.ica.solver import Checkpoint
 from nearid.questions.unmix.run import Keeper, left_behind, refuse_input
 
@@ -337,6 +339,30 @@ def point(rng):
 @pytest.fixture
 def keeper(tmp_path):
     return keeper_of(tmp_path, IDENTITY)
+
+
+def test_a_checkpoint_of_several_starts_comes_back_exactly(keeper, point, tmp_path):
+    other = replace(point, gradients=[0.3], stage="climb")
+    keeper.keep(replace(point, race=(other, point)))
+    found = keeper_of(tmp_path, IDENTITY).read()
+    assert [c.stage for c in found.race] == ["climb", "fixed point"] and found.tried is None
+    assert [c.gradients for c in (found, *found.race)] == [point.gradients, [0.3], point.gradients]
+    tried = Tried(np.stack([point.rotation, point.rotation[::-1]]), np.array([2.0, 1.0]))
+    keeper.keep(replace(point, tried=tried))
+    found = keeper_of(tmp_path, IDENTITY).read()
+    assert found.race == ()
+    np.testing.assert_array_equal(found.tried.rotations, tried.rotations)
+    np.testing.assert_array_equal(found.tried.contrasts, tried.contrasts)
+
+
+@pytest.mark.parametrize("passes", [2, 11, 25])
+def test_a_fit_that_was_interrupted_among_its_starts_has_the_same_recurrence(x, tmp_path, passes):
+    whole, _ = run(tmp_path / "whole", x)
+    with pytest.raises(Stop):
+        run(tmp_path / "out", x, progress=stopping_after(passes))
+    found, _ = run(tmp_path / "out", x)
+    np.testing.assert_array_equal(found.recurrence_, whole.recurrence_)
+    np.testing.assert_allclose(found.components_, whole.components_, atol=1e-4 * np.abs(whole.components_).max())
 
 
 def test_a_checkpoint_comes_back_exactly(keeper, point, tmp_path):

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from nearid import ICA
 from nearid.arrays import open_rows
 from nearid.ica.estimators import IdentifiabilityWarning
+from nearid.questions.unmix.view import trust
 from nearid.show.terminal import text
 from nearid.show.view import BAD, CAREFUL, GOOD
 
@@ -46,9 +47,24 @@ def test_the_least_gaussian_components_are_listed_with_their_columns(ica, rng):
     named = ICA(stability=1).fit(pd.DataFrame(rng.laplace(size=(500, 2)), columns=["left", "right"]))
     [table] = named.view.tables
     assert table.title == "components" and "stability" in [column.title for column in table.columns]
-    assert sorted(row.cells[-1] for row in table.rows) == ["left", "right"]
+    assert sorted(row.cells[-2] for row in table.rows) == ["left", "right"]
     assert sorted(named.to_frame()["largest_in_column"]) == ["left", "right"]
     assert "least stability" in named.view.facts and "least stability" not in ica.view.facts
+
+
+def test_components_that_cannot_be_trusted_are_marked(ica):
+    from dataclasses import replace
+
+    # A single Gaussian component is what the others leave over.
+    assert ica.to_frame()["trust"].tolist() == ["yes"] * 12
+    assert ica.view.facts["components to trust"] == "12 of 12"
+    gaussian, few = ica.diagnostics_.gaussian.copy(), ica.diagnostics_.recurrence.copy()
+    gaussian[-2:], few[3] = True, 1
+    doubtful = replace(ica.diagnostics_, gaussian=gaussian, recurrence=few)
+    marks = [trust(doubtful, i) for i in range(12)]
+    assert marks[3] == "no: depends on the start" and marks[10:] == ["no: Gaussian"] * 2
+    stable = replace(doubtful, stability=np.where(np.arange(12) == 5, 0.5, 1.0))
+    assert [trust(stable, i) for i in (3, 5, 11)] == ["no: depends on the start", "no: unstable", "yes"]
 
 
 def test_points_are_the_diagnostics_with_gaussian_ones_apart(ica):

@@ -27,6 +27,7 @@ def apply(
 ) -> None:
     """Write the components of the rows of a file, block by block, with a fitted model."""
     from nearid.arrays import open_rows
+    from nearid.arrays.rows import single_rows
     from nearid.base.progress import reporting
     from nearid.ica.stream import check_output, refuse_input
     from nearid.questions.unmix.result import ICA
@@ -34,7 +35,8 @@ def apply(
     check_output(out, overwrite=overwrite)
     refuse_input(out, source)
     fitted = ICA.load(model)
-    rows = open_rows(source, key=key, ids=ids, features=features, exclude=exclude)
+    with single_rows():
+        rows = open_rows(source, key=key, ids=ids, features=features, exclude=exclude)
     with reporting(not quiet) as progress:
         fitted.transform_to(
             rows, out, inverse=inverse, overwrite=overwrite, drop_nonfinite=drop_nonfinite, progress=progress

@@ -18,8 +18,9 @@ from nearid.show.view import View
 class ICA(Result, IcaEstimator):
     """Independent component analysis of any number of rows.
 
-    Whitening from one pass, then FastICA's fixed point and L-BFGS on the orthogonal group, each where it is the faster;
-    every pass reads the rows in blocks. Components come in the order of their distance from Gaussian, the largest
+    Whitening from one pass, then FastICA's fixed point and L-BFGS on the orthogonal group, each where it is the faster,
+    from several starts. Rows that are few are whitened once and held in memory; otherwise every pass reads them in
+    blocks. Components come in the order of their distance from Gaussian, the largest
     first, each with its largest loading positive. The same data and seed give the same bytes, whatever the number of
     threads.
 
@@ -27,7 +28,7 @@ class ICA(Result, IcaEstimator):
     ----------
     {options}
     random_state : int, RandomState or None, default=0
-        Of the first rotation.
+        Of the first rotations.
     engine : {"local", "dask"}, address or Engine, optional
         Where the passes of `fit` run: this process by default, a Dask cluster of this machine's cores, or the cluster
         of the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
@@ -39,6 +40,9 @@ class ICA(Result, IcaEstimator):
         Components are components_ (x - mean_).
     mixing_ : ndarray of shape (n_features_in_, n_components_)
         Rows are mixing_ s + mean_.
+    whitening_ : ndarray of shape (n_components_, n_features_in_)
+        Whitens centred rows: principal directions over their standard deviations; with `whiten` only. components_ is a
+        rotation of it.
     n_components_, rank_ : int
         Components, and directions that exist in the data.
     n_iter_ : int
@@ -51,10 +55,13 @@ class ICA(Result, IcaEstimator):
     kappa_ : ndarray of shape (n_components_,)
         E[g'(s)] - E[g(s) s]: with logcosh positive for super-Gaussian components, negative for sub-Gaussian ones, near
         0 for Gaussian ones, which ICA cannot tell apart.
+    recurrence_ : ndarray of int, shape (n_components_,) or None
+        How many of the starts found each component again, each on a random half of the rows; None where only one start
+        was tried. Components that all starts find are determined by the data.
     diagnostics_ : Diagnostics
         Whether the fit can be trusted: convergence, rank, Gaussian components, stability, alerts.
     seed_ : int
-        Of the first rotation, drawn from random_state.
+        Of the first rotations, drawn from random_state.
     alerts : tuple of Alert
     provenance : dict
         Versions, options, the seed; name, shape, dtype, fingerprint and digest (of all numbers) of the rows.

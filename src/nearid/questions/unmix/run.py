@@ -8,7 +8,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -37,8 +37,10 @@ from nearid.ica.model import (
     refuse_foreign,
     write_bytes,
 )
+from nearid.ica.recurrence import Tried
 from nearid.ica.solver import Checkpoint
 from nearid.ica.stream import check_output, check_space, ids_path
+from nearid.moments import Floats
 from nearid.show.view import counted
 
 if TYPE_CHECKING:
@@ -48,11 +50,14 @@ else:
     ICA = Any
 
 # A fit may go on with another tol or more passes, but not with another of these.
-FIXED = ("n_components", "whiten", "contrast", "dtype", "random_state")
-CHECKPOINT, CHECKPOINT_FORMAT = "checkpoint.safetensors", "1"
+FIXED = ("n_components", "whiten", "contrast", "starts", "dtype", "random_state")
+# Format 1 is that of a single start.
+CHECKPOINT, CHECKPOINT_FORMATS = "checkpoint.safetensors", ("1", "2")
 STAGES = ("climb", "fixed point", "descend")
 # More passes than any fit makes.
 MOST_PASSES = 1_000_000
+# More starts than anybody has need of.
+MOST_STARTS = 100
 # A rotation off by more than this was not written by a fit.
 ORTHOGONAL = 1e-6
 
@@ -65,9 +70,10 @@ def unmix(
     *,
     n_components: Count | None = None,
     whiten: bool = True,
-    contrast: Literal["logcosh", "exp", "cube"] = "logcosh",
+    contrast: Literal["logcosh", "exp", "cube", "auto"] = "logcosh",
     tol: Annotated[float, Bound(0, open_low=True)] = 1e-4,
     max_passes: Count = 500,
+    starts: Annotated[int, Bound(1, MOST_STARTS)] = 3,
     stability: Annotated[int, Bound(0)] = 0,
     dtype: Literal["float32", "float64"] | None = None,
     random_state: Seed = 0,
@@ -96,7 +102,7 @@ def unmix(
         Folder for the components and the model, made if it does not exist. Nothing is written without it.
     {options}
     random_state : int, default=0
-        Seed of the first rotation.
+        Seed of the first rotations.
     engine : {"local", "dask"}, address or Engine, optional
         Where the passes run: "local" (this process, the default), "dask" (a cluster of this machine's cores), or the
         address of a Dask scheduler such as tcp://127.0.0.1:8786. The result is the same.
@@ -150,6 +156,7 @@ def unmix(
         contrast=contrast,
         tol=tol,
         max_passes=max_passes,
+        starts=starts,
         stability=stability,
         dtype=dtype,
         random_state=random_state,
@@ -316,8 +323,13 @@ class Keeper:
             return
         last, self._last = self._last, None
         identity = json.dumps(self._work.identity)
-        metadata = {"nearid_checkpoint": CHECKPOINT_FORMAT, "identity": identity, "stage": last.stage}
-        tensors = {"rotation": last.rotation, "signs": last.signs, "gradients": np.asarray(last.gradients)}
+        stages = json.dumps([last.stage, *(other.stage for other in last.race)])
+        metadata = {"nearid_checkpoint": CHECKPOINT_FORMATS[-1], "identity": identity, "stage": stages}
+        tensors = _tensors(last, "")
+        for place, other in enumerate(last.race):
+            tensors |= _tensors(other, f"{place}.")
+        if last.tried:
+            tensors |= {"tried.rotations": last.tried.rotations, "tried.contrasts": last.tried.contrasts}
         write_bytes(self.path, packed(tensors, metadata))
 
     def remove(self) -> None:
@@ -332,22 +344,35 @@ class Keeper:
         if not self.path.is_file():
             return None
         columns = self._work.identity["input"]["shape"][1]
-        check_size(self.path, 8, 8 * (columns * (columns + 1) + MOST_PASSES))
+        entries = columns * (columns + 1) + MOST_PASSES
+        check_size(self.path, 8, 8 * (1 + 2 * MOST_STARTS) * entries)
         data = self.path.read_bytes()
         texts = read_metadata(data, str(self.path))
-        if texts.get("nearid_checkpoint") != CHECKPOINT_FORMAT or texts.get("stage") not in STAGES:
+        stages = _stages(texts)
+        if stages is None:
             raise InputError(f"{self.path} is not a checkpoint that this nearid can read. Begin anew with --restart.")
         try:
             identity = json.loads(texts.get("identity", ""))
         except (ValueError, RecursionError):
             identity = None
         self._work.refuse_other(identity)
-        tensors = read_tensors(data, str(self.path), {"rotation": "kk", "signs": "k", "gradients": "m"})
-        rotation, signs = tensors["rotation"], tensors["signs"]
+        names = ["", *(f"{place}." for place in range(len(stages) - 1))]
+        letters = {f"{name}{part}": axes for name in names for part, axes in _letters(name).items()}
+        if "tried.rotations" in (header(self.path) or {}):
+            letters |= {"tried.rotations": "skk", "tried.contrasts": "s"}
+        tensors = read_tensors(data, str(self.path), letters)
+        own, *others = (self._checkpoint(tensors, name, stage) for name, stage in zip(names, stages, strict=True))
+        tried = Tried(tensors["tried.rotations"], tensors["tried.contrasts"]) if "tried.rotations" in letters else None
+        return replace(own, race=tuple(others), tried=tried)
+
+    def _checkpoint(self, tensors: dict[str, Floats], name: str, stage: str) -> Checkpoint:
+        """Where one search stands."""
+        rotation, signs, gradients = (tensors[f"{name}{part}"] for part in ("rotation", "signs", "gradients"))
         off = rotation @ rotation.T - np.eye(len(signs)) if np.abs(rotation).max() < 2 else np.inf
+        columns = self._work.identity["input"]["shape"][1]
         if len(signs) > columns or np.abs(off).max() > ORTHOGONAL or (np.abs(signs) != 1).any():
             raise InputError(f"{self.path} holds no rotation: it is damaged. Begin anew with --restart.")
-        return Checkpoint(rotation, signs, tensors["gradients"].tolist(), texts["stage"])
+        return Checkpoint(rotation, signs, gradients.tolist(), stage)
 
     def _refuse_foreign(self) -> None:
         """Refuse a file that no fit has written, or that cannot be read."""
@@ -356,6 +381,29 @@ class Keeper:
                 f"{self.path} is not a checkpoint of nearid unmix, or it is damaged. Write to another folder, or move "
                 "this file."
             )
+
+
+def _tensors(checkpoint: Checkpoint, name: str) -> dict[str, Floats]:
+    """The numbers of a checkpoint, whose names begin with this."""
+    gradients = np.asarray(checkpoint.gradients)
+    return {f"{name}rotation": checkpoint.rotation, f"{name}signs": checkpoint.signs, f"{name}gradients": gradients}
+
+
+def _letters(name: str) -> dict[str, str]:
+    """Axes of the numbers of a checkpoint; every search has passes of its own, and a letter for them."""
+    return {"rotation": "kk", "signs": "k", "gradients": chr(256 + int(name[:-1])) if name else "m"}
+
+
+def _stages(texts: dict[str, str]) -> list[str] | None:
+    """The stage of the search and those of a race, or None where this is no such checkpoint."""
+    if texts.get("nearid_checkpoint") not in CHECKPOINT_FORMATS:
+        return None
+    try:
+        stages = json.loads(texts["stage"]) if texts["nearid_checkpoint"] != "1" else [texts["stage"]]
+    except (KeyError, ValueError, RecursionError):
+        return None
+    known = isinstance(stages, list) and 1 <= len(stages) <= 1 + MOST_STARTS and all(s in STAGES for s in stages)
+    return stages if known else None
 
 
 def is_checkpoint(path: Path) -> bool:

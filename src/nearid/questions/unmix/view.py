@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nearid.ica.diagnostics import UNSTABLE
 from nearid.show.figures import Curve, Figure, Lines, Scatter
 from nearid.show.view import BAD, CAREFUL, GOOD, Column, Row, Table, View, counted, number
 
 if TYPE_CHECKING:
+    from nearid.ica.diagnostics import Diagnostics
     from nearid.ica.estimators import IcaEstimator
 
 COLOURS = {"super-Gaussian": "#0072B2", "sub-Gaussian": "#E69F00", "Gaussian": "#999999"}
@@ -54,10 +56,25 @@ def records(ica: IcaEstimator) -> list[dict[str, Any]]:
             "p_value": float(d.p_values[i]),
             "kind": d.kinds[i],
             "stability": np.nan if d.stability is None else float(d.stability[i]),
+            "recurrence": np.nan if d.recurrence is None else int(d.recurrence[i]),
             "largest_in_column": str(columns[largest]),
+            "trust": trust(d, i),
         }
         for i, largest in enumerate(np.abs(ica.mixing_).argmax(axis=0))
     ]
+
+
+def trust(d: Diagnostics, i: int) -> str:
+    """Whether component i can be interpreted on its own: "yes", or why not."""
+    reasons = []
+    # One Gaussian component is what the others leave over; two or more mix freely.
+    if d.gaussian[i] and np.sum(d.gaussian) > 1 and (d.stability is None or d.stability[i] < UNSTABLE):
+        reasons.append("Gaussian")
+    if d.recurrence is not None and d.recurrence[i] < 2:
+        reasons.append("depends on the start")
+    if d.stability is not None and d.stability[i] < UNSTABLE:
+        reasons.append("unstable")
+    return "no: " + ", ".join(reasons) if reasons else "yes"
 
 
 def _facts(ica: IcaEstimator) -> dict[str, str]:
@@ -71,9 +88,16 @@ def _facts(ica: IcaEstimator) -> dict[str, str]:
         "super-Gaussian": str(d.super_gaussian),
         "sub-Gaussian": str(d.sub_gaussian),
     }
+    if ica.contrast == "auto":
+        facts["contrast"] = f"{d.contrast}, whose estimates vary less by rows held out"
     if d.curvature:
         i, j, least = d.curvature[0]
         facts["least curvature (mu)"] = f"{number(least)} between components {i} and {j}"
+    if d.recurrence is not None:
+        trusted = sum(trust(d, i) == "yes" for i in range(d.components))
+        facts["components to trust"] = f"{trusted} of {d.components}"
+        facts["found by every start"] = f"{int(np.sum(d.recurrence == d.starts))} of {d.components} components"
+        facts["starts that reached the best optimum"] = f"{d.same_optimum} of {d.starts}"
     if d.stability is not None:
         facts["least stability"] = number(float(np.min(d.stability)))
     return facts
@@ -82,12 +106,15 @@ def _facts(ica: IcaEstimator) -> dict[str, str]:
 def _leading(ica: IcaEstimator) -> Table:
     d = ica.diagnostics_
     shown = min(LEADING, d.components)
-    stable = [] if d.stability is None else [Column("stability")]
+    more = {} if d.recurrence is None else {"recurrence": Column(f"found by (of {d.starts} starts)", digits=0)}
+    more |= {} if d.stability is None else {"stability": Column("stability")}
     columns = [Column("component"), Column("non-Gaussianity"), Column("z", digits=1), Column("kind", left=True)]
-    names = ("component", "nongaussianity", "z", "kind", *(["stability"] if stable else []), "largest_in_column")
+    names = ("component", "nongaussianity", "z", "kind", *more, "largest_in_column", "trust")
     rows = [Row([record[name] for name in names]) for record in records(ica)[:shown]]
     title = f"the {shown} least Gaussian of {d.components} components" if shown < d.components else "components"
-    return Table(title, [*columns, *stable, Column("largest in column", left=True)], rows)
+    return Table(
+        title, [*columns, *more.values(), Column("largest in column", left=True), Column("trust", left=True)], rows
+    )
 
 
 def _figures(ica: IcaEstimator) -> list[Figure]:

@@ -1,0 +1,118 @@
+"""Whitened rows that are held in memory, so that a pass is two small products; the sums are those of `passes`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearid.arrays import Rows
+from nearid.engines.local import LOCAL, blocks, ordered_map
+from nearid.ica.contrast import Contrast
+from nearid.ica.passes import PIECE_BYTES, PIECE_ROWS, Part, Sums, add_parts
+from nearid.ica.whiten import Whitener
+from nearid.moments import Floats, resolution
+
+# Entries of whitened rows that are held, at most: 64 MB in float64. More rows are read and whitened in every pass.
+MOST_HELD = 1 << 23
+# Below so many entries a pass takes less than sharing it out over threads would.
+WORTH_THREADS = 1 << 20
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """Whitened rows, and passes over them.
+
+    Attributes
+    ----------
+    pieces : list of ndarray of shape (k, rows)
+        Each fits a core's cache. Rows are columns here: sums over them run along memory.
+    n : int
+        Rows of all pieces.
+    contrast : Contrast
+    """
+
+    pieces: list[Floats]
+    n: int
+    contrast: Contrast
+
+    def contrast_sums(self, rotation: Floats, with_values: bool = False, contrast: Contrast | None = None) -> Sums:
+        """Sums for components y = rotation z, as `RowPasses.contrast_sums` gives them for those of rows."""
+        turn, each = rotation.astype(self.pieces[0].dtype), contrast or self.contrast
+
+        def part(z: Floats) -> Part:
+            y = (turn @ z).T
+            g, slopes, values = each.evaluate(y, with_values)
+            return Part(len(y), (g.T @ y).astype(np.float64), np.array([slopes, values]))
+
+        return self._sum(part)
+
+    def curvature_sums(self, rotation: Floats) -> Sums:
+        """The same with values, and E[g'(y_i) y_j^2] in the place of the products."""
+        turn = rotation.astype(self.pieces[0].dtype)
+
+        def part(z: Floats) -> Part:
+            y = (turn @ z).T
+            _, slopes, values = self.contrast.evaluate(y, True)
+            return Part(len(y), (self.contrast.slope(y).T @ (y * y)).astype(np.float64), np.array([slopes, values]))
+
+        return self._sum(part)
+
+    def part(self, chosen: np.ndarray) -> tuple[HeldRows, Floats]:
+        """Some of the rows, whitened by their own moments, and the matrix (k, k) that did it.
+
+        Parameters
+        ----------
+        chosen : ndarray of bool, shape (n,)
+        """
+        z = np.concatenate(self.pieces, axis=1)[:, chosen].astype(np.float64)
+        z -= z.mean(axis=1, keepdims=True)
+        values, vectors = np.linalg.eigh(z @ z.T / z.shape[1])
+        # Of fewer rows than components some directions have no variance, and keep none.
+        turn = vectors / np.sqrt(np.maximum(values, resolution(len(z)) * values[-1])) @ vectors.T
+        size = self.pieces[0].shape[1]
+        pieces = _recut(iter([(turn @ z).astype(self.pieces[0].dtype)]), size)
+        return HeldRows(list(pieces), z.shape[1], self.contrast), turn
+
+    def _sum(self, part: Callable[[Floats], Part]) -> Sums:
+        k = len(self.pieces[0])
+        if self.n * k < WORTH_THREADS:
+            whole = part(self.pieces[0])
+            for piece in self.pieces[1:]:
+                whole = add_parts(whole, part(piece))
+        else:
+            [whole] = LOCAL.reduce(lambda piece: iter([part(piece)]), self.pieces, merge=add_parts)
+        return Sums(whole.products / self.n, whole.sums[0] / self.n, whole.sums[1] / self.n)
+
+
+def hold(rows: Rows, kept: np.ndarray | None, whitener: Whitener, contrast: Contrast, dtype: np.dtype) -> HeldRows:
+    """The rows in use, whitened in float64 and rounded to `dtype`."""
+
+    def whitened(block: tuple[int, int]) -> Floats:
+        x = rows.read(*block)
+        if kept is not None:
+            x = x[kept[slice(*block)]]
+        centred = np.subtract(x, whitener.mean, dtype=np.float64)
+        return np.asarray(whitener.forward @ centred.T).astype(dtype)
+
+    size = min(max(64, PIECE_BYTES // (dtype.itemsize * len(whitener.forward))), PIECE_ROWS)
+    pieces = list(_recut(ordered_map(whitened, blocks(*rows.shape)), size))
+    return HeldRows(pieces, sum(piece.shape[1] for piece in pieces), contrast)
+
+
+def _recut(parts: Iterator[Floats], size: int) -> Iterator[Floats]:
+    """Columns of the parts in pieces of this many, the last one smaller."""
+    waiting: list[Floats] = []
+    count = 0
+    for part in parts:
+        waiting.append(part)
+        count += part.shape[1]
+        if count >= size:
+            joined = np.concatenate(waiting, axis=1)
+            whole = count - count % size
+            for a in range(0, whole, size):
+                yield np.ascontiguousarray(joined[:, a : a + size])
+            waiting, count = [joined[:, whole:]], count - whole
+    if count:
+        yield np.ascontiguousarray(np.concatenate(waiting, axis=1))
