@@ -157,9 +157,7 @@ def test_a_row_that_makes_a_component_is_reported(x):
 
 
 # Of 30 different rows some components may look Gaussian, or not come out of halves.
-@pytest.mark.filterwarnings(
-    "ignore:.* components (cannot be distinguished|were found by):nearid.IdentifiabilityWarning"
-)
+@pytest.mark.filterwarnings("ignore:.* components (cannot be|were found by):nearid.IdentifiabilityWarning")
 def test_rows_that_repeat_are_reported(x, rng):
     copies = np.repeat(x[:30], 10, axis=0)[rng.permutation(300)]
     assert "repeated_rows" in kinds(copies)
