@@ -162,3 +162,16 @@ def test_a_huge_penalty_leaves_nothing(rng):
     u = rng.normal(size=(100, 2))
     found = r2(u @ rng.normal(size=(2, 3)), u, ridge=1e300)
     assert found.value == 0 and 0 <= found.orthogonality_error <= 1
+
+
+def test_one_factor_has_no_penalty_where_rows_are_many():
+    """A penalty has to gain 1% of the error for half of the judges."""
+    plain, apart = 0, []
+    for seed in range(10):
+        rng = np.random.default_rng([9, seed])
+        z = rng.normal(size=(500, 10))
+        u = z @ rng.normal(size=10) / np.sqrt(10) + 0.3 * rng.normal(size=500)
+        found = r2(z, u)
+        plain += found.ridge[0] == 0
+        apart.append(abs(found.value - r2(z, u, ridge=0).value))
+    assert plain >= 7 and max(apart) < 1e-3

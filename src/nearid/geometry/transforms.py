@@ -104,7 +104,7 @@ class TransformComparison:
     fitted : ndarray of shape (M, M)
         Least squares with a penalty on the training half, and with an intercept where the heads have biases.
     ridge : float
-        Its penalty.
+        Its penalty, or the median of several whose maps are averaged.
     disagreement : float or None
         |heads - fitted| / |fitted| of the matrices; None without a map from heads.
     r2_heads : float or None

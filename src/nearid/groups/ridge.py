@@ -124,17 +124,19 @@ class Choice:
         return cls(1 + errors[..., 1:].argmin(axis=-1), (1 - least_gain) * errors[..., 0] <= errors.min(axis=-1))
 
 
-def _agreed(choices: Sequence[Choice]) -> np.ndarray:
+def _agreed(choices: Sequence[Choice], least_gain: float) -> np.ndarray:
     """Numbers of the penalties of which maps are averaged, shape (judges, ...); 0 is plain least squares.
 
-    That may miss by any amount along directions that hold next to nothing, which spoils a mean of maps: it is taken
-    where all judges agree on it. A judge with rows that no map fits would take the largest penalty: none counts as
-    further from the median than `FARTHEST`.
+    That may miss by any amount along directions that hold next to nothing, which spoils a mean of maps: where any gain
+    counts, it is taken only if all judges prefer it. Where a penalty has to gain something, half of them suffice. A
+    judge with rows that no map fits would take the largest penalty: no choice is more than `FARTHEST` steps away from
+    the median.
     """
     each = np.stack([choice.penalty for choice in choices])
     middle = np.median(each, axis=0)
     each = np.clip(each, np.ceil(middle - FARTHEST), np.floor(middle + FARTHEST)).astype(int)
-    return np.asarray(np.where(np.all([choice.plain for choice in choices], axis=0), 0, each))
+    needed = 0.5 if least_gain else 1.0
+    return np.asarray(np.where(np.mean([choice.plain for choice in choices], axis=0) >= needed, 0, each))
 
 
 def _squares(products: Floats) -> Floats:
@@ -242,7 +244,7 @@ class Judges:
             for fold, chosen in judged:
                 choices[fold].append(chosen)
         choices.append([chosen for own in choices for chosen in own])
-        return [self._unit * self.penalties[_agreed(own)] for own in choices]
+        return [self._unit * self.penalties[_agreed(own, least_gain)] for own in choices]
 
     def _by_themselves(self, parts: Folded, target: slice) -> list[Floats]:
         sets = [parts.without([k]) for k in range(len(parts.counts))] if len(parts.counts) > 1 else []

@@ -111,7 +111,8 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         target = check_output(path, overwrite=overwrite)
         if isinstance(X, str | os.PathLike):
             refuse_input(target, X)
-        rows = open_rows(X) if inverse else self._rows(X, reset=False)
+        with single_rows():
+            rows = open_rows(X) if inverse else self._rows(X, reset=False)
         if inverse:
             self._check_components(rows.name, rows.shape)
         affine = self._map(inverse)
@@ -335,10 +336,11 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         check_is_fitted(self)
         if not self.whiten:
             raise AttributeError("whitening_ exists only for fits with whiten=True.")
-        # The mixing is a rotation of sqrt(variance) times the principal directions.
-        directions, sizes, _ = np.linalg.svd(self.mixing_, full_matrices=False)
+        # The mixing is sqrt(variance) times the principal directions, times a rotation, which the components have too:
+        # undoing it divides by no small variance.
+        directions, sizes, rotation = np.linalg.svd(self.mixing_, full_matrices=False)
         signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(len(sizes))])
-        return np.asarray((directions * (signs / sizes)).T)
+        return np.asarray(signs[:, None] * (rotation @ self.components_))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit to a folder: model.safetensors and model.json; a model that is there is replaced."""

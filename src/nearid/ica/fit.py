@@ -32,6 +32,8 @@ from nearid.moments import Floats, Moments
 PART_ENTRIES, PART_ROWS, PART_SHARE = 1 << 20, 20, 0.1
 # Contrasts that "auto" chooses from.
 AUTO = ("logcosh", "exp")
+# Spread of g(y) about its regression on y that a component has at least, where contrasts are judged.
+LEAST_SPREAD = 1e-3
 # Numbers of wide rows that are read at once: 256 MB in float64.
 MOST_WIDE = 1 << 25
 
@@ -54,7 +56,7 @@ class IcaOptions:
     tol : float, default=1e-4
         Relative projected gradient to stop at. Products in float32 cannot tell much below 1e-6 from zero.
     max_passes : int, default=500
-        Passes over the rows after which a search ends without having converged.
+        Passes over the rows after which the search from a start ends without having converged.
     starts : int, default=3
         Rotations that the search starts from, of which the best goes on. They are followed on all rows where these
         are few (up to 2^23 numbers once whitened), which takes two to three times the passes of one start, else on a
@@ -366,12 +368,15 @@ class _Problem:
         used = np.ones(rows.shape[0], dtype=bool) if kept is None else kept
         half = random_half(used, rows.blocks if _parted(rows.blocks, used) else None, np.random.default_rng(seed))
         part, turn = self.held.part(half[used])
+        if not turn.any():
+            return np.zeros_like(rotation)
         problem = replace(self, held=part, n=part.n)
         gaussian, steps = self.passes.contrast.gaussian, 1 + STEPS_ON_HALF
         search = Search(problem.state, rotation, max_passes=steps, n=part.n, gaussian=gaussian, stage="fixed point")
         search.advance(0.0)
         found = search.state.rotation @ turn
-        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+        sizes = np.linalg.norm(found, axis=1, keepdims=True)
+        return np.asarray(found / np.where(sizes > 0, sizes, 1.0))
 
     def judge(self, starts: int) -> _Problem | None:
         """The problem on the rows that several starts are tried on; None where one start is all."""
@@ -515,7 +520,11 @@ def _chosen_contrast(passes: RowPasses, options: IcaOptions, seed: int, tick: Ca
     used = np.ones(rows.shape[0], dtype=bool) if passes.kept is None else passes.kept
     half = random_half(used, rows.blocks if _parted(rows.blocks, used) else None, np.random.default_rng([seed, 0]))
     other = used & ~half
-    white = _whitened(rows, options, passes.engine, kept=half)
+    try:
+        white = _whitened(rows, options, passes.engine, kept=half)
+    except InputError:
+        # Nothing varies in a half of so few rows, or blocks: they cannot choose.
+        return CONTRASTS[AUTO[0]]
 
     def score(name: str) -> float:
         own = replace(passes, kept=half, mean=white.whitener.mean, contrast=CONTRASTS[name])
@@ -544,7 +553,7 @@ def _precision(passes: RowPasses, components: Floats) -> Floats:
 
     count, first, second = np.split(over(lambda y: np.stack([0 * y[0] + len(y), y.sum(0), (y * y).sum(0)])), 3)
     mean = first / count
-    size = np.sqrt(second / count - mean**2)
+    size = np.sqrt(np.maximum(second / count - mean**2, 0))
     size = np.where(size > 0, size, 1.0)
 
     def moments(y: Floats) -> Floats:
@@ -553,7 +562,8 @@ def _precision(passes: RowPasses, components: Floats) -> Floats:
         return np.stack([(g * g).sum(axis=0), (g * y).sum(axis=0), slopes])
 
     squares, pull, slopes = over(moments) / count
-    return np.asarray((slopes - pull) ** 2 / np.maximum(squares - pull**2, np.finfo(float).tiny))
+    # A component of two values is found without error; it must not be all that counts.
+    return np.asarray((slopes - pull) ** 2 / np.maximum(squares - pull**2, LEAST_SPREAD))
 
 
 def _parted(labels: np.ndarray | None, used: np.ndarray) -> bool:

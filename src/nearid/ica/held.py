@@ -69,8 +69,9 @@ class HeldRows:
         z = np.concatenate(self.pieces, axis=1)[:, chosen].astype(np.float64)
         z -= z.mean(axis=1, keepdims=True)
         values, vectors = np.linalg.eigh(z @ z.T / z.shape[1])
-        # Of fewer rows than components some directions have no variance, and keep none.
-        turn = vectors / np.sqrt(np.maximum(values, resolution(len(z)) * values[-1])) @ vectors.T
+        # Of fewer rows than components some directions have no variance, and get none.
+        varies = values > max(resolution(len(z)) * values[-1], 0.0)
+        turn = vectors[:, varies] / np.sqrt(values[varies]) @ vectors[:, varies].T
         size = self.pieces[0].shape[1]
         pieces = _recut(iter([(turn @ z).astype(self.pieces[0].dtype)]), size)
         return HeldRows(list(pieces), z.shape[1], self.contrast), turn

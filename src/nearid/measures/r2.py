@@ -56,7 +56,7 @@ def r2(inputs: Inputs, *, ridge: Size | Literal["auto"] = "auto", folds: int = 5
         - `scale`: that c, the mean of the singular values of A.
         - `scale_error`: |ln c|, 0 where latents and factors have the same scale.
 
-        `ridge`, an array of shape (m,), holds the penalty of each factor in that fit.
+        `ridge`, an array of shape (m,), holds the penalty of each factor in that fit (a median if several).
 
     Examples
     --------

@@ -133,7 +133,7 @@ def _correlated(found: Canonical, alerts: tuple[Alert, ...]) -> Measured:
 def cka_from_moments(moments: PairMoments) -> float:
     """The classical linear CKA: |xy|^2 / (|xx| |yy|)."""
     size = np.linalg.norm(moments.xx) * np.linalg.norm(moments.yy)
-    return min(float(np.linalg.norm(moments.xy) ** 2 / size), 1.0) if size > 0 else float("nan")
+    return _cosine(float(np.linalg.norm(moments.xy) ** 2 / size)) if size > 0 else float("nan")
 
 
 def fourth_moments(x: Floats, y: Floats) -> Floats:
@@ -193,8 +193,12 @@ def debiased_cka(moments: PairMoments, fourth: Floats) -> float:
     xx, yy, xy = moments.xx / ux, moments.yy / uy, moments.xy / np.sqrt(ux) / np.sqrt(uy)
     both = hsic(xy, fourth[0] / ux / uy, xx, yy)
     left, right = hsic(xx, fourth[1] / ux / ux, xx, xx), hsic(yy, fourth[2] / uy / uy, yy, yy)
-    # A cosine of two centred kernels (Szekely and Rizzo 2014), so only rounding is above 1.
-    return min(both / np.sqrt(left * right), 1.0) if left > 0 and right > 0 else float("nan")
+    return _cosine(both / np.sqrt(left * right)) if left > 0 and right > 0 else float("nan")
+
+
+def _cosine(value: float) -> float:
+    """CKA is a cosine of two centred kernels (Szekely and Rizzo 2014): what rounding leaves above 1 is 1."""
+    return 1.0 if 1 < value < 1 + 1e-9 else float(value)
 
 
 def _moments(x: object, y: object, folds: int, seed: int) -> tuple[FoldMoments, tuple[Alert, ...]]:

@@ -436,7 +436,7 @@ def dim(tensors):
         (lambda k: k.path.write_bytes(b""), "not a checkpoint of nearid unmix, or it is damaged"),
         (lambda k: k.path.write_bytes(pickle.dumps(os.system)), "not a checkpoint of nearid unmix, or it is damaged"),
         (lambda k: os.truncate(k.path, 1 << 40), "truncated, or another file"),
-        (lambda k: rewrite(k, nearid_checkpoint="2"), "not a checkpoint that this nearid can read"),
+        (lambda k: rewrite(k, nearid_checkpoint="3"), "not a checkpoint that this nearid can read"),
         (lambda k: rewrite(k, stage="coffee"), "not a checkpoint that this nearid can read"),
         (lambda k: rewrite(k, identity="[]"), "does not say of what"),
         (lambda k: rewrite(k, identity="{"), "does not say of what"),

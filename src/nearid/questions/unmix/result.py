@@ -46,7 +46,7 @@ class ICA(Result, IcaEstimator):
     n_components_, rank_ : int
         Components, and directions that exist in the data.
     n_iter_ : int
-        Passes over the rows.
+        Passes over the rows from the best start.
     converged_ : bool
     gradients_ : list of float
         Relative projected gradient after each pass.

@@ -51,12 +51,12 @@ else:
 
 # A fit may go on with another tol or more passes, but not with another of these.
 FIXED = ("n_components", "whiten", "contrast", "starts", "dtype", "random_state")
-# Format 1 is that of a single start.
-CHECKPOINT, CHECKPOINT_FORMATS = "checkpoint.safetensors", ("1", "2")
+# Format 1 was that of a single start.
+CHECKPOINT, CHECKPOINT_FORMAT = "checkpoint.safetensors", "2"
 STAGES = ("climb", "fixed point", "descend")
 # More passes than any fit makes.
 MOST_PASSES = 1_000_000
-# More starts than anybody has need of.
+# More starts than anybody needs.
 MOST_STARTS = 100
 # A rotation off by more than this was not written by a fit.
 ORTHOGONAL = 1e-6
@@ -199,7 +199,8 @@ class _Job:
             # The alerts say all of these.
             for kind in (ConvergenceWarning, RankWarning, IdentifiabilityWarning):
                 warnings.simplefilter("ignore", kind)
-            tick = self.stages("passes, at most", self.ica.max_passes)
+            # Every start has as many, and few need them.
+            tick = self.stages("passes, at most", self.ica.max_passes * self.ica.starts)
             return self.ica.fit_rows(
                 self.rows,
                 self.source,
@@ -324,7 +325,7 @@ class Keeper:
         last, self._last = self._last, None
         identity = json.dumps(self._work.identity)
         stages = json.dumps([last.stage, *(other.stage for other in last.race)])
-        metadata = {"nearid_checkpoint": CHECKPOINT_FORMATS[-1], "identity": identity, "stage": stages}
+        metadata = {"nearid_checkpoint": CHECKPOINT_FORMAT, "identity": identity, "stage": stages}
         tensors = _tensors(last, "")
         for place, other in enumerate(last.race):
             tensors |= _tensors(other, f"{place}.")
@@ -396,10 +397,10 @@ def _letters(name: str) -> dict[str, str]:
 
 def _stages(texts: dict[str, str]) -> list[str] | None:
     """The stage of the search and those of a race, or None where this is no such checkpoint."""
-    if texts.get("nearid_checkpoint") not in CHECKPOINT_FORMATS:
+    if texts.get("nearid_checkpoint") != CHECKPOINT_FORMAT:
         return None
     try:
-        stages = json.loads(texts["stage"]) if texts["nearid_checkpoint"] != "1" else [texts["stage"]]
+        stages = json.loads(texts["stage"])
     except (KeyError, ValueError, RecursionError):
         return None
     known = isinstance(stages, list) and 1 <= len(stages) <= 1 + MOST_STARTS and all(s in STAGES for s in stages)

@@ -39,7 +39,7 @@ def headline(ica: IcaEstimator) -> str:
     d = ica.diagnostics_
     gaussian = int(np.sum(d.gaussian))
     apart = f"{gaussian} of them cannot be distinguished from Gaussian noise" if gaussian else "none of them Gaussian"
-    passes = counted(d.passes, "pass", "passes")
+    passes = counted(d.passes, "pass", "passes") + (" from the best start" if d.starts > 1 else "")
     ended = f"found in {passes}" if d.converged else f"not settled after {passes}"
     return f"{counted(d.components, 'component')}, {ended}; {apart}"
 
