@@ -136,6 +136,11 @@ def whole_commands():
 def test_the_blocks_of_a_page_run_as_written(page, folder):
     for module in NEEDS.get(page.stem, ()):
         pytest.importorskip(module)
+    if "torch" in NEEDS.get(page.stem, ()):
+        import torch
+
+        # With two threads for each of two workers every small step waits: it took over five minutes on a busy machine.
+        torch.set_num_threads(1)
     names = {"__name__": page.stem}
     for block in RUN[page]:
         try:

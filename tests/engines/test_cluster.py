@@ -285,8 +285,9 @@ def test_killed_workers_cost_recomputation_only(processes, x, tmp_path, many_row
     killed = []
 
     def kill(engine, count):
-        # With the last worker what was shared is lost, and the pass runs again; not before.
-        assert engine.runs == engine.passes
+        # With the last worker what was shared is lost, and the pass runs again. The first harm may cost a run, too: on
+        # a busy machine the worker that dies may be the only one that holds what was shared.
+        assert engine.runs <= engine.passes + len(killed)
         engine._client.wait_for_workers(2, timeout=60)
         doomed = worker_pids(engine._client)[:count]
         for pid in doomed:
