@@ -412,7 +412,7 @@ def rewrite(keeper, change=lambda tensors: None, **metadata):
     """Write the checkpoint again with other numbers or texts."""
     tensors = load_file(keeper.path)
     change(tensors)
-    told = {"nearid_checkpoint": "1", "identity": json.dumps(IDENTITY), "stage": "fixed point"}
+    told = {"nearid_checkpoint": "2", "identity": json.dumps(IDENTITY), "stage": json.dumps(["fixed point"])}
     keeper.path.write_bytes(save(tensors, {**told, **metadata}))
 
 
@@ -438,6 +438,7 @@ def dim(tensors):
         (lambda k: os.truncate(k.path, 1 << 40), "truncated, or another file"),
         (lambda k: rewrite(k, nearid_checkpoint="3"), "not a checkpoint that this nearid can read"),
         (lambda k: rewrite(k, stage="coffee"), "not a checkpoint that this nearid can read"),
+        (lambda k: rewrite(k, stage=json.dumps(["coffee"])), "not a checkpoint that this nearid can read"),
         (lambda k: rewrite(k, identity="[]"), "does not say of what"),
         (lambda k: rewrite(k, identity="{"), "does not say of what"),
         (lambda k: rewrite(k, lambda t: t.update(signs=np.ones(2))), "do not fit together"),

@@ -28,7 +28,7 @@ def test_the_headline(ica):
     with pytest.warns(ConvergenceWarning), warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentifiabilityWarning)
         short = ICA(max_passes=1).fit(np.random.default_rng(0).laplace(size=(4000, 3)))
-    assert "not settled after 1 pass;" in short.view.headline and short.view.colour == BAD
+    assert "not settled after 1 pass from the best start;" in short.view.headline and short.view.colour == BAD
 
 
 def test_noise_is_not_called_good(ica):
