@@ -106,7 +106,7 @@ def _facts(ica: IcaEstimator) -> dict[str, str]:
 def _leading(ica: IcaEstimator) -> Table:
     d = ica.diagnostics_
     shown = min(LEADING, d.components)
-    more = {} if d.recurrence is None else {"recurrence": Column(f"found by (of {d.starts} starts)", digits=0)}
+    more = {} if d.recurrence is None else {"recurrence": Column(f"found by\n(of {d.starts} starts)", digits=0)}
     more |= {} if d.stability is None else {"stability": Column("stability")}
     columns = [Column("component"), Column("non-Gaussianity"), Column("z", digits=1), Column("kind", left=True)]
     names = ("component", "nongaussianity", "z", "kind", *more, "largest_in_column", "trust")
