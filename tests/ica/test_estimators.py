@@ -190,6 +190,7 @@ def test_columns_of_a_file_that_look_like_metadata_give_a_warning(rng, tmp_path)
         fitted.transform(tmp_path / "x.csv")
 
 
+@pytest.mark.filterwarnings("ignore::nearid.IdentifiabilityWarning")
 def test_components_are_a_rotation_of_the_whitening(rng):
     x = rng.laplace(size=(500, 6)) @ rng.normal(size=(6, 6))
     ica = ICA(4).fit(x)
