@@ -177,3 +177,9 @@ def test_recordings_have_lengths_and_pictures_in_no_order_have_none(real_data):
     faces = pair(images["faces_lite0"], images["faces_lite1"])
     assert serial_rows(faces) is None
     assert clustered_rows(faces) is None
+
+
+def test_rows_so_wide_that_few_are_compared(rng, monkeypatch):
+    """Fewer rows than a stretch has: none was left, and the search ended in an IndexError."""
+    monkeypatch.setattr("nearid.dependence.PRODUCTS", 100)
+    assert clustered_rows(pair(rng.normal(size=(60, 4)), rng.normal(size=(60, 4)))) is None

@@ -35,7 +35,7 @@ SHORT = 0.9
 
 # Rows nearer than this, in units of the median distance, are exact copies. Rows that are read at a time.
 COPY, CHUNK = 1e-7, 8192
-# Rows in a row of a sample for near copies.
+# Neighbouring rows that are read together for the search for near copies in a large file.
 RUN = 32
 
 _OVERRULE = (
@@ -306,10 +306,12 @@ def _distances(pair: Pair, seed: int) -> Floats:
     rng = np.random.default_rng(seed)
     rows = np.arange(pair.n)
     budget = min(DISTANCES, PRODUCTS // (pair.x.shape[1] + pair.y.shape[1]))
-    if len(rows) > budget // FEWEST:
+    most = max(budget // FEWEST, 1)
+    if len(rows) > most:
         # In short stretches: single rows from all over a large file take longer to read than to compare.
-        starts = RUN * np.sort(rng.choice(pair.n // RUN, budget // FEWEST // RUN, replace=False))
-        rows = (starts[:, None] + np.arange(RUN)).ravel()
+        run = min(RUN, most)
+        starts = run * np.sort(rng.choice(pair.n // run, most // run, replace=False))
+        rows = (starts[:, None] + np.arange(run)).ravel()
     count = min(max(budget // max(len(rows), 1), FEWEST), QUERIES, len(rows))
     queries = _finite(pair.take(np.sort(rng.choice(rows, count, replace=False))))
     centres = [query[0] for query in queries]

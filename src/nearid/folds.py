@@ -474,6 +474,8 @@ def _sample(source: Pair | Single) -> Floats:
 def _shift(sample: Floats) -> Floats:
     """A point amid the rows to take sums about: 0 where that is as good, so that nothing need be subtracted."""
     shift = np.zeros(sample.shape[1])
+    if not len(sample):
+        return shift
     whole = np.isfinite(sample).all(axis=0)
     shift[whole] = _middle(sample[:, whole])
     for j in np.flatnonzero(~whole):
