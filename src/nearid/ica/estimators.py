@@ -32,6 +32,7 @@ from nearid.ica.diagnostics import lost_rank, row_alerts
 from nearid.ica.fit import IcaOptions, fit_ica
 from nearid.ica.model import SHAPES, Model, describe, describing_ica, read_model, write_model
 from nearid.ica.solver import Checkpoint
+from nearid.ica.starts import MOST_STARTS
 from nearid.ica.stream import Affine, check_output, refuse_input, write_mapped
 from nearid.ica.whiten import Form, fit_whitener
 from nearid.moments import Floats
@@ -262,7 +263,7 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         "contrast": [StrOptions({*CONTRASTS, "auto"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_passes": [Interval(Integral, 1, None, closed="left")],
-        "starts": [Interval(Integral, 1, 100, closed="both")],
+        "starts": [Interval(Integral, 1, MOST_STARTS, closed="both")],
         "stability": [Interval(Integral, 0, None, closed="left")],
         "dtype": [None, StrOptions({"float32", "float64"})],
         "random_state": ["random_state"],

@@ -169,7 +169,7 @@ def fit_ica(
         search = problem.search(resume if resume is not None else first, options, seed, tick, keep)
         solution, values, curved = problem.canonical(search.solution(options.tol))
         components = problem.components(solution)
-        stability = _stability(problem, components, options, seed, tick) if options.stability else None
+        stability = _stability(problem, components, white, options, seed, tick) if options.stability else None
         return Unmixing(
             mean=problem.whitener.mean,
             components=components,
@@ -182,11 +182,12 @@ def fit_ica(
 
 
 class _Whitened(NamedTuple):
-    """How rows are whitened, how many there are, and which (all where None)."""
+    """How rows are whitened, how many there are, which (all where None), and their scatter, unless rows are few."""
 
     whitener: Whitener
     n: int
     kept: np.ndarray | None
+    scatter: Floats | None = None
 
 
 def _whitened(
@@ -206,7 +207,8 @@ def _whitened(
         kept = used if kept is None else kept
     if not np.any(np.diag(moments.scatter) > 0):
         raise _constant(rows)
-    return _Whitened(fit_whitener(moments, components=options.n_components, stored=rows.dtype), moments.n, kept)
+    whitener = fit_whitener(moments, components=options.n_components, stored=rows.dtype)
+    return _Whitened(whitener, moments.n, kept, moments.scatter)
 
 
 def _whitened_wide(rows: Rows, options: IcaOptions, kept: np.ndarray | None, drop_nonfinite: bool) -> _Whitened:
@@ -473,6 +475,7 @@ def _diagnose(
 def _stability(
     problem: _Problem,
     components: Floats,
+    whole: _Whitened,
     options: IcaOptions,
     seed: int,
     tick: Callable[[], object] | None,
@@ -486,6 +489,8 @@ def _stability(
     Parameters
     ----------
     components : ndarray of shape (k, p)
+    whole : _Whitened
+        All rows in use.
     """
     passes = problem.passes
     used = np.ones(passes.rows.shape[0], dtype=bool) if passes.kept is None else passes.kept
@@ -499,7 +504,7 @@ def _stability(
         part = _Problem.of(replace(passes, kept=half, mean=white.whitener.mean), white.whitener, white.n, options)
         return part.components(part.search(None, options, seed, tick).solution(options.tol))
 
-    covariance = _covariances(passes, used)
+    covariance = _covariances(passes.rows, whole)
 
     def normed(unmixing: Floats) -> Floats:
         sizes = np.sqrt(np.diag(covariance(unmixing, unmixing)))
@@ -571,15 +576,14 @@ def _parted(labels: np.ndarray | None, used: np.ndarray) -> bool:
     return labels is not None and bool((labels[used] != labels[used][0]).any())
 
 
-def _covariances(passes: RowPasses, used: np.ndarray) -> Callable[[Floats, Floats], Floats]:
+def _covariances(rows: Rows, whole: _Whitened) -> Callable[[Floats, Floats], Floats]:
     """A function that gives the covariances, over all rows in use, of components of two unmixings."""
-    rows = passes.rows
-    if rows.shape[0] <= min(rows.shape[1], MOST_WIDE // rows.shape[1]):
-        x = np.subtract(rows.read(0, rows.shape[0])[used], passes.mean, dtype=np.float64)
-        return lambda a, b: np.asarray((x @ a.T).T @ (x @ b.T) / len(x))
-    moments, _ = row_moments(rows, only=used, engine=passes.engine)
-    scatter = moments.scatter / moments.n
-    return lambda a, b: np.asarray(a @ scatter @ b.T)
+    n, scatter = whole.n, whole.scatter
+    if scatter is not None:
+        return lambda a, b: np.asarray(a @ scatter @ b.T / n)
+    x = rows.read(0, rows.shape[0])
+    x = np.subtract(x if whole.kept is None else x[whole.kept], whole.whitener.mean, dtype=np.float64)
+    return lambda a, b: np.asarray((x @ a.T).T @ (x @ b.T) / n)
 
 
 def random_half(used: np.ndarray, blocks: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:

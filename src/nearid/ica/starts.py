@@ -20,6 +20,8 @@ from nearid.moments import Floats
 # A start is first followed until steps promise no more than this share of the contrast, then, unless it is this far
 # behind the best one, until they promise no more than the last share.
 FIRST_GAIN, BEHIND, LAST_GAIN = 3e-3, 0.02, 1e-4
+# More starts than anybody needs.
+MOST_STARTS = 100
 # How far a seed turns the eigenvectors: the same start for every seed would hide what depends on it.
 START_NOISE = 0.5
 

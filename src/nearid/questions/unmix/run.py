@@ -39,6 +39,7 @@ from nearid.ica.model import (
 )
 from nearid.ica.recurrence import Tried
 from nearid.ica.solver import Checkpoint
+from nearid.ica.starts import MOST_STARTS
 from nearid.ica.stream import check_output, check_space, ids_path
 from nearid.moments import Floats
 from nearid.show.view import counted
@@ -56,8 +57,6 @@ CHECKPOINT, CHECKPOINT_FORMAT = "checkpoint.safetensors", "2"
 STAGES = ("climb", "fixed point", "descend")
 # More passes than any fit makes.
 MOST_PASSES = 1_000_000
-# More starts than anybody needs.
-MOST_STARTS = 100
 # A rotation off by more than this was not written by a fit.
 ORTHOGONAL = 1e-6
 
