@@ -206,8 +206,6 @@ def test_auto_takes_the_contrast_that_fits(rng, kind, labelled):
 
 
 def test_stability_gathers_the_moments_of_each_half_and_of_all_rows_once(rng, monkeypatch):
-    import nearid.ica.fit as room
-
     gather, calls = room.row_moments, []
     monkeypatch.setattr(room, "row_moments", lambda *a, **o: calls.append(1) or gather(*a, **o))
     fit_ica(open_rows(rng.laplace(size=(400, 3))), IcaOptions(stability=2))
