@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nearid.arrays import open_rows, pair_rows
-from nearid.dependence import clustered_rows, serial_rows
+from nearid.dependence import blocks_run_on, clustered_rows, serial_rows
 
 
 def pair(x, y):
@@ -183,3 +183,18 @@ def test_rows_so_wide_that_few_are_compared(rng, monkeypatch):
     """Fewer rows than a stretch has: none was left, and the search ended in an IndexError."""
     monkeypatch.setattr("nearid.dependence.PRODUCTS", 100)
     assert clustered_rows(pair(rng.normal(size=(60, 4)), rng.normal(size=(60, 4)))) is None
+
+
+def test_blocks_that_are_pieces_of_a_series_run_on_into_each_other(rng):
+    """The rows of five texts are as alike within a text as those of a slow series, but end with the text."""
+    codes = np.repeat(np.arange(5), 100)
+    texts = [np.repeat(rng.normal(size=(5, 8)), 100, axis=0) + 0.5 * rng.normal(size=(500, 8)) for _ in range(2)]
+    walks = [np.cumsum(rng.normal(size=(500, 8)), axis=0) for _ in range(2)]
+    assert blocks_run_on(pair(*walks), codes)
+    assert not blocks_run_on(pair(*texts), codes)
+    # One side that starts anew suffices, and units do not matter.
+    assert not blocks_run_on(pair(walks[0], texts[1]), codes)
+    assert blocks_run_on(pair(*(1e-200 * walk * 10.0 ** np.arange(8) for walk in walks)), codes)
+    # Nothing can be said of one border, and constant rows are near to all others.
+    assert not blocks_run_on(pair(*walks), np.repeat([0, 1], 250))
+    assert not blocks_run_on(pair(np.zeros((500, 2)), walks[1]), codes)

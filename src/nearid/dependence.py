@@ -33,6 +33,10 @@ DECAYED, BLOCK = 1 / 3, 2
 # Blocks in use that are shorter than this share of what they should be are worth a sentence.
 SHORT = 0.9
 
+# Blocks run on into each other where the squared distance across their borders is below this share of that of other
+# rows near borders. So many borders are looked at.
+RUNS_ON, BORDERS = 0.5, 512
+
 # Rows nearer than this, in units of the median distance, are exact copies. Rows that are read at a time.
 COPY, CHUNK = 1e-7, 8192
 # Neighbouring rows that are read together for the search for near copies in a large file.
@@ -106,6 +110,38 @@ def serial_rows(pair: Pair, *, seed: int = 0) -> SerialRows | None:
         if min(lags) < limit or len(np.concatenate(places)) * stride >= pair.n:
             return found
         stride *= limit // 2
+
+
+def blocks_run_on(pair: Pair, codes: np.ndarray) -> bool:
+    """Whether given blocks are pieces of a series: on both sides the rows at a border are nearer than other rows.
+
+    Parameters
+    ----------
+    pair : Pair
+    codes : ndarray of int, shape (n,)
+        Block of each row.
+    """
+    borders = np.flatnonzero(codes[1:] != codes[:-1])
+    borders = borders[:: 1 + len(borders) // BORDERS]
+    if len(borders) < 2:
+        return False
+    places = np.unique(np.concatenate([borders, borders + 1]))
+    return all(
+        _near_across(side, *np.searchsorted(places, [borders, borders + 1])) for side in _finite(pair.take(places))
+    )
+
+
+def _near_across(rows: Floats, last: np.ndarray, first: np.ndarray) -> bool:
+    """Whether the last rows of blocks are nearer to the first rows of the next blocks than to those of others."""
+    rows = rows - rows.mean(axis=0)
+    sizes = np.abs(rows).max(axis=0)
+    rows = rows / np.where(sizes > 0, sizes, 1.0)
+    across = float(np.sum((rows[last] - rows[first]) ** 2))
+    # The sum over all pairs of a last and a first row, from their sums and squares.
+    ends, starts = rows[last], rows[first]
+    pairs = len(last) * float(np.sum(ends**2) + np.sum(starts**2)) - 2 * float(ends.sum(axis=0) @ starts.sum(axis=0))
+    others = (pairs - across) / (len(last) - 1)
+    return others > 0 and across < RUNS_ON * others
 
 
 def _stretches(n: int, stride: int, size: int) -> list[np.ndarray]:

@@ -20,7 +20,7 @@ from nearid.base.errors import InputError
 from nearid.base.options import Bound, Count, Folds, Seed, Share, Size, as_given, checked
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.base.provenance import provenance
-from nearid.dependence import clustered_rows, serial_rows
+from nearid.dependence import blocks_run_on, clustered_rows, serial_rows
 from nearid.engines.base import Engine
 from nearid.engines.local import one_blas_thread, open_engine
 from nearid.folds import STRETCHES, Blocks
@@ -347,8 +347,11 @@ def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[B
         serial = serial_rows(pair, seed=seed)
         if serial is not None:
             # Rows of a block are alike, and their dependence ends with the block; what outlasts it makes rows slow.
-            outlasts = min(serial.decay) > int(np.bincount(blocks.codes).max())
-            blocks = replace(blocks, chained=True, slow=outlasts and pair.n < STRETCHES * serial.length)
+            few = pair.n < STRETCHES * serial.length
+            outlasts = few and (
+                min(serial.decay) > int(np.bincount(blocks.codes).max()) or blocks_run_on(pair, blocks.codes)
+            )
+            blocks = replace(blocks, chained=True, slow=outlasts)
     if blocks is None and detect:
         serial = serial_rows(pair, seed=seed)
         if serial is not None:
