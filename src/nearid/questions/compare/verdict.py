@@ -15,8 +15,8 @@ A group suffices if, with 95% confidence over a paired bootstrap, it explains at
 yardstick explains **and** its root-mean-square error is at most 10% larger. The first alone would let 0.97 pass for
 0.9999; the second alone would let 0.00 pass for 0.10. Errors below 0.1% of the target's spread count as equal, so that
 rounding decides nothing. A large group fits its training rows too closely when they are few, and a smaller one must not
-pass for that reason: errors are compared as they would be with many rows, error * (1 - parameters per target column /
-rows fitted on), which is unbiased for least squares.
+pass for that reason: it must suffice also by the errors that many rows would have, error * (1 - parameters per target
+column / rows fitted on), which is unbiased for least squares.
 
 The burden of proof is on the smaller group (a non-inferiority test with a margin), so more rows sharpen the verdict.
 Where it neither suffices nor clearly fails, the verdict lies between the two groups. So it does where a larger group
@@ -351,8 +351,12 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
     best = int(np.argmin(np.where(counts, rungs.unexplained, np.inf)))
     lost = _not_estimable(rungs)
     # A group that the yardstick contains gains no more than it: what many rows would leave is a guess for both.
-    draws = rungs.draws * np.maximum(rungs.limits, rungs.limits[best])
-    shares = [_suffices(draws[:, g], draws[:, best], negligible) for g in range(len(groups))]
+    many = rungs.draws * np.maximum(rungs.limits, rungs.limits[best])
+
+    def enough(smaller: int, larger: int) -> float:
+        return min(_suffices(d[:, smaller], d[:, larger], negligible) for d in (rungs.draws, many))
+
+    shares = [enough(g, best) for g in range(len(groups))]
     chosen = next(g for g in range(len(groups)) if counts[g] and (g == best or shares[g] >= 1 - CLEARLY))
     # Groups below the verdict that did not clearly fail.
     near = [g for g in range(chosen) if counts[g] and shares[g] > CLEARLY and groups[g].name in groups[chosen].contains]
@@ -369,7 +373,7 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
         if (each[g] <= level and r2[g] > r2[best] and r2[g] >= least and not counts[g])
         and groups[chosen].name in groups[g].contains
         and groups[g].name not in lost
-        and _suffices(draws[:, chosen], draws[:, g], negligible) < 1 - CLEARLY
+        and enough(chosen, g) < 1 - CLEARLY
     ]
     above = max(open_above, key=lambda g: r2[g], default=chosen)
     low = near[-1] if near else chosen
