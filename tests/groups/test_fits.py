@@ -20,6 +20,7 @@ from nearid.groups.fits import (
     fit_rigid_to_many,
     fit_scaled_permutation,
     fit_unmixed,
+    polar,
     squared_errors,
 )
 from nearid.groups.ladder import GROUPS
@@ -454,3 +455,16 @@ def test_a_target_of_few_dimensions_leaves_other_directions_alone(rng):
     matrix = fit_rigid(PairMoments.of(x, y), scale=False).matrix
     np.testing.assert_allclose(matrix[2:, 2:], np.eye(4), atol=0.05)
     np.testing.assert_allclose(matrix.T @ matrix, np.eye(6), atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(200, 130), (130, 200), (150, 150), (2, 160, 140)])
+@pytest.mark.parametrize("least", [1e-2, 1e-6, 0.0])
+def test_the_nearest_orthonormal_matrix_is_that_of_the_svd(rng, shape, least):
+    """From products of columns where these are well conditioned, else from an SVD."""
+    u, _, vt = np.linalg.svd(rng.normal(size=shape), full_matrices=False)
+    sizes = np.geomspace(1, least, u.shape[-1]) if least else np.arange(u.shape[-1]) % 2
+    found = polar(1e-150 * u * sizes @ vt)
+    if least:
+        np.testing.assert_allclose(found, u @ vt, atol=1e-9)
+    narrow = found if shape[-2] >= shape[-1] else np.swapaxes(found, -1, -2)
+    assert np.abs(np.swapaxes(narrow, -1, -2) @ narrow - np.eye(narrow.shape[-1])).max() < 1e-12

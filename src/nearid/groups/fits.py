@@ -18,6 +18,8 @@ from nearid.moments import Floats, PairMoments, cholesky, eigen, resolution, spa
 # A penalty of a linear map, or several whose maps are averaged.
 Ridge = float | tuple[float, ...]
 
+# From this width on the nearest orthonormal matrix comes from products, if their eigenvalues are within this ratio.
+BY_PRODUCTS, WELL_CONDITIONED = 128, 1e-8
 # How far descent is led out of the span of few rows.
 NUDGE = 1e-3
 
@@ -228,9 +230,25 @@ def fit_rigid_to_many(many: Sequence[PairMoments], *, translation: bool = True, 
 def polar(matrix: Floats) -> Floats:
     """The matrix with orthonormal rows or columns that is nearest to the given one, or to each of a stack."""
     sizes = np.abs(matrix).max(axis=(-2, -1), keepdims=True)
-    u, _, vt = np.linalg.svd(matrix / np.where(sizes > 0, sizes, 1.0), full_matrices=False)
-    nearest: Floats = u @ vt
-    return nearest
+    scaled = matrix / np.where(sizes > 0, sizes, 1.0)
+    if min(matrix.shape[-2:]) >= BY_PRODUCTS:
+        tall = scaled if matrix.shape[-2] >= matrix.shape[-1] else np.swapaxes(scaled, -1, -2)
+        nearest = _orthonormal(tall)
+        if nearest is not None:
+            return nearest if tall is scaled else np.swapaxes(nearest, -1, -2)
+    u, _, vt = np.linalg.svd(scaled, full_matrices=False)
+    return np.asarray(u @ vt)
+
+
+def _orthonormal(tall: Floats) -> Floats | None:
+    """M (M^T M)^(-1/2), in a third of the time of an SVD; None where M is too near to a loss of rank for that."""
+    values, vectors = np.linalg.eigh(np.swapaxes(tall, -1, -2) @ tall)
+    if not (values[..., 0] > WELL_CONDITIONED * values[..., -1]).all():
+        return None
+    root = (vectors / np.sqrt(values)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+    nearest = tall @ root
+    # A step of Newton and Schulz removes what rounding of the products left.
+    return np.asarray(1.5 * nearest - 0.5 * nearest @ (np.swapaxes(nearest, -1, -2) @ nearest))
 
 
 def _isometry(xy: Floats, n: int) -> Floats:
