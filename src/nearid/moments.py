@@ -277,6 +277,22 @@ def eigen(scatter: Floats, n: int) -> tuple[Floats, Floats]:
     return values[::-1], vectors[:, ::-1]
 
 
+def leading_eigen(scatter: Floats, n: int, count: int) -> tuple[Floats, Floats]:
+    """All eigenvalues, descending, and some leading eigenvectors of a scatter of n rows; faster than all of these."""
+    d = len(scatter)
+    if 2 * n < d or 8 * count > d:
+        values, vectors = eigen(scatter, n)
+        return values, vectors[:, :count]
+    # One reduction to a tridiagonal matrix serves both.
+    reduced, diagonal, beside, factors, _ = lapack().dsytrd(scatter, lower=True, lwork=64 * d)
+    values, _ = lapack().dsterf(diagonal, beside)
+    by_number = 2
+    _, _, inner, _ = lapack().dstemr(diagonal, np.append(beside, 0.0), by_number, 0.0, 0.0, d - count + 1, d)
+    vectors = inner[:, :count]
+    vectors[1:] = lapack().dormqr("L", "N", reduced[1:, :-1], factors, vectors[1:], 64 * count)[0]
+    return values[::-1], vectors[:, ::-1]
+
+
 def span_of(matrix: Floats, rank: int) -> Floats:
     """Orthonormal columns that span those of a matrix of at most this rank: random combinations span all of them."""
     probes = np.random.default_rng(0).normal(size=(matrix.shape[1], rank))
