@@ -57,13 +57,29 @@ def test_fold_moments_match_each_folds_own_rows(rng, monkeypatch, block_bytes):
                 np.testing.assert_allclose(getattr(found, block), getattr(expected, block), rtol=1e-9, atol=1e-9)
 
 
-def test_moments_along_directions_are_those_of_turned_rows(rng):
-    x, y = rng.normal(size=(60, 5)) + 9, rng.normal(size=(60, 3))
-    fold, basis = assign(60, 3, 0), rng.normal(size=(5, 2))
-    found, expected = fold_moments(pair(x, y), fold, 3).along(basis), fold_moments(pair(x @ basis, y), fold, 3)
-    assert found.width == 2 and found.counts == expected.counts
-    for block in ("mean_x", "mean_y", "xx", "xy", "yy"):
-        np.testing.assert_allclose(getattr(found.part(1), block), getattr(expected.part(1), block), atol=1e-9)
+@pytest.mark.parametrize("block_bytes", [1, 16 << 20])
+@pytest.mark.parametrize("offset", [9, 1e6])
+def test_few_rows_are_kept_beside_their_moments(rng, monkeypatch, offset, block_bytes):
+    monkeypatch.setattr(local, "BLOCK_BYTES", block_bytes)
+    x, y = rng.normal(size=(700, 400)) + offset, rng.normal(size=(700, 3))
+    x[5, 3], y[:, 1] = np.nan, offset
+    fold = assign(700, 3, 0)
+    parts = fold_moments(pair(x, y), fold, 3, drop_nonfinite=True)
+    good = np.arange(700) != 5
+    centre = np.hstack([x, y])[good & (fold != 1)].mean(axis=0)
+    np.testing.assert_allclose(parts.mean_of([0, 2]), centre, rtol=1e-12)
+    for found, side in zip(parts.rows_of([2, 1], centre), (x - centre[:400], y - centre[400:]), strict=True):
+        np.testing.assert_allclose(found, np.vstack([side[good & (fold == k)] for k in (2, 1)]), atol=1e-8)
+    for part in parts.parts:
+        assert not part.rows[:, 401].any()
+        np.testing.assert_allclose(part.rows.T @ part.rows, part.scatter, atol=1e-8 * offset)
+
+
+def test_many_rows_are_not_kept(rng):
+    many, one = rng.normal(size=(80, 40)), rng.normal(size=(80, 3))
+    assert all(part.rows is None for part in fold_moments(pair(many, one), assign(80, 3, 0), 3).parts)
+    few = fold_moments(pair(many[:79], one[:79]), assign(79, 3, 0), 3).parts
+    assert [part.rows.shape for part in few] == [(part.n, 43) for part in few]
 
 
 def test_the_result_is_the_same_bytes_whatever_the_threads(rng, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from nearid.base.errors import InputError
-from nearid.moments import Moments, PairMoments, cholesky, eigen, spectrum, total
+from nearid.moments import Moments, PairMoments, cholesky, eigen, leading_eigen, spectrum, total
 
 
 def close(found: Moments, rows: np.ndarray, rtol: float = 1e-12) -> None:
@@ -158,3 +158,15 @@ def test_few_rows_have_the_eigenvalues_of_the_whole_scatter(rng):
     assert vectors.shape == (60, 12)
     np.testing.assert_allclose(values[:11], np.linalg.eigvalsh(scatter)[::-1][:11], rtol=1e-9)
     np.testing.assert_allclose(vectors * values @ vectors.T, scatter, atol=1e-9 * values[0])
+
+
+@pytest.mark.parametrize(("n", "d"), [(200, 40), (200, 80), (60, 80), (30, 80)])
+def test_leading_eigenvectors_are_those_of_all(rng, n, d):
+    rows = rng.normal(size=(n, d)) * np.geomspace(1, 1e-3, d)
+    rows[:, 3], rows[:, 5] = 0, rows[:, 6]
+    scatter = rows.T @ rows
+    values, vectors = leading_eigen(scatter, n, 8)
+    expected, _ = np.linalg.eigh(scatter)
+    np.testing.assert_allclose(values, expected[::-1][: len(values)], atol=1e-12 * expected[-1])
+    np.testing.assert_allclose(scatter @ vectors, vectors * values[:8], atol=1e-11 * expected[-1])
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(8), atol=1e-10)

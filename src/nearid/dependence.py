@@ -14,8 +14,9 @@ from nearid.moments import Floats
 # What is read to follow the rows along the file: so many numbers of both sides, so many rows, in so many stretches.
 NUMBERS, ROWS, STRETCHES = 4_000_000, 32_768, 4
 
-# What is done to find near copies: so many queries at most and at least, so many distances, so many products.
-QUERIES, FEWEST, DISTANCES, PRODUCTS = 512, 32, 8_000_000, 8_000_000_000
+# What is done to find near copies: so many queries at most and at least, so many distances, so many products, and so
+# many numbers of both sides that are read.
+QUERIES, FEWEST, DISTANCES, PRODUCTS, READ = 512, 32, 8_000_000, 8_000_000_000, 64_000_000
 
 # Neighbours among which a jump is looked for, and further ones that show what is usual.
 NEAR, FAR = 24, range(30, 64)
@@ -37,8 +38,9 @@ SHORT = 0.9
 # rows near borders. So many borders are looked at.
 RUNS_ON, BORDERS = 0.5, 512
 
-# Rows nearer than this, in units of the median distance, are exact copies. Rows that are read at a time.
-COPY, CHUNK = 1e-7, 8192
+# Rows nearer than this, in units of the median distance, are exact copies. Rows that are read at a time: few enough to
+# stay in a core's cache.
+COPY, CHUNK = 1e-7, 512
 # Neighbouring rows that are read together for the search for near copies in a large file.
 RUN = 32
 
@@ -160,8 +162,10 @@ def _finite(sides: Sequence[np.ndarray]) -> list[Floats]:
     result: list[Floats] = []
     for side in sides:
         values = np.array(side, dtype=np.float64)
-        bad = ~np.isfinite(values).all(axis=1)
-        if bad.any():
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = values.sum(axis=1)
+        # The sum of a row without such a value is finite, unless it overflows.
+        if not np.isfinite(sums).all() and (bad := ~np.isfinite(values).all(axis=1)).any():
             values[bad] = values[~bad].mean(axis=0) if not bad.all() else 0.0
         result.append(values)
     return result
@@ -341,8 +345,9 @@ def _distances(pair: Pair, seed: int) -> Floats:
     """Distances of some rows to all, or to a sample where that is too much; to themselves and exact copies infinite."""
     rng = np.random.default_rng(seed)
     rows = np.arange(pair.n)
-    budget = min(DISTANCES, PRODUCTS // (pair.x.shape[1] + pair.y.shape[1]))
-    most = max(budget // FEWEST, 1)
+    width = pair.x.shape[1] + pair.y.shape[1]
+    budget = min(DISTANCES, PRODUCTS // width)
+    most = max(min(budget // FEWEST, READ // width), 1)
     if len(rows) > most:
         # In short stretches: single rows from all over a large file take longer to read than to compare.
         run = min(RUN, most)
@@ -360,8 +365,10 @@ def _distances(pair: Pair, seed: int) -> Floats:
         for into, side, query, centre, unit in zip(squares, sides, queries, centres, units, strict=True):
             # A row that is farther than any number can tell is no neighbour.
             with np.errstate(over="ignore", invalid="ignore"):
-                others = (side - centre) / unit
-                apart = (query**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2 * query @ others.T
+                side -= centre
+                side /= unit
+                apart = np.einsum("ij,ij->i", side, side) - 2 * query @ side.T
+                apart += np.einsum("ij,ij->i", query, query)[:, None]
             into[:, block] = np.nan_to_num(apart, nan=np.inf, posinf=np.inf)
     for side in squares:
         usual = float(np.median(side[:, :: 1 + len(rows) // 1000]))

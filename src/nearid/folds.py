@@ -36,6 +36,9 @@ LEAST_BLOCKS = 100
 # What is kept of every row at the least: its place in the folds, its errors and its distances.
 ROW_BYTES = 64
 
+# Rows are kept beside their moments where there are fewer than so many for each column of the wider side.
+KEPT = 2
+
 # Above this many bytes of partial sums in flight, one worker with a threaded BLAS replaces a thread per block.
 PARTIAL_BYTES = 256 << 20
 
@@ -253,18 +256,16 @@ class FoldMoments:
         """Moments of all rows."""
         return PairMoments.split(total(self.parts), self.width)
 
-    def along(self, basis: Floats) -> FoldMoments:
-        """The same of the rows of x along the columns of `basis`, of shape (width, r)."""
-        p, r = basis.shape
-        small = []
-        for part in self.parts:
-            scatter = np.empty((len(part.mean) - p + r,) * 2)
-            scatter[:r, :r] = basis.T @ part.scatter[:p, :p] @ basis
-            scatter[:r, r:] = basis.T @ part.scatter[:p, p:]
-            scatter[r:, :r] = scatter[:r, r:].T
-            scatter[r:, r:] = part.scatter[p:, p:]
-            small.append(Moments(part.n, np.concatenate([part.mean[:p] @ basis, part.mean[p:]]), scatter))
-        return replace(self, parts=small, width=r)
+    def mean_of(self, folds: Sequence[int]) -> Floats:
+        """Mean of the rows of some folds."""
+        counts, means = (np.array([getattr(self.parts[k], name) for k in folds]) for name in ("n", "mean"))
+        return np.asarray(means[0] + counts @ (means - means[0]) / counts.sum())
+
+    def rows_of(self, folds: Sequence[int], centre: Floats) -> tuple[Floats, Floats]:
+        """Both sides of the rows of some folds, less a point; where the rows were kept."""
+        each = [(self.parts[k].rows, self.parts[k].mean) for k in folds]
+        rows = np.concatenate([own + (mean - centre) for own, mean in each if own is not None])
+        return rows[:, : self.width], rows[:, self.width :]
 
     def part(self, k: int) -> PairMoments:
         """Moments of fold k."""
@@ -340,7 +341,9 @@ def _moments(
     """Moments of every fold, the width of the first side, the rows in use, and traits where folds are held out."""
     indices = tuple(index for _, index in source.sides)
     sample = _sample(source)
-    plan = FoldPass(indices, fold, folds, drop_nonfinite, _shift(sample), trait_weights(sample) if folds > 1 else None)
+    few = folds > 1 and source.n < KEPT * max(rows.shape[1] for rows, _ in source.sides)
+    weights = trait_weights(sample) if folds > 1 else None
+    plan = FoldPass(indices, fold, folds, drop_nonfinite, _shift(sample), weights, few)
     parts, kept, row_traits = _gather(source, plan, engine, tick)
     whole = total(parts)
     # Far from the mean, a shift lets digits cancel: then the mean just found is a better one.
@@ -362,6 +365,8 @@ class FoldPass:
         Sums are taken about this point.
     weights : ndarray of shape (width,) or None
         Of the columns in the traits of the rows; None where these are not needed.
+    keep : bool
+        Whether the rows are kept beside their sums.
     """
 
     indices: tuple[Index, ...]
@@ -370,16 +375,21 @@ class FoldPass:
     drop_nonfinite: bool
     shift: Floats
     weights: Floats | None
+    keep: bool
 
 
 class Sums(NamedTuple):
-    """Count, sum and sum of products of the shifted rows of a fold; the rows that were dropped; the others' traits."""
+    """Count, sum and sum of products of the shifted rows of a fold; the numbers of rows that were dropped.
+
+    Of the others their traits and, where they are to be kept, the shifted rows themselves.
+    """
 
     n: int
     first: Floats
     second: Floats
     dropped: np.ndarray
     traits: Floats
+    rows: Floats
 
 
 def _sums(block: tuple[int, int], plan: FoldPass, *rows: Rows) -> Iterator[Sums]:
@@ -401,7 +411,7 @@ def _sums(block: tuple[int, int], plan: FoldPass, *rows: Rows) -> Iterator[Sums]
             z = z[good]
             first = z.sum(axis=0)
         own = np.empty(0) if plan.weights is None else traits(z, plan.weights)
-        yield Sums(len(z), first, _products(z), dropped, own)
+        yield Sums(len(z), first, _products(z), dropped, own, z if plan.keep else np.empty((0, z.shape[1])))
 
 
 def _products(z: Floats) -> Floats:
@@ -414,8 +424,8 @@ def _add(into: Sums, part: Sums) -> Sums:
     np.add(into.first, part.first, out=into.first)
     with np.errstate(over="ignore", invalid="ignore"):
         np.add(into.second, part.second, out=into.second)
-    dropped, own = (np.concatenate(both) for both in ((into.dropped, part.dropped), (into.traits, part.traits)))
-    return Sums(into.n + part.n, into.first, into.second, dropped, own)
+    each = ((into.dropped, part.dropped), (into.traits, part.traits), (into.rows, part.rows))
+    return Sums(into.n + part.n, into.first, into.second, *(np.concatenate(both) for both in each))
 
 
 def _gather(
@@ -425,7 +435,7 @@ def _gather(
     width = len(plan.shift)
     check_memory(
         f"The second moments of {' and '.join(rows.name for rows, _ in source.sides)} ({width} columns)",
-        8 * width**2 * (plan.folds + 1),
+        8 * width * (width * (plan.folds + 1) + source.n * plan.keep),
         "Reduce the columns first, for example to their principal components.",
     )
     cut = blocks(source.n, width)
@@ -442,7 +452,7 @@ def _gather(
         start = columns.stop
         largest = float(np.max([sums.second.diagonal()[columns] for sums in gathered]))
         refuse_range(rows.name, largest, any(sums.first[columns].any() for sums in gathered))
-    parts = [Moments.from_sums(s.n, s.first, s.second, plan.shift) for s in gathered]
+    parts = [Moments.from_sums(*s[:3], plan.shift, s.rows if plan.keep else None) for s in gathered]
     return parts, kept, np.concatenate([sums.traits for sums in gathered])
 
 

@@ -11,6 +11,7 @@ from scipy.spatial import procrustes
 from sklearn.linear_model import LinearRegression, Ridge
 
 from nearid.groups.fits import (
+    WIDE,
     apply,
     assignment,
     correlation,
@@ -338,6 +339,17 @@ def test_apply_agrees_with_the_matrix(rng):
     for fit in (fit_permutation, fit_rigid):
         f = fit(PairMoments.of(x, y))
         np.testing.assert_allclose(apply(f, x), (x - f.source_centre) @ f.matrix + f.target_centre, atol=1e-12)
+
+
+def test_wide_assignments_are_scipys(rng):
+    common = rng.normal(size=(700, 20))
+    x, y = (common @ rng.normal(size=(20, WIDE + 1)) + rng.normal(size=(700, WIDE + 1)) for _ in range(2))
+    gains = np.abs(np.corrcoef(x.T, y.T)[: WIDE + 1, WIDE + 1 :])
+    np.testing.assert_array_equal(assignment(gains), linear_sum_assignment(gains, maximize=True))
+    np.testing.assert_array_equal(assignment(gains[5:]), linear_sum_assignment(gains[5:], maximize=True))
+    # Constant columns have many partners that are as good.
+    gains[[2, 7]], gains[:, [1, 3, 9]] = 0, 0
+    np.testing.assert_array_equal(assignment(gains), linear_sum_assignment(gains, maximize=True))
 
 
 def test_assignments_are_scipys(rng):

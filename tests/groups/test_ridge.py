@@ -1,5 +1,6 @@
 """The chosen penalty against scikit-learn on the rows: paths of errors, nested choice, generalised cross-validation."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -9,7 +10,17 @@ from sklearn.linear_model import LinearRegression, Ridge, RidgeCV
 from nearid.arrays import open_rows, pair_rows
 from nearid.folds import assign, fold_moments
 from nearid.groups.fits import apply, fit_linear
-from nearid.groups.ridge import GRID, NARROW, WIDE, Judges, Shrinkage, choose_penalties, generalised_penalty, penalty_of
+from nearid.groups.ridge import (
+    GRID,
+    NARROW,
+    WIDE,
+    Judges,
+    RowShrinkage,
+    Shrinkage,
+    choose_penalties,
+    generalised_penalty,
+    penalty_of,
+)
 from nearid.moments import PairMoments
 
 
@@ -120,18 +131,34 @@ def test_plain_least_squares_takes_all_judges(rng):
     assert np.min(choose_penalties(folded(x, y, 5)[1]).whole) > 0
 
 
-def test_few_rows_are_decomposed_in_their_own_space(rng, monkeypatch):
-    x, y = related(rng, 40, WIDE + 100, WIDE + 50)
-    sizes = []
-    of = Shrinkage.of
-    monkeypatch.setattr(Shrinkage, "of", lambda m, *a, **o: sizes.append(m.xx.shape) or of(m, *a, **o))
+@pytest.mark.parametrize("translation", [True, False])
+@pytest.mark.parametrize("rows", [40, WIDE + 80])
+def test_few_rows_are_decomposed_in_their_own_space(rng, monkeypatch, rows, translation):
+    x, y = related(rng, rows, WIDE + 10, 60)
+    # A column that is constant, one that repeats another.
+    x[:, 3], x[:, 5] = 7.0, x[:, 6]
     parts = folded(x, y, 5)[1]
-    small = choose_penalties(parts)
-    assert set(sizes) == {(40, 40)}
-    monkeypatch.setattr(Judges, "_along", lambda self, parts: parts)
-    whole = choose_penalties(parts)
-    for own, other in zip((*small.folds, small.whole), (*whole.folds, whole.whole), strict=True):
-        np.testing.assert_allclose(own, other, rtol=1e-9)
+    moments_alone = replace(parts, parts=[replace(part, rows=None) for part in parts.parts])
+    whole = [Judges(moments_alone, translation=translation).choose(moments_alone, at) for at in (slice(60), slice(2))]
+    monkeypatch.setattr(Shrinkage, "of", None)
+    judges = Judges(parts, translation=translation)
+    for expected, at in zip(whole, (slice(60), slice(2)), strict=True):
+        found = judges.choose(parts, at)
+        for own, other in zip((*found.folds, found.whole), (*expected.folds, expected.whole), strict=True):
+            np.testing.assert_allclose(own, other, rtol=1e-9)
+
+
+@pytest.mark.parametrize("translation", [True, False])
+@pytest.mark.parametrize(("n", "p", "q"), [(40, 41, 3), (30, 90, 5), (20, 90, 100)])
+def test_errors_of_few_rows_are_those_of_explicit_fits(rng, n, p, q, translation):
+    x, y = related(rng, n + 25, p, q)
+    train, test = (x[:n], y[:n]), (x[n:], y[n:])
+    about = [rows - (rows[:n].mean(axis=0) if translation else 0) for rows in (x, y)]
+    penalties = np.array([0.0, 0.01, 1.0, 300.0])
+    path = RowShrinkage.of(about[0][:n], [about[0][n:]], penalties)
+    (found,) = path.errors(about[1][:n], [about[1][n:]])
+    np.testing.assert_allclose(found[1:], [error(p, train, test, translation) for p in penalties[1:]], rtol=1e-8)
+    assert found[0] == np.inf
 
 
 def test_the_penalty_of_a_fold_has_not_seen_it(rng):

@@ -28,8 +28,8 @@ LEAST_BLOCKS, LEAST_BYTES = 8, 1 << 20
 def blocks(n: int, width: int) -> list[Block]:
     """Cut n rows of `width` columns into (start, stop) blocks; depends on the shape alone, never on the threads."""
     row_bytes = 8 * max(width, 1)
-    # Sums of wide rows are as large as themselves: a quarter of the width is worth adding them up.
-    least = max(LEAST_BYTES // row_bytes, width // 4, -(-n // LEAST_BLOCKS))
+    # Sums of products of fewer rows than columns take longer to write and to add up than to compute.
+    least = max(LEAST_BYTES // row_bytes, width, -(-n // LEAST_BLOCKS))
     rows = max(256, min(BLOCK_BYTES // row_bytes, least))
     return [(start, min(start + rows, n)) for start in range(0, n, rows)]
 

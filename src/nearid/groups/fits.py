@@ -18,6 +18,8 @@ from nearid.moments import Floats, PairMoments, cholesky, eigen, resolution, spa
 # A penalty of a linear map, or several whose maps are averaged.
 Ridge = float | tuple[float, ...]
 
+# From this width on an assignment takes longer than to prepare it.
+WIDE = 512
 # From this width on the nearest orthonormal matrix comes from products, if their eigenvalues are within this ratio.
 BY_PRODUCTS, WELL_CONDITIONED = 128, 1e-8
 # How far descent is led out of the span of few rows.
@@ -129,7 +131,16 @@ def apply(fitted: Map, x: Floats) -> Floats:
 
 
 def assignment(gains: Floats) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns, matched one to one, with the largest sum of gains."""
+    """Rows and columns, matched one to one, with the largest sum of gains.
+
+    What is subtracted from a whole row or column of a square matrix changes every sum by the same. Wide matrices are
+    brought near to the solution by it, which halves the time.
+    """
+    if WIDE < len(gains) == gains.shape[1] and gains.any(axis=0).all() and gains.any(axis=1).all():
+        # Not where a column correlates with nothing: its partner is one of many that are as good, and would change.
+        gains = gains - (gains.max(axis=1)[:, None] + gains.max(axis=0)) / 2
+        gains -= gains.max(axis=1)[:, None]
+        gains -= gains.max(axis=0)
     rows, columns = extension("optimize", "_lsap").linear_sum_assignment(gains, maximize=True)
     return rows, columns
 

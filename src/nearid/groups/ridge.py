@@ -3,6 +3,8 @@
 The squared error of a linear map on a fold is a function of that fold's moments, so that no further pass is needed: one
 eigendecomposition of the source's scatter gives the maps of every penalty, and the error of each is a small product.
 
+Where rows are fewer than columns, the same follows from products of the rows with each other.
+
 The penalty for a held-out fold must not have seen it. The rows without two folds a and b are decomposed once; fold b
 then judges the maps for a, and fold a those for b. Judges disagree where a few rows lie far from all others, and no
 penalty is right for all: the map is the mean of the maps that they choose.
@@ -11,7 +13,8 @@ penalty is right for all: the map is the mean of the maps that they choose.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Protocol
 
@@ -21,7 +24,7 @@ from nearid.base.limits import check_memory
 from nearid.engines.local import ordered_map
 from nearid.folds import FoldMoments, assign
 from nearid.groups.fits import DenseMap, Ridge, least_squares, squared_errors
-from nearid.moments import Floats, Moments, PairMoments, eigen, resolution, span_of
+from nearid.moments import Floats, Moments, PairMoments, eigen, resolution
 
 ALL = slice(None)
 # Penalties in units of the mean eigenvalue of the source's scatter. Plain least squares (0) is tried beside them.
@@ -103,12 +106,53 @@ class Shrinkage:
         shift = self.vectors.T @ apart_x
         own = self.vectors.T @ test.xy + test.n * shift[:, None] * apart_y[..., None, :]
         total = _squares(test.yy) + test.n * np.sum(apart_y**2, axis=-1)
-        gains = np.sum(fitted * own, axis=-1) @ weights.T
-        errors = total[..., None] - 2 * gains + np.sum((weights @ inner) * weights, axis=-1)
         first = np.full_like(total, np.inf) if plain is None else squared_errors(plain, test).sum(axis=-1)
-        # Differences of sums: below this, errors are rounding, and all penalties are as good.
-        rounding = resolution(len(inner)) * total[..., None]
-        return np.asarray(np.maximum(np.concatenate([first[..., None], errors], axis=-1), rounding))
+        return _errors_of_path(first, total, np.sum(fitted * own, axis=-1), inner, weights)
+
+
+@dataclass(frozen=True)
+class RowShrinkage:
+    """The same on fewer rows than columns: the map of a penalty is x^T (x x^T + penalty)^-1 y.
+
+    Attributes
+    ----------
+    penalties : ndarray of shape (m,)
+    values, vectors : ndarray of shape (n,), (n, n)
+        Eigenvalues and eigenvectors of the products of the source's rows with each other.
+    along : list of ndarray of shape (rows of the fold, n)
+        Products of the rows of each judging fold with the rows of the fit, along the eigenvectors.
+    """
+
+    penalties: Floats
+    values: Floats
+    vectors: Floats
+    along: list[Floats]
+
+    @classmethod
+    def of(cls, train: Floats, tests: Sequence[Floats], penalties: Floats) -> RowShrinkage:
+        """Decompose rows of the source, of which others are to be judged; both less the same mean."""
+        values, vectors = np.linalg.eigh(train @ train.T)
+        return cls(penalties, np.clip(values, 0, None), vectors, [test @ train.T @ vectors for test in tests])
+
+    def errors(self, train: Floats, tests: Sequence[Floats]) -> list[Floats]:
+        """Squared errors on the target's rows of each judging fold, of the map of each penalty, shape (m,)."""
+        fitted, weights = self.vectors.T @ train, 1 / (self.values + self.penalties[1:, None])
+        among, found = fitted @ fitted.T, []
+        for test, along in zip(tests, self.along, strict=True):
+            gains, inner = np.sum(along * (test @ fitted.T), axis=0), (along.T @ along) * among
+            found.append(_errors_of_path(np.array(np.inf), np.asarray(np.sum(test**2)), gains, inner, weights))
+        return found
+
+
+def _errors_of_path(first: Floats, total: Floats, gains: Floats, inner: Floats, weights: Floats) -> Floats:
+    """Squared errors of each penalty, shape (..., m): of plain least squares those given, of the others by algebra.
+
+    Along eigenvector i the map has weight w_i; the error is total - 2 sum_i w_i gains_i + sum_ij w_i w_j inner_ij.
+    """
+    errors = total[..., None] - 2 * gains @ weights.T + np.sum((weights @ inner) * weights, axis=-1)
+    # Differences of sums: below this, errors are rounding, and all penalties are as good.
+    rounding = resolution(inner.shape[-1]) * total[..., None]
+    return np.asarray(np.maximum(np.concatenate([first[..., None], errors], axis=-1), rounding))
 
 
 @dataclass(frozen=True)
@@ -190,23 +234,33 @@ class Judges:
         self.penalties = np.concatenate([[0.0], GRID])
         folds = len(parts.counts)
         self._pairs = list(_pairs(folds, p)) if folds > 2 else []
+        self._few = p > WIDE and isinstance(parts, FoldMoments) and _fewer_rows(parts, self._pairs)
+        # One worker with a threaded BLAS for wide sources, of which few fit the memory at a time; for narrow ones
+        # threads take longer to start than to work.
+        self._workers = 1 if p <= NARROW or (p > WIDE and not self._few) else None
         # Eigenvectors and the products of both folds along them.
-        few = p > WIDE and 2 * whole.n < p and isinstance(parts, FoldMoments)
-        self._span = span_of(whole.xx, whole.n) if few else None
-        size = 8 * 3 * (whole.n if few else p) ** 2 * len(self._pairs)
+        size = 8 * 3 * (min(whole.n, p) if self._few else p) ** 2 * len(self._pairs)
         check_memory(f"Choosing the penalty of a linear map of {p} columns", size, "Give the penalty: --ridge 0.")
-        parts = self._along(parts)
-        self._paths = list(ordered_map(lambda pair: self._decomposed(parts, pair), self._pairs, workers=_workers(p)))
+        self._paths = list(ordered_map(lambda pair: self._decomposed(parts, pair), self._pairs, workers=self._workers))
 
-    def _along(self, parts: Folded) -> Folded:
-        """The same where few rows take the place of many columns: maps of every penalty lie in the span of the rows."""
-        return parts.along(self._span) if self._span is not None and isinstance(parts, FoldMoments) else parts
+    def _decomposed(self, parts: Folded, pair: tuple[int, int]) -> Callable[..., list[Floats]]:
+        """What depends on the source alone: the errors of each penalty for both folds, given moments or rows."""
+        if self._few:
+            (train, _), *tests = self._rows(parts, pair)
+            return RowShrinkage.of(train, [x for x, _ in tests], self.penalties).errors
+        moments = self._about(parts.without(pair))
+        path = Shrinkage.of(moments, self.penalties, centred=self._translation)
+        own, other = (path.turned(moments, self._about(parts.part(k))) for k in pair)
+        return partial(path.errors, turned=(other, own))
 
-    def _decomposed(self, parts: Folded, pair: tuple[int, int]) -> tuple[Shrinkage, list[Floats]]:
-        """What depends on the source alone."""
-        train = self._about(parts.without(pair))
-        path = Shrinkage.of(train, self.penalties, centred=self._translation)
-        return path, [path.turned(train, self._about(parts.part(k))) for k in pair]
+    def _rows(self, parts: Folded, pair: tuple[int, int]) -> list[tuple[Floats, Floats]]:
+        """Both sides of the rows outside a pair of folds, of its second and of its first fold: of each judge."""
+        assert isinstance(parts, FoldMoments)
+        others = [k for k in range(len(parts.counts)) if k not in pair]
+        centre = parts.mean_of(others) * self._translation
+        x, y = self._scales
+        each = (parts.rows_of(folds, centre) for folds in (others, pair[1:], pair[:1]))
+        return [(x * source, y * target) for source, target in each]
 
     def _about(self, moments: PairMoments) -> PairMoments:
         return (moments if self._translation else moments.about_origin()).scaled(*self._scales)
@@ -230,17 +284,20 @@ class Judges:
         """The same for many targets at a time: for each fold, and last for all rows, of shape (judges, targets)."""
         if not self._pairs:
             return self._by_themselves(parts, target)
-        parts = self._along(parts)
-        tests = [self._about(parts.part(k)).target(target) for k in range(len(parts.counts))]
+        each = range(len(parts.counts))
+        tests = [] if self._few else [self._about(parts.part(k)).target(target) for k in each]
 
         def judge(at: int) -> list[tuple[int, Choice]]:
-            (a, b), (path, (own, other)) = self._pairs[at], self._paths[at]
-            train = self._about(parts.without((a, b))).target(target)
-            errors = path.errors(train, (tests[b], tests[a]), (other, own))
+            a, b = pair = self._pairs[at]
+            if self._few:
+                train, *judging = (y[:, target] for _, y in self._rows(parts, pair))
+                errors = self._paths[at](train, judging)
+            else:
+                errors = self._paths[at](self._about(parts.without(pair)).target(target), (tests[b], tests[a]))
             return [(fold, Choice.of(own, least_gain)) for fold, own in zip((a, b), errors, strict=True)]
 
-        choices: list[list[Choice]] = [[] for _ in tests]
-        for judged in ordered_map(judge, range(len(self._pairs)), workers=_workers(len(tests[0].mean_x))):
+        choices: list[list[Choice]] = [[] for _ in each]
+        for judged in ordered_map(judge, range(len(self._pairs)), workers=self._workers):
             for fold, chosen in judged:
                 choices[fold].append(chosen)
         choices.append([chosen for own in choices for chosen in own])
@@ -275,13 +332,16 @@ def penalty_of(x: Floats, y: Floats, *, translation: bool = True, folds: int = 5
     if folds < 3:
         return 0.0
     fold = assign(len(x), folds, seed=0)
-    parts = [Moments.of(np.hstack([x[fold == k], y[fold == k]], dtype=np.float64)) for k in range(folds)]
+    rows = [np.hstack([x[fold == k], y[fold == k]], dtype=np.float64) for k in range(folds)]
+    parts = [replace(moments, rows=own - moments.mean) for own in rows for moments in [Moments.of(own)]]
     return choose_penalties(FoldMoments(parts, x.shape[1], None), translation=translation).whole
 
 
-def _workers(width: int) -> int | None:
-    """One worker with a threaded BLAS for wide sources; for narrow ones threads take longer to start than to work."""
-    return 1 if width > WIDE or width <= NARROW else None
+def _fewer_rows(parts: FoldMoments, pairs: Sequence[tuple[int, int]]) -> bool:
+    """Whether fits outside every pair of folds have fewer rows than columns, and the rows are known."""
+    counts = parts.counts
+    fewer = all(sum(counts) - counts[a] - counts[b] < parts.width for a, b in pairs)
+    return fewer and all(part.rows is not None for part in parts.parts)
 
 
 def _pairs(folds: int, width: int) -> Iterator[tuple[int, int]]:

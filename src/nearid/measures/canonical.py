@@ -216,7 +216,7 @@ class Grid:
         left, right = _reduced(whole.xx, x, room), _reduced(whole.yy, y, room)
         moved = [slice(s.start + parts.width, s.stop + parts.width) for s in y]
         maps = [(s, side.basis) for s, side in zip((*x, *moved), (*left, *right), strict=True)]
-        small = [Moments(m.n, _through(m.mean, maps), _through(_through(m.scatter, maps).T, maps)) for m in parts.parts]
+        small = [_small(m, maps) for m in parts.parts]
         return cls(replace(parts, parts=small, width=sum(side.width for side in left)), left, right)
 
     def held_out(self, *, leading: bool, k: int | None = None, keep: bool = True) -> list[list[Canonical]]:
@@ -380,6 +380,15 @@ def _reduced(scatter: Floats, slices: Sequence[slice], room: int) -> list[Side]:
         sides.append(Side(slice(start, start + width), basis, variance))
         start += width
     return sides
+
+
+def _small(moments: Moments, maps: Sequence[tuple[slice, Floats | None]]) -> Moments:
+    """Moments in the columns of reduced sides, from the rows where these are known."""
+    mean = _through(moments.mean, maps)
+    if moments.rows is None:
+        return Moments(moments.n, mean, _through(_through(moments.scatter, maps).T, maps))
+    rows = _through(moments.rows, maps)
+    return Moments(moments.n, mean, rows.T @ rows)
 
 
 def _through(rows: Floats, maps: Sequence[tuple[slice, Floats | None]]) -> Floats:

@@ -158,14 +158,16 @@ def cka_influence(x: Floats, y: Floats, moments: PairMoments) -> Floats:
     """
     x, y = x - moments.mean_x, y - moments.mean_y
     near, far = np.einsum("ij,ij->i", x, x), np.einsum("ij,ij->i", y, y)
+    if len(x) == moments.n < x.shape[1] + y.shape[1]:
+        # Few rows, all of them: their products with each other take less time than those of columns.
+        left, right = x @ x.T, y @ y.T
+        sums = [np.einsum("ij,ij->i", *both) for both in ((left, right), (left, left), (right, right))]
+    else:
+        each = (x, moments.xy, y), (x, moments.xx, x), (y, moments.yy, y)
+        sums = [np.einsum("ij,ij->i", left @ scatter, right) for left, scatter, right in each]
     # The row's own products are taken out, and its share in the mean goes with them, up to terms of order 1 / n^2.
     a, b, c = (
-        (np.einsum("ij,ij->i", left @ scatter, right) - own) / (moments.n - 1)
-        for left, scatter, right, own in (
-            (x, moments.xy, y, near * far),
-            (x, moments.xx, x, near**2),
-            (y, moments.yy, y, far**2),
-        )
+        (own - square) / (moments.n - 1) for own, square in zip(sums, (near * far, near**2, far**2), strict=True)
     )
     size_x, size_y = np.mean(b), np.mean(c)
     if not (size_x > 0 and size_y > 0):

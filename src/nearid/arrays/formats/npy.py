@@ -99,11 +99,13 @@ class RawArray:
         if block.nbytes:
             # Pieces that follow each other in the file are read as one.
             firsts = [0, *(np.flatnonzero(np.diff(starts) != count) + 1).tolist()]
+            ends = [*firsts[1:], len(starts)]
+            offsets = (self._offset + starts[firsts] * self._stored.itemsize).tolist()
+            each, target = count * self._stored.itemsize, block.reshape(-1).view(np.uint8).data
             with open(self._path, "rb", buffering=0) as file:
-                for first, after in zip(firsts, [*firsts[1:], len(starts)], strict=True):
-                    file.seek(self._offset + int(starts[first]) * self._stored.itemsize)
-                    piece = block[first:after].reshape(-1).view(np.uint8)
-                    if _fill(file, piece.data) < piece.nbytes:
+                for offset, first, after in zip(offsets, firsts, ends, strict=True):
+                    file.seek(offset)
+                    if _fill(file, target[each * first : each * after]) < each * (after - first):
                         raise InputError(f"{self.name} became shorter while it was read. Write or copy it again.")
         if not self._bfloat16:
             return block

@@ -18,15 +18,13 @@ from nearid.groups.ridge import Judges
 from nearid.measures.canonical import directions_between, pooled, products_along, whiteners_like
 from nearid.measures.similarity import debiased_cka, fourth_moments
 from nearid.moments import Floats, PairMoments
-from nearid.questions.compare.errors import Fits, Gathered, Options, Similarities
+from nearid.questions.compare.errors import LEADING, Fits, Gathered, Options, Similarities
 
 # More repetitions than this take for ever and tell nothing.
 MOST_PERMUTATIONS = 100_000
 PERMUTATIONS = 99
 # Fewer different orders, all of which are beaten, give no p of .05.
 LEAST_ORDERS = 19
-# Of wider sides chance is measured along so many leading principal components.
-LEADING = 64
 # Repetitions that are worked out at a time, and the width up to which threads take longer to start than to work.
 AT_A_TIME, NARROW = 11, 32
 # Orders that are drawn for each repetition, where few differ.

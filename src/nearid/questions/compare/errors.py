@@ -23,9 +23,12 @@ from nearid.groups.ladder import Group, Prepared
 from nearid.groups.ridge import Judges
 from nearid.measures.canonical import Canonical, Grid, held_out
 from nearid.measures.diameter import SWEEPS, Diameter, search
-from nearid.moments import Floats, PairMoments, eigen, total
+from nearid.moments import Floats, PairMoments, leading_eigen, total
 
 Options = dict[str, Any]
+
+# Principal components of each side that others look at: along so many chance is measured where a side is wider.
+LEADING = 64
 
 
 @dataclass(frozen=True)
@@ -106,13 +109,13 @@ class Gathered:
 
     @cached_property
     def eigen_x(self) -> tuple[Floats, Floats]:
-        """Eigenvalues and eigenvectors of the source's scatter."""
-        return eigen(self.moments.xx, self.moments.n)
+        """Eigenvalues and leading eigenvectors of the source's scatter."""
+        return leading_eigen(self.moments.xx, self.moments.n, LEADING)
 
     @cached_property
     def eigen_y(self) -> tuple[Floats, Floats]:
         """The same of the target's."""
-        return eigen(self.moments.yy, self.moments.n)
+        return leading_eigen(self.moments.yy, self.moments.n, LEADING)
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def _halves(gathered: Gathered) -> Iterator[tuple[list[PairMoments], list[PairMo
     # What rounding leaves of constant columns correlates with anything.
     x, y = (x - whole.mean_x) * (np.diag(whole.xx) > 0), (y - whole.mean_y) * (np.diag(whole.yy) > 0)
     units, every = np.arange(len(x)) if sample.blocks is None else sample.blocks, gathered.used
-    names = every if gathered.blocks is None else gathered.blocks.codes[every]
+    names = None if gathered.blocks is None else gathered.blocks.codes[every]
     sums, deviations, signs = [], [], []
     for k, count in enumerate(gathered.parts.counts):
         sums.append(_of_moments(gathered.parts.part(k), whole))
@@ -93,7 +93,7 @@ def _halves(gathered: Gathered) -> Iterator[tuple[list[PairMoments], list[PairMo
         piece = (rng.permutation(len(present)) % max(pieces, 1))[at]
         each = [own[piece == j] for j in range(pieces)]
         # Deviations of few units are smaller, by the root of their number, than those of all.
-        among = len(np.unique(names[gathered.fold[every] == k]))
+        among = count if names is None else len(np.unique(names[gathered.fold[every] == k]))
         scale = min(np.sqrt(among / max(len(present), 1)), count / max(float(sample.weights[own].sum()), 1.0))
         deviations.append(scale * np.reshape([_of_rows(x[i], y[i], sample.weights[i]) for i in each], (pieces, -1)))
         drawn = [1.0] * (pieces // 2) + [-1.0] * (pieces // 2) + [0.0] * (pieces % 2)
@@ -123,6 +123,6 @@ def _to_moments(sums: Floats, whole: PairMoments) -> list[PairMoments]:
     n, (x, y, xx, yy, xy) = sums[:, :1], np.split(sums[:, 1:], np.cumsum([p, q, p, q]), axis=1)
     x, y = x / n, y / n
     between = xy.reshape(-1, p, q) - n[:, :, None] * x[:, :, None] * y[:, None]
-    own = (np.clip(s - n * m**2, 0, None)[:, :, None] * np.eye(s.shape[1]) for s, m in ((xx, x), (yy, y)))
+    own = ([np.diag(squares) for squares in np.clip(s - n * m**2, 0, None)] for s, m in ((xx, x), (yy, y)))
     each = zip(n[:, 0], x + whole.mean_x, y + whole.mean_y, *own, between, strict=True)
     return [PairMoments(round(n), x, y, xx, xy, yy) for n, x, y, xx, yy, xy in each]

@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypedDict, Unpack, overload
@@ -17,13 +18,14 @@ from nearid.arrays.blocks import open_blocks, recorded
 from nearid.arrays.metadata import choose_columns
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
+from nearid.base.extensions import lapack
 from nearid.base.options import Bound, Count, Folds, Seed, Share, Size, as_given, checked
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.base.provenance import provenance
 from nearid.dependence import blocks_run_on, clustered_rows, serial_rows
 from nearid.engines.base import Engine
 from nearid.engines.local import one_blas_thread, open_engine
-from nearid.folds import STRETCHES, Blocks
+from nearid.folds import PARTIAL_BYTES, STRETCHES, Blocks
 from nearid.groups.fits import shares_of
 from nearid.groups.ladder import GROUPS, Group, Prepared, ladder
 from nearid.measures.diameter import Diameter
@@ -309,6 +311,22 @@ def compare_pair(
     `given` is what the caller gave for both sides, for the provenance; `prepare` what some groups need besides moments.
     """
     s = settings
+    # Its library has threads of its own, which are held only if it is there.
+    lapack()
+    wide = 8 * (pair.x.shape[1] + pair.y.shape[1]) ** 2 > PARTIAL_BYTES // 4
+    # Folds are worked on in threads, unless they are large; and the last digits of products depend on those of BLAS.
+    with nullcontext() if wide else one_blas_thread:
+        return _compare(pair, given, s, engine, progress, prepare)
+
+
+def _compare(
+    pair: Pair,
+    given: tuple[object, object],
+    s: Settings,
+    engine: Engine,
+    progress: Progress,
+    prepare: Sequence[Callable[..., Prepared]],
+) -> Comparison:
     blocks, dependence = rows_together(pair, s.folds, s.random_state, detect=s.detect)
     # A penalty takes long to choose: there is none where no group has one.
     penalised = any("ridge" in g.options for g in s.groups)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nearid.groups.fits import apply, correlation, fit_permutation
+from nearid.groups.fits import correlation, fit_permutation
 from nearid.groups.ladder import GROUPS, Group
 from nearid.moments import Floats, PairMoments
 from nearid.questions.compare.errors import Fits, Gathered
@@ -104,7 +104,9 @@ def _overlay(gathered: Gathered, groups: Sequence[Group], fits: Fits, seed: int)
     unit = np.sqrt(np.trace(moments.yy) / (np.trace(moments.xx) or 1.0))
     pictures["as it is"] = ((x - moments.mean_x) * unit)[:, :width] @ plane[:width]
     for g, fitted in zip(groups, fits.maps[0], strict=True):
-        pictures[g.name] = (apply(fitted, x) - moments.mean_y) @ plane
+        # The matrix first: the plane has two columns, the target many.
+        offset = (fitted.target_centre - moments.mean_y) @ plane
+        pictures[g.name] = (x - fitted.source_centre) @ (fitted.matrix @ plane) + offset
     return {k: v if v.shape[1] == 2 else np.hstack([v, np.zeros_like(v)]) for k, v in pictures.items()}
 
 

@@ -25,7 +25,7 @@ from nearid.groups.ladder import GROUPS, Group
 from nearid.groups.ridge import Judges
 from nearid.measures.canonical import Canonical, Grid
 from nearid.measures.similarity import debiased_cka
-from nearid.moments import Floats, Moments, PairMoments
+from nearid.moments import Floats, PairMoments
 from nearid.questions.compare.errors import Fits, Gathered, evaluate, target_diameter
 from nearid.questions.layers.result import group_of
 
@@ -98,8 +98,7 @@ class Tile:
         """Moments of every fold of one layer of x and one of y."""
         a, b, width = self.x[i], self.y[j], self.parts.width
         at = np.r_[a, b.start + width : b.stop + width]
-        small = [Moments(m.n, m.mean[at], m.scatter[np.ix_(at, at)]) for m in self.parts.parts]
-        return FoldMoments(small, a.stop - a.start, None)
+        return FoldMoments([m.take(at) for m in self.parts.parts], a.stop - a.start, None)
 
     def cka(self) -> Floats:
         """Debiased CKA, which needs one more pass: products of the squared lengths of the rows."""
