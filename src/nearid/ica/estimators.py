@@ -28,7 +28,7 @@ from nearid.engines.local import one_blas_thread, open_engine
 from nearid.folds import row_moments
 from nearid.groups.estimators import validated
 from nearid.ica.contrast import CONTRASTS
-from nearid.ica.diagnostics import lost_rank, row_alerts
+from nearid.ica.diagnostics import lost_rank, see_rows
 from nearid.ica.fit import IcaOptions, fit_ica
 from nearid.ica.model import SHAPES, Model, describe, describing_ica, read_model, write_model
 from nearid.ica.solver import Checkpoint
@@ -323,11 +323,13 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         self.n_iter_, self.kappa_ = len(self.gradients_), unmixing.kappa
         self.variances_ = unmixing.whitener.variances
         self._set_map(unmixing.mean, unmixing.components, unmixing.mixing, unmixing.whitener.rank)
-        alerts = (*unmixing.diagnostics.alerts, *row_alerts(rows, self._map()))
+        seen = see_rows(rows, self._map())
+        alerts = (*unmixing.diagnostics.alerts, *seen.alerts)
         for alert in alerts:
             warnings.warn(alert.message, WARNINGS.get(alert.code, IdentifiabilityWarning), stacklevel=3)
         notes = (Alert("input", note) for note in rows.notes)
-        self.diagnostics_ = replace(unmixing.diagnostics, alerts=(*notes, *metadata_alerts(rows), *alerts))
+        told = (*notes, *metadata_alerts(rows), *alerts)
+        self.diagnostics_ = replace(unmixing.diagnostics, alerts=told, kurtosis=seen.kurtosis)
         self.recurrence_ = self.diagnostics_.recurrence
         return self
 

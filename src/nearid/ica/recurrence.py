@@ -42,6 +42,12 @@ class Tried:
 
     def recurrence(self, rotation: Floats) -> np.ndarray:
         """For each component of a rotation (k, k) of whitened rows, the number of starts that found it."""
+        return np.asarray((self._nearest(rotation) >= SAME_COMPONENT).sum(axis=0))
+
+    def agreement(self, rotation: Floats) -> Floats:
+        """For each component, the mean over the starts of |correlation| with the nearest one that the start found."""
+        return np.asarray(np.minimum(self._nearest(rotation), 1.0).mean(axis=0))
+
+    def _nearest(self, rotation: Floats) -> Floats:
         # Components of whitened rows correlate as the rows of their rotations.
-        alike = np.abs(self.rotations @ rotation.T).max(axis=1)
-        return np.asarray((alike >= SAME_COMPONENT).sum(axis=0))
+        return np.asarray(np.abs(self.rotations @ rotation.T).max(axis=1))

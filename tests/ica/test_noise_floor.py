@@ -1,0 +1,123 @@
+"""Parallel analysis without permutations, and the number of components that it suggests."""
+
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nearid
+from nearid import ICA
+from nearid.ica.noise_floor import directions_above_noise, largest_by_chance
+
+
+def directions(x):
+    """Principal directions times their standard deviations, by a decomposition of the rows."""
+    _, sizes, vt = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
+    return vt.T * sizes / np.sqrt(len(x))
+
+
+def unmixed(x, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ICA(**options).fit(x)
+
+
+def suggestions(ica):
+    return [alert.message for alert in ica.alerts if alert.code == "noise_floor"]
+
+
+def noisy_sources(rng, n=800, sources=5, columns=40, noise=0.3):
+    return rng.laplace(size=(n, sources)) @ rng.normal(size=(sources, columns)) + noise * rng.normal(size=(n, columns))
+
+
+@pytest.mark.parametrize(("n", "p"), [(200, 40), (1000, 10), (100, 300)])
+def test_the_level_is_that_of_unrelated_columns(rng, n, p):
+    """Oracle: the largest eigenvalue of the correlations of columns that were drawn apart from each other."""
+    largest = []
+    for _ in range(100):
+        x = rng.normal(size=(n, p))
+        largest.append(np.linalg.norm((x - x.mean(axis=0)) / x.std(axis=0), 2) ** 2 / n)
+    level = largest_by_chance(n, p)
+    # 1% of the draws lie above the level; more than 8 of 100 with probability 1e-6.
+    assert np.sum(np.array(largest) > level) <= 8
+    # And the level is not far above them all.
+    assert level < 1.1 * np.max(largest)
+
+
+def test_permuted_columns_have_no_direction_and_sources_as_many_as_they_are(rng):
+    x = noisy_sources(rng)
+    assert directions_above_noise(directions(x), len(x)) == 5
+    permuted = np.column_stack([rng.permutation(column) for column in x.T])
+    assert directions_above_noise(directions(permuted), len(x)) <= 1
+    # Units of the columns change nothing, nor do columns that are constant.
+    units = np.append(10.0 ** rng.uniform(-3, 3, size=40), 0)
+    scaled = np.column_stack([x, np.ones(len(x))]) * units
+    assert directions_above_noise(directions(scaled)[:, :40], len(x)) == 5
+
+
+def test_fewer_components_are_suggested_and_these_are_the_sources(rng):
+    x = noisy_sources(rng)
+    every = unmixed(x)
+    [text] = suggestions(every)
+    assert every.diagnostics_.above_noise == 5 and every.diagnostics_.trusted <= 5
+    assert text.startswith("35 of 40 principal directions") and text.endswith("--n-components 5 (n_components=5).")
+    few = unmixed(x, n_components=5)
+    assert suggestions(few) == [] and few.diagnostics_.trusted == 5
+    assert few.to_dict()["diagnostics"]["above_noise"] == 5
+    assert few.view.facts["directions above the noise floor"] == "5 of 5 (parallel analysis)"
+
+
+def test_small_directions_that_are_sources_are_not_called_noise(rng):
+    """A square mixing has small directions too, but their components come out of every start."""
+    mixing = np.linalg.qr(rng.normal(size=(12, 12)))[0] * np.geomspace(1, 1e-3, 12)
+    x = rng.laplace(size=(6000, 12)) @ np.linalg.qr(rng.normal(size=(12, 12)))[0] @ mixing.T
+    ica = unmixed(x)
+    assert ica.diagnostics_.above_noise < 12 and ica.diagnostics_.trusted == 12
+    assert suggestions(ica) == []
+
+
+def test_nothing_is_said_without_whitening_or_where_no_direction_is_small(rng):
+    rotation = unmixed(noisy_sources(rng), whiten=False)
+    assert rotation.diagnostics_.above_noise is None and suggestions(rotation) == []
+    assert suggestions(unmixed(rng.normal(size=(500, 20)))) == []
+
+
+def test_the_number_is_kept_with_the_model(rng, tmp_path):
+    ica = unmixed(noisy_sources(rng), n_components=8)
+    ica.save(tmp_path / "model")
+    again = ICA.load(tmp_path / "model")
+    assert again.diagnostics_.above_noise == ica.diagnostics_.above_noise == 5
+    np.testing.assert_array_equal(again.diagnostics_.kurtosis, ica.diagnostics_.kurtosis)
+    np.testing.assert_array_equal(again.diagnostics_.agreement, ica.diagnostics_.agreement)
+
+
+DATA = Path(os.environ.get("NEARID_DATA", "")) / "ensembles"
+
+
+@pytest.mark.skipif(not (DATA / "ani_H.npz").is_file(), reason="NEARID_DATA has no ensembles")
+def test_the_suggestion_brings_two_runs_closer_on_real_rows():
+    """Matched correlation, on other rows, of the components of two networks, with all and with the suggested number."""
+    from scipy.optimize import linear_sum_assignment
+
+    with np.load(DATA / "ani_H.npz") as runs:
+        x, y = runs["ani1x_0"].astype(float), runs["ani1x_1"].astype(float)
+    half = np.random.default_rng(0).permutation(len(x)) < len(x) // 2
+    counts = [unmixed(side[half]).diagnostics_.above_noise for side in (x, y)]
+    assert all(5 <= count <= 30 for count in counts)
+    assert all(len(suggestions(unmixed(side[half]))) == 1 for side in (x, y))
+
+    def matched(k):
+        sides = [unmixed(side[half], n_components=k).transform(side) for side in (x, y)]
+        k = sides[0].shape[1]
+        fitted = np.corrcoef(*(side[half].T for side in sides))[:k, k:]
+        own, other = linear_sum_assignment(-np.abs(fitted))
+        return np.abs(np.corrcoef(*(side[~half].T for side in sides))[:k, k:][own, other]).mean()
+
+    assert matched(min(counts)) > matched(None) + 0.02
+
+
+def test_the_page_and_the_command_name_the_number(rng):
+    text = str(nearid.unmix(noisy_sources(rng)))
+    assert "directions above the noise floor: 5 of 40" in text and "n_components=5" in text
