@@ -96,26 +96,36 @@ def test_the_number_is_kept_with_the_model(rng, tmp_path):
 DATA = Path(os.environ.get("NEARID_DATA", "")) / "ensembles"
 
 
-@pytest.mark.skipif(not (DATA / "ani_H.npz").is_file(), reason="NEARID_DATA has no ensembles")
-def test_the_suggestion_brings_two_runs_closer_on_real_rows():
+@pytest.mark.skipif(not (DATA / "ani_C.npz").is_file(), reason="NEARID_DATA has no ensembles")
+def test_the_suggestion_brings_two_runs_closer_on_real_rows(rng):
     """Matched correlation, on other rows, of the components of two networks, with all and with the suggested number."""
     from scipy.optimize import linear_sum_assignment
 
+    def matched(sides, fitted, k):
+        found = [unmixed(side[fitted], n_components=k) for side in sides]
+        x, y = (ica.transform(side) for ica, side in zip(found, sides, strict=True))
+        k = x.shape[1]
+        own, other = linear_sum_assignment(-np.abs(np.corrcoef(x[fitted].T, y[fitted].T)[:k, k:]))
+        return np.abs(np.corrcoef(x[~fitted].T, y[~fitted].T)[:k, k:][own, other]).mean(), found
+
+    gains = []
+    with np.load(DATA / "ani_C.npz") as runs:
+        for pair in (("ani1x_0", "ani1x_1"), ("ani1x_2", "ani1x_3")):
+            sides = [runs[name].astype(float) for name in pair]
+            fitted = rng.permutation(len(sides[0])) < len(sides[0]) // 2
+            before, found = matched(sides, fitted, None)
+            assert all(len(suggestions(ica)) == 1 for ica in found)
+            gains.append(matched(sides, fitted, min(ica.diagnostics_.above_noise for ica in found))[0] - before)
+    # 0.47 against 0.24 in the mean of nine pairs and halves.
+    assert np.mean(gains) > 0.05
+
+
+@pytest.mark.skipif(not (DATA / "ani_H.npz").is_file(), reason="NEARID_DATA has no ensembles")
+def test_hydrogen_has_far_fewer_directions_than_columns():
     with np.load(DATA / "ani_H.npz") as runs:
-        x, y = runs["ani1x_0"].astype(float), runs["ani1x_1"].astype(float)
-    half = np.random.default_rng(0).permutation(len(x)) < len(x) // 2
-    counts = [unmixed(side[half]).diagnostics_.above_noise for side in (x, y)]
-    assert all(5 <= count <= 30 for count in counts)
-    assert all(len(suggestions(unmixed(side[half]))) == 1 for side in (x, y))
-
-    def matched(k):
-        sides = [unmixed(side[half], n_components=k).transform(side) for side in (x, y)]
-        k = sides[0].shape[1]
-        fitted = np.corrcoef(*(side[half].T for side in sides))[:k, k:]
-        own, other = linear_sum_assignment(-np.abs(fitted))
-        return np.abs(np.corrcoef(*(side[~half].T for side in sides))[:k, k:][own, other]).mean()
-
-    assert matched(min(counts)) > matched(None) + 0.02
+        ica = unmixed(runs["ani1x_0"])
+    assert 8 <= ica.diagnostics_.above_noise <= 20
+    assert f"n_components={ica.diagnostics_.above_noise}" in suggestions(ica)[0]
 
 
 def test_the_page_and_the_command_name_the_number(rng):

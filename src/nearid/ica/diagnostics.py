@@ -13,6 +13,7 @@ from nearid.base.alerts import Alert
 from nearid.engines.local import ordered_map
 from nearid.ica.contrast import Contrast
 from nearid.ica.gaussian_null import searched_p_values
+from nearid.ica.recurrence import FOUND_BY
 from nearid.ica.stream import Affine
 from nearid.moments import Floats
 
@@ -26,8 +27,6 @@ SADDLE = 0.01
 FLATTEST = 10
 # Matched correlation with other fits below which a component is not the same from fit to fit.
 UNSTABLE = 0.9
-# Starts that must have found a component.
-FOUND_BY = 2
 # Fewer components are suggested where at most this share of the directions stands out of noise, and the smallest
 # variance is at most this share of the largest.
 STAND_OUT, LITTLE = 0.75, 0.01

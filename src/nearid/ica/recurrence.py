@@ -15,6 +15,8 @@ from nearid.moments import Floats
 # |Correlation| from which on a start has found a component. A random direction of a Gaussian plane comes as near to one
 # of two others in 40% of all cases, with 0.9 in 57%.
 SAME_COMPONENT = 0.95
+# Starts that must have found a component that is to be interpreted on its own.
+FOUND_BY = 2
 # Steps of the fixed point on a half.
 STEPS_ON_HALF = 5
 # Starts whose contrasts differ by less than this share have found the same optimum.

@@ -1,0 +1,117 @@
+"""Should I unmix? Whether components of the two sides are more alike, on held-out rows, than their own columns are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from nearid.base.estimate import Estimate
+from nearid.groups.fits import MatchMap, correlation, fit_permutation
+from nearid.groups.ladder import Group
+from nearid.moments import Floats, PairMoments
+from nearid.questions.compare.errors import Fits, Gathered
+from nearid.questions.compare.verdict import FOLDS, half_over_folds
+from nearid.show.view import counted
+
+Answer = Literal["helped", "nothing", "harm", "mixed", "unclear"]
+# A difference of matched correlations below this is none.
+NOTHING = 0.02
+ANSWERS = {
+    "helped": "ICA helped",
+    "nothing": "ICA made no difference",
+    "harm": "ICA did harm",
+    "mixed": "ICA helped in one way and did harm in another",
+    "unclear": "It is not clear whether ICA helped",
+}
+
+
+@dataclass(frozen=True)
+class Benefit:
+    """Matched correlation, held out, of the columns of the two sides and of their components.
+
+    Attributes
+    ----------
+    answer : {"helped", "nothing", "harm", "mixed", "unclear"}
+        "nothing" where the 95% interval of the difference lies within 0.02 of 0, "helped" or "harm" where it lies above
+        or below 0, but "mixed" where mean errors clearly say the opposite; otherwise "unclear".
+    columns, components : float
+        Mean correlation of matched columns, and of matched components; partners and signs are those of the other folds.
+    difference : Estimate
+        The second less the first.
+    sentence : str
+        The answer in plain words, with these figures.
+    """
+
+    answer: Answer
+    columns: float
+    components: float
+    difference: Estimate
+    sentence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {**asdict(self), "difference": self.difference.to_dict()}
+
+
+def benefit(gathered: Gathered, groups: Sequence[Group], fits: Fits, by_fold: Floats, r2: Floats) -> Benefit | None:
+    """Compare components with columns; None where the groups permutation and ica are not both there.
+
+    Parameters
+    ----------
+    by_fold : ndarray of shape (groups, folds)
+        Mean held-out errors in each fold.
+    r2 : ndarray of shape (groups,)
+    """
+    names = [group.name for group in groups]
+    if not {"permutation", "ica"} <= set(names):
+        return None
+    permutation, ica = names.index("permutation"), names.index("ica")
+    matched, numbers = np.empty((2, len(fits.maps))), np.empty((2, len(fits.maps)), dtype=int)
+    for k, (maps, own) in enumerate(zip(fits.maps, gathered.without_fold, strict=True)):
+        train, test = gathered.parts.split(k)
+        of_components = fit_permutation(train.through(own["source"], own["target"]), scale=False)
+        columns = maps[permutation]
+        assert isinstance(columns, MatchMap)
+        for at, (match, moments) in enumerate(
+            ((columns, test), (of_components, test.through(own["source"], own["target"])))
+        ):
+            correlations = _matched(match, moments)
+            matched[at, k], numbers[at, k] = correlations.mean(), len(correlations)
+    rows = np.array(gathered.parts.counts, dtype=float)
+    before, after = (float(np.average(each, weights=rows)) for each in matched)
+    value, half = after - before, half_over_folds(matched[1] - matched[0])
+    difference = Estimate(value, value - half, value + half, of=FOLDS)
+    gain = by_fold[permutation] - by_fold[ica]
+    answer = _answer(difference, float(np.average(gain, weights=rows)), half_over_folds(gain))
+    low, high = (round(bound, 2) + 0.0 for bound in (difference.low, difference.high))
+    of = [counted(int(each.max()), name) for each, name in zip(numbers, ("column", "component"), strict=True)]
+    sentence = (
+        f"{ANSWERS[answer]}: matched components of the two sides correlate by {after:.2f} on held-out rows (mean of "
+        f"{of[1]}), matched columns by {before:.2f} (mean of {of[0]}). The difference is "
+        f"{round(value, 2) + 0.0:+.2f} [{low:.2f}, {high:.2f}]. R2 of the target is {r2[ica]:.2f} with components and "
+        f"{r2[permutation]:.2f} with columns."
+    )
+    return Benefit(answer, before, after, difference, sentence)
+
+
+def _matched(match: MatchMap, moments: PairMoments) -> Floats:
+    """Correlation of each target column with its partner, with the sign that was fitted."""
+    targets = np.flatnonzero(match.weights)
+    if not len(targets):
+        return np.zeros(1)
+    return np.asarray(np.sign(match.weights[targets]) * correlation(moments)[match.columns[targets], targets])
+
+
+def _answer(difference: Estimate, gain: float, half: float) -> Answer:
+    """Judge a difference of matched correlations beside the gain in mean errors, with half its interval."""
+    low, high = difference.low, difference.high
+    if low > -NOTHING and high < NOTHING:
+        return "nothing"
+    if low > 0:
+        return "mixed" if gain + half < 0 else "helped"
+    if high < 0:
+        return "mixed" if gain - half > 0 else "harm"
+    return "unclear"
