@@ -54,7 +54,7 @@ def test_ica_helps_where_sources_are_mixed(rng):
     assert found.benefit.sentence.startswith("ICA helped: matched components of the two sides correlate by 0.99 ")
     r2 = f"R2 of the target is {found.groups['ica'].r2.value:.2f} with components and "
     assert r2 + f"{found.groups['permutation'].r2.value:.2f} with columns." in found.benefit.sentence
-    assert found.view.facts["Does ICA help?"] == found.benefit.sentence
+    assert found.view.facts["Benefit of ICA"] == found.benefit.sentence
     assert found.to_dict()["benefit"]["difference"]["value"] == pytest.approx(found.benefit.difference.value)
 
 

@@ -87,7 +87,7 @@ def benefit(gathered: Gathered, groups: Sequence[Group], fits: Fits, by_fold: Fl
     gain = by_fold[permutation] - by_fold[ica]
     answer = _answer(difference, float(np.average(gain, weights=rows)), half_over_folds(gain))
     low, high = (round(bound, 2) + 0.0 for bound in (difference.low, difference.high))
-    of = [counted(int(each.max()), name) for each, name in zip(numbers, ("column", "component"), strict=True)]
+    of = [_number(each, name) for each, name in zip(numbers, ("column", "component"), strict=True)]
     sentence = (
         f"{ANSWERS[answer]}: matched components of the two sides correlate by {after:.2f} on held-out rows (mean of "
         f"{of[1]}), matched columns by {before:.2f} (mean of {of[0]}). The difference is "
@@ -95,6 +95,12 @@ def benefit(gathered: Gathered, groups: Sequence[Group], fits: Fits, by_fold: Fl
         f"{r2[permutation]:.2f} with columns."
     )
     return Benefit(answer, before, after, difference, sentence)
+
+
+def _number(counts: np.ndarray, name: str) -> str:
+    """How many pairs a mean is of, over folds."""
+    least, most = int(counts.min()), int(counts.max())
+    return counted(most, name) if least == most else f"{least} to {counted(most, name)}"
 
 
 def _matched(match: MatchMap, moments: PairMoments) -> Floats:

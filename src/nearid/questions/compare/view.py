@@ -114,7 +114,7 @@ def view(c: Comparison) -> View:
     if c.reverse is not None:
         facts["The other direction"] = f"{_sentence(c.reverse)}. {c.reverse.verdict.reason}"
     if c.benefit is not None:
-        facts["Does ICA help?"] = c.benefit.sentence
+        facts["Benefit of ICA"] = c.benefit.sentence
     if c.efficiency is not None:
         facts["Efficiency of ICA"] = c.efficiency.reason
     d = c.diameter
@@ -149,7 +149,7 @@ def overview(comparisons: Comparisons) -> View:
     reached = Counter(sorted((c.verdict.group for c in results), key=order.index))
     counts = [f"{n} up to {f'a {GROUPS[g].title}' if g in GROUPS else 'no group'}" for g, n in reached.items()]
     columns = [Column("pair"), Column("verdict", left=True), *(Column(name) for name in groups), Column("best R2")]
-    columns += [Column("did ICA\nhelp?", left=True)] if results[0].benefit is not None else []
+    columns += [Column("ICA\nhelped?", left=True, wide=True)] if results[0].benefit is not None else []
     columns += [*([Column("efficiency\nof ICA")] if "ica" in groups else []), Column("CCA", wide=True)]
     rows = []
     for k, c in enumerate(results):
