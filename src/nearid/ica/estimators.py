@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -121,10 +122,26 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             tick = stage("rows" if inverse else "components", len(affine.cut(rows.shape[0])))
             write_mapped(affine, rows, target, drop_nonfinite=drop_nonfinite, tick=tick)
 
-    def inverse_transform(self, X: Any) -> Floats:
-        """Rows from components."""
+    def astype(self, dtype: Any) -> Self:
+        """A copy of a fit whose arrays have this precision, "float32" or "float64"; they are float64 by default.
+
+        `ica.astype(x.dtype)` has the precision of float32 rows, as scikit-learn's FastICA has it. Maps still compute in
+        float64, but from rounded numbers.
+        """
         check_is_fitted(self)
-        components = np.asarray(X, dtype=np.float64)
+        if dtype is None or np.dtype(dtype) not in PRECISIONS:
+            raise InputError(f"The arrays of a fit can be float32 or float64, not {dtype}.")
+        rounded = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray) and value.dtype in PRECISIONS:
+                setattr(rounded, name, value.astype(dtype))
+        return rounded
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Rows from components, in the precision of these."""
+        check_is_fitted(self)
+        components = np.asarray(X)
+        components = components.astype(np.float32 if components.dtype == np.float32 else np.float64, copy=False)
         self._check_components("array", components.shape)
         return self._map(inverse=True)(components)
 

@@ -105,3 +105,11 @@ def test_convergence_and_spectrum(ica):
     narrowed = ICA(n_components=2).fit(np.random.default_rng(0).laplace(size=(500, 5)))
     kept, rest = narrowed.view.figures[2].curves.values()
     assert len(kept.y) == 2 and [*kept.y, *rest.y] == narrowed.variances_.tolist()
+
+
+def test_the_contrast_that_auto_took_is_named(rng):
+    found = ICA(contrast="auto").fit(rng.laplace(size=(1000, 3)) @ rng.normal(size=(3, 3)))
+    taken = found.diagnostics_.contrast
+    assert taken in ("logcosh", "exp") and found.view.facts["contrast"].startswith(f"{taken}, chosen by auto")
+    assert found.to_dict()["diagnostics"]["contrast"] == taken
+    assert f"contrast: {taken}, chosen by auto" in str(found)

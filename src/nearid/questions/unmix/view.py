@@ -90,7 +90,7 @@ def _facts(ica: IcaEstimator) -> dict[str, str]:
     if d.above_noise is not None:
         facts["directions above the noise floor"] = f"{d.above_noise} of {d.components} (parallel analysis)"
     if ica.contrast == "auto":
-        facts["contrast"] = f"{d.contrast}, whose estimates vary less by rows held out"
+        facts["contrast"] = f"{d.contrast}, chosen by auto: its estimates vary less on held-out rows"
     if d.curvature:
         i, j, least = d.curvature[0]
         facts["least curvature (mu)"] = f"{number(least)} between components {i} and {j}"
