@@ -36,8 +36,8 @@ def test_agreement_separates_sources_from_a_gaussian_plane(rng, gaussian):
             warnings.simplefilter("ignore")
             found = ICA().fit(x)
         alike = np.abs(np.corrcoef(found.transform(x).T, s.T)[:k, k : 2 * k - gaussian]).max(axis=1)
-        positive += found.diagnostics_.agreement[alike > 0.9].tolist()
-        negative += found.diagnostics_.agreement[alike <= 0.9].tolist()
+        positive += found.agreement_[alike > 0.9].tolist()
+        negative += found.agreement_[alike <= 0.9].tolist()
     assert len(positive) == 8 * (k - gaussian) and auroc(positive, negative) >= 0.95
 
 

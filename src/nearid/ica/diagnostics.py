@@ -264,7 +264,7 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
         yield Alert(
             "noise_floor",
             f"{k - above} of {k} principal directions hold no more variance than unrelated columns would. Whitening "
-            f"makes all directions equally large: it enlarges the smallest one {enlarged:.2g} times as much as the "
+            f"makes all directions equally large: it enlarges the smallest one {enlarged:,.0f} times as much as the "
             f"largest. {d.trusted} of {k} components can be interpreted one by one. Try --n-components {above} "
             f"(n_components={above}).",
         )

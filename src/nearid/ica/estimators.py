@@ -347,7 +347,7 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         notes = (Alert("input", note) for note in rows.notes)
         told = (*notes, *metadata_alerts(rows), *alerts)
         self.diagnostics_ = replace(unmixing.diagnostics, alerts=told, kurtosis=seen.kurtosis)
-        self.recurrence_ = self.diagnostics_.recurrence
+        self.recurrence_, self.agreement_ = self.diagnostics_.recurrence, self.diagnostics_.agreement
         return self
 
     @property
@@ -386,5 +386,5 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
             ica._name_columns(names)
         ica._set_map(ica.mean_, ica.components_, ica.mixing_, len(ica.variances_))
         ica.n_iter_, ica.converged_ = len(ica.gradients_), ica.diagnostics_.converged
-        ica.recurrence_ = ica.diagnostics_.recurrence
+        ica.recurrence_, ica.agreement_ = ica.diagnostics_.recurrence, ica.diagnostics_.agreement
         return ica

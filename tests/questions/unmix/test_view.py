@@ -77,7 +77,8 @@ def test_components_that_cannot_be_trusted_are_marked(ica):
 
     # A single Gaussian component is what the others leave over.
     assert ica.to_frame()["trust"].tolist() == ["yes"] * 12
-    assert ica.view.facts["components to trust"] == "12 of 12"
+    assert ica.view.reason == "12 of 12 components can be interpreted one by one."
+    assert ICA(starts=1).fit(np.random.default_rng(0).laplace(size=(500, 2))).view.reason == ""
     gaussian, few = ica.diagnostics_.gaussian.copy(), ica.diagnostics_.recurrence.copy()
     gaussian[-2:], few[3] = True, 1
     doubtful = replace(ica.diagnostics_, gaussian=gaussian, recurrence=few)

@@ -32,6 +32,7 @@ def view(ica: IcaEstimator) -> View:
         question="What are the independent components?",
         subject=str(ica.provenance_["inputs"][0].get("name", "")),
         headline=headline(ica),
+        reason=reason(ica),
         colour=BAD if not ica.converged_ else CAREFUL if alerts else GOOD,
         alerts=alerts,
         tables=_tables(ica),
@@ -49,6 +50,14 @@ def headline(ica: IcaEstimator) -> str:
     passes = counted(d.passes, "pass", "passes") + (" from the best start" if d.starts > 1 else "")
     ended = f"found in {passes}" if d.converged else f"not settled after {passes}"
     return f"{counted(d.components, 'component')}, {ended}; {apart}"
+
+
+def reason(ica: IcaEstimator) -> str:
+    """How many components can be trusted, where starts or halves of the rows were compared."""
+    d = ica.diagnostics_
+    if d.recurrence is None and d.stability is None:
+        return ""
+    return f"{d.trusted} of {counted(d.components, 'component')} can be interpreted one by one."
 
 
 def records(ica: IcaEstimator) -> list[dict[str, Any]]:
@@ -95,7 +104,6 @@ def _facts(ica: IcaEstimator) -> dict[str, str]:
         i, j, least = d.curvature[0]
         facts["least curvature (mu)"] = f"{number(least)} between components {i} and {j}"
     if d.recurrence is not None:
-        facts["components to trust"] = f"{d.trusted} of {d.components}"
         facts["found by every start"] = f"{int(np.sum(d.recurrence == d.starts))} of {d.components} components"
         facts["starts that reached the best optimum"] = f"{d.same_optimum} of {d.starts}"
     if d.stability is not None:
