@@ -66,7 +66,7 @@ def test_fewer_components_are_suggested_and_these_are_the_sources(rng):
     few = unmixed(x, n_components=5)
     assert suggestions(few) == [] and few.diagnostics_.trusted == 5
     assert few.to_dict()["diagnostics"]["above_noise"] == 5
-    assert few.view.facts["directions above the noise floor"] == "5 of 5 (parallel analysis)"
+    assert few.view.facts["directions with more variance than unrelated columns have"] == "5 of 5"
 
 
 def test_small_directions_that_are_sources_are_not_called_noise(rng):
@@ -130,4 +130,4 @@ def test_hydrogen_has_far_fewer_directions_than_columns():
 
 def test_the_page_and_the_command_name_the_number(rng):
     text = str(nearid.unmix(noisy_sources(rng)))
-    assert "directions above the noise floor: 5 of 40" in text and "n_components=5" in text
+    assert "more variance than unrelated columns have: 5 of 40" in text and "n_components=5" in text

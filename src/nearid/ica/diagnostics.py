@@ -226,8 +226,8 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
     if k > 1 and d.rows_per_parameter < FEW_ROWS:
         yield Alert(
             "few_rows",
-            f"{d.rows} rows are few for the {k * (k - 1) // 2} angles between {k} components: part of the result "
-            "is noise. More rows, or fewer components, would help.",
+            f"{d.rows} rows are few for the {'angle' if k == 2 else f'{k * (k - 1) // 2} angles'} between {k} "
+            "components: part of the result is noise. More rows, or fewer components, would help.",
         )
     # One Gaussian component is what the others leave over; two or more mix freely.
     if np.sum(d.gaussian) > 1:

@@ -31,6 +31,12 @@ def test_the_headline(ica):
     assert "not settled after 1 pass from the best start;" in short.view.headline and short.view.colour == BAD
 
 
+def test_the_headline_of_one_component(rng):
+    assert ICA().fit(rng.laplace(size=(3000, 1))).view.headline.endswith("; it is not Gaussian")
+    noise = ICA().fit(rng.normal(size=(20, 1))).view.headline
+    assert noise == "1 component, found in 1 pass; it cannot be distinguished from Gaussian noise"
+
+
 def test_noise_is_not_called_good(ica):
     assert ica.view.colour == GOOD
     with pytest.warns(IdentifiabilityWarning, match="4 of 4 components"):
@@ -100,6 +106,7 @@ def test_points_are_the_diagnostics_with_gaussian_ones_apart(ica):
     assert [drawn[k] for k in range(12)] == ica.diagnostics_.nongaussianity.tolist()
 
 
+@pytest.mark.filterwarnings("ignore::nearid.IdentifiabilityWarning")
 def test_convergence_and_spectrum(ica):
     curve, stop = ica.view.figures[1].curves.values()
     assert list(curve.y) == ica.gradients_ and stop.y == [ica.tol, ica.tol]

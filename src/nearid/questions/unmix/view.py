@@ -46,7 +46,9 @@ def headline(ica: IcaEstimator) -> str:
     """The outcome in a sentence."""
     d = ica.diagnostics_
     gaussian = int(np.sum(d.gaussian))
-    apart = f"{gaussian} of them cannot be distinguished from Gaussian noise" if gaussian else "none of them Gaussian"
+    which = "it" if d.components == 1 else f"{gaussian} of them"
+    none = "it is not Gaussian" if d.components == 1 else "none of them Gaussian"
+    apart = f"{which} cannot be distinguished from Gaussian noise" if gaussian else none
     passes = counted(d.passes, "pass", "passes") + (" from the best start" if d.starts > 1 else "")
     ended = f"found in {passes}" if d.converged else f"not settled after {passes}"
     return f"{counted(d.components, 'component')}, {ended}; {apart}"
@@ -97,7 +99,8 @@ def _facts(ica: IcaEstimator) -> dict[str, str]:
         "sub-Gaussian": str(d.sub_gaussian),
     }
     if d.above_noise is not None:
-        facts["directions above the noise floor"] = f"{d.above_noise} of {d.components} (parallel analysis)"
+        # Not "above noise": columns that are unrelated have no such direction, and may be sources all the same.
+        facts["directions with more variance than unrelated columns have"] = f"{d.above_noise} of {d.components}"
     if ica.contrast == "auto":
         facts["contrast"] = f"{d.contrast}, chosen by auto: its estimates vary less on held-out rows"
     if d.curvature:
@@ -119,7 +122,7 @@ def _tables(ica: IcaEstimator) -> list[Table]:
     leading = {
         "component": Column("component"),
         "nongaussianity": Column("non-\nGaussianity"),
-        "z": Column("z", digits=1),
+        "z": Column("z", digits=1, wide=True),
         "kurtosis": Column("excess\nkurtosis", digits=1, wide=True),
         "kind": Column("kind", left=True),
         "recurrence": Column(f"found by\n(of {d.starts})", digits=0),
