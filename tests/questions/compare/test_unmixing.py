@@ -86,7 +86,20 @@ def test_sides_of_other_widths_and_constant_folds(rng):
     assert abs(alone.components) < 0.3
 
 
-# Interval of the difference of correlations, gain in mean error and half its interval.
+def test_constant_columns_do_not_count(rng):
+    s = np.column_stack([rng.laplace(size=(400, 3)), np.ones(400)])
+    found = compare(s, s, groups="all", permutations=1).benefit
+    assert found.columns == pytest.approx(1) and found.answer == "nothing" and "mean of 3 columns" in found.sentence
+
+
+def test_components_that_match_but_explain_nothing_do_harm(rng):
+    """One component of forty rows that are the same on both sides is the same, and next to nothing of 300 columns."""
+    x = rng.laplace(size=(40, 300))
+    found = compare(x, x, groups="all", permutations=1)
+    assert found.benefit.components > 0.99 and found.groups["ica"].r2.value < 0.3 and found.benefit.answer == "harm"
+
+
+# Interval of the difference of correlations; gain in mean error, as a share of the guess's, and half its interval.
 @pytest.mark.parametrize(
     ("low", "high", "gain", "half", "answer"),
     [
@@ -96,7 +109,11 @@ def test_sides_of_other_widths_and_constant_folds(rng):
         (-0.2, -0.1, -1.0, 0.5, "harm"),
         (-0.2, -0.1, 1.0, 0.5, "mixed"),
         (-0.1, 0.1, 1.0, 0.5, "unclear"),
-        (-0.01, 0.015, 1.0, 0.5, "nothing"),
+        (-0.01, 0.015, 0.1, 0.5, "nothing"),
+        (-0.01, 0.015, 0.015, 0.001, "nothing"),
+        (-0.01, 0.015, 1.0, 0.5, "helped"),
+        (-0.01, 0.015, -1.0, 0.5, "harm"),
+        (0.1, 0.2, -0.015, 0.001, "helped"),
     ],
 )
 def test_answers(low, high, gain, half, answer):

@@ -435,7 +435,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
         fold = gathered.fold[gathered.kept]
         by_fold = np.stack([errors[:, fold == k].mean(axis=1) for k in range(s.folds)], axis=1)
         gain = efficiency(names, by_fold, np.bincount(fold).astype(float), float(spread.mean()), in_errors)
-        helps = benefit(gathered, s.groups, fits, by_fold, 1 - unexplained)
+        helps = benefit(gathered, s.groups, fits, by_fold, float(spread.mean()), 1 - unexplained)
     return _Inferred(chance, own_order, unmeasured, groups, in_sample, verdict, gain, helps)
 
 

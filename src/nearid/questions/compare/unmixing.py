@@ -17,7 +17,8 @@ from nearid.questions.compare.verdict import FOLDS, half_over_folds
 from nearid.show.view import counted
 
 Answer = Literal["helped", "nothing", "harm", "mixed", "unclear"]
-# A difference of matched correlations below this is none.
+# A difference of matched correlations below this is none, nor is one of mean errors below this share of the error of
+# the constant guess.
 NOTHING = 0.02
 ANSWERS = {
     "helped": "ICA helped",
@@ -35,8 +36,9 @@ class Benefit:
     Attributes
     ----------
     answer : {"helped", "nothing", "harm", "mixed", "unclear"}
-        "nothing" where the 95% interval of the difference lies within 0.02 of 0, "helped" or "harm" where it lies above
-        or below 0, but "mixed" where mean errors clearly say the opposite; otherwise "unclear".
+        "helped" or "harm" where the 95% interval of the difference lies above or below 0, but "mixed" where mean errors
+        clearly say the opposite. Where it lies within 0.02 of 0, "nothing", unless errors clearly differ; otherwise
+        "unclear".
     columns, components : float
         Mean correlation of matched columns, and of matched components; partners and signs are those of the other folds.
     difference : Estimate
@@ -56,13 +58,17 @@ class Benefit:
         return {**asdict(self), "difference": self.difference.to_dict()}
 
 
-def benefit(gathered: Gathered, groups: Sequence[Group], fits: Fits, by_fold: Floats, r2: Floats) -> Benefit | None:
+def benefit(
+    gathered: Gathered, groups: Sequence[Group], fits: Fits, by_fold: Floats, guess: float, r2: Floats
+) -> Benefit | None:
     """Compare components with columns; None where the groups permutation and ica are not both there.
 
     Parameters
     ----------
     by_fold : ndarray of shape (groups, folds)
         Mean held-out errors in each fold.
+    guess : float
+        Mean error of the constant guess.
     r2 : ndarray of shape (groups,)
     """
     names = [group.name for group in groups]
@@ -72,27 +78,25 @@ def benefit(gathered: Gathered, groups: Sequence[Group], fits: Fits, by_fold: Fl
     matched, numbers = np.empty((2, len(fits.maps))), np.empty((2, len(fits.maps)), dtype=int)
     for k, (maps, own) in enumerate(zip(fits.maps, gathered.without_fold, strict=True)):
         train, test = gathered.parts.split(k)
-        of_components = fit_permutation(train.through(own["source"], own["target"]), scale=False)
-        columns = maps[permutation]
+        unmixed = [moments.through(own["source"], own["target"]) for moments in (train, test)]
+        columns, components = maps[permutation], fit_permutation(unmixed[0], scale=False)
         assert isinstance(columns, MatchMap)
-        for at, (match, moments) in enumerate(
-            ((columns, test), (of_components, test.through(own["source"], own["target"])))
-        ):
-            correlations = _matched(match, moments)
+        for at, correlations in enumerate((_matched(columns, train, test), _matched(components, *unmixed))):
             matched[at, k], numbers[at, k] = correlations.mean(), len(correlations)
     rows = np.array(gathered.parts.counts, dtype=float)
     before, after = (float(np.average(each, weights=rows)) for each in matched)
     value, half = after - before, half_over_folds(matched[1] - matched[0])
     difference = Estimate(value, value - half, value + half, of=FOLDS)
-    gain = by_fold[permutation] - by_fold[ica]
+    gain = (by_fold[permutation] - by_fold[ica]) / (guess or 1.0)
     answer = _answer(difference, float(np.average(gain, weights=rows)), half_over_folds(gain))
-    low, high = (round(bound, 2) + 0.0 for bound in (difference.low, difference.high))
     of = [_number(each, name) for each, name in zip(numbers, ("column", "component"), strict=True)]
+    low, high, with_components, with_columns = (
+        f"{round(float(figure), 2) + 0.0:.2f}" for figure in (difference.low, difference.high, r2[ica], r2[permutation])
+    )
     sentence = (
         f"{ANSWERS[answer]}: matched components of the two sides correlate by {after:.2f} on held-out rows (mean of "
-        f"{of[1]}), matched columns by {before:.2f} (mean of {of[0]}). The difference is "
-        f"{round(value, 2) + 0.0:+.2f} [{low:.2f}, {high:.2f}]. R2 of the target is {r2[ica]:.2f} with components and "
-        f"{r2[permutation]:.2f} with columns."
+        f"{of[1]}), matched columns by {before:.2f} (mean of {of[0]}). The difference is {round(value, 2) + 0.0:+.2f} "
+        f"[{low}, {high}]. R2 of the target is {with_components} with components and {with_columns} with columns."
     )
     return Benefit(answer, before, after, difference, sentence)
 
@@ -103,21 +107,25 @@ def _number(counts: np.ndarray, name: str) -> str:
     return counted(most, name) if least == most else f"{least} to {counted(most, name)}"
 
 
-def _matched(match: MatchMap, moments: PairMoments) -> Floats:
-    """Correlation of each target column with its partner, with the sign that was fitted."""
+def _matched(match: MatchMap, train: PairMoments, test: PairMoments) -> Floats:
+    """Correlation of each target column with its partner, with the sign that was fitted; constant ones have none."""
     targets = np.flatnonzero(match.weights)
+    sources = match.columns[targets]
+    live = (np.diag(train.xx)[sources] > 0) & (np.diag(train.yy)[targets] > 0)
+    sources, targets = sources[live], targets[live]
     if not len(targets):
         return np.zeros(1)
-    return np.asarray(np.sign(match.weights[targets]) * correlation(moments)[match.columns[targets], targets])
+    return np.asarray(np.sign(match.weights[targets]) * correlation(test)[sources, targets])
 
 
 def _answer(difference: Estimate, gain: float, half: float) -> Answer:
     """Judge a difference of matched correlations beside the gain in mean errors, with half its interval."""
     low, high = difference.low, difference.high
+    better, worse = gain - half > NOTHING, gain + half < -NOTHING
     if low > -NOTHING and high < NOTHING:
-        return "nothing"
+        return "helped" if better else "harm" if worse else "nothing"
     if low > 0:
-        return "mixed" if gain + half < 0 else "helped"
+        return "mixed" if worse else "helped"
     if high < 0:
-        return "mixed" if gain - half > 0 else "harm"
+        return "mixed" if better else "harm"
     return "unclear"
