@@ -238,3 +238,22 @@ def test_halves_without_variance_choose_no_contrast_and_find_nothing(rng):
         assert ICA(contrast="auto", random_state=seed).fit(x).diagnostics_.contrast in ("logcosh", "exp")
     few = ICA().fit(rng.laplace(size=(3, 2)))
     assert np.isfinite(few.components_).all() and np.all(few.recurrence_ <= 3)
+
+
+@pytest.mark.filterwarnings("ignore::nearid.IdentifiabilityWarning")
+@pytest.mark.parametrize("starts", [1, 3])
+@pytest.mark.parametrize("contrast", ["logcosh", "exp", "cube", "auto"])
+def test_sub_and_super_gaussian_components_keep_their_kurtosis_on_few_rows(rng, contrast, starts):
+    """Four sources of each kind in 400 rows: no stage of the search takes one kind for the other."""
+    s = np.hstack([rng.laplace(size=(400, 4)), rng.uniform(-1, 1, size=(400, 4))])
+    x = s @ rng.normal(size=(8, 8))
+    found = ICA(contrast=contrast, starts=starts).fit(x)
+    alike = np.abs(np.corrcoef(found.transform(x).T, s.T)[:8, 8:])
+    own = alike.argmax(axis=1)
+    assert sorted(own) == list(range(8)) and alike.max(axis=1).min() > 0.85
+    # Heavy tails have positive kurtosis, whatever the contrast; kappa of the cube has the other sign.
+    heavy = own < 4
+    np.testing.assert_array_equal(found.diagnostics_.kurtosis > 0, heavy)
+    np.testing.assert_array_equal((found.kappa_ > 0) != (contrast == "cube"), heavy)
+    kinds = np.array(found.diagnostics_.kinds)
+    assert not np.any(kinds[heavy] == "sub-Gaussian") and not np.any(kinds[~heavy] == "super-Gaussian")

@@ -13,6 +13,7 @@ from nearid.base.alerts import Alert
 from nearid.engines.local import ordered_map
 from nearid.ica.contrast import Contrast
 from nearid.ica.gaussian_null import searched_p_values
+from nearid.ica.recurrence import FOUND_BY
 from nearid.ica.stream import Affine
 from nearid.moments import Floats
 
@@ -26,6 +27,9 @@ SADDLE = 0.01
 FLATTEST = 10
 # Matched correlation with other fits below which a component is not the same from fit to fit.
 UNSTABLE = 0.9
+# Fewer components are suggested where at most this share of the directions stands out of noise, and the smallest
+# variance is at most this share of the largest.
+STAND_OUT, LITTLE = 0.75, 0.01
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,15 @@ class Diagnostics:
         How many starts found each component (|correlation| of 0.95 or more), each of them after some more steps on a
         random half of the rows; None where only one was tried. Components that all starts find are determined by the
         data, the others by the start or by the sample.
+    agreement : ndarray of shape (k,) or None
+        Mean over the starts of the |correlation| of each component with the nearest one that the start found. It tells
+        more than the count where components lie in a plane, in which directions at random are often near each other.
+    above_noise : int or None
+        How many of the directions that were whitened hold more variance than any of unrelated columns
+        (`nearid.ica.noise_floor`); None without whitening.
     alerts : tuple of Alert
+    kurtosis : ndarray of shape (k,) or None
+        E[s^4] - 3 of each component, where rows were looked at once more: 0 for a Gaussian.
     """
 
     converged: bool
@@ -102,7 +114,30 @@ class Diagnostics:
     starts: int
     same_optimum: int
     recurrence: np.ndarray | None
+    agreement: Floats | None
+    above_noise: int | None
     alerts: tuple[Alert, ...]
+    kurtosis: Floats | None = None
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why a component should not be interpreted on its own; empty where it can be trusted."""
+        return [", ".join(self._doubts(i)) for i in range(self.components)]
+
+    def _doubts(self, i: int) -> Iterator[str]:
+        unstable = self.stability is not None and self.stability[i] < UNSTABLE
+        # One Gaussian component is what the others leave over; two or more mix freely.
+        if self.gaussian[i] and np.sum(self.gaussian) > 1 and (self.stability is None or unstable):
+            yield "Gaussian"
+        if self.recurrence is not None and self.recurrence[i] < FOUND_BY:
+            yield "depends on the start"
+        if unstable:
+            yield "unstable"
+
+    @property
+    def trusted(self) -> int:
+        """How many components can be interpreted one by one."""
+        return self.doubts.count("")
 
     @property
     def mu(self) -> float:
@@ -113,7 +148,8 @@ class Diagnostics:
     def from_dict(cls, record: dict[str, Any]) -> Diagnostics:
         """Back from plain data, as `nearid.base.jsonable.plain` gives it; ValueError where it is something else."""
         # Models that were written before several starts were tried have one.
-        record = {"contrast": "", "starts": 1, "same_optimum": 1, "recurrence": None, **record}
+        unknown = dict.fromkeys(("recurrence", "agreement", "above_noise", "kurtosis"))
+        record = {"contrast": "", "starts": 1, "same_optimum": 1, **unknown, **record}
         kinds = {"bool": (bool,), "int": (int,), "float": (int, float)}
         for field in fields(cls):
             value = record[field.name]
@@ -121,10 +157,12 @@ class Diagnostics:
                 raise ValueError(f"{field.name} is {value!r}")
         arrays = {name: np.asarray(record[name], dtype=float) for name in ("nongaussianity", "z", "p_values")}
         arrays["gaussian"] = np.asarray(record["gaussian"], dtype=bool)
-        if record["stability"] is not None:
-            arrays["stability"] = np.asarray(record["stability"], dtype=float)
-        if record["recurrence"] is not None:
-            arrays["recurrence"] = np.asarray(record["recurrence"], dtype=int)
+        optional = {"stability": float, "recurrence": int, "agreement": float, "kurtosis": float}
+        arrays |= {
+            name: np.asarray(record[name], dtype=kind) for name, kind in optional.items() if record[name] is not None
+        }
+        if record["above_noise"] is not None and type(record["above_noise"]) is not int:
+            raise ValueError(f"above_noise is {record['above_noise']!r}")
         for name, values in arrays.items():
             if values.shape != (record["components"],):
                 raise ValueError(f"{name} has {len(values)} values for {record['components']} components")
@@ -188,8 +226,8 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
     if k > 1 and d.rows_per_parameter < FEW_ROWS:
         yield Alert(
             "few_rows",
-            f"{d.rows} rows are few for the {k * (k - 1) // 2} angles between {k} components: part of the result "
-            "is noise. More rows, or fewer components, would help.",
+            f"{d.rows} rows are few for the {'angle' if k == 2 else f'{k * (k - 1) // 2} angles'} between {k} "
+            "components: part of the result is noise. More rows, or fewer components, would help.",
         )
     # One Gaussian component is what the others leave over; two or more mix freely.
     if np.sum(d.gaussian) > 1:
@@ -204,18 +242,31 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
             "no optimum. Another seed may find one.",
         )
     if d.recurrence is not None:
-        alone = int(np.sum((d.recurrence < 2) & ~d.gaussian))
+        alone = int(np.sum((d.recurrence < FOUND_BY) & ~d.gaussian))
         if alone:
             yield Alert(
                 "start_dependent",
-                f"{alone} of {k} components were found by at most one of {d.starts} starts, each on half of the rows: "
-                "the start or the sample chose them. Do not interpret them one by one.",
+                f"{alone} of {k} components {'was' if alone == 1 else 'were'} found by at most one of {d.starts} "
+                "starts, each on half of the rows: the start or the sample chose them. Do not interpret them one by "
+                "one.",
             )
     if d.stability is not None and np.any(d.stability < UNSTABLE):
         yield Alert(
             "unstable",
             f"{int(np.sum(d.stability < UNSTABLE))} of {k} components come out differently from other starts and "
             f"halves of the rows (matched correlation below {UNSTABLE}).",
+        )
+    # Where more can be trusted than stand out, small directions are no noise.
+    above = d.above_noise or 0
+    small = d.smallest_variance <= LITTLE * d.largest_variance
+    if small and 1 < above <= STAND_OUT * k and d.trusted <= above:
+        enlarged = np.sqrt(d.largest_variance / d.smallest_variance)
+        yield Alert(
+            "noise_floor",
+            f"{k - above} of {k} principal directions hold no more variance than unrelated columns would. Whitening "
+            f"makes all directions equally large: it enlarges the smallest one {enlarged:,.0f} times as much as the "
+            f"largest. {d.trusted} of {k} components can be interpreted one by one. Try --n-components {above} "
+            f"(n_components={above}).",
         )
 
 
@@ -247,8 +298,15 @@ FURTHEST, SHARE = 5, 0.5
 COPIES = 0.005
 
 
-def row_alerts(rows: Rows, forward: Affine) -> list[Alert]:
-    """Alerts about the rows of a fit, from one more pass; rows with a NaN or an infinity are left out.
+class RowsSeen(NamedTuple):
+    """What one more pass over the rows shows: alerts about them, and the kurtosis of each component."""
+
+    alerts: list[Alert]
+    kurtosis: Floats
+
+
+def see_rows(rows: Rows, forward: Affine) -> RowsSeen:
+    """Alerts about the rows of a fit and the kurtosis of its components; rows with a NaN or an infinity are left out.
 
     Parameters
     ----------
@@ -258,16 +316,18 @@ def row_alerts(rows: Rows, forward: Affine) -> list[Alert]:
     # A number that a row shares with its copies, and hardly with any other row.
     direction = np.random.default_rng(0).normal(size=rows.shape[1])
 
-    def task(block: tuple[int, int]) -> tuple[Floats, Floats, Floats]:
+    def task(block: tuple[int, int]) -> tuple[Floats, Floats, Floats, Floats]:
         x = rows.read(*block)
         x = x[np.isfinite(x).all(axis=1)]
         squares = np.square(forward(x), dtype=np.float64)
         # Not a product of matrices, whose last digits depend on the place of a row.
-        return np.sum(x * direction, axis=1), _largest(squares), squares.sum(axis=0)
+        sums = squares.sum(axis=0), np.einsum("ij,ij->j", squares, squares)
+        return np.sum(x * direction, axis=1), _largest(squares), *sums
 
-    traits, furthest, sums = zip(*ordered_map(task, forward.cut(rows.shape[0])), strict=True)
-    shares = _largest(np.concatenate(furthest)).sum(axis=0) / np.sum(sums, axis=0)
-    return [*_outlying(np.concatenate(traits), shares), *_repeated(np.concatenate(traits))]
+    each, furthest, sums, fourths = zip(*ordered_map(task, forward.cut(rows.shape[0])), strict=True)
+    traits, second, fourth = np.concatenate(each), np.sum(sums, axis=0), np.sum(fourths, axis=0)
+    shares = _largest(np.concatenate(furthest)).sum(axis=0) / second
+    return RowsSeen([*_outlying(traits, shares), *_repeated(traits)], len(traits) * fourth / second**2 - 3)
 
 
 def _largest(squares: Floats) -> Floats:

@@ -4,6 +4,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
@@ -28,7 +29,7 @@ from nearid.engines.local import one_blas_thread, open_engine
 from nearid.folds import row_moments
 from nearid.groups.estimators import validated
 from nearid.ica.contrast import CONTRASTS
-from nearid.ica.diagnostics import lost_rank, row_alerts
+from nearid.ica.diagnostics import lost_rank, see_rows
 from nearid.ica.fit import IcaOptions, fit_ica
 from nearid.ica.model import SHAPES, Model, describe, describing_ica, read_model, write_model
 from nearid.ica.solver import Checkpoint
@@ -121,10 +122,26 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             tick = stage("rows" if inverse else "components", len(affine.cut(rows.shape[0])))
             write_mapped(affine, rows, target, drop_nonfinite=drop_nonfinite, tick=tick)
 
-    def inverse_transform(self, X: Any) -> Floats:
-        """Rows from components."""
+    def astype(self, dtype: Any) -> Self:
+        """A copy of a fit whose arrays have this precision, "float32" or "float64"; they are float64 by default.
+
+        `ica.astype(x.dtype)` has the precision of float32 rows, as scikit-learn's FastICA has it. Maps still compute in
+        float64, but from rounded numbers.
+        """
         check_is_fitted(self)
-        components = np.asarray(X, dtype=np.float64)
+        if dtype is None or np.dtype(dtype) not in PRECISIONS:
+            raise InputError(f"The arrays of a fit can be float32 or float64, not {dtype}.")
+        rounded = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray) and value.dtype in PRECISIONS:
+                setattr(rounded, name, value.astype(dtype))
+        return rounded
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Rows from components, in the precision of these."""
+        check_is_fitted(self)
+        components = np.asarray(X)
+        components = components.astype(np.float32 if components.dtype == np.float32 else np.float64, copy=False)
         self._check_components("array", components.shape)
         return self._map(inverse=True)(components)
 
@@ -323,12 +340,14 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         self.n_iter_, self.kappa_ = len(self.gradients_), unmixing.kappa
         self.variances_ = unmixing.whitener.variances
         self._set_map(unmixing.mean, unmixing.components, unmixing.mixing, unmixing.whitener.rank)
-        alerts = (*unmixing.diagnostics.alerts, *row_alerts(rows, self._map()))
+        seen = see_rows(rows, self._map())
+        alerts = (*unmixing.diagnostics.alerts, *seen.alerts)
         for alert in alerts:
             warnings.warn(alert.message, WARNINGS.get(alert.code, IdentifiabilityWarning), stacklevel=3)
         notes = (Alert("input", note) for note in rows.notes)
-        self.diagnostics_ = replace(unmixing.diagnostics, alerts=(*notes, *metadata_alerts(rows), *alerts))
-        self.recurrence_ = self.diagnostics_.recurrence
+        told = (*notes, *metadata_alerts(rows), *alerts)
+        self.diagnostics_ = replace(unmixing.diagnostics, alerts=told, kurtosis=seen.kurtosis)
+        self.recurrence_, self.agreement_ = self.diagnostics_.recurrence, self.diagnostics_.agreement
         return self
 
     @property
@@ -367,5 +386,5 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
             ica._name_columns(names)
         ica._set_map(ica.mean_, ica.components_, ica.mixing_, len(ica.variances_))
         ica.n_iter_, ica.converged_ = len(ica.gradients_), ica.diagnostics_.converged
-        ica.recurrence_ = ica.diagnostics_.recurrence
+        ica.recurrence_, ica.agreement_ = ica.diagnostics_.recurrence, ica.diagnostics_.agreement
         return ica

@@ -19,6 +19,7 @@ from nearid.groups.fits import assignment, polar
 from nearid.ica.contrast import CONTRASTS, RADIAL, Contrast, UnwhitenedContrast
 from nearid.ica.diagnostics import LEVEL, Curvature, Diagnostics, curvature, fit_alerts, gaussian_test
 from nearid.ica.held import MOST_HELD, HeldRows, hold
+from nearid.ica.noise_floor import directions_above_noise
 from nearid.ica.passes import RowPasses, Sums
 from nearid.ica.recurrence import STEPS_ON_HALF, Tried
 from nearid.ica.solver import Checkpoint, Keep, Search, Solution, Stage, State
@@ -467,6 +468,8 @@ def _diagnose(
         starts=len(tried.contrasts) if tried else 1,
         same_optimum=tried.same_optimum() if tried else 1,
         recurrence=tried.recurrence(solution.state.rotation) if tried else None,
+        agreement=tried.agreement(solution.state.rotation) if tried else None,
+        above_noise=None if problem.unwhitened else directions_above_noise(whitener.backward, n),
         alerts=(),
     )
     return replace(diagnostics, alerts=tuple(fit_alerts(diagnostics, options.n_components or columns)))

@@ -15,6 +15,8 @@ from nearid.moments import Floats
 # |Correlation| from which on a start has found a component. A random direction of a Gaussian plane comes as near to one
 # of two others in 40% of all cases, with 0.9 in 57%.
 SAME_COMPONENT = 0.95
+# Starts that must have found a component that is to be interpreted on its own.
+FOUND_BY = 2
 # Steps of the fixed point on a half.
 STEPS_ON_HALF = 5
 # Starts whose contrasts differ by less than this share have found the same optimum.
@@ -42,6 +44,12 @@ class Tried:
 
     def recurrence(self, rotation: Floats) -> np.ndarray:
         """For each component of a rotation (k, k) of whitened rows, the number of starts that found it."""
+        return np.asarray((self._nearest(rotation) >= SAME_COMPONENT).sum(axis=0))
+
+    def agreement(self, rotation: Floats) -> Floats:
+        """For each component, the mean over the starts of |correlation| with the nearest one that the start found."""
+        return np.asarray(np.minimum(self._nearest(rotation), 1.0).mean(axis=0))
+
+    def _nearest(self, rotation: Floats) -> Floats:
         # Components of whitened rows correlate as the rows of their rotations.
-        alike = np.abs(self.rotations @ rotation.T).max(axis=1)
-        return np.asarray((alike >= SAME_COMPONENT).sum(axis=0))
+        return np.asarray(np.abs(self.rotations @ rotation.T).max(axis=1))

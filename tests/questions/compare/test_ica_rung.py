@@ -109,6 +109,18 @@ def test_gaussian_sources_are_not_separated_and_that_is_said(rng, scale, bar):
     assert len(said) == 2 and "20 of 20 components of array 1" in said[0]
 
 
+def test_components_that_only_a_start_chose_are_counted(rng):
+    """Nine directions at random of rows without structure, made non-Gaussian by a few outliers, and three sources."""
+    s = np.hstack([sources(rng, n=1500, d=3), rng.standard_t(3, size=(1500, 1)) * rng.normal(size=(1500, 9))])
+    found = compare(s, s @ mixture(rng, "linear", 12), groups="all", permutations=1)
+    told = [a.message for a in found.alerts if a.code == "ica_start_dependent"]
+    assert len(told) == 2 and "of 12 components of array 1 were found by all 3 starts" in told[0]
+    clear = sources(rng)
+    assert "ica_start_dependent" not in codes(
+        compare(clear, clear @ mixture(rng, "linear"), groups="all", permutations=1)
+    )
+
+
 def test_a_single_gaussian_source_is_what_the_others_leave(rng):
     s = np.column_stack([sources(rng, d=3), rng.normal(size=4000)])
     found = compare(s, s @ mixture(rng, "rotation", 4), groups="all", permutations=1)

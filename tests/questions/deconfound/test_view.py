@@ -134,3 +134,21 @@ def test_means_of_unlike_splits_say_so():
     key = ("most", "logistic", "auroc", "ica", "a")
     assert mean_cell(MeanScore.of(key, [0.5, np.nan, 0.7])) == "0.600 ±0.100 (2 of 3 splits)"
     assert mean_cell(MeanScore.of(key, [0.5, 0.7])) == "0.600 ±0.100"
+
+
+def test_components_that_cannot_be_trusted_are_marked(result):
+    ica, every = result.conditions["ica"], result.provenance["ica"]["trusted_components"]
+    assert len(ica.doubts) == 6 and ica.doubts.count("") == every
+    assert f"{every} of the components can be interpreted one by one." in result.view.facts["ICA"]
+    assert result.to_dict()["conditions"]["ica"]["components"]["doubts"] == list(ica.doubts)
+    assert result.conditions["pca"].doubts == () and "doubts" not in result.to_dict()["conditions"]["pca"]["components"]
+    assert len(result.conditions["kept"].doubts) == result.conditions["kept"].width
+    doubtful = replace(ica, doubts=("depends on the start", *[""] * 5))
+    place = list(ica.components.ranked).index(0)
+    (hover,) = _component_map(doubtful).hover.values()
+    assert hover[0][place].endswith(" (not to be interpreted on its own: depends on the start)")
+    assert sum("on its own" in text for text in hover[0]) == 1
+    names = [name for names in _component_scatter(doubtful).names.values() for name in names]
+    assert [name for name in names if "(" in name] == [
+        "component 0 (not to be interpreted on its own: depends on the start)"
+    ]

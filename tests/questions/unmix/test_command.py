@@ -1,5 +1,6 @@
 """`nearid unmix` as a user types it: files, table, JSON, report; Ctrl-C and going on; a sentence for bad input."""
 
+import contextlib
 import json
 import os
 import signal
@@ -92,32 +93,111 @@ def test_a_finished_model_is_kept(nearid, refused, x, tmp_path):
     assert (tmp_path / "out" / "model.json").read_bytes() != before
 
 
-def interrupt(folder, *args):
-    """Run the command, press Ctrl-C once a checkpoint is there; gives the exit code and what was said."""
-    command = [sys.executable, "-c", "from nearid.cli.app import main; main()", *args]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+PROGRAM = "from nearid.cli.app import main; main()"
+LONG_FIT = ("unmix", "x.npy", "-o", "out", "--tol", "1e-7")
+
+
+@pytest.fixture
+def many_rows(tmp_path):
+    """Rows whose fit takes some seconds, in x.npy."""
+    rng = np.random.default_rng(1)
+    x = rng.laplace(size=(150_000, 24)) @ rng.normal(size=(24, 24))
+    np.save(tmp_path / "x.npy", x)
+    return x
+
+
+def until_a_checkpoint(process, folder):
     while process.poll() is None and not (folder / "out" / "checkpoint.safetensors").exists():
         time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
+
+
+def interrupt(folder, *args, signals=(signal.SIGINT,), apart=0.05, program=PROGRAM):
+    """Run the command, send signals once a checkpoint is there; gives the exit code and what was said."""
+    command = [sys.executable, "-c", program, *args]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until_a_checkpoint(process, folder)
+    for number in signals:
+        process.send_signal(number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(apart)
     out, err = process.communicate(timeout=60)
     return process.returncode, out, err
 
 
-def test_ctrl_c_keeps_the_passes_and_the_same_command_goes_on(nearid, refused, tmp_path):
-    rng = np.random.default_rng(1)
-    x = rng.laplace(size=(150_000, 24)) @ rng.normal(size=(24, 24))
-    np.save(tmp_path / "x.npy", x)
-    command = ["unmix", "x.npy", "-o", "out", "--tol", "1e-7"]
-    code, out, err = interrupt(tmp_path, *command)
+def test_ctrl_c_keeps_the_passes_and_the_same_command_goes_on(nearid, refused, many_rows, tmp_path):
+    code, out, err = interrupt(tmp_path, *LONG_FIT)
     assert code == 130 and out == "" and "Traceback" not in err
     assert "interrupted" in err and "run the same command again" in err
     assert os.listdir(tmp_path / "out") == ["checkpoint.safetensors"]
     assert "contrast was 'logcosh', now 'exp'" in refused("unmix", "x.npy", "-o", "out", "--contrast", "exp")
-    done = nearid(*command)
+    goes_on(nearid, tmp_path)
+    undisturbed = ICA(tol=1e-7).fit(many_rows).transform(many_rows)
+    np.testing.assert_allclose(np.load(tmp_path / "out" / "components.npy"), undisturbed, atol=1e-4)
+
+
+def goes_on(nearid, folder):
+    """The same command takes up what an interrupted one has left."""
+    done = nearid(*LONG_FIT)
     assert done.returncode == 0 and "Going on after" in done.stderr
-    assert sorted(os.listdir(tmp_path / "out")) == WRITTEN
-    undisturbed = ICA(tol=1e-7).fit(x)
-    np.testing.assert_allclose(np.load(tmp_path / "out" / "components.npy"), undisturbed.transform(x), atol=1e-4)
+    assert sorted(os.listdir(folder / "out")) == WRITTEN
+
+
+def test_ctrl_c_twice_leaves_a_fit_that_goes_on(nearid, many_rows, tmp_path):
+    code, out, err = interrupt(tmp_path, *LONG_FIT, signals=(signal.SIGINT, signal.SIGINT))
+    assert code == 130 and out == "" and "Traceback" not in err
+    # Where the second one comes after more than a second, on a busy machine, the sentence is another.
+    assert err.startswith("nearid: interrupted") and len(err.splitlines()) == 1
+    assert os.listdir(tmp_path / "out") == ["checkpoint.safetensors"]
+    goes_on(nearid, tmp_path)
+
+
+# A disk so slow that the second Ctrl-C comes while the last passes are being written.
+SLOW_DISK = """
+import time
+from nearid.questions.unmix.run import Keeper
+flush, flushed = Keeper.flush, []
+def slowly(self):
+    if flushed:
+        time.sleep(300)
+    flush(self)
+    flushed.append(self)
+Keeper.flush = slowly
+"""
+
+
+def test_a_second_ctrl_c_ends_at_once_and_leaves_a_fit_that_goes_on(nearid, many_rows, tmp_path):
+    # On a busy machine the first may be noticed late, and the second one taken for the same.
+    signals = [signal.SIGINT] * 20
+    code, out, err = interrupt(tmp_path, *LONG_FIT, signals=signals, apart=1.5, program=SLOW_DISK + PROGRAM)
+    assert code == 130 and out == "" and "Traceback" not in err and "interrupted again, and stopped at once" in err
+    assert (tmp_path / "out" / "checkpoint.safetensors").is_file()
+    goes_on(nearid, tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals here")
+def test_a_terminal_that_is_closed_leaves_a_fit_that_goes_on(nearid, many_rows, tmp_path):
+    import fcntl
+    import termios
+
+    ours, theirs = os.openpty()
+
+    def own_terminal():
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    # The terminal shows the bar, and errors are kept: what is written to a closed one is lost.
+    with open(tmp_path / "said.txt", "w") as said:
+        command = [sys.executable, "-X", "faulthandler", "-c", PROGRAM, *LONG_FIT]
+        process = subprocess.Popen(
+            command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=said, preexec_fn=own_terminal
+        )
+    os.close(theirs)
+    until_a_checkpoint(process, tmp_path)
+    os.close(ours)
+    assert process.wait(timeout=60) == 129
+    assert "Traceback" not in (tmp_path / "said.txt").read_text()
+    assert os.listdir(tmp_path / "out") == ["checkpoint.safetensors"]
+    goes_on(nearid, tmp_path)
 
 
 @pytest.mark.parametrize(

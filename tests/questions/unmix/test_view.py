@@ -1,6 +1,7 @@
 """What a person sees of an unmixing."""
 
 import warnings
+from copy import copy
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from nearid import ICA
 from nearid.arrays import open_rows
 from nearid.ica.estimators import IdentifiabilityWarning
-from nearid.questions.unmix.view import trust
 from nearid.show.terminal import text
 from nearid.show.view import BAD, CAREFUL, GOOD
 
@@ -31,6 +31,12 @@ def test_the_headline(ica):
     assert "not settled after 1 pass from the best start;" in short.view.headline and short.view.colour == BAD
 
 
+def test_the_headline_of_one_component(rng):
+    assert ICA().fit(rng.laplace(size=(3000, 1))).view.headline.endswith("; it is not Gaussian")
+    noise = ICA().fit(rng.normal(size=(20, 1))).view.headline
+    assert noise == "1 component, found in 1 pass; it cannot be distinguished from Gaussian noise"
+
+
 def test_noise_is_not_called_good(ica):
     assert ica.view.colour == GOOD
     with pytest.warns(IdentifiabilityWarning, match="4 of 4 components"):
@@ -39,17 +45,37 @@ def test_noise_is_not_called_good(ica):
 
 
 def test_the_least_gaussian_components_are_listed_with_their_columns(ica, rng):
-    [table] = ica.view.tables
+    table, every = ica.view.tables
     assert table.title == "the 10 least Gaussian of 12 components" and len(table.rows) == 10
     assert "stability" not in [column.title for column in table.columns] and "[bold]name" in text(ica.view, 80)
+    # The page has all of them, on request; a terminal does not.
+    assert every.folded and len(every.rows) == 12 and every.title not in text(ica.view, 120)
     import pandas as pd
 
     named = ICA(stability=1).fit(pd.DataFrame(rng.laplace(size=(500, 2)), columns=["left", "right"]))
-    [table] = named.view.tables
+    table, every = named.view.tables
     assert table.title == "components" and "stability" in [column.title for column in table.columns]
     assert sorted(row.cells[-2] for row in table.rows) == ["left", "right"]
     assert sorted(named.to_frame()["largest_in_column"]) == ["left", "right"]
     assert "least stability" in named.view.facts and "least stability" not in ica.view.facts
+    # Loadings are those of the mixing, the largest first.
+    assert [column.title for column in every.columns][-2] == "largest loadings"
+    for i, row in enumerate(every.rows):
+        own, other = sorted((0, 1), key=lambda at, i=i: -abs(named.mixing_[at, i]))
+        names = ["left", "right"]
+        first, second = (f"{names[at]} ({named.mixing_[at, i]:+.2g})" for at in (own, other))
+        assert row.cells[-2] == f"{first}, {second}"
+
+
+def test_kurtosis_is_that_of_scipy(ica, rng):
+    from scipy.stats import kurtosis
+
+    x = rng.laplace(size=(3000, 3)) @ rng.normal(size=(3, 3)) + 100
+    fit = ICA().fit(x)
+    np.testing.assert_allclose(fit.to_frame()["kurtosis"], kurtosis(fit.transform(x)), rtol=1e-9)
+    # The sign is that of the kind.
+    kinds = ica.to_frame().set_index("kind")["kurtosis"]
+    assert (kinds["super-Gaussian"] > 0).all() and (kinds["sub-Gaussian"] < 0).all()
 
 
 def test_components_that_cannot_be_trusted_are_marked(ica):
@@ -57,14 +83,20 @@ def test_components_that_cannot_be_trusted_are_marked(ica):
 
     # A single Gaussian component is what the others leave over.
     assert ica.to_frame()["trust"].tolist() == ["yes"] * 12
-    assert ica.view.facts["components to trust"] == "12 of 12"
+    assert ica.view.reason == "12 of 12 components can be interpreted one by one."
+    assert ICA(starts=1).fit(np.random.default_rng(0).laplace(size=(500, 2))).view.reason == ""
     gaussian, few = ica.diagnostics_.gaussian.copy(), ica.diagnostics_.recurrence.copy()
     gaussian[-2:], few[3] = True, 1
     doubtful = replace(ica.diagnostics_, gaussian=gaussian, recurrence=few)
-    marks = [trust(doubtful, i) for i in range(12)]
-    assert marks[3] == "no: depends on the start" and marks[10:] == ["no: Gaussian"] * 2
+    assert doubtful.doubts[3] == "depends on the start" and doubtful.doubts[10:] == ["Gaussian"] * 2
+    assert doubtful.trusted == 9
     stable = replace(doubtful, stability=np.where(np.arange(12) == 5, 0.5, 1.0))
-    assert [trust(stable, i) for i in (3, 5, 11)] == ["no: depends on the start", "no: unstable", "yes"]
+    assert [stable.doubts[i] for i in (3, 5, 11)] == ["depends on the start", "unstable", ""]
+    marked = copy(ica)
+    marked.diagnostics_ = doubtful
+    for table in marked.view.tables:
+        assert [row.cells[-1] for row in table.rows if row.faint][:1] == ["no: depends on the start"]
+        assert all(row.cells[-1] == "yes" for row in table.rows if not row.faint)
 
 
 def test_points_are_the_diagnostics_with_gaussian_ones_apart(ica):
@@ -74,9 +106,18 @@ def test_points_are_the_diagnostics_with_gaussian_ones_apart(ica):
     assert [drawn[k] for k in range(12)] == ica.diagnostics_.nongaussianity.tolist()
 
 
+@pytest.mark.filterwarnings("ignore::nearid.IdentifiabilityWarning")
 def test_convergence_and_spectrum(ica):
     curve, stop = ica.view.figures[1].curves.values()
     assert list(curve.y) == ica.gradients_ and stop.y == [ica.tol, ica.tol]
     narrowed = ICA(n_components=2).fit(np.random.default_rng(0).laplace(size=(500, 5)))
     kept, rest = narrowed.view.figures[2].curves.values()
     assert len(kept.y) == 2 and [*kept.y, *rest.y] == narrowed.variances_.tolist()
+
+
+def test_the_contrast_that_auto_took_is_named(rng):
+    found = ICA(contrast="auto").fit(rng.laplace(size=(1000, 3)) @ rng.normal(size=(3, 3)))
+    taken = found.diagnostics_.contrast
+    assert taken in ("logcosh", "exp") and found.view.facts["contrast"].startswith(f"{taken}, chosen by auto")
+    assert found.to_dict()["diagnostics"]["contrast"] == taken
+    assert f"contrast: {taken}, chosen by auto" in str(found)

@@ -15,6 +15,7 @@ from nearid.engines.base import Engine
 from nearid.folds import FoldMoments
 from nearid.groups.fits import DenseMap, fit_unmixed, polar, squared_errors
 from nearid.groups.ladder import Group, Prepared, register
+from nearid.ica.recurrence import FOUND_BY
 from nearid.measures.canonical import PLENTY, Grid, fold_groups, side_whitener
 from nearid.moments import Floats, Moments, PairMoments
 
@@ -26,7 +27,10 @@ ROWS_PER_COMPONENT = 20
 
 @dataclass(frozen=True)
 class Components:
-    """Components (k, p) of one run, the mixing (p, k), which of them may be Gaussian, and how the search ended."""
+    """Components (k, p) of one run, the mixing (p, k), which may be Gaussian, how the search ended, and its starts.
+
+    `recurrence` has how many of the starts found each component, None where there was only one.
+    """
 
     components: Floats
     mixing: Floats
@@ -35,6 +39,8 @@ class Components:
     passes: int
     gradient: float
     converged: bool
+    starts: int = 1
+    recurrence: np.ndarray | None = None
 
 
 Tick = Callable[[], object] | None
@@ -104,9 +110,10 @@ class ComponentCache:
             engine=self._engine,
             tick=tick,
         )
-        solution, gaussian = fit.solution, fit.diagnostics.gaussian
+        solution, d = fit.solution, fit.diagnostics
         ended = len(solution.gradients), solution.gradients[-1], solution.converged
-        self._known[key] = Components(fit.components, fit.mixing, gaussian, moments.n, *ended)
+        tried = d.starts, d.recurrence
+        self._known[key] = Components(fit.components, fit.mixing, d.gaussian, moments.n, *ended, *tried)
         return self._known[key]
 
 
@@ -219,6 +226,16 @@ def _side_alerts(name: str, side: Components, folds: list[Components]) -> Iterat
             "cannot separate components that are Gaussian. Where these match all the same, it may be because both runs "
             "have the same rows. nearid unmix --stability 5 shows which components come out again from half of them.",
         )
+    if side.recurrence is not None:
+        every, alone = (int(np.sum(found)) for found in (side.recurrence == side.starts, side.recurrence < FOUND_BY))
+        # Those that are Gaussian have an alert already.
+        if alone > doubtful:
+            yield Alert(
+                "ica_start_dependent",
+                f"{every} of {k} components of {name} were found by all {side.starts} starts, each on half of the "
+                f"rows, and {alone} by at most one of them: the start or the sample chose these. Do not interpret "
+                "their matches one by one.",
+            )
 
 
 register(

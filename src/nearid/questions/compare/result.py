@@ -17,6 +17,7 @@ from nearid.measures.diameter import Diameter
 from nearid.moments import Floats
 from nearid.questions.compare.best import Best, extremes
 from nearid.questions.compare.errors import Similarities
+from nearid.questions.compare.unmixing import Benefit
 from nearid.questions.compare.verdict import LEAST_EXPLAINED, ROUNDING, Efficiency, GroupResult, Verdict
 from nearid.show.alerts import each_once
 from nearid.show.result import Result
@@ -69,6 +70,9 @@ class Comparison(Result):
         Of the target.
     efficiency : Efficiency or None
         Of ICA, where it was asked for.
+    benefit : Benefit or None
+        Whether ICA of each side brings the two sides closer than their own columns are, where the groups permutation
+        and ica were compared.
     in_sample : dict of name -> GroupResult, or None
         The papers' convention, on request.
     in_sample_similarity : Similarities or None
@@ -106,6 +110,7 @@ class Comparison(Result):
     chance_similarity: Similarities
     diameter: Diameter
     efficiency: Efficiency | None
+    benefit: Benefit | None
     in_sample: dict[str, GroupResult] | None
     in_sample_similarity: Similarities | None
     reverse: Comparison | None

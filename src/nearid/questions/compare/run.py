@@ -50,6 +50,7 @@ from nearid.questions.compare.errors import (
 from nearid.questions.compare.intervals import influences
 from nearid.questions.compare.result import Comparison, Comparisons
 from nearid.questions.compare.similar import with_intervals
+from nearid.questions.compare.unmixing import Benefit, benefit
 from nearid.questions.compare.verdict import (
     LEAST_LIMIT,
     STRENGTHS,
@@ -415,6 +416,7 @@ class _Inferred:
     in_sample: dict[str, GroupResult] | None
     verdict: Verdict
     efficiency: Efficiency | None
+    benefit: Benefit | None
 
 
 def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progress: Progress) -> _Inferred:
@@ -444,7 +446,7 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     )
     verdict = decide(rungs, unrelated=s.unrelated, negligible=s.negligible)
     groups |= {name: replace(groups[name], estimable=False) for name in verdict.not_estimable}
-    in_sample = in_errors = gain = None
+    in_sample = in_errors = gain = helps = None
     if judged.in_sample is not None:
         _, flat, base = judged.in_sample
         in_sample = summaries(s.groups, dims, flat, base, judged.diameter)
@@ -454,7 +456,8 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
         fold = gathered.fold[gathered.kept]
         by_fold = np.stack([errors[:, fold == k].mean(axis=1) for k in range(s.folds)], axis=1)
         gain = efficiency(names, by_fold, np.bincount(fold).astype(float), float(spread.mean()), in_errors)
-    return _Inferred(chance, own_order, unmeasured, groups, in_sample, verdict, gain)
+        helps = benefit(gathered, s.groups, fits, by_fold, float(spread.mean()), 1 - unexplained)
+    return _Inferred(chance, own_order, unmeasured, groups, in_sample, verdict, gain, helps)
 
 
 def _judged_groups(s: Settings, dims: tuple[int, int]) -> list[int]:
@@ -529,6 +532,7 @@ def _answer(
         chance_similarity=inferred.chance.similarity,
         diameter=judged.diameter,
         efficiency=inferred.efficiency,
+        benefit=inferred.benefit,
         in_sample=inferred.in_sample,
         in_sample_similarity=None if whole is None else whole.similarities(cka_from_moments(moments)),
         reverse=None,

@@ -550,19 +550,19 @@ def efficiency(
     permutation, ica, rigid = by_fold[order]
     gain = float(np.average(permutation - rigid, weights=rows))
     # Where a rigid motion gains nothing for certain, the ratio is one of noise to noise.
-    if gain - _half_over_folds(permutation - rigid) <= ROUNDING * guess:
+    if gain - half_over_folds(permutation - rigid) <= ROUNDING * guess:
         reason = "There is none: a rigid motion does not clearly gain over a signed permutation."
         return Efficiency(math.nan, reason=reason)
     value = float(np.average(permutation - ica, weights=rows)) / gain
     # How far each fold moves the ratio of the two means.
-    half = _half_over_folds((permutation - ica - value * (permutation - rigid)) / gain)
+    half = half_over_folds((permutation - ica - value * (permutation - rigid)) / gain)
     low, high = value - half, value + half
     figures = f"{100 * value:.0f}% [{100 * low:.0f}%, {100 * high:.0f}%]"
     if low > 0:
         reason = f"ICA of each side alone removes {figures} of the error that a rigid motion removes"
     else:
         loss = "does worse than" if high < 0 else "gains nothing certain over"
-        reason = f"ICA of each side alone {loss} matching the columns as they are: its efficiency is {figures}"
+        reason = f"ICA of each side alone {loss} matching the columns themselves: its efficiency is {figures}"
     within = math.nan
     if in_sample is not None and in_sample[order[0]] > in_sample[order[2]]:
         within = float(_ratio(in_sample[order]))
@@ -570,7 +570,7 @@ def efficiency(
     return Efficiency(value, low, high, of=FOLDS, in_sample=within, reason=f"{reason}.")
 
 
-def _half_over_folds(values: Floats) -> float:
+def half_over_folds(values: Floats) -> float:
     """Half the 95% interval of a mean over folds whose fits share rows."""
     from scipy.special import stdtrit
 

@@ -115,6 +115,8 @@ def view(c: Comparison) -> View:
     facts = {}
     if c.reverse is not None:
         facts["The other direction"] = f"{_sentence(c.reverse)}. {c.reverse.verdict.reason}"
+    if c.benefit is not None:
+        facts["Benefit of ICA"] = c.benefit.sentence
     if c.efficiency is not None:
         facts["Efficiency of ICA"] = c.efficiency.reason
     d = c.diameter
@@ -149,6 +151,7 @@ def overview(comparisons: Comparisons) -> View:
     reached = Counter(sorted((c.verdict.group for c in results), key=order.index))
     counts = [f"{n} up to {f'a {GROUPS[g].title}' if g in GROUPS else 'no group'}" for g, n in reached.items()]
     columns = [Column("pair"), Column("verdict", left=True), *(Column(name) for name in groups), Column("best R2")]
+    columns += [Column("ICA\nhelped?", left=True, wide=True)] if results[0].benefit is not None else []
     columns += [*([Column("efficiency\nof ICA")] if "ica" in groups else []), Column("CCA", wide=True)]
     rows = []
     for k, c in enumerate(results):
@@ -156,6 +159,8 @@ def overview(comparisons: Comparisons) -> View:
         cells: list[Cell] = [_pair(c), f"{c.verdict.group} ({c.verdict.strength}{back})"]
         cells += [g.epsilon for g in c.groups.values()]
         cells.append(max(g.r2.value for g in c.groups.values()))
+        if c.benefit is not None:
+            cells.append(c.benefit.answer)
         if c.efficiency is not None:
             cells.append(f"{100 * c.efficiency.value:.0f}%" if np.isfinite(c.efficiency.value) else None)
         rows.append(Row([*cells, float(c.similarity.cca)], part=k))

@@ -103,7 +103,7 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
         d = fitted.diagnostics
         alerts += [Alert(f"ica_{alert.code}", alert.message) for alert in d.alerts]
         ica = {"converged": d.converged, "passes": d.passes, "rows_per_parameter": d.rows_per_parameter}
-        ica["gaussian_components"] = int(d.gaussian.sum())
+        ica |= {"gaussian_components": int(d.gaussian.sum()), "trusted_components": d.trusted}
     return Deconfounding(
         name=design.rows.name,
         n=design.n,
@@ -161,11 +161,13 @@ def _measure(
             follows = attribution(components, *codes, control=design.control, blocks=design.blocks)
         with timer.stage("neighbours"):
             x = components.take(some)
-            results[name] = ConditionResult(condition, follows, *_near(design, some, x))
+            doubts = tuple(fitted.diagnostics.doubts) if name == "ica" and fitted.diagnostics else ()
+            results[name] = ConditionResult(condition, follows, *_near(design, some, x), doubts)
             if plan.drop is not None and name == "ica":
                 which = follows.kept(plan.drop)
                 near = _near(design, some, x[:, which])
-                results["kept"] = ConditionResult(condition.some(which, "kept"), follows.take(which), *near)
+                own = tuple(doubts[k] for k in which)
+                results["kept"] = ConditionResult(condition.some(which, "kept"), follows.take(which), *near, own)
         if condition.width > 1 and name in ("pca", "ica"):
             pair = np.array([0, 1]) if name == "pca" else follows.ranked[::-1][:2]
             kind = "leading" if name == "pca" else "most biological"

@@ -40,12 +40,16 @@ class ConditionResult:
         Of batches within labels.
     replicates : Replicates
         Found again in other batches.
+    doubts : tuple of str
+        For each independent component, why it should not be interpreted on its own; "" where it can be. Empty for the
+        other conditions, whose components are fixed by the variances or at random.
     """
 
     condition: Condition
     components: Attribution
     mixing: Mixing
     replicates: Replicates
+    doubts: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -254,7 +258,8 @@ class Deconfounding(Result):
                     "chance": c.replicates.chance,
                     "per_label": {self.labels[code]: v for code, v in c.replicates.per_label.items()},
                 },
-                "components": {"batch": a.batch, "label": a.label, "kinds": a.kinds, "ranked": a.ranked},
+                "components": {"batch": a.batch, "label": a.label, "kinds": a.kinds, "ranked": a.ranked}
+                | ({"doubts": c.doubts} if c.doubts else {}),
             }
         )
         return described

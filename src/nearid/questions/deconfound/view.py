@@ -266,7 +266,8 @@ def _facts(result: Deconfounding) -> dict[str, str]:
         "ICA": f"{result.conditions['ica'].width} components of {result.provenance['fitted_rows']:,} rows, "
         f"{ica['rows_per_parameter']:.2g} for each angle of the rotation. {ica['gaussian_components']} of the "
         "components cannot be distinguished from Gaussian ones, which ICA cannot separate. The fit "
-        f"{'converged' if ica['converged'] else 'did not converge'} after {ica['passes']} passes."
+        f"{'converged' if ica['converged'] else 'did not converge'} after {ica['passes']} passes. "
+        f"{ica['trusted_components']} of the components can be interpreted one by one. Figures mark the others."
     }
 
 
@@ -301,6 +302,11 @@ def _differences(result: Deconfounding) -> Dots:
     )
 
 
+def _marked(c: ConditionResult, k: int, text: str) -> str:
+    """The text of a component, with why it should not be interpreted on its own."""
+    return f"{text} (not to be interpreted on its own: {c.doubts[k]})" if c.doubts and c.doubts[k] else text
+
+
 def _component_map(c: ConditionResult) -> HeatMap:
     """What batch and label explain of each component, from the most technical to the most biological."""
     a = c.components
@@ -316,7 +322,7 @@ def _component_map(c: ConditionResult) -> HeatMap:
         [str(k) for k in shown],
         x="component, the most technical first",
         high=max(float(np.nan_to_num(shares).max()), 1e-3),
-        hover={"": [[a.kinds[k] for k in shown]] * 2},
+        hover={"": [[_marked(c, k, a.kinds[k]) for k in shown]] * 2},
     )
 
 
@@ -332,7 +338,7 @@ def _component_scatter(c: ConditionResult) -> Scatter:
         "share explained by the batch",
         "share explained by the label",
         {kind: (a.batch[at], a.label[at]) for kind, at in places.items()},
-        names={kind: [f"component {k}" for k in at] for kind, at in places.items()},
+        names={kind: [_marked(c, int(k), f"component {k}") for k in at] for kind, at in places.items()},
         colours=colours,
     )
 

@@ -58,8 +58,10 @@ class ICA(Result, IcaEstimator):
     recurrence_ : ndarray of int, shape (n_components_,) or None
         How many of the starts found each component again, each on a random half of the rows; None where only one start
         was tried. Components that all starts find are determined by the data.
+    agreement_ : ndarray of shape (n_components_,) or None
+        Mean over the starts of the |correlation| of each component with the nearest one that the start found.
     diagnostics_ : Diagnostics
-        Whether the fit can be trusted: convergence, rank, Gaussian components, stability, alerts.
+        Whether the fit can be trusted: convergence, rank, Gaussian components, kurtosis, stability, alerts.
     seed_ : int
         Of the first rotations, drawn from random_state.
     alerts : tuple of Alert

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nearid.ica.diagnostics import UNSTABLE
+from nearid.moments import Floats
 from nearid.show.figures import Curve, Figure, Lines, Scatter
 from nearid.show.view import BAD, CAREFUL, GOOD, Column, Row, Table, View, counted, number
 
@@ -15,7 +17,12 @@ if TYPE_CHECKING:
     from nearid.ica.estimators import IcaEstimator
 
 COLOURS = {"super-Gaussian": "#0072B2", "sub-Gaussian": "#E69F00", "Gaussian": "#999999"}
-LEADING = 10
+# Components of the table that is always shown, and columns that are named for each.
+LEADING, LOADINGS = 10, 3
+LOADED = (
+    "A loading is what one standard deviation of the component adds to a column. Pale components should not be "
+    "interpreted one by one."
+)
 
 
 def view(ica: IcaEstimator) -> View:
@@ -25,9 +32,10 @@ def view(ica: IcaEstimator) -> View:
         question="What are the independent components?",
         subject=str(ica.provenance_["inputs"][0].get("name", "")),
         headline=headline(ica),
+        reason=reason(ica),
         colour=BAD if not ica.converged_ else CAREFUL if alerts else GOOD,
         alerts=alerts,
-        tables=[_leading(ica)],
+        tables=_tables(ica),
         facts=_facts(ica),
         figures=_figures(ica),
         provenance=ica.provenance_,
@@ -38,16 +46,31 @@ def headline(ica: IcaEstimator) -> str:
     """The outcome in a sentence."""
     d = ica.diagnostics_
     gaussian = int(np.sum(d.gaussian))
-    apart = f"{gaussian} of them cannot be distinguished from Gaussian noise" if gaussian else "none of them Gaussian"
+    which = "it" if d.components == 1 else f"{gaussian} of them"
+    none = "it is not Gaussian" if d.components == 1 else "none of them Gaussian"
+    apart = f"{which} cannot be distinguished from Gaussian noise" if gaussian else none
     passes = counted(d.passes, "pass", "passes") + (" from the best start" if d.starts > 1 else "")
     ended = f"found in {passes}" if d.converged else f"not settled after {passes}"
     return f"{counted(d.components, 'component')}, {ended}; {apart}"
 
 
+def reason(ica: IcaEstimator) -> str:
+    """How many components can be trusted, where starts or halves of the rows were compared."""
+    d = ica.diagnostics_
+    if d.recurrence is None and d.stability is None:
+        return ""
+    return f"{d.trusted} of {counted(d.components, 'component')} can be interpreted one by one."
+
+
 def records(ica: IcaEstimator) -> list[dict[str, Any]]:
-    """A row for each component, and the column in which it is largest."""
+    """A row for each component, with the column in which it is largest and whether to trust it."""
     d = ica.diagnostics_
     columns = getattr(ica, "feature_names_in_", range(d.columns))
+    unknown = np.full(d.components, np.nan)
+    known = {
+        name: unknown if getattr(d, name) is None else getattr(d, name)
+        for name in ("kurtosis", "recurrence", "agreement", "stability")
+    }
     return [
         {
             "component": i,
@@ -55,26 +78,13 @@ def records(ica: IcaEstimator) -> list[dict[str, Any]]:
             "z": float(d.z[i]),
             "p_value": float(d.p_values[i]),
             "kind": d.kinds[i],
-            "stability": np.nan if d.stability is None else float(d.stability[i]),
-            "recurrence": np.nan if d.recurrence is None else int(d.recurrence[i]),
-            "largest_in_column": str(columns[largest]),
-            "trust": trust(d, i),
+            **{name: values[i].item() for name, values in known.items()},
+            "largest_in_column": str(columns[int(np.abs(ica.mixing_[:, i]).argmax())]),
+            "loadings": _loadings(ica.mixing_[:, i], columns),
+            "trust": f"no: {doubt}" if doubt else "yes",
         }
-        for i, largest in enumerate(np.abs(ica.mixing_).argmax(axis=0))
+        for i, doubt in enumerate(d.doubts)
     ]
-
-
-def trust(d: Diagnostics, i: int) -> str:
-    """Whether component i can be interpreted on its own: "yes", or why not."""
-    reasons = []
-    # One Gaussian component is what the others leave over; two or more mix freely.
-    if d.gaussian[i] and np.sum(d.gaussian) > 1 and (d.stability is None or d.stability[i] < UNSTABLE):
-        reasons.append("Gaussian")
-    if d.recurrence is not None and d.recurrence[i] < 2:
-        reasons.append("depends on the start")
-    if d.stability is not None and d.stability[i] < UNSTABLE:
-        reasons.append("unstable")
-    return "no: " + ", ".join(reasons) if reasons else "yes"
 
 
 def _facts(ica: IcaEstimator) -> dict[str, str]:
@@ -88,14 +98,15 @@ def _facts(ica: IcaEstimator) -> dict[str, str]:
         "super-Gaussian": str(d.super_gaussian),
         "sub-Gaussian": str(d.sub_gaussian),
     }
+    if d.above_noise is not None:
+        # Not "above noise": columns that are unrelated have no such direction, and may be sources all the same.
+        facts["directions with more variance than unrelated columns have"] = f"{d.above_noise} of {d.components}"
     if ica.contrast == "auto":
-        facts["contrast"] = f"{d.contrast}, whose estimates vary less by rows held out"
+        facts["contrast"] = f"{d.contrast}, chosen by auto: its estimates vary less on held-out rows"
     if d.curvature:
         i, j, least = d.curvature[0]
         facts["least curvature (mu)"] = f"{number(least)} between components {i} and {j}"
     if d.recurrence is not None:
-        trusted = sum(trust(d, i) == "yes" for i in range(d.components))
-        facts["components to trust"] = f"{trusted} of {d.components}"
         facts["found by every start"] = f"{int(np.sum(d.recurrence == d.starts))} of {d.components} components"
         facts["starts that reached the best optimum"] = f"{d.same_optimum} of {d.starts}"
     if d.stability is not None:
@@ -103,18 +114,42 @@ def _facts(ica: IcaEstimator) -> dict[str, str]:
     return facts
 
 
-def _leading(ica: IcaEstimator) -> Table:
-    d = ica.diagnostics_
+def _tables(ica: IcaEstimator) -> list[Table]:
+    """The components that are the least Gaussian; on the page also all of them, with what each is made of."""
+    d, each = ica.diagnostics_, records(ica)
     shown = min(LEADING, d.components)
-    more = {} if d.recurrence is None else {"recurrence": Column(f"found by\n(of {d.starts} starts)", digits=0)}
-    more |= {} if d.stability is None else {"stability": Column("stability")}
-    columns = [Column("component"), Column("non-Gaussianity"), Column("z", digits=1), Column("kind", left=True)]
-    names = ("component", "nongaussianity", "z", "kind", *more, "largest_in_column", "trust")
-    rows = [Row([record[name] for name in names]) for record in records(ica)[:shown]]
     title = f"the {shown} least Gaussian of {d.components} components" if shown < d.components else "components"
-    return Table(
-        title, [*columns, *more.values(), Column("largest in column", left=True), Column("trust", left=True)], rows
-    )
+    leading = {
+        "component": Column("component"),
+        "nongaussianity": Column("non-\nGaussianity"),
+        "z": Column("z", digits=1, wide=True),
+        "kurtosis": Column("excess\nkurtosis", digits=1, wide=True),
+        "kind": Column("kind", left=True),
+        "recurrence": Column(f"found by\n(of {d.starts})", digits=0),
+        "stability": Column("stability"),
+        "largest_in_column": Column("largest\nin column", left=True),
+        "trust": Column("trust", left=True),
+    }
+    names = ("component", "kurtosis", "recurrence", "agreement", "stability", "loadings", "trust")
+    more = {"agreement": Column("agreement\nof starts"), "loadings": Column("largest loadings", left=True)}
+    every = {name: {**leading, **more}[name] for name in names}
+    return [
+        _table(title, leading, each[:shown], d),
+        replace(_table("All components and their largest loadings", every, each, d), note=LOADED, folded=True),
+    ]
+
+
+def _table(title: str, columns: dict[str, Column], each: list[dict[str, Any]], d: Diagnostics) -> Table:
+    """The columns of records that are known of this fit; components that cannot be trusted are pale."""
+    known = [name for name in columns if getattr(d, name, ()) is not None]
+    rows = [Row([record[name] for name in known], faint=record["trust"] != "yes") for record in each]
+    return Table(title, [columns[name] for name in known], rows)
+
+
+def _loadings(mixing: Floats, columns: Sequence[object]) -> str:
+    """The columns in which a component is largest, each with what a unit of the component adds to it."""
+    leading = np.argsort(-np.abs(mixing), kind="stable")[:LOADINGS]
+    return ", ".join(f"{columns[at]} ({mixing[at]:+.2g})" for at in leading)
 
 
 def _figures(ica: IcaEstimator) -> list[Figure]:
