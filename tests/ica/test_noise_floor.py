@@ -28,8 +28,14 @@ def suggestions(ica):
     return [alert.message for alert in ica.alerts if alert.code == "noise_floor"]
 
 
-def noisy_sources(rng, n=800, sources=5, columns=40, noise=0.3):
-    return rng.laplace(size=(n, sources)) @ rng.normal(size=(sources, columns)) + noise * rng.normal(size=(n, columns))
+def planted(rng, n=800, sources=5, columns=40, noise=0.3):
+    """Sources, and many columns of them with noise."""
+    drawn = rng.laplace(size=(n, sources))
+    return drawn, drawn @ rng.normal(size=(sources, columns)) + noise * rng.normal(size=(n, columns))
+
+
+def noisy_sources(rng):
+    return planted(rng)[1]
 
 
 @pytest.mark.parametrize(("n", "p"), [(200, 40), (1000, 10), (100, 300)])
@@ -58,13 +64,15 @@ def test_permuted_columns_have_no_direction_and_sources_as_many_as_they_are(rng)
 
 
 def test_fewer_components_are_suggested_and_these_are_the_sources(rng):
-    x = noisy_sources(rng)
+    sources, x = planted(rng)
     every = unmixed(x)
     [text] = suggestions(every)
     assert every.diagnostics_.above_noise == 5 and every.diagnostics_.trusted <= 5
     assert text.startswith("35 of 40 principal directions") and text.endswith("--n-components 5 (n_components=5).")
     few = unmixed(x, n_components=5)
     assert suggestions(few) == [] and few.diagnostics_.trusted == 5
+    alike = np.abs(np.corrcoef(few.transform(x).T, sources.T)[:5, 5:])
+    assert alike.max(axis=0).min() > 0.9 and set(alike.argmax(axis=0)) == set(range(5))
     assert few.to_dict()["diagnostics"]["above_noise"] == 5
     assert few.view.facts["directions with more variance than unrelated columns have"] == "5 of 5"
 
