@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,27 +37,26 @@ class HeldRows:
     n: int
     contrast: Contrast
 
-    def contrast_sums(self, rotation: Floats, with_values: bool = False, contrast: Contrast | None = None) -> Sums:
+    def contrast_sums(
+        self,
+        rotation: Floats,
+        with_values: bool = False,
+        with_bends: bool = False,
+        contrast: Contrast | None = None,
+    ) -> Sums:
         """Sums for components y = rotation z, as `RowPasses.contrast_sums` gives them for those of rows."""
         turn, each = rotation.astype(self.pieces[0].dtype), contrast or self.contrast
 
         def part(z: Floats) -> Part:
-            y = (turn @ z).T
-            g, slopes, values = each.evaluate(y, with_values)
-            return Part(len(y), (g.T @ y).astype(np.float64), np.array([slopes, values]))
+            return Part.of((turn @ z).T, each, with_values, with_bends)
 
-        return self._sum(part)
-
-    def curvature_sums(self, rotation: Floats) -> Sums:
-        """The same with values, and E[g'(y_i) y_j^2] in the place of the products."""
-        turn = rotation.astype(self.pieces[0].dtype)
-
-        def part(z: Floats) -> Part:
-            y = (turn @ z).T
-            _, slopes, values = self.contrast.evaluate(y, True)
-            return Part(len(y), (self.contrast.slope(y).T @ (y * y)).astype(np.float64), np.array([slopes, values]))
-
-        return self._sum(part)
+        if self.n * len(turn) < WORTH_THREADS:
+            whole = part(self.pieces[0])
+            for piece in self.pieces[1:]:
+                whole = add_parts(whole, part(piece))
+        else:
+            [whole] = LOCAL.reduce(lambda piece: iter([part(piece)]), self.pieces, merge=add_parts)
+        return whole.means()
 
     def part(self, chosen: np.ndarray) -> tuple[HeldRows, Floats]:
         """Some of the rows, whitened by their own moments, and the matrix (k, k) that did it.
@@ -75,16 +74,6 @@ class HeldRows:
         size = self.pieces[0].shape[1]
         pieces = _recut(iter([(turn @ z).astype(self.pieces[0].dtype)]), size)
         return HeldRows(list(pieces), z.shape[1], self.contrast), turn
-
-    def _sum(self, part: Callable[[Floats], Part]) -> Sums:
-        k = len(self.pieces[0])
-        if self.n * k < WORTH_THREADS:
-            whole = part(self.pieces[0])
-            for piece in self.pieces[1:]:
-                whole = add_parts(whole, part(piece))
-        else:
-            [whole] = LOCAL.reduce(lambda piece: iter([part(piece)]), self.pieces, merge=add_parts)
-        return Sums(whole.products / self.n, whole.sums[0] / self.n, whole.sums[1] / self.n)
 
 
 def hold(rows: Rows, kept: np.ndarray | None, whitener: Whitener, contrast: Contrast, dtype: np.dtype) -> HeldRows:
