@@ -14,7 +14,7 @@ from nearid.ica.whiten import fit_whitener
 @pytest.mark.parametrize("contrast", [*CONTRASTS.values(), RADIAL], ids=lambda c: c.name)
 @pytest.mark.parametrize("threads", [False, True])
 def test_sums_are_those_of_passes_over_the_rows(rng, monkeypatch, contrast, threads):
-    monkeypatch.setattr(room, "PIECE_ROWS", 128)
+    monkeypatch.setattr(room, "PIECE_LENGTH", 1024)
     monkeypatch.setattr(room, "WORTH_THREADS", 1 if threads else 1 << 30)
     x = rng.laplace(size=(1000, 5)) @ rng.normal(size=(5, 5)) + 7
     kept = rng.random(1000) < 0.8

@@ -110,6 +110,19 @@ def test_rows_that_are_fewer_than_columns(rng, name, components):
     assert (found.backward.max(axis=0) >= -found.backward.min(axis=0)).all()
 
 
+@pytest.mark.parametrize("stored", [np.float32, np.float64])
+def test_a_few_leading_directions_are_those_of_all(rng, monkeypatch, stored):
+    x = (rng.laplace(size=(300, 24)) @ rng.normal(size=(24, 24)) + 10).astype(stored)
+    few = fit_whitener(Moments.of(x), components=5, stored=np.dtype(stored))
+    monkeypatch.setattr(room, "_leading_columns", lambda *_: None)
+    monkeypatch.setattr(room, "FEW", 0.0)
+    usual = fit_whitener(Moments.of(x), components=5, stored=np.dtype(stored))
+    assert few.rank == usual.rank == 24
+    np.testing.assert_allclose(few.variances, usual.variances, rtol=1e-7)
+    np.testing.assert_allclose(few.forward, usual.forward, atol=1e-7)
+    np.testing.assert_allclose(few.backward, usual.backward, atol=1e-7)
+
+
 @pytest.mark.parametrize("count", [1, 7, 25, 60])
 def test_leading_eigenvectors(rng, count):
     a = rng.normal(size=(100, 130)) * np.logspace(0, -1, 130)

@@ -10,12 +10,15 @@ import numpy as np
 from nearid.arrays import Rows
 from nearid.engines.local import LOCAL, blocks, ordered_map
 from nearid.ica.contrast import Contrast
-from nearid.ica.passes import PIECE_BYTES, PIECE_ROWS, Part, Sums, add_parts
+from nearid.ica.passes import PIECE_BYTES, Part, Sums, add_parts
 from nearid.ica.whiten import Whitener
 from nearid.moments import Floats, resolution
 
 # Entries of whitened rows that are held, at most: 64 MB in float64. More rows are read and whitened in every pass.
 MOST_HELD = 1 << 23
+# Bytes of a component in a piece, at most: its sums run along memory, pairwise, and stay precise for more rows than
+# those of `passes`.
+PIECE_LENGTH = 1 << 16
 # Below so many entries a pass takes less than sharing it out over threads would.
 WORTH_THREADS = 1 << 20
 
@@ -86,7 +89,7 @@ def hold(rows: Rows, kept: np.ndarray | None, whitener: Whitener, contrast: Cont
         centred = np.subtract(x, whitener.mean, dtype=np.float64)
         return np.asarray(whitener.forward @ centred.T).astype(dtype)
 
-    size = min(max(64, PIECE_BYTES // (dtype.itemsize * len(whitener.forward))), PIECE_ROWS)
+    size = max(64, min(PIECE_BYTES // len(whitener.forward), PIECE_LENGTH) // dtype.itemsize)
     pieces = list(_recut(ordered_map(whitened, blocks(*rows.shape)), size))
     return HeldRows(pieces, sum(piece.shape[1] for piece in pieces), contrast)
 

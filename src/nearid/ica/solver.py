@@ -74,7 +74,7 @@ class State:
     @property
     def kappa(self) -> Floats:
         """E[g'(y)] - E[g(y) y] of each component: 0 for a Gaussian one."""
-        return self.slopes - np.diag(self.products)
+        return np.asarray(self.slopes - self.products.diagonal())
 
     def gradient(self, signs: Floats) -> Floats:
         """Derivative along rotations, antisymmetric."""

@@ -1,5 +1,6 @@
 """Whitening from moments: the map that makes a covariance the identity on the directions that exist."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -70,6 +71,10 @@ def fit_whitener(
     stored : dtype, optional
         Precision of the rows: directions that vary no more than its rounding do not exist. Float64 by default.
     """
+    if form == "pca" and rtol == 0:
+        leading = _leading_columns(moments, components, stored)
+        if leading is not None:
+            return leading
     span, unspan = _safe_span(moments, stored) or _span(moments, stored)
     return _principal(moments.mean, span, unspan, components, form, rtol)
 
@@ -109,23 +114,55 @@ def _leading_rows(
     mean: Floats, centred: Floats, sizes: Floats, components: int | None, stored: np.dtype
 ) -> Whitener | None:
     """The same from the products of rows alone, where their rank is safely full; else None."""
-    n, p = centred.shape
-    # In units of each column's size directions vary at least as much as in units of the largest, and at most by p.
-    largest = sizes.max() ** 2
-    least = max(p * resolution(p), SAFELY * ROUNDINGS * _rounding(mean, sizes, stored).max()) * largest
-    # The smallest variance is at most the mean one.
-    if n < 3 or least >= np.vdot(sizes, sizes) / (n - 1):
-        return None
+    n = len(centred)
     count = min(components or n, n - 1)
     # Rows that are centred have no variance along one direction.
-    values, u = _leading(centred @ centred.T / n, count, n - 1)
-    values = values[: n - 1]
-    if values[-1] <= max(least, READ_OFF * values[0]) or values[count - 1] <= PRECISE * values[0]:
+    found = _safe_leading(lambda: centred @ centred.T / n, count, n - 1, mean, sizes, stored)
+    if found is None:
         return None
-    lead = u[:, :count].T @ centred / np.sqrt(n)
-    variances = np.einsum("ij,ij->i", lead, lead)
+    values, u = found
+    lead = u.T @ centred / np.sqrt(n)
     lead *= _signs(lead)[:, None]
-    return Whitener(mean, lead / variances[:, None], lead.T, np.append(variances, values[count:]), n - 1)
+    values[:count] = np.einsum("ij,ij->i", lead, lead)
+    return Whitener(mean, lead / values[:count, None], lead.T, values, n - 1)
+
+
+def _leading_columns(moments: Moments, components: int | None, stored: np.dtype | None) -> Whitener | None:
+    """Whitening along a few leading directions from the covariance alone, where its rank is safely full; else None."""
+    p = len(moments.mean)
+    sizes = np.sqrt(np.diag(moments.scatter) / moments.n)
+    if components is None or components > FEW * p or moments.n <= p or not sizes.all():
+        return None
+    found = _safe_leading(lambda: moments.scatter / moments.n, components, p, moments.mean, sizes, stored)
+    if found is None:
+        return None
+    values, u = found
+    lead = (u * _signs(u.T)).T * np.sqrt(values[:components, None])
+    return Whitener(moments.mean, lead / values[:components, None], lead.T, values, p)
+
+
+def _safe_leading(
+    matrix: Callable[[], Floats], count: int, rank: int, mean: Floats, sizes: Floats, stored: np.dtype | None
+) -> tuple[Floats, Floats] | None:
+    """Variances of the rows and leading eigenvectors of a matrix that has them, if these are safe; else None.
+
+    Parameters
+    ----------
+    matrix : callable
+        Gives the covariance of columns of these sizes, or the products of their rows.
+    rank : int
+        Variances that differ from 0, if the rank is full.
+    """
+    p, largest = len(sizes), sizes.max() ** 2
+    # In units of each column's size directions vary at least as much as in units of the largest, and at most by p.
+    least = max(p * resolution(p), SAFELY * ROUNDINGS * _rounding(mean, sizes, stored).max()) * largest
+    # The smallest variance is at most the mean one.
+    if rank < 2 or least >= np.vdot(sizes, sizes) / rank:
+        return None
+    values, u = _leading(matrix(), count, rank)
+    if values[rank - 1] <= max(least, READ_OFF * values[0]) or values[count - 1] <= PRECISE * values[0]:
+        return None
+    return values[:rank].copy(), u[:, :count]
 
 
 def _leading(matrix: Floats, count: int, rank: int) -> tuple[Floats, Floats]:
