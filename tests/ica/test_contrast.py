@@ -60,6 +60,7 @@ def test_slopes_are_second_derivatives(rng, name):
     y, h = rng.normal(size=(50, 3)), 1e-4
     second = (G[name](y + h) - 2 * G[name](y) + G[name](y - h)) / h**2
     np.testing.assert_allclose(CONTRASTS[name].slope(y), second, atol=1e-5)
+    np.testing.assert_allclose(CONTRASTS[name].slope(y, CONTRASTS[name].evaluate(y, False).g), second, atol=1e-5)
 
 
 def test_what_is_left_of_the_fourth_power():
@@ -80,18 +81,18 @@ def test_derivatives_along_rotations(rng, name):
     def at(rotation):
         y = x @ rotation.T
         found = contrast.evaluate(y, True)
-        raw = State(rotation, found.g.T @ y / len(x), found.slopes / len(x), found.values / len(x))
-        return y, raw, unequal.corrected(raw)
+        products = found.g.T @ y / len(x)
+        seconds = contrast.slope(y).T @ y**2 / len(x) - np.diag(products)[:, None]
+        return unequal.corrected(State(rotation, products, found.slopes / len(x), found.values / len(x), seconds))
 
     rotation = polar(rng.normal(size=(3, 3)))
-    y, raw, state = at(rotation)
+    state = at(rotation)
     h = 1e-3
-    bends, pull = unequal.curved(rotation, contrast.slope(y).T @ y**2 / len(x), np.diag(raw.products))
-    found = {(i, j): bend for i, j, bend in curvature(bends, pull, signs).flattest}
+    found = {(i, j): bend for i, j, bend in curvature(state.seconds, signs).flattest}
     for i, j in found:
         skew = np.zeros((3, 3))
         skew[i, j], skew[j, i] = 2 * np.tan(h / 2), -2 * np.tan(h / 2)
-        there, here, back = (signs @ at(_cayley(t * skew) @ rotation)[2].values for t in (1, 0, -1))
+        there, here, back = (signs @ at(_cayley(t * skew) @ rotation).values for t in (1, 0, -1))
         assert (there - back) / (2 * h) == pytest.approx(state.gradient(signs)[i, j], rel=1e-4, abs=1e-8)
         assert (there - 2 * here + back) / h**2 == pytest.approx(found[i, j], rel=1e-3, abs=1e-7)
 

@@ -61,7 +61,7 @@ def test_kinds_do_not_depend_on_the_contrast(rng):
 def test_the_curvature_is_the_second_derivative_along_a_rotation(rng):
     y = np.column_stack([rng.laplace(size=(500, 2)), rng.uniform(-1, 1, size=(500, 1))])
     signs, g = np.array([1.0, 1, -1]), np.tanh(y)
-    bends, pull = (1 - g**2).T @ y**2 / 500, (g * y).mean(axis=0)
+    seconds = (1 - g**2).T @ y**2 / 500 - (g * y).mean(axis=0)[:, None]
 
     def value(i, j, angle):
         turned = y.copy()
@@ -69,7 +69,7 @@ def test_the_curvature_is_the_second_derivative_along_a_rotation(rng):
         turned[:, j] = np.cos(angle) * y[:, j] - np.sin(angle) * y[:, i]
         return signs @ np.log(np.cosh(turned)).mean(axis=0)
 
-    (found, typical), h = curvature(bends, pull, signs), 1e-3
+    (found, typical), h = curvature(seconds, signs), 1e-3
     assert typical == found[1][2]
     assert len(found) == 3 and [c[2] for c in found] == sorted(c[2] for c in found)
     for i, j, bend in found:

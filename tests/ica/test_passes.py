@@ -36,11 +36,12 @@ def test_rows_left_out(rng, monkeypatch):
 
 def test_bends_are_means_of_slopes_and_squares(rng):
     x = rng.normal(size=(500, 3))
-    found = RowPasses(open_rows(x), None, np.zeros(3), CONTRASTS["logcosh"], np.dtype(np.float64)).curvature_sums(
-        np.eye(3)
-    )
-    np.testing.assert_allclose(found.products, (1 - np.tanh(x) ** 2).T @ x**2 / 500)
-    np.testing.assert_allclose(found.values, np.log(np.cosh(x)).mean(axis=0))
+    passes = RowPasses(open_rows(x), None, np.zeros(3), CONTRASTS["logcosh"], np.dtype(np.float64))
+    found, without = passes.contrast_sums(np.eye(3), True, True), passes.contrast_sums(np.eye(3), True)
+    np.testing.assert_allclose(found.bends, (1 - np.tanh(x) ** 2).T @ x**2 / 500)
+    np.testing.assert_array_equal(found.products, without.products)
+    np.testing.assert_array_equal(found.values, without.values)
+    assert without.bends is None
 
 
 def test_single_precision_is_enough_at_condition_100(rng):

@@ -9,10 +9,14 @@ from nearid.ica.contrast import CONTRASTS
 
 
 def oracle(z):
-    def at(rotation, with_values):
+    def at(rotation, with_values=True, with_seconds=False):
         y = z @ rotation.T
         found = CONTRASTS["logcosh"].evaluate(y.copy(), True)
-        return solver.State(rotation, found.g.T @ y / len(z), found.slopes / len(z), found.values / len(z))
+        products = found.g.T @ y / len(z)
+        seconds = None
+        if with_seconds:
+            seconds = CONTRASTS["logcosh"].slope(y).T @ y**2 / len(z) - np.diag(products)[:, None]
+        return solver.State(rotation, products, found.slopes / len(z), found.values / len(z), seconds)
 
     return at
 
@@ -83,9 +87,49 @@ def test_sources_lost_in_the_noise_of_a_random_start_are_found():
 def test_the_gradient_is_the_derivative_along_rotations(white, rng):
     z, _ = white
     at, signs = oracle(z), np.array([1.0, 1, 1, -1, -1, -1])
-    state = at(polar(rng.normal(size=(6, 6))), True)
+    state = at(polar(rng.normal(size=(6, 6))))
     a = rng.normal(size=(6, 6))
     skew, h = a - a.T, 1e-5
-    there, back = (at(solver._cayley(t * skew) @ state.rotation, True) for t in (h, -h))
+    there, back = (at(solver._cayley(t * skew) @ state.rotation) for t in (h, -h))
     slope = (signs @ there.values - signs @ back.values) / (2 * h)
     assert slope == pytest.approx(np.sum(state.gradient(signs) * skew) / 2, rel=1e-5)
+
+
+def test_measured_curvature_is_the_second_derivative_of_pairs(white, rng):
+    z, s = white
+    at, signs = oracle(z), np.array([1.0, 1, 1, -1, -1, -1])
+    # A little off the sources, in their order.
+    state = at(polar(np.linalg.lstsq(z, s)[0].T + 0.01 * rng.normal(size=(6, 6))), True, True)
+    found = solver._curvature(state, 10**12, state.seconds, signs)
+    h = 1e-3
+    for i, j in [(0, 1), (0, 4), (3, 5)]:
+        skew = np.zeros((6, 6))
+        skew[i, j], skew[j, i] = 2 * np.tan(h / 2), -2 * np.tan(h / 2)
+        there, here, back = (signs @ at(solver._cayley(t * skew) @ state.rotation).values for t in (1, 0, -1))
+        assert found[i, j] == pytest.approx((there - 2 * here + back) / h**2, rel=1e-4)
+
+
+def test_components_that_depend_on_each_other_need_fewer_passes_with_measured_curvature(rng):
+    # Sources in two groups, each of a common size, as those of images have.
+    n, k = 6000, 16
+    passes = {True: 0, False: 0}
+    for _ in range(4):
+        s = rng.laplace(size=(n, k)) * np.exp(np.repeat(rng.normal(size=(n, 2)), k // 2, axis=1))
+        s -= s.mean(axis=0)
+        values, vectors = np.linalg.eigh(s.T @ s / n)
+        at = oracle(s @ (vectors / np.sqrt(values)))
+        first = solver.Checkpoint(polar(rng.normal(size=(k, k))), np.ones(k), [1.0], "descend")
+        for measured in passes:
+            found = solver.solve(
+                lambda rotation, with_values, with_seconds, at=at, measured=measured: at(
+                    rotation, with_values, with_seconds and measured
+                ),
+                first,
+                tol=1e-5,
+                max_passes=500,
+                n=n,
+                gaussian=CONTRASTS["logcosh"].gaussian,
+            )
+            assert found.converged
+            passes[measured] += len(found.gradients)
+    assert passes[True] < 0.9 * passes[False]

@@ -33,7 +33,7 @@ class Runner:
 
 def test_starts_that_are_behind_are_given_up():
     runners = [Runner([1.0, 1.01]), Runner([0.9, 5.0]), Runner([0.99, 1.02])]
-    searches, contrasts = race(3, lambda place: runners[place], lambda rotation: float(rotation[0, 0]), 1e-4)
+    searches, contrasts = race(3, lambda place: runners[place], lambda state: float(state.rotation[0, 0]), 1e-4)
     assert searches == runners
     assert [len(runner.calls) for runner in runners] == [2, 1, 2]
     np.testing.assert_allclose(contrasts, [1.01, 0.9, 1.02])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from nearid.ica.whiten import fit_whitener
+import nearid.ica.whiten as room
+from nearid.ica.whiten import fit_whitener, whiten_rows
 from nearid.moments import Moments
 
 
@@ -78,3 +79,56 @@ def test_zca_stays_near_the_rows(rng):
     found = fit_whitener(Moments.of(x), form="zca")
     np.testing.assert_allclose(found.forward, vectors / np.sqrt(values) @ vectors.T, atol=1e-7)
     np.testing.assert_allclose(found.backward, vectors * np.sqrt(values) @ vectors.T, atol=1e-7)
+
+
+WIDE = {
+    "plain": (lambda x: x, 29),
+    "offset in float32": (lambda x: (x + 100).astype(np.float32), 29),
+    "mixed scales": (lambda x: x * 10.0 ** np.linspace(-6, 6, 40), 29),
+    "constant columns": (lambda x: np.where(np.arange(40) % 9 == 0, 0.1, x), 29),
+    "rank eleven": (lambda x: x[:, :11] @ np.cos(np.arange(440.0) ** 2).reshape(11, 40), 11),
+    "two rows": (lambda x: x[:2], 1),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("components", [None, 12, 4])
+def test_rows_that_are_fewer_than_columns(rng, name, components):
+    make, rank = WIDE[name]
+    x = make(rng.laplace(size=(30, 40)))
+    found = whiten_rows(x, components=components)
+    k = min(components or rank, rank)
+    assert found.rank == rank and found.forward.shape == (k, 40) and len(found.variances) == rank
+    z = whitened(found, x)
+    np.testing.assert_allclose(covariance(z), np.eye(k), atol=1e-7)
+    centred = x.astype(np.longdouble) - x.mean(axis=0, dtype=np.longdouble)
+    singular = np.linalg.svd(centred.astype(np.float64), compute_uv=False)[:rank]
+    np.testing.assert_allclose(found.variances[:k], singular[:k] ** 2 / len(x), rtol=1e-6)
+    if name != "mixed scales":
+        np.testing.assert_allclose(found.variances, singular**2 / len(x), rtol=1e-4)
+    np.testing.assert_allclose(found.backward, (centred.T @ z / len(x)).astype(float), atol=1e-7 * singular[0])
+    assert (found.backward.max(axis=0) >= -found.backward.min(axis=0)).all()
+
+
+@pytest.mark.parametrize("stored", [np.float32, np.float64])
+def test_a_few_leading_directions_are_those_of_all(rng, monkeypatch, stored):
+    x = (rng.laplace(size=(300, 24)) @ rng.normal(size=(24, 24)) + 10).astype(stored)
+    few = fit_whitener(Moments.of(x), components=5, stored=np.dtype(stored))
+    monkeypatch.setattr(room, "_leading_columns", lambda *_: None)
+    monkeypatch.setattr(room, "FEW", 0.0)
+    usual = fit_whitener(Moments.of(x), components=5, stored=np.dtype(stored))
+    assert few.rank == usual.rank == 24
+    np.testing.assert_allclose(few.variances, usual.variances, rtol=1e-7)
+    np.testing.assert_allclose(few.forward, usual.forward, atol=1e-7)
+    np.testing.assert_allclose(few.backward, usual.backward, atol=1e-7)
+
+
+@pytest.mark.parametrize("count", [1, 7, 25, 60])
+def test_leading_eigenvectors(rng, count):
+    a = rng.normal(size=(100, 130)) * np.logspace(0, -1, 130)
+    values, vectors = room._leading(a @ a.T, count, 100)
+    expected = np.linalg.eigh(a @ a.T)
+    np.testing.assert_allclose(values, expected[0][::-1], rtol=1e-9)
+    vectors = vectors[:, :count]
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(count), atol=1e-10)
+    np.testing.assert_allclose(a @ (a.T @ vectors), vectors * values[:count], rtol=1e-8, atol=1e-8)

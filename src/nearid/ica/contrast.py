@@ -3,12 +3,18 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from nearid.ica.solver import State
 from nearid.moments import Floats
+
+
+class Slope(Protocol):
+    """g' of every entry of y, whose g may be at hand."""
+
+    def __call__(self, y: Floats, g: Floats | None = None) -> Floats: ...
 
 
 class Evaluated(NamedTuple):
@@ -28,7 +34,7 @@ class Contrast:
     evaluate : callable
         (y, with_values) -> Evaluated, of y of shape (rows, k).
     slope : callable
-        g' of every entry.
+        (y, g) -> g' of every entry; g, where it is at hand, saves time.
     heavy : int
         1 where G grows with heavy tails (E[G] of super-Gaussian components is larger than a Gaussian one's), else -1.
     gaussian : float
@@ -40,7 +46,7 @@ class Contrast:
 
     name: str
     evaluate: Callable[[Floats, bool], Evaluated]
-    slope: Callable[[Floats], Floats]
+    slope: Slope
     heavy: int
     gaussian: float
     spread: float
@@ -106,15 +112,15 @@ def _cube(y: Floats, with_values: bool) -> Evaluated:
     return Evaluated(squares, slopes, values)
 
 
-def _logcosh_slope(y: Floats) -> Floats:
-    return np.asarray(1 - np.tanh(y) ** 2)
+def _logcosh_slope(y: Floats, g: Floats | None = None) -> Floats:
+    return np.asarray(1 - np.square(np.tanh(y) if g is None else g))
 
 
-def _exp_slope(y: Floats) -> Floats:
+def _exp_slope(y: Floats, g: Floats | None = None) -> Floats:
     return np.asarray((1 - y * y) * np.exp(y * y / -2))
 
 
-def _cube_slope(y: Floats) -> Floats:
+def _cube_slope(y: Floats, g: Floats | None = None) -> Floats:
     return np.asarray(3 * y * y)
 
 
@@ -124,14 +130,16 @@ def _radial(y: Floats, with_values: bool) -> Evaluated:
     return Evaluated(y * weights[:, None], np.zeros(k), np.zeros(k))
 
 
+def _radial_slope(y: Floats, g: Floats | None = None) -> Floats:
+    return np.zeros_like(y)
+
+
 def _each(evaluate: Callable[[Floats, bool], Evaluated], y: Floats) -> Floats:
     # Sums over one row are the entries themselves.
     return evaluate(y.reshape(1, -1), True).values.reshape(y.shape)
 
 
-def _contrast(
-    name: str, evaluate: Callable[[Floats, bool], Evaluated], slope: Callable[[Floats], Floats], heavy: int
-) -> Contrast:
+def _contrast(name: str, evaluate: Callable[[Floats, bool], Evaluated], slope: Slope, heavy: int) -> Contrast:
     """A contrast with its figures for a standard normal, by Gauss-Hermite quadrature."""
     v, weights = np.polynomial.hermite_e.hermegauss(120)
     weights = weights / weights.sum()
@@ -153,7 +161,7 @@ CONTRASTS = {
 # Not a contrast of single components: g is each row times a growing function of its length. For whitened rows the
 # eigenvectors of E[g(y) y^T] part sources of different kurtosis (Cardoso 1989: fourth-order blind identification, whose
 # weight is the squared length itself; its logarithm keeps outlying rows from deciding).
-RADIAL = Contrast("radial", _radial, np.ones_like, 1, 0.0, 1.0)
+RADIAL = Contrast("radial", _radial, _radial_slope, 1, 0.0, 1.0)
 
 
 @cache
@@ -191,20 +199,18 @@ class UnwhitenedContrast:
         """What a pass found, less what Gaussian components would give; as for unit variances in form."""
         covariance = self.covariance(state.rotation)
         variances = np.diag(covariance)
-        values, slopes, _ = self._gaussian(variances)
+        values, slopes, change = self._gaussian(variances)
         # Along the rotation of i into j a variance changes by twice the covariance, and E[G] by E[g'] / 2 times that.
         products = state.products - slopes[:, None] * (covariance - np.diag(variances))
+        seconds = state.seconds
+        if seconds is not None:
+            # The same of E[g'(y_i) y_j^2] - E[g(y_i) y_i].
+            lost = np.outer(slopes, variances) + 2 * change[:, None] * covariance**2
+            seconds = seconds - lost + (slopes * variances)[:, None]
         return replace(
             state,
             products=products,
             slopes=variances * state.slopes,
             values=state.values - values + self.contrast.gaussian,
+            seconds=seconds,
         )
-
-    def curved(self, rotation: Floats, bends: Floats, pull: Floats) -> tuple[Floats, Floats]:
-        """E[g'(y_i) y_j^2] and E[g(y_i) y_i], less what Gaussian components would give."""
-        covariance = self.covariance(rotation)
-        variances = np.diag(covariance)
-        _, slopes, change = self._gaussian(variances)
-        lost = np.outer(slopes, variances) + 2 * change[:, None] * covariance**2
-        return bends - lost, pull - slopes * variances

@@ -193,23 +193,21 @@ class Curvature(NamedTuple):
     typical: float
 
 
-def curvature(bends: Floats, pull: Floats, signs: Floats) -> Curvature:
+def curvature(seconds: Floats, signs: Floats) -> Curvature:
     """Curvature of the contrast along the rotation of each pair of components.
 
     Parameters
     ----------
-    bends : ndarray of shape (k, k)
-        E[g'(y_i) y_j^2].
-    pull : ndarray of shape (k,)
-        E[g(y_i) y_i].
+    seconds : ndarray of shape (k, k)
+        E[g'(y_i) y_j^2] - E[g(y_i) y_i].
     signs : ndarray of shape (k,)
     """
-    each = signs[:, None] * (bends - pull[:, None])
+    each = signs[:, None] * seconds
     rows, columns = np.triu_indices(len(each), 1)
-    seconds = (each + each.T)[rows, columns]
-    order = np.argsort(seconds, kind="stable")[:FLATTEST]
-    pairs = [(int(rows[o]), int(columns[o]), float(seconds[o])) for o in order]
-    return Curvature(pairs, float(np.median(seconds)) if len(seconds) else 0.0)
+    both = (each + each.T)[rows, columns]
+    order = np.argsort(both, kind="stable")[:FLATTEST]
+    pairs = [(int(rows[o]), int(columns[o]), float(both[o])) for o in order]
+    return Curvature(pairs, float(np.median(both)) if len(both) else 0.0)
 
 
 def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:

@@ -274,17 +274,24 @@ class _Problem:
             return self
         return replace(self, held=hold(passes.rows, passes.kept, self.whitener, passes.contrast, passes.dtype))
 
-    def sums(self, rotation: Floats, with_values: bool = False, contrast: Contrast | None = None) -> Sums:
+    def sums(
+        self,
+        rotation: Floats,
+        with_values: bool = False,
+        with_bends: bool = False,
+        contrast: Contrast | None = None,
+    ) -> Sums:
         """What a pass gives for components that are a rotation of whitened rows."""
         if self.held:
-            return self.held.contrast_sums(rotation, with_values, contrast)
+            return self.held.contrast_sums(rotation, with_values, with_bends, contrast)
         passes = replace(self.passes, contrast=contrast) if contrast else self.passes
-        return passes.contrast_sums(rotation @ self.whitener.forward, with_values)
+        return passes.contrast_sums(rotation @ self.whitener.forward, with_values, with_bends)
 
-    def state(self, rotation: Floats, with_values: bool) -> State:
+    def state(self, rotation: Floats, with_values: bool = False, with_seconds: bool = False) -> State:
         """The same as the solver takes it."""
-        sums = self.sums(rotation, with_values)
-        state = State(rotation, sums.products, sums.slopes, sums.values)
+        sums = self.sums(rotation, with_values, with_seconds)
+        seconds = None if sums.bends is None else sums.bends - np.diag(sums.products)[:, None]
+        state = State(rotation, sums.products, sums.slopes, sums.values, seconds)
         return self.unwhitened.corrected(state) if self.unwhitened else state
 
     def eigenvectors(self) -> Floats:
@@ -292,9 +299,10 @@ class _Problem:
         products = self.sums(np.eye(len(self.whitener.forward)), contrast=RADIAL).products
         return np.asarray(np.linalg.eigh(products + products.T)[1].T)
 
-    def contrast(self, rotation: Floats) -> float:
-        """J, the sum of |E[G(y)] - E[G(Gaussian)]| over the components."""
-        return float(np.abs(self.state(rotation, True).values - self.passes.contrast.gaussian).sum())
+    def contrast(self, state: State) -> float:
+        """J, the sum of |E[G(y)] - E[G(Gaussian)]| over the components; one more pass where a step went without it."""
+        values = state.values if state.values.any() else self.state(state.rotation, True).values
+        return float(np.abs(values - self.passes.contrast.gaussian).sum())
 
     def search(
         self,
@@ -309,8 +317,8 @@ class _Problem:
         def begin(
             start: Floats | Checkpoint, stage: Stage = "climb", problem: _Problem = self, keep: Keep | None = keep
         ) -> Search:
-            def oracle(rotation: Floats, with_values: bool) -> State:
-                state = problem.state(rotation, with_values)
+            def oracle(rotation: Floats, with_values: bool, with_seconds: bool) -> State:
+                state = problem.state(rotation, with_values, with_seconds)
                 if tick:
                     tick()
                 return state
@@ -405,26 +413,27 @@ class _Problem:
 
     def canonical(self, solution: Solution) -> tuple[Solution, Floats, Curvature]:
         """Order and sign the components, so that two fits are comparable by eye; mean contrasts and flattest pairs."""
-        state, contrast = solution.state, self.passes.contrast
-        unmixing = self.components(solution)
-        sums = self.held.curvature_sums(state.rotation) if self.held else self.passes.curvature_sums(unmixing)
-        values, bends, pull = sums.values, sums.products, np.diag(state.products)
+        contrast = self.passes.contrast
+        state = self.state(solution.state.rotation, True, True)
+        assert state.seconds is not None
+        values = state.values
         if self.unwhitened:
-            bends, pull = self.unwhitened.curved(state.rotation, bends, pull)
             # How far a component is from Gaussian is a matter of its shape, not of its size.
             sizes = np.sqrt(np.diag(self.unwhitened.covariance(state.rotation)))
-            values = self.passes.contrast_sums(unmixing / sizes[:, None], with_values=True).values
+            values = self.passes.contrast_sums(self.components(solution) / sizes[:, None], with_values=True).values
         order = np.argsort(-np.abs(values - contrast.gaussian), kind="stable")
         signs, each = solution.signs[order], np.ix_(order, order)
+        seconds = state.seconds[each]
         mixing = self.whitener.backward @ state.rotation[order].T
         turned = np.sign(mixing[np.abs(mixing).argmax(axis=0), np.arange(len(order))])
         state = State(
             state.rotation[order] * turned[:, None],
             state.products[each] * np.outer(turned, turned),
             state.slopes[order],
-            sums.values[order],
+            state.values[order],
+            seconds,
         )
-        return replace(solution, state=state, signs=signs), values[order], curvature(bends[each], pull[order], signs)
+        return replace(solution, state=state, signs=signs), values[order], curvature(seconds, signs)
 
 
 def _diagnose(

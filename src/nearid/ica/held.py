@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +10,15 @@ import numpy as np
 from nearid.arrays import Rows
 from nearid.engines.local import LOCAL, blocks, ordered_map
 from nearid.ica.contrast import Contrast
-from nearid.ica.passes import PIECE_BYTES, PIECE_ROWS, Part, Sums, add_parts
+from nearid.ica.passes import PIECE_BYTES, Part, Sums, add_parts
 from nearid.ica.whiten import Whitener
 from nearid.moments import Floats, resolution
 
 # Entries of whitened rows that are held, at most: 64 MB in float64. More rows are read and whitened in every pass.
 MOST_HELD = 1 << 23
+# Bytes of a component in a piece, at most: its sums run along memory, pairwise, and stay precise for more rows than
+# those of `passes`.
+PIECE_LENGTH = 1 << 16
 # Below so many entries a pass takes less than sharing it out over threads would.
 WORTH_THREADS = 1 << 20
 
@@ -37,27 +40,26 @@ class HeldRows:
     n: int
     contrast: Contrast
 
-    def contrast_sums(self, rotation: Floats, with_values: bool = False, contrast: Contrast | None = None) -> Sums:
+    def contrast_sums(
+        self,
+        rotation: Floats,
+        with_values: bool = False,
+        with_bends: bool = False,
+        contrast: Contrast | None = None,
+    ) -> Sums:
         """Sums for components y = rotation z, as `RowPasses.contrast_sums` gives them for those of rows."""
         turn, each = rotation.astype(self.pieces[0].dtype), contrast or self.contrast
 
         def part(z: Floats) -> Part:
-            y = (turn @ z).T
-            g, slopes, values = each.evaluate(y, with_values)
-            return Part(len(y), (g.T @ y).astype(np.float64), np.array([slopes, values]))
+            return Part.of((turn @ z).T, each, with_values, with_bends)
 
-        return self._sum(part)
-
-    def curvature_sums(self, rotation: Floats) -> Sums:
-        """The same with values, and E[g'(y_i) y_j^2] in the place of the products."""
-        turn = rotation.astype(self.pieces[0].dtype)
-
-        def part(z: Floats) -> Part:
-            y = (turn @ z).T
-            _, slopes, values = self.contrast.evaluate(y, True)
-            return Part(len(y), (self.contrast.slope(y).T @ (y * y)).astype(np.float64), np.array([slopes, values]))
-
-        return self._sum(part)
+        if self.n * len(turn) < WORTH_THREADS:
+            whole = part(self.pieces[0])
+            for piece in self.pieces[1:]:
+                whole = add_parts(whole, part(piece))
+        else:
+            [whole] = LOCAL.reduce(lambda piece: iter([part(piece)]), self.pieces, merge=add_parts)
+        return whole.means()
 
     def part(self, chosen: np.ndarray) -> tuple[HeldRows, Floats]:
         """Some of the rows, whitened by their own moments, and the matrix (k, k) that did it.
@@ -76,16 +78,6 @@ class HeldRows:
         pieces = _recut(iter([(turn @ z).astype(self.pieces[0].dtype)]), size)
         return HeldRows(list(pieces), z.shape[1], self.contrast), turn
 
-    def _sum(self, part: Callable[[Floats], Part]) -> Sums:
-        k = len(self.pieces[0])
-        if self.n * k < WORTH_THREADS:
-            whole = part(self.pieces[0])
-            for piece in self.pieces[1:]:
-                whole = add_parts(whole, part(piece))
-        else:
-            [whole] = LOCAL.reduce(lambda piece: iter([part(piece)]), self.pieces, merge=add_parts)
-        return Sums(whole.products / self.n, whole.sums[0] / self.n, whole.sums[1] / self.n)
-
 
 def hold(rows: Rows, kept: np.ndarray | None, whitener: Whitener, contrast: Contrast, dtype: np.dtype) -> HeldRows:
     """The rows in use, whitened in float64 and rounded to `dtype`."""
@@ -97,7 +89,7 @@ def hold(rows: Rows, kept: np.ndarray | None, whitener: Whitener, contrast: Cont
         centred = np.subtract(x, whitener.mean, dtype=np.float64)
         return np.asarray(whitener.forward @ centred.T).astype(dtype)
 
-    size = min(max(64, PIECE_BYTES // (dtype.itemsize * len(whitener.forward))), PIECE_ROWS)
+    size = max(64, min(PIECE_BYTES // len(whitener.forward), PIECE_LENGTH) // dtype.itemsize)
     pieces = list(_recut(ordered_map(whitened, blocks(*rows.shape)), size))
     return HeldRows(pieces, sum(piece.shape[1] for piece in pieces), contrast)
 

@@ -5,6 +5,8 @@ taken with y, not with x: unmixing those afterwards would blow up their rounding
 sums are added in a fixed tree: the result does not depend on threads or engines.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -33,11 +35,14 @@ class Sums:
         E[g'(y)].
     values : ndarray of shape (k,)
         E[G(y)], or zero without `with_values`.
+    bends : ndarray of shape (k, k) or None
+        E[g'(y_i) y_j^2], which second derivatives need; None without `with_bends`.
     """
 
     products: Floats
     slopes: Floats
     values: Floats
+    bends: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -62,23 +67,16 @@ class RowPasses:
     dtype: np.dtype
     engine: Engine = LOCAL
 
-    def contrast_sums(self, unmixing: Floats, with_values: bool = False) -> Sums:
+    def contrast_sums(self, unmixing: Floats, with_values: bool = False, with_bends: bool = False) -> Sums:
         """Sums for components y = unmixing (x - mean), unmixing of shape (k, p)."""
-        return self._pass(unmixing, with_values, False)
-
-    def curvature_sums(self, unmixing: Floats) -> Sums:
-        """The same with values, and E[g'(y_i) y_j^2] in the place of the products: what second derivatives need."""
-        return self._pass(unmixing, True, True)
-
-    def _pass(self, unmixing: Floats, with_values: bool, bent: bool) -> Sums:
         origin = self.mean.astype(self.dtype)
         turn = np.ascontiguousarray(unmixing.T, dtype=self.dtype)
         # What the rounded origin misses of the mean moves every component by a constant.
         shift = (unmixing @ (origin.astype(np.float64) - self.mean)).astype(self.dtype)
-        task = Task(origin, turn, shift, self.contrast, with_values, bent)
+        task = Task(origin, turn, shift, self.contrast, with_values, with_bends)
         work = blocks(*self.rows.shape)
-        [(n, products, sums)] = self.engine.reduce(_part, work, self.rows, self.kept, task, merge=add_parts)
-        return Sums(products / n, sums[0] / n, sums[1] / n)
+        [whole] = self.engine.reduce(_part, work, self.rows, self.kept, task, merge=add_parts)
+        return whole.means()
 
 
 @dataclass(frozen=True)
@@ -90,28 +88,39 @@ class Task:
     shift: Floats
     contrast: Contrast
     with_values: bool
-    bent: bool
+    with_bends: bool
 
 
 class Part(NamedTuple):
-    """Number of rows, sum of g(y) y^T (or of g'(y) and squares), and the sums of g' and of G."""
+    """Number of rows, sums of g(y) y^T and on request of g'(y) and squares (1 or 2, k, k), and those of g' and of G."""
 
     n: int
     products: Floats
     sums: Floats
 
+    @classmethod
+    def of(cls, y: Floats, contrast: Contrast, with_values: bool, with_bends: bool) -> Part:
+        """Of components y of shape (rows, k), in their precision."""
+        g, slopes, values = contrast.evaluate(y, with_values)
+        products = [g.T @ y]
+        if with_bends:
+            products.append(contrast.slope(y, g).T @ (y * y))
+        return cls(len(y), np.array(products, dtype=np.float64), np.array([slopes, values]))
+
+    def means(self) -> Sums:
+        """Means over the rows."""
+        products, (slopes, values) = self.products / self.n, self.sums / self.n
+        return Sums(products[0], slopes, values, products[1] if len(products) > 1 else None)
+
 
 def _part(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, task: Task) -> Iterator[Part]:
     k = task.turn.shape[1]
-    n, products, sums = 0, np.zeros((k, k)), np.zeros((2, k))
+    whole = Part(0, np.zeros((1 + task.with_bends, k, k)), np.zeros((2, k)))
     for x in _pieces(block, rows, kept, task.origin):
         y = x @ task.turn
         y += task.shift
-        g, slopes, values = task.contrast.evaluate(y, task.with_values)
-        products += task.contrast.slope(y).T @ (y * y) if task.bent else g.T @ y
-        sums += (slopes, values)
-        n += len(x)
-    yield Part(n, products, sums)
+        whole = add_parts(whole, Part.of(y, task.contrast, task.with_values, task.with_bends))
+    yield whole
 
 
 def _pieces(block: tuple[int, int], rows: Rows, kept: np.ndarray | None, origin: Floats) -> Iterator[Floats]:

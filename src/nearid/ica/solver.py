@@ -11,7 +11,9 @@ Three stages, each for what it does best:
    well below its peak.
 2. *Fixed point.* A Newton step for well-separated sources, soon done where the model holds. Components that sit in
    noise it throws about until they find a source, also one of the other sign, which a descent cannot.
-3. *Descend.* On real embeddings the fixed point creeps or circles. L-BFGS takes over once signs have settled.
+3. *Descend.* On real embeddings the fixed point creeps or circles. L-BFGS takes over once signs have settled. Its steps
+   are scaled by second derivatives along the rotations of pairs, which every few passes measure on the way: components
+   of real rows depend on each other, and theirs are a fraction of what independent ones have.
 """
 
 from __future__ import annotations
@@ -34,6 +36,11 @@ CLIMB_ENDS_AT, ABOVE_NOISE = 0.5, 1.2
 # what it was, nor has the sum of |kappa| grown by the other: components on their way to a source show in one of these.
 STEPS_WITHOUT_FLIP, SLOW_DESCENT, GAIN = 3, 0.7, 0.006
 MEMORY = 20
+# Steps of the descent for which measured second derivatives are good.
+STEPS_OF_CURVATURE = 5
+# Far from an optimum they mislead: there they count as no less than this share of those of independent components, and
+# near it as no less than so many times the relative gradient.
+FAR_SHARE, NEAR_SHARE = 0.25, 2.0
 # A search that creeps over a saddle promises little for a pass or two.
 PASSES_IN_TURN = 3
 # Curvature below this share of the sampling noise of a whole component's gradient, sqrt(k / n), tells nothing: dividing
@@ -54,17 +61,20 @@ class State:
         M = E[g(y) y^T].
     slopes, values : ndarray of shape (k,)
         E[g'(y)] and E[G(y)].
+    seconds : ndarray of shape (k, k) or None
+        E[g'(y_i) y_j^2] - E[g(y_i) y_i], the second derivative of E[G(y_i)] as i is turned into j; on request.
     """
 
     rotation: Floats
     products: Floats
     slopes: Floats
     values: Floats
+    seconds: Floats | None = None
 
     @property
     def kappa(self) -> Floats:
         """E[g'(y)] - E[g(y) y] of each component: 0 for a Gaussian one."""
-        return self.slopes - np.diag(self.products)
+        return np.asarray(self.slopes - self.products.diagonal())
 
     def gradient(self, signs: Floats) -> Floats:
         """Derivative along rotations, antisymmetric."""
@@ -118,7 +128,7 @@ class Solution:
     converged: bool
 
 
-Oracle = Callable[[Floats, bool], State]
+Oracle = Callable[[Floats, bool, bool], State]
 Keep = Callable[[Checkpoint], object]
 Stage = Literal["climb", "fixed point", "descend"]
 
@@ -148,7 +158,7 @@ class Search:
     Parameters
     ----------
     oracle : callable
-        (rotation, with_values) -> State; one pass over the rows.
+        (rotation, with_values, with_seconds) -> State; one pass over the rows.
     start : ndarray of shape (k, k) or Checkpoint
     max_passes : int
         Passes after which it ends.
@@ -185,11 +195,14 @@ class Search:
         self._memory: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
         # Steps of the fixed point since a sign flipped.
         self._settled = 0
+        # Second derivatives of the rows, and the steps since they were measured.
+        self._seconds: Floats | None = None
+        self._age = 0
         if isinstance(start, Checkpoint):
             self.gradients, self.stage = list(start.gradients[:-1]), start.stage
-            self._arrive(oracle(start.rotation, True), start.signs)
+            self._arrive(oracle(start.rotation, True, self.stage == "descend"), start.signs)
         else:
-            state = oracle(start, True)
+            state = oracle(start, True, False)
             self._arrive(state, _signs(gaussian - state.values))
         # The sum of |kappa| where the fixed point began and after each of its steps.
         self._strengths = [_strength(self.state)]
@@ -212,7 +225,7 @@ class Search:
                 self._begin("fixed point")
             if self.stage == "fixed point" and self._has_stalled():
                 self._begin("descend")
-                self._arrive(self._oracle(self.state.rotation, True), self.signs)
+                self._arrive(self._oracle(self.state.rotation, True, True), self.signs)
                 continue
             if self.stage == "fixed point":
                 self._iterate()
@@ -221,7 +234,10 @@ class Search:
 
     def _promised(self) -> float:
         """What a Newton step would gain, were the components independent, as a share of the contrast."""
-        return float(np.sum(self._gradient**2 / _curvature(self.state, self._n)) / 4 / max(_strength(self.state), TINY))
+        return float(np.sum(self._gradient**2 / self._curvature()) / 4 / max(_strength(self.state), TINY))
+
+    def _curvature(self) -> Floats:
+        return _curvature(self.state, self._n, self._seconds, self.signs)
 
     def checkpoint(self) -> Checkpoint:
         """Where it can be taken up."""
@@ -233,11 +249,14 @@ class Search:
 
     def _begin(self, stage: Stage) -> None:
         self.stage, self._settled, self._strengths = stage, 0, [_strength(self.state)]
+        self._seconds = None
         self._memory.clear()
 
     def _arrive(self, state: State, signs: Floats) -> None:
         """Take what a pass found."""
         self.state, self.signs, self._gradient = state, signs, state.gradient(signs)
+        if state.seconds is not None:
+            self._seconds, self._age = state.seconds, 0
         self.gradients.append(_size(self._gradient) / ROOT_2 / _size(state.products))
         if self.keep:
             self.keep(self.checkpoint())
@@ -262,7 +281,7 @@ class Search:
         # It may turn a component over; components keep their direction here.
         turned = polar(self.state.products - np.diag(self.state.slopes))
         turned *= _signs(np.diag(turned))[:, None]
-        state = self._oracle(turned @ self.state.rotation, False)
+        state = self._oracle(turned @ self.state.rotation, False, False)
         signs = _flipped(self.signs, state.kappa, self._n)
         self._settled = self._settled + 1 if np.array_equal(signs, self.signs) else 0
         self._arrive(state, signs)
@@ -271,7 +290,8 @@ class Search:
     def _descend(self) -> None:
         """A step of L-BFGS with the pairwise preconditioner, the Cayley retraction and Armijo's rule."""
         before, gradient, signs = self.state, self._gradient, self.signs
-        curvature = _curvature(before, self._n)
+        curvature = self._curvature()
+        self._age += 1
         direction = -_two_loops(gradient, self._memory, curvature)
         slope = float(np.vdot(gradient, direction))
         if slope >= 0:
@@ -280,7 +300,8 @@ class Search:
             slope = float(np.vdot(gradient, direction))
         value, length = float(signs @ before.values), 1.0
         while True:
-            self._arrive(self._oracle(_cayley(length * direction) @ before.rotation, True), signs)
+            again = self.stage == "descend" and self._age >= STEPS_OF_CURVATURE
+            self._arrive(self._oracle(_cayley(length * direction) @ before.rotation, True, again), signs)
             # Rounding of the mean contrast must not reject the last steps. Matrices count each pair twice.
             allowed = value + 1e-4 * length * slope / 2 + 1e-7 * abs(value)
             if float(signs @ self.state.values) <= allowed or length < 1e-3:
@@ -319,10 +340,17 @@ def _flipped(signs: Floats, kappa: Floats, n: int) -> Floats:
     return np.where(np.abs(kappa) > 2 / np.sqrt(n), _signs(kappa), signs)
 
 
-def _curvature(state: State, n: int) -> Floats:
-    """Second derivative along each pair's rotation, were the components independent; not below the noise."""
+def _curvature(state: State, n: int, seconds: Floats | None, signs: Floats) -> Floats:
+    """Second derivative along each pair's rotation, not below the noise.
+
+    Where it was not measured, or the pair is on a ridge, the one that independent components would have.
+    """
     size = np.abs(state.kappa)
     pairs = size[:, None] + size
+    if seconds is not None:
+        signed = signs[:, None] * seconds
+        both, share = signed + signed.T, min(FAR_SHARE, NEAR_SHARE * state.relative_gradient(signs))
+        pairs = np.where(both > 0, np.maximum(both, share * pairs), pairs)
     least = max(NOISE * np.sqrt(len(size) / n), LEAST_CURVATURE * 2 * _middle(size), TINY)
     return np.asarray(np.maximum(pairs, least))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearid.groups.fits import polar
-from nearid.ica.solver import Search, Stage
+from nearid.ica.solver import Search, Stage, State
 from nearid.moments import Floats
 
 # A start is first followed until steps promise no more than this share of the contrast, then, unless it is this far
@@ -64,7 +64,7 @@ def several(count: int, eigenvectors: Floats, seed: int) -> list[Start]:
 
 
 def race(
-    count: int, begin: Callable[[int], Search], contrast: Callable[[Floats], float], tol: float
+    count: int, begin: Callable[[int], Search], contrast: Callable[[State], float], tol: float
 ) -> tuple[list[Search], Floats]:
     """Searches from several starts, each followed as far as it is worth it, and the J that each reached.
 
@@ -75,12 +75,12 @@ def race(
     begin : callable
         Makes the search from the start of this place.
     contrast : callable
-        J of a rotation: one more pass.
+        J of where a search stands.
     """
 
     def followed(search: Search, gain: float) -> float:
         search.advance(tol, gain)
-        return contrast(search.state.rotation)
+        return contrast(search.state)
 
     searches, contrasts = [], np.zeros(count)
     for place in range(count):

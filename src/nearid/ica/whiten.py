@@ -1,5 +1,6 @@
 """Whitening from moments: the map that makes a covariance the identity on the directions that exist."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,11 @@ ROUNDINGS = 4
 SAFELY = 100
 # Smallest over largest variance of components from which on products of directions resolve them.
 WELL_CONDITIONED = 1e-11
+# The same where forward maps are made of these directions, and where sizes of directions that are not kept are read off
+# the products, to five digits.
+PRECISE, READ_OFF = 1e-8, 1e-10
+# Up to this share of all eigenvectors are found one by one.
+FEW = 0.25
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,10 @@ def fit_whitener(
     stored : dtype, optional
         Precision of the rows: directions that vary no more than its rounding do not exist. Float64 by default.
     """
+    if form == "pca" and rtol == 0:
+        leading = _leading_columns(moments, components, stored)
+        if leading is not None:
+            return leading
     span, unspan = _safe_span(moments, stored) or _span(moments, stored)
     return _principal(moments.mean, span, unspan, components, form, rtol)
 
@@ -81,10 +91,13 @@ def whiten_rows(x: Floats, *, components: int | None = None) -> Whitener:
     mean = x.mean(axis=0, dtype=np.float64)
     centred = np.subtract(x, mean, dtype=np.float64)
     sizes = np.sqrt(np.einsum("ij,ij->j", centred, centred) / n)
-    # What a constant column leaves is the rounding of its mean.
-    constant = sizes <= np.finfo(np.float64).eps * np.abs(mean)
+    # What a constant column leaves is the rounding of its mean, which may be some units in its last place.
+    constant = (sizes <= np.finfo(np.float64).eps * np.abs(mean)) | (x == x[0]).all(axis=0)
     centred[:, constant] = 0
-    sizes[constant] = 1.0
+    sizes[constant] = 1.0 if constant.all() else sizes[~constant].max()
+    leading = _leading_rows(mean, centred, sizes, components, x.dtype)
+    if leading is not None:
+        return leading
     scaled = centred / sizes
     values, u = np.linalg.eigh(scaled @ scaled.T / n)
     values, u = values[::-1], u[:, ::-1]
@@ -95,6 +108,92 @@ def whiten_rows(x: Floats, *, components: int | None = None) -> Whitener:
     values, vectors = values[real], vectors[:, real]
     span = u[:, :kept][:, real].T @ centred / np.sqrt(n)
     return _principal(mean, span, vectors / np.sqrt(values) / sizes[:, None], components, "pca", 0.0)
+
+
+def _leading_rows(
+    mean: Floats, centred: Floats, sizes: Floats, components: int | None, stored: np.dtype
+) -> Whitener | None:
+    """The same from the products of rows alone, where their rank is safely full; else None."""
+    n = len(centred)
+    count = min(components or n, n - 1)
+    # Rows that are centred have no variance along one direction.
+    found = _safe_leading(lambda: centred @ centred.T / n, count, n - 1, mean, sizes, stored)
+    if found is None:
+        return None
+    values, u = found
+    lead = u.T @ centred / np.sqrt(n)
+    lead *= _signs(lead)[:, None]
+    values[:count] = np.einsum("ij,ij->i", lead, lead)
+    return Whitener(mean, lead / values[:count, None], lead.T, values, n - 1)
+
+
+def _leading_columns(moments: Moments, components: int | None, stored: np.dtype | None) -> Whitener | None:
+    """Whitening along a few leading directions from the covariance alone, where its rank is safely full; else None."""
+    p = len(moments.mean)
+    sizes = np.sqrt(np.diag(moments.scatter) / moments.n)
+    if components is None or components > FEW * p or moments.n <= p or not sizes.all():
+        return None
+    found = _safe_leading(lambda: moments.scatter / moments.n, components, p, moments.mean, sizes, stored)
+    if found is None:
+        return None
+    values, u = found
+    lead = (u * _signs(u.T)).T * np.sqrt(values[:components, None])
+    return Whitener(moments.mean, lead / values[:components, None], lead.T, values, p)
+
+
+def _safe_leading(
+    matrix: Callable[[], Floats], count: int, rank: int, mean: Floats, sizes: Floats, stored: np.dtype | None
+) -> tuple[Floats, Floats] | None:
+    """Variances of the rows and leading eigenvectors of a matrix that has them, if these are safe; else None.
+
+    Parameters
+    ----------
+    matrix : callable
+        Gives the covariance of columns of these sizes, or the products of their rows.
+    rank : int
+        Variances that differ from 0, if the rank is full.
+    """
+    p, largest = len(sizes), sizes.max() ** 2
+    # In units of each column's size directions vary at least as much as in units of the largest, and at most by p.
+    least = max(p * resolution(p), SAFELY * ROUNDINGS * _rounding(mean, sizes, stored).max()) * largest
+    # The smallest variance is at most the mean one.
+    if rank < 2 or least >= np.vdot(sizes, sizes) / rank:
+        return None
+    values, u = _leading(matrix(), count, rank)
+    if values[rank - 1] <= max(least, READ_OFF * values[0]) or values[count - 1] <= PRECISE * values[0]:
+        return None
+    return values[:rank].copy(), u[:, :count]
+
+
+def _leading(matrix: Floats, count: int, rank: int) -> tuple[Floats, Floats]:
+    """All eigenvalues of a symmetric matrix, descending, and eigenvectors (in columns) of at least the largest ones.
+
+    All eigenvectors, unless few are asked for and every eigenvalue can be read off.
+
+    Parameters
+    ----------
+    rank : int
+        Eigenvalues that may differ from 0.
+    """
+    size = len(matrix)
+    if count <= FEW * size:
+        # To a tridiagonal matrix by reflections, which are then applied to its eigenvectors.
+        few = lapack()
+        reflections, diagonal, beside, factors, _ = few.dsytrd(matrix, lower=1, lwork=64 * size)
+        values, failed = few.dsterf(diagonal, beside)
+        if not failed and values[-rank] > READ_OFF * values[-1]:
+            _, _, inner, failed = few.dstemr(diagonal, np.append(beside, 0.0), 2, 0.0, 0.0, size - count + 1, size)
+            if not failed:
+                vectors = np.array(inner[:, :count], order="F")
+                vectors[1:], _, _ = few.dormqr("L", "N", reflections[1:, :-1], factors, vectors[1:], 64 * count)
+                return values[::-1], vectors[:, ::-1]
+    values, vectors = np.linalg.eigh(matrix)
+    return values[::-1], vectors[:, ::-1]
+
+
+def _signs(directions: Floats) -> Floats:
+    """Signs that make the largest loading of each row positive."""
+    return np.asarray(np.sign(directions[np.arange(len(directions)), np.abs(directions).argmax(axis=1)]))
 
 
 def _span(moments: Moments, stored: np.dtype | None) -> tuple[Floats, Floats]:
@@ -140,7 +239,7 @@ def _principal(mean: Floats, span: Floats, unspan: Floats, components: int | Non
     rank = len(singular) if rtol == 0 else int(np.sum(singular > np.sqrt(rtol) * singular[0]))
     k = rank if components is None else min(components, rank)
     # Signs of principal directions are arbitrary: the largest loading of each is made positive.
-    signs = np.sign(vt[np.arange(k), np.abs(vt[:k]).argmax(axis=1)])
+    signs = _signs(vt[:k])
     forward, backward, lead = (unspan @ u[:, :k] * signs).T, span.T @ u[:, :k] * signs, vt[:k].T * signs
     if form == "zca":
         forward, backward = lead @ forward, backward @ lead.T
@@ -148,10 +247,15 @@ def _principal(mean: Floats, span: Floats, unspan: Floats, components: int | Non
 
 
 def _decomposed(span: Floats, components: int | None) -> tuple[Floats, Floats, Floats]:
-    """The singular value decomposition of the span, of its right vectors (in rows) those of leading components."""
-    values, u = np.linalg.eigh(span @ span.T)
-    values, u = values[::-1], u[:, ::-1]
-    last = min(components or len(values), len(values)) - 1
+    """The singular value decomposition of the span, of its vectors at least those of leading components."""
+    gram = span @ span.T
+    count = min(components or len(gram), len(gram))
+    values, u = _leading(gram, count, len(gram))
+    if values[-1] > READ_OFF * values[0]:
+        lead = u[:, :count].T @ span
+        singular = np.linalg.norm(lead, axis=1)
+        return u, np.append(singular, np.sqrt(values[count:])), lead / singular[:, None]
+    last = count - 1
     # Products square the condition: directions of variances far below the largest are mixed with one another. The
     # sizes of the directions themselves are exact all the same.
     if values[last] > WELL_CONDITIONED * values[0]:
