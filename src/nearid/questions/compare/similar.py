@@ -15,7 +15,7 @@ from nearid.questions.compare.errors import Fits, Gathered, Sample, Similarities
 from nearid.questions.compare.intervals import spread_of_mean, student
 
 # Rows that are looked at, fewer where each costs more products than this allows, but never fewer than the least.
-ROWS, LEAST_ROWS, PRODUCTS = 20_000, 2_000, 6e9
+ROWS, LEAST_ROWS, PRODUCTS = 20_000, 2_000, 1.6e9
 
 # What the intervals are of.
 DIRECTIONS = "rows: these canonical directions on new rows"
