@@ -195,6 +195,19 @@ def test_blocks_that_are_pieces_of_a_series_run_on_into_each_other(rng):
     # One side that starts anew suffices, and units do not matter.
     assert not blocks_run_on(pair(walks[0], texts[1]), codes)
     assert blocks_run_on(pair(*(1e-200 * walk * 10.0 ** np.arange(8) for walk in walks)), codes)
+    # Rows that lagged features leave without a value at the start of a block hide nothing.
+    for walk in walks:
+        walk[::100] = np.nan
+    assert blocks_run_on(pair(*walks), codes)
     # Nothing can be said of one border, and constant rows are near to all others.
     assert not blocks_run_on(pair(*walks), np.repeat([0, 1], 250))
     assert not blocks_run_on(pair(np.zeros((500, 2)), walks[1]), codes)
+
+
+def test_few_blocks_of_one_column_do_not_run_on_by_chance(rng):
+    """Without a level 12 of 100 such pairs were taken for pieces of a series."""
+    codes, wrong = np.repeat(np.arange(5), 100), 0
+    for _ in range(60):
+        x = np.vstack([series(rng, 100, 1, 0.98) for _ in range(5)])
+        wrong += blocks_run_on(pair(x, 2 * x + 1), codes)
+    assert wrong <= 10

@@ -170,3 +170,14 @@ def test_leading_eigenvectors_are_those_of_all(rng, n, d):
     np.testing.assert_allclose(values, expected[::-1][: len(values)], atol=1e-12 * expected[-1])
     np.testing.assert_allclose(scatter @ vectors, vectors * values[:8], atol=1e-11 * expected[-1])
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(8), atol=1e-10)
+
+
+def test_leading_eigenvectors_of_numbers_that_are_none_are_no_numbers(rng):
+    """A failure of LAPACK is not passed over."""
+    scatter = np.cov(rng.normal(size=(64, 900)))
+    scatter[3, 5] = scatter[5, 3] = np.nan
+    try:
+        values, vectors = leading_eigen(scatter, 900, 4)
+    except np.linalg.LinAlgError:
+        return
+    assert np.isnan(values).any() and np.isnan(vectors).any()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 
@@ -37,6 +38,9 @@ SHORT = 0.9
 # Blocks run on into each other where the squared distance across their borders is below this share of that of other
 # rows near borders. So many borders are looked at.
 RUNS_ON, BORDERS = 0.5, 512
+# So few of other pairings of the borders may have as small a distance: of so many, all of those of few borders. Rows
+# that are looked at on either side of a border.
+LEVEL, ORDERS, ALL_ORDERS, LEAST_BORDERS, FURTHER = 0.05, 199, 5, 4, 4
 
 # Rows nearer than this, in units of the median distance, are exact copies. Rows that are read at a time: few enough to
 # stay in a core's cache.
@@ -115,7 +119,9 @@ def serial_rows(pair: Pair, *, seed: int = 0) -> SerialRows | None:
 
 
 def blocks_run_on(pair: Pair, codes: np.ndarray) -> bool:
-    """Whether given blocks are pieces of a series: on both sides the rows at a border are nearer than other rows.
+    """Whether given blocks are pieces of a series: on both sides the rows at borders are near to each other.
+
+    Rows next to a border may hold a value that is not finite, as lagged features have: then rows further in count.
 
     Parameters
     ----------
@@ -125,25 +131,36 @@ def blocks_run_on(pair: Pair, codes: np.ndarray) -> bool:
     """
     borders = np.flatnonzero(codes[1:] != codes[:-1])
     borders = borders[:: 1 + len(borders) // BORDERS]
-    if len(borders) < 2:
+    # Of fewer borders no order is rare.
+    for further in range(FURTHER if len(borders) >= LEAST_BORDERS else 0):
+        last, first = borders - further, borders + 1 + further
+        inside = (last >= 0) & (first < len(codes))
+        last, first, at = last[inside], first[inside], borders[inside]
+        whole = (codes[last] == codes[at]) & (codes[first] == codes[at + 1])
+        places, where = np.unique(np.concatenate([last[whole], first[whole]]), return_inverse=True)
+        sides = [np.asarray(side, dtype=np.float64)[where] for side in pair.take(places)]
+        finite = np.asarray(np.isfinite(np.hstack(sides)).all(axis=1))
+        good = finite[: len(finite) // 2] & finite[len(finite) // 2 :]
+        if good.sum() > len(borders) / 2:
+            return all(_near_across(*(half[good] for half in np.split(side, 2))) for side in sides)
+    return False
+
+
+def _near_across(ends: Floats, starts: Floats) -> bool:
+    """Whether the ends of blocks are nearer to the starts of the next blocks than to those of others, beyond chance."""
+    centre = (ends.mean(axis=0) + starts.mean(axis=0)) / 2
+    ends, starts = ends - centre, starts - centre
+    sizes = np.maximum(np.abs(ends).max(axis=0), np.abs(starts).max(axis=0))
+    ends, starts = (rows / np.where(sizes > 0, sizes, 1.0) for rows in (ends, starts))
+    squares = (ends**2).sum(axis=1)[:, None] + (starts**2).sum(axis=1) - 2 * ends @ starts.T
+    m = len(squares)
+    across = float(np.trace(squares))
+    if across >= RUNS_ON * (float(squares.sum()) - across) / max(m - 1, 1):
         return False
-    places = np.unique(np.concatenate([borders, borders + 1]))
-    return all(
-        _near_across(side, *np.searchsorted(places, [borders, borders + 1])) for side in _finite(pair.take(places))
-    )
-
-
-def _near_across(rows: Floats, last: np.ndarray, first: np.ndarray) -> bool:
-    """Whether the last rows of blocks are nearer to the first rows of the next blocks than to those of others."""
-    rows = rows - rows.mean(axis=0)
-    sizes = np.abs(rows).max(axis=0)
-    rows = rows / np.where(sizes > 0, sizes, 1.0)
-    across = float(np.sum((rows[last] - rows[first]) ** 2))
-    # The sum over all pairs of a last and a first row, from their sums and squares.
-    ends, starts = rows[last], rows[first]
-    pairs = len(last) * float(np.sum(ends**2) + np.sum(starts**2)) - 2 * float(ends.sum(axis=0) @ starts.sum(axis=0))
-    others = (pairs - across) / (len(last) - 1)
-    return others > 0 and across < RUNS_ON * others
+    # All orders of few borders, some of many: four have 24, of which their own must be the best.
+    rng, each = np.random.default_rng(0), np.arange(m)
+    orders = list(permutations(range(m))) if m <= ALL_ORDERS else [rng.permutation(m) for _ in range(ORDERS)]
+    return float(np.mean([squares[each, list(order)].sum() <= across for order in orders])) <= LEVEL
 
 
 def _stretches(n: int, stride: int, size: int) -> list[np.ndarray]:

@@ -264,6 +264,7 @@ class FoldMoments:
     def rows_of(self, folds: Sequence[int], centre: Floats) -> tuple[Floats, Floats]:
         """Both sides of the rows of some folds, less a point; where the rows were kept."""
         each = [(self.parts[k].rows, self.parts[k].mean) for k in folds]
+        assert all(own is not None for own, _ in each)
         rows = np.concatenate([own + (mean - centre) for own, mean in each if own is not None])
         return rows[:, : self.width], rows[:, self.width :]
 
@@ -341,7 +342,8 @@ def _moments(
     """Moments of every fold, the width of the first side, the rows in use, and traits where folds are held out."""
     indices = tuple(index for _, index in source.sides)
     sample = _sample(source)
-    few = folds > 1 and source.n < KEPT * max(rows.shape[1] for rows, _ in source.sides)
+    # By the source alone: the same for all of its targets, which share what is worked out of it.
+    few = folds > 1 and source.n < KEPT * source.sides[0][0].shape[1]
     weights = trait_weights(sample) if folds > 1 else None
     plan = FoldPass(indices, fold, folds, drop_nonfinite, _shift(sample), weights, few)
     parts, kept, row_traits = _gather(source, plan, engine, tick)

@@ -284,10 +284,13 @@ def leading_eigen(scatter: Floats, n: int, count: int) -> tuple[Floats, Floats]:
         values, vectors = eigen(scatter, n)
         return values, vectors[:, :count]
     # One reduction to a tridiagonal matrix serves both.
-    reduced, diagonal, beside, factors, _ = lapack().dsytrd(scatter, lower=True, lwork=64 * d)
-    values, _ = lapack().dsterf(diagonal, beside)
+    reduced, diagonal, beside, factors, failed = lapack().dsytrd(scatter, lower=True, lwork=64 * d)
+    values, lost = lapack().dsterf(diagonal, beside)
     by_number = 2
-    _, _, inner, _ = lapack().dstemr(diagonal, np.append(beside, 0.0), by_number, 0.0, 0.0, d - count + 1, d)
+    _, _, inner, missed = lapack().dstemr(diagonal, np.append(beside, 0.0), by_number, 0.0, 0.0, d - count + 1, d)
+    if failed or lost or missed or not np.isfinite(diagonal).all():
+        values, vectors = np.linalg.eigh(scatter)
+        return values[::-1], vectors[:, ::-1][:, :count]
     vectors = inner[:, :count]
     vectors[1:] = lapack().dormqr("L", "N", reduced[1:, :-1], factors, vectors[1:], 64 * count)[0]
     return values[::-1], vectors[:, ::-1]

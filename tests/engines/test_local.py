@@ -8,6 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import nearid.engines.cluster as cluster
 import nearid.engines.local as local
@@ -15,7 +16,7 @@ from nearid import Whitening, compare, r2, score, unmix
 from nearid.arrays import open_rows
 from nearid.base.errors import EngineError, InputError
 from nearid.engines.base import ENGINES, register_engine
-from nearid.engines.local import LOCAL, Local, blocks, open_engine, ordered_map
+from nearid.engines.local import LOCAL, Local, blocks, one_blas_thread, open_engine, ordered_map
 from nearid.folds import row_moments
 
 
@@ -242,3 +243,19 @@ def test_a_registered_engine_works_wherever_an_engine_is_taken(rng, tmp_path, ne
         del ENGINES["counting"]
     with pytest.raises(InputError, match="not 'counting'"):
         compare(x, x, engine="counting")
+
+
+def test_a_large_pass_in_several_blocks_has_the_threads_of_blas_back():
+    """Also within what holds BLAS at one thread; afterwards it is held again."""
+
+    def threads():
+        return max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+
+    def task(item):
+        yield threads()
+
+    with threadpool_limits(2, user_api="blas"), one_blas_thread:
+        assert threads() == 1
+        assert LOCAL.reduce(task, [0, 1], merge=max, large=True) == [2]
+        assert LOCAL.reduce(task, [0], merge=max, large=True) == [1]
+        assert threads() == 1

@@ -7,7 +7,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pkgutil import resolve_name
 from threading import Lock
 from typing import Any, TypeVar
@@ -82,6 +82,20 @@ class _OneBlasThread:
             if self._holders == 0 and self._limits is not None:
                 self._limits.restore_original_limits()
 
+    @contextmanager
+    def lifted(self) -> Iterator[None]:
+        """Give BLAS its threads back for a while, for one large pass within what holds it at one."""
+        with self._lock:
+            held = self._holders > 0 and self._limits is not None
+            if held:
+                self._limits.restore_original_limits()
+        try:
+            yield
+        finally:
+            with self._lock:
+                if held and self._holders:
+                    self._limits = libraries.limit("blas")
+
 
 one_blas_thread = _OneBlasThread()
 
@@ -152,7 +166,9 @@ class Local(Engine):
             return merge_parts(node, parts, merge)
 
         if large:
-            return list(merge_tree(ordered_map(run, items, workers=1, tick=tick), list, add, list, None))
+            # Several blocks of wide rows: one at a time fits the memory, so BLAS has to work in threads.
+            with one_blas_thread.lifted() if len(items) > 1 else nullcontext():
+                return list(merge_tree(ordered_map(run, items, workers=1, tick=tick), list, add, list, None))
         # Also where there is but one item: the last digits of a product depend on the threads of BLAS.
         with one_blas_thread:
             return list(merge_tree(ordered_map(run, items, tick=tick), list, add, list))

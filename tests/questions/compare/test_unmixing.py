@@ -104,7 +104,8 @@ def test_components_that_match_but_explain_nothing_do_harm(rng):
     ("low", "high", "gain", "half", "answer"),
     [
         (0.1, 0.2, 1.0, 0.5, "helped"),
-        (0.1, 0.2, -0.1, 0.5, "helped"),
+        (0.1, 0.2, -0.1, 0.5, "mixed"),
+        (-0.2, -0.1, 0.1, 0.5, "mixed"),
         (0.1, 0.2, -1.0, 0.5, "mixed"),
         (-0.2, -0.1, -1.0, 0.5, "harm"),
         (-0.2, -0.1, 1.0, 0.5, "mixed"),

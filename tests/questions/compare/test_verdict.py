@@ -114,6 +114,13 @@ def test_the_yardstick_is_taken_without_its_overfitting():
     assert ruled(held_out, limits=(1.0, 0.9375, 0.875)).group == "linear"
 
 
+def test_a_group_that_cannot_be_estimated_is_not_said_to_explain_less():
+    """150 rows of an exact rotation of 400 columns: a rigid motion is worse than the constant guess."""
+    found = ruled((0.9, 1.3, 0.7))
+    assert found.group == "linear" and "too few to estimate a rigid motion" in found.reason
+    assert "explains as much" not in found.reason
+
+
 def test_what_many_rows_would_leave_lets_no_group_pass():
     """Two sentence encoders, 768 to 384 columns, 1,500 rows: R2 .464 is not 90% of .539, whatever many rows leave."""
     assert ruled((0.93, 0.536, 0.461), limits=(0.7, 0.7, 0.7)).group == "linear"

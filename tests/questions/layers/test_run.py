@@ -251,3 +251,12 @@ def test_two_folders_of_one_name_are_two_models(tmp_path):
     for other in (tmp_path / "link", LayerRows.open(folders[0]), str(folders[0]), None):
         again = compare_layers(folders[0], other, permutations=9)
         assert again.best["cka"].pairs == 2 and np.isnan(np.diag(again.p_values["cka"])).all()
+
+
+def test_target_layers_of_different_widths_share_what_is_worked_out_of_the_source(rng):
+    """Whether rows are kept is decided by the source: a wider target came first, and the next one had no rows."""
+    left = {"a": rng.normal(size=(1200, 520))}
+    right = {"b": left["a"] @ rng.normal(size=(520, 800)), "c": left["a"] + rng.normal(size=(1200, 520))}
+    alone = compare_layers(left, {"c": right["c"]}, measures="epsilon", folds=3)
+    both = compare_layers(left, right, measures="epsilon", folds=3)
+    np.testing.assert_allclose(both.values["epsilon"][0, 1], alone.values["epsilon"][0, 0], rtol=1e-9)

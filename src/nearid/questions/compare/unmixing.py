@@ -36,9 +36,9 @@ class Benefit:
     Attributes
     ----------
     answer : {"helped", "nothing", "harm", "mixed", "unclear"}
-        "helped" or "harm" where the 95% interval of the difference lies above or below 0, but "mixed" where mean errors
-        clearly say the opposite. Where it lies within 0.02 of 0, "nothing", unless errors clearly differ; otherwise
-        "unclear".
+        "nothing" where the 95% interval of the difference lies within 0.02 of 0, unless errors clearly differ.
+        Otherwise "helped" or "harm" where it lies above or below 0, but "mixed" where mean errors say the opposite by
+        more than 0.02 of the error of the constant guess; else "unclear".
     columns, components : float
         Mean correlation of matched columns, and of matched components; partners and signs are those of the other folds.
     difference : Estimate
@@ -124,8 +124,9 @@ def _answer(difference: Estimate, gain: float, half: float) -> Answer:
     better, worse = gain - half > NOTHING, gain + half < -NOTHING
     if low > -NOTHING and high < NOTHING:
         return "helped" if better else "harm" if worse else "nothing"
+    # Where errors point the other way, even if not for certain, one word would mislead.
     if low > 0:
-        return "mixed" if worse else "helped"
+        return "mixed" if gain < -NOTHING else "helped"
     if high < 0:
-        return "mixed" if better else "harm"
+        return "mixed" if gain > NOTHING else "harm"
     return "unclear"

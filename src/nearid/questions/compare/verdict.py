@@ -453,7 +453,12 @@ def _reason(
     elif more:
         pass
     elif smaller and not between:
-        reason += ", and no smaller group explains as much"
+        unknown = [groups[k].title for k in smaller if groups[k].name in lost]
+        reason += (
+            f", and rows are too few to estimate a {unknown[-1]}"
+            if unknown
+            else ", and no smaller group explains as much"
+        )
     elif len(groups) > 1 and not between:
         reason += f", and no {'other' if chosen else 'larger'} group does better"
     if smaller and groups[smaller[-1]].name not in lost:

@@ -148,15 +148,17 @@ def overview(comparisons: Comparisons) -> View:
     results, names = comparisons.results, comparisons.names
     groups = results[0].groups
     order = [*GROUPS, "none"]
-    reached = Counter(sorted((c.verdict.group for c in results), key=order.index))
-    counts = [f"{n} up to {f'a {GROUPS[g].title}' if g in GROUPS else 'no group'}" for g, n in reached.items()]
+    verdicts = sorted((c.verdict for c in results), key=lambda verdict: order.index(verdict.group))
+    reached = Counter(up_to(verdict) if verdict.group in GROUPS else "up to no group" for verdict in verdicts)
+    counts = [f"{n} {words}" for words, n in reached.items()]
     columns = [Column("pair"), Column("verdict", left=True), *(Column(name) for name in groups), Column("best R2")]
     columns += [Column("ICA\nhelped?", left=True, wide=True)] if results[0].benefit is not None else []
     columns += [*([Column("efficiency\nof ICA")] if "ica" in groups else []), Column("CCA", wide=True)]
     rows = []
     for k, c in enumerate(results):
         back = ", back" if c.decided_by_reverse else ""
-        cells: list[Cell] = [_pair(c), f"{c.verdict.group} ({c.verdict.strength}{back})"]
+        group = f"between {' and '.join(c.verdict.between)}" if c.verdict.between else c.verdict.group
+        cells: list[Cell] = [_pair(c), f"{group} ({c.verdict.strength}{back})"]
         cells += [g.epsilon for g in c.groups.values()]
         cells.append(max(g.r2.value for g in c.groups.values()))
         if c.benefit is not None:
