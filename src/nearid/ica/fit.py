@@ -478,7 +478,7 @@ def _diagnose(
         same_optimum=tried.same_optimum() if tried else 1,
         recurrence=tried.recurrence(solution.state.rotation) if tried else None,
         agreement=tried.agreement(solution.state.rotation) if tried else None,
-        above_noise=None if problem.unwhitened else directions_above_noise(whitener.backward, n),
+        above_noise=None if problem.unwhitened else directions_above_noise(whitener.backward, whitener.sizes, n),
         alerts=(),
     )
     return replace(diagnostics, alerts=tuple(fit_alerts(diagnostics, options.n_components or columns)))
