@@ -259,10 +259,10 @@ class Search:
         self._seconds = None
         self._memory.clear()
 
-    def _arrive(self, state: State, signs: Floats) -> None:
-        """Take what a pass found."""
+    def _arrive(self, state: State, signs: Floats, accepted: bool = True) -> None:
+        """Take what a pass found, second derivatives only where the search stays."""
         self.state, self.signs, self._gradient = state, signs, state.gradient(signs)
-        if state.seconds is not None:
+        if accepted and state.seconds is not None:
             self._seconds, self._age = state.seconds, 0
         self.gradients.append(_size(self._gradient) / ROOT_2 / _size(state.products))
         if self.keep:
@@ -306,12 +306,14 @@ class Search:
             direction = -gradient / curvature
             slope = float(np.vdot(gradient, direction))
         value, length = float(signs @ before.measured()), 1.0
+        again = self.stage == "descend" and self._age >= STEPS_OF_CURVATURE
         while True:
-            again = self.stage == "descend" and self._age >= STEPS_OF_CURVATURE
-            self._arrive(self._oracle(_cayley(length * direction) @ before.rotation, True, again), signs)
+            state = self._oracle(_cayley(length * direction) @ before.rotation, True, again)
             # Rounding of the mean contrast must not reject the last steps. Matrices count each pair twice.
             allowed = value + 1e-4 * length * slope / 2 + 1e-7 * abs(value)
-            if float(signs @ self.state.measured()) <= allowed or length < 1e-3:
+            accepted = float(signs @ state.measured()) <= allowed or length < 1e-3
+            self._arrive(state, signs, accepted)
+            if accepted:
                 break
             if len(self.gradients) >= self._max_passes:
                 # The search is over, and its last step was refused: it ends where it was.
