@@ -36,9 +36,9 @@ class Benefit:
     Attributes
     ----------
     answer : {"helped", "nothing", "harm", "mixed", "unclear"}
-        "helped" or "harm" where the 95% interval of the difference lies above or below 0, but "mixed" where mean errors
-        clearly say the opposite. Where it lies within 0.02 of 0, "nothing", unless errors clearly differ; otherwise
-        "unclear".
+        "nothing" where the 95% interval of the difference lies within 0.02 of 0, unless mean errors clearly differ and
+        so decide between "helped" and "harm". Otherwise "helped" or "harm" where it lies above or below 0, but "mixed"
+        where mean errors clearly say the opposite. Otherwise "unclear".
     columns, components : float
         Mean correlation of matched columns, and of matched components; partners and signs are those of the other folds.
     difference : Estimate
