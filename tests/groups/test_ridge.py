@@ -145,7 +145,9 @@ def test_few_rows_are_decomposed_in_their_own_space(rng, monkeypatch, rows, tran
     for expected, at in zip(whole, (slice(60), slice(2)), strict=True):
         found = judges.choose(parts, at)
         for own, other in zip((*found.folds, found.whole), (*expected.folds, expected.whole), strict=True):
-            np.testing.assert_allclose(own, other, rtol=1e-9)
+            # Next to no penalty has the same error as less of it, where rounding chooses: maps are compared.
+            mine, theirs = (apply(fit_linear(PairMoments.of(x, y[:, at]), ridge=ridge), x) for ridge in (own, other))
+            np.testing.assert_allclose(mine, theirs, atol=1e-4 * y.std())
 
 
 @pytest.mark.parametrize("translation", [True, False])

@@ -1,5 +1,7 @@
 """The fit as a function: rows left out, the start, going on, canonical order, stability."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,21 @@ def test_the_start_parts_sources_by_kurtosis(rng):
     # Nearly all of each component lies in one kind of source, but for the stirring.
     heavy = energy[:, :5].sum(axis=1)
     assert np.minimum(heavy, 1 - heavy).mean() < 0.25
+
+
+@pytest.mark.parametrize("whiten", [True, False])
+def test_the_contrast_is_measured_where_a_pass_went_without_it(rng, whiten, monkeypatch):
+    rows = open_rows(rng.laplace(size=(800, 4)) * [1, 2, 3, 4])
+    moments, _ = row_moments(rows)
+    passes = RowPasses(rows, None, moments.mean, CONTRASTS["logcosh"], rows.dtype)
+    problem = room._Problem.of(passes, fit_whitener(moments), 800, IcaOptions(whiten=whiten))
+    without, measured = (problem.state(np.eye(4), with_values) for with_values in (False, True))
+    assert without.values is None
+    assert problem.contrast(without) == pytest.approx(problem.contrast(measured), rel=1e-12)
+    # Means that are 0 were measured all the same: no other pass is made.
+    monkeypatch.setattr(room._Problem, "sums", None)
+    zeros = replace(measured, values=np.zeros(4))
+    assert problem.contrast(zeros) == pytest.approx(4 * abs(CONTRASTS["logcosh"].gaussian))
 
 
 def test_a_fit_goes_on_from_a_checkpoint(rng):

@@ -54,13 +54,33 @@ def test_the_level_is_that_of_unrelated_columns(rng, n, p):
 
 def test_permuted_columns_have_no_direction_and_sources_as_many_as_they_are(rng):
     x = noisy_sources(rng)
-    assert directions_above_noise(directions(x), len(x)) == 5
+    assert directions_above_noise(directions(x), x.std(axis=0), len(x)) == 5
     permuted = np.column_stack([rng.permutation(column) for column in x.T])
-    assert directions_above_noise(directions(permuted), len(x)) <= 1
+    assert directions_above_noise(directions(permuted), permuted.std(axis=0), len(x)) <= 1
     # Units of the columns change nothing, nor do columns that are constant.
     units = np.append(10.0 ** rng.uniform(-3, 3, size=40), 0)
     scaled = np.column_stack([x, np.ones(len(x))]) * units
-    assert directions_above_noise(directions(scaled)[:, :40], len(x)) == 5
+    assert directions_above_noise(directions(scaled)[:, :40], scaled.std(axis=0), len(x)) == 5
+
+
+# Rows that are many, and fewer than columns; a quarter of the directions and fewer are found one by one.
+@pytest.mark.parametrize(("n", "p"), [(500, 40), (60, 200)])
+@pytest.mark.parametrize("k", [None, 20, 10, 3])
+def test_noise_has_no_direction_however_few_are_kept(n, p, k):
+    x = np.random.default_rng(5).normal(size=(n, p)) * np.geomspace(0.1, 10, p)
+    assert unmixed(x, n_components=k, starts=1).diagnostics_.above_noise == 0
+
+
+@pytest.mark.parametrize(("n", "p", "k"), [(500, 40, 10), (500, 40, 20), (500, 40, None), (60, 200, 3)])
+def test_sizes_are_those_of_the_columns_and_constant_ones_have_none(rng, n, p, k):
+    """Oracle: variances of the rows that the kept directions give back, in units of the columns of all rows."""
+    x = planted(rng, n, columns=p, noise=1.0)[1] * np.geomspace(0.1, 10, p)
+    constant = np.column_stack([x, np.full(n, 0.1)])
+    vt = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)[2][:k]
+    kept = (x - x.mean(axis=0)) @ vt.T @ vt / x.std(axis=0)
+    above = int(np.sum(np.linalg.svd(kept)[1] ** 2 / n > largest_by_chance(n, p)))
+    for rows in (x, constant):
+        assert unmixed(rows, n_components=k, starts=1).diagnostics_.above_noise == above
 
 
 def test_fewer_components_are_suggested_and_these_are_the_sources(rng):

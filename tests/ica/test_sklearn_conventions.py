@@ -157,6 +157,22 @@ def test_arrays_have_the_precision_of_the_rows_on_request(rng, precision):
         ICA().astype("float32")
 
 
+@pytest.mark.parametrize(("unit", "words"), [(1e42, "too large for float32"), (1e-42, "too (large|small) for float32")])
+def test_a_precision_that_cannot_hold_the_numbers_is_refused(rng, unit, words):
+    x = rng.laplace(size=(500, 3)) * unit
+    for fitted in (ICA(starts=1).fit(x), Whitening().fit(x)):
+        with pytest.raises(InputError, match=words):
+            fitted.astype("float32")
+        np.testing.assert_array_equal(fitted.astype("float64").components_, fitted.components_)
+
+
+def test_an_array_that_would_become_all_zeros_is_refused(rng):
+    """Variances of 1e-60, while components and mixing fit into float32."""
+    whitening = Whitening().fit(rng.laplace(size=(500, 3)) * 1e-30)
+    with pytest.raises(InputError, match="variances_ holds numbers too small for float32"):
+        whitening.astype(np.float32)
+
+
 def test_a_search_that_ends_too_soon_warns(rng):
     x = sine_and_steps() @ rng.normal(size=(2, 6))
     with pytest.warns(ConvergenceWarning, match="stopped after 2 passes"):

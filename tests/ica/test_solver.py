@@ -1,5 +1,7 @@
 """The solver on an oracle held in memory: every stage, the same stationary points; checkpoints."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -133,3 +135,27 @@ def test_components_that_depend_on_each_other_need_fewer_passes_with_measured_cu
             assert found.converged
             passes[measured] += len(found.gradients)
     assert passes[True] < 0.9 * passes[False]
+
+
+@pytest.mark.parametrize("most", [2, 100])
+def test_second_derivatives_are_those_of_a_point_that_was_accepted(white, rng, most):
+    """The first trial of a step is refused; with two passes the search ends there."""
+    z, _ = white
+    at, refused = oracle(z), []
+
+    def refusing(rotation, with_values, with_seconds):
+        state = at(rotation, with_values, with_seconds)
+        if refused != [False]:
+            return state
+        refused.append(True)
+        return replace(state, values=state.values + 1e3)
+
+    first = solver.Checkpoint(polar(rng.normal(size=(6, 6))), np.ones(6), [1.0], "descend")
+    gaussian = CONTRASTS["logcosh"].gaussian
+    search = solver.Search(refusing, first, max_passes=most, n=len(z), gaussian=gaussian)
+    search._age = solver.STEPS_OF_CURVATURE
+    refused.append(False)
+    search._descend()
+    assert refused == [False, True] and len(search.gradients) >= 2
+    np.testing.assert_array_equal(search._seconds, at(search.state.rotation, True, True).seconds)
+    assert (search._age == 0) == (most > 2)

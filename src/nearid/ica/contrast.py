@@ -211,6 +211,6 @@ class UnwhitenedContrast:
             state,
             products=products,
             slopes=variances * state.slopes,
-            values=state.values - values + self.contrast.gaussian,
+            values=None if state.values is None else state.values - values + self.contrast.gaussian,
             seconds=seconds,
         )

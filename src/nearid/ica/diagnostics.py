@@ -13,7 +13,7 @@ from nearid.base.alerts import Alert
 from nearid.engines.local import ordered_map
 from nearid.ica.contrast import Contrast
 from nearid.ica.gaussian_null import searched_p_values
-from nearid.ica.recurrence import FOUND_BY
+from nearid.ica.recurrence import FOUND_BY, chosen_by_start
 from nearid.ica.stream import Affine
 from nearid.moments import Floats
 
@@ -240,13 +240,13 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
             "no optimum. Another seed may find one.",
         )
     if d.recurrence is not None:
-        alone = int(np.sum((d.recurrence < FOUND_BY) & ~d.gaussian))
+        alone = int(np.sum(chosen_by_start(d.recurrence, d.gaussian)))
         if alone:
+            were, them, each = ("was", "it", "on its own") if alone == 1 else ("were", "them", "one by one")
             yield Alert(
                 "start_dependent",
-                f"{alone} of {k} components {'was' if alone == 1 else 'were'} found by at most one of {d.starts} "
-                "starts, each on half of the rows: the start or the sample chose them. Do not interpret them one by "
-                "one.",
+                f"{alone} of {k} components {were} found by at most one of {d.starts} starts, each on half of the "
+                f"rows: the start or the sample chose {them}. Do not interpret {them} {each}.",
             )
     if d.stability is not None and np.any(d.stability < UNSTABLE):
         yield Alert(

@@ -126,7 +126,7 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """A copy of a fit whose arrays have this precision, "float32" or "float64"; they are float64 by default.
 
         `ica.astype(x.dtype)` has the precision of float32 rows, as scikit-learn's FastICA has it. Maps still compute in
-        float64, but from rounded numbers.
+        float64, but from rounded numbers. Numbers beyond the range of float32 are refused.
         """
         check_is_fitted(self)
         if dtype is None or np.dtype(dtype) not in PRECISIONS:
@@ -134,7 +134,7 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         rounded = copy(self)
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray) and value.dtype in PRECISIONS:
-                setattr(rounded, name, value.astype(dtype))
+                setattr(rounded, name, _rounded(name, value, np.dtype(dtype)))
         return rounded
 
     def inverse_transform(self, X: Any) -> Floats:
@@ -200,6 +200,20 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _rounded(name: str, values: Floats, dtype: np.dtype) -> Floats:
+    """An array of a fit in this precision; refused where its numbers become infinite, or all of them 0."""
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = values.astype(dtype)
+    large = bool(np.any(np.isfinite(values) & ~np.isfinite(rounded)))
+    if large or (values.any() and not rounded.any()):
+        size = np.abs(values[np.isfinite(values)]).max()
+        raise InputError(
+            f"{name} holds numbers too {'large' if large else 'small'} for {dtype} (up to {size:.1e}): keep float64, "
+            "or fit to rows in other units."
+        )
+    return rounded
 
 
 @dataclass(eq=False, repr=False)

@@ -291,7 +291,7 @@ class _Problem:
         """The same as the solver takes it."""
         sums = self.sums(rotation, with_values, with_seconds)
         seconds = None if sums.bends is None else sums.bends - np.diag(sums.products)[:, None]
-        state = State(rotation, sums.products, sums.slopes, sums.values, seconds)
+        state = State(rotation, sums.products, sums.slopes, sums.values if with_values else None, seconds)
         return self.unwhitened.corrected(state) if self.unwhitened else state
 
     def eigenvectors(self) -> Floats:
@@ -301,8 +301,8 @@ class _Problem:
 
     def contrast(self, state: State) -> float:
         """J, the sum of |E[G(y)] - E[G(Gaussian)]| over the components; one more pass where a step went without it."""
-        values = state.values if state.values.any() else self.state(state.rotation, True).values
-        return float(np.abs(values - self.passes.contrast.gaussian).sum())
+        known = self.state(state.rotation, True) if state.values is None else state
+        return float(np.abs(known.measured() - self.passes.contrast.gaussian).sum())
 
     def search(
         self,
@@ -416,7 +416,7 @@ class _Problem:
         contrast = self.passes.contrast
         state = self.state(solution.state.rotation, True, True)
         assert state.seconds is not None
-        values = state.values
+        values = state.measured()
         if self.unwhitened:
             # How far a component is from Gaussian is a matter of its shape, not of its size.
             sizes = np.sqrt(np.diag(self.unwhitened.covariance(state.rotation)))
@@ -430,7 +430,7 @@ class _Problem:
             state.rotation[order] * turned[:, None],
             state.products[each] * np.outer(turned, turned),
             state.slopes[order],
-            state.values[order],
+            state.measured()[order],
             seconds,
         )
         return replace(solution, state=state, signs=signs), values[order], curvature(seconds, signs)
@@ -478,7 +478,7 @@ def _diagnose(
         same_optimum=tried.same_optimum() if tried else 1,
         recurrence=tried.recurrence(solution.state.rotation) if tried else None,
         agreement=tried.agreement(solution.state.rotation) if tried else None,
-        above_noise=None if problem.unwhitened else directions_above_noise(whitener.backward, n),
+        above_noise=None if problem.unwhitened else directions_above_noise(whitener.backward, whitener.sizes, n),
         alerts=(),
     )
     return replace(diagnostics, alerts=tuple(fit_alerts(diagnostics, options.n_components or columns)))

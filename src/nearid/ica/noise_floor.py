@@ -21,18 +21,19 @@ def largest_by_chance(n: int, p: int) -> float:
     return float(((rows + columns) ** 2 + TRACY_WIDOM * spread) / n)
 
 
-def directions_above_noise(backward: Floats, n: int) -> int:
+def directions_above_noise(backward: Floats, sizes: Floats, n: int) -> int:
     """How many directions hold more variance than any of unrelated columns, with all columns in units of their size.
 
     Parameters
     ----------
     backward : ndarray of shape (p, k)
         From whitened rows back to the columns: principal directions times their standard deviations.
+    sizes : ndarray of shape (p,)
+        Standard deviations of the columns. Where only some directions are kept, the columns vary along the others too.
     n : int
         Rows.
     """
-    sizes = np.linalg.norm(backward, axis=1, keepdims=True)
-    scaled = backward[sizes[:, 0] > 0] / sizes[sizes > 0][:, None]
+    scaled = backward[sizes > 0] / sizes[sizes > 0][:, None]
     # Variances are the squared singular values, of which the smaller one of two products has all that are not 0.
     values = np.linalg.eigvalsh(scaled.T @ scaled)
     return int(np.sum(values > largest_by_chance(n, len(scaled))))

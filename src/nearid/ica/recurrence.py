@@ -23,6 +23,11 @@ STEPS_ON_HALF = 5
 SAME_OPTIMUM = 1e-3
 
 
+def chosen_by_start(recurrence: np.ndarray, gaussian: np.ndarray) -> np.ndarray:
+    """Which components at most one start found, without those that look Gaussian: these have an alert of their own."""
+    return np.asarray((recurrence < FOUND_BY) & ~gaussian)
+
+
 @dataclass(frozen=True)
 class Tried:
     """What the starts of a fit have come to.

@@ -59,8 +59,10 @@ class State:
     rotation : ndarray of shape (k, k)
     products : ndarray of shape (k, k)
         M = E[g(y) y^T].
-    slopes, values : ndarray of shape (k,)
-        E[g'(y)] and E[G(y)].
+    slopes : ndarray of shape (k,)
+        E[g'(y)].
+    values : ndarray of shape (k,) or None
+        E[G(y)]; on request.
     seconds : ndarray of shape (k, k) or None
         E[g'(y_i) y_j^2] - E[g(y_i) y_i], the second derivative of E[G(y_i)] as i is turned into j; on request.
     """
@@ -68,13 +70,18 @@ class State:
     rotation: Floats
     products: Floats
     slopes: Floats
-    values: Floats
+    values: Floats | None = None
     seconds: Floats | None = None
 
     @property
     def kappa(self) -> Floats:
         """E[g'(y)] - E[g(y) y] of each component: 0 for a Gaussian one."""
         return np.asarray(self.slopes - self.products.diagonal())
+
+    def measured(self) -> Floats:
+        """E[G(y)], which the pass was asked for."""
+        assert self.values is not None
+        return self.values
 
     def gradient(self, signs: Floats) -> Floats:
         """Derivative along rotations, antisymmetric."""
@@ -203,7 +210,7 @@ class Search:
             self._arrive(oracle(start.rotation, True, self.stage == "descend"), start.signs)
         else:
             state = oracle(start, True, False)
-            self._arrive(state, _signs(gaussian - state.values))
+            self._arrive(state, _signs(gaussian - state.measured()))
         # The sum of |kappa| where the fixed point began and after each of its steps.
         self._strengths = [_strength(self.state)]
 
@@ -252,10 +259,10 @@ class Search:
         self._seconds = None
         self._memory.clear()
 
-    def _arrive(self, state: State, signs: Floats) -> None:
-        """Take what a pass found."""
+    def _arrive(self, state: State, signs: Floats, accepted: bool = True) -> None:
+        """Take what a pass found, second derivatives only where the search stays."""
         self.state, self.signs, self._gradient = state, signs, state.gradient(signs)
-        if state.seconds is not None:
+        if accepted and state.seconds is not None:
             self._seconds, self._age = state.seconds, 0
         self.gradients.append(_size(self._gradient) / ROOT_2 / _size(state.products))
         if self.keep:
@@ -298,13 +305,15 @@ class Search:
             self._memory.clear()
             direction = -gradient / curvature
             slope = float(np.vdot(gradient, direction))
-        value, length = float(signs @ before.values), 1.0
+        value, length = float(signs @ before.measured()), 1.0
+        again = self.stage == "descend" and self._age >= STEPS_OF_CURVATURE
         while True:
-            again = self.stage == "descend" and self._age >= STEPS_OF_CURVATURE
-            self._arrive(self._oracle(_cayley(length * direction) @ before.rotation, True, again), signs)
+            state = self._oracle(_cayley(length * direction) @ before.rotation, True, again)
             # Rounding of the mean contrast must not reject the last steps. Matrices count each pair twice.
             allowed = value + 1e-4 * length * slope / 2 + 1e-7 * abs(value)
-            if float(signs @ self.state.values) <= allowed or length < 1e-3:
+            accepted = float(signs @ state.measured()) <= allowed or length < 1e-3
+            self._arrive(state, signs, accepted)
+            if accepted:
                 break
             if len(self.gradients) >= self._max_passes:
                 # The search is over, and its last step was refused: it ends where it was.

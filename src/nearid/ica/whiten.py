@@ -38,6 +38,8 @@ class Whitener:
         Variances along all resolvable principal directions, descending.
     rank : int
         Number of resolvable directions; k of them are kept.
+    sizes : ndarray of shape (p,)
+        Standard deviations of the columns over all resolvable directions, 0 for constant columns.
     """
 
     mean: Floats
@@ -45,6 +47,7 @@ class Whitener:
     backward: Floats
     variances: Floats
     rank: int
+    sizes: Floats
 
 
 def fit_whitener(
@@ -124,7 +127,9 @@ def _leading_rows(
     lead = u.T @ centred / np.sqrt(n)
     lead *= _signs(lead)[:, None]
     values[:count] = np.einsum("ij,ij->i", lead, lead)
-    return Whitener(mean, lead / values[:count, None], lead.T, values, n - 1)
+    # Constant columns came with the size of another one.
+    own = np.where(centred.any(axis=0), sizes, 0.0)
+    return Whitener(mean, lead / values[:count, None], lead.T, values, n - 1, own)
 
 
 def _leading_columns(moments: Moments, components: int | None, stored: np.dtype | None) -> Whitener | None:
@@ -138,7 +143,7 @@ def _leading_columns(moments: Moments, components: int | None, stored: np.dtype 
         return None
     values, u = found
     lead = (u * _signs(u.T)).T * np.sqrt(values[:components, None])
-    return Whitener(moments.mean, lead / values[:components, None], lead.T, values, p)
+    return Whitener(moments.mean, lead / values[:components, None], lead.T, values, p, sizes)
 
 
 def _safe_leading(
@@ -243,7 +248,7 @@ def _principal(mean: Floats, span: Floats, unspan: Floats, components: int | Non
     forward, backward, lead = (unspan @ u[:, :k] * signs).T, span.T @ u[:, :k] * signs, vt[:k].T * signs
     if form == "zca":
         forward, backward = lead @ forward, backward @ lead.T
-    return Whitener(mean, forward, backward, singular[:rank] ** 2, rank)
+    return Whitener(mean, forward, backward, singular[:rank] ** 2, rank, np.linalg.norm(span, axis=0))
 
 
 def _decomposed(span: Floats, components: int | None) -> tuple[Floats, Floats, Floats]:

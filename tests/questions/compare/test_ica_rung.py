@@ -121,6 +121,27 @@ def test_components_that_only_a_start_chose_are_counted(rng):
     )
 
 
+@pytest.mark.parametrize(
+    ("recurrence", "gaussian", "told"),
+    [
+        # Gaussian components that every start found hide none of the others.
+        ([3, 3, 3, 3, 1, 0], [1, 1, 1, 0, 0, 0], "4 of 6 components of a were found by all 3 starts"),
+        ([3, 2, 2, 2, 2, 1], [0, 0, 0, 0, 0, 0], "1 of 6 components of a was found by all 3 starts"),
+        ([3, 3, 3, 3, 1, 0], [0, 0, 0, 0, 1, 1], None),
+        ([3, 3, 3, 3, 3, 1], [0, 0, 0, 0, 0, 1], None),
+    ],
+)
+def test_components_that_a_start_chose_are_those_that_are_not_gaussian(recurrence, gaussian, told):
+    gaussian = np.array(gaussian, dtype=bool)
+    side = room.Components(np.eye(6), np.eye(6), gaussian, 900, 20, 1e-5, True, 3, np.array(recurrence))
+    found = [alert.message for alert in room._side_alerts("a", side, []) if alert.code == "ica_start_dependent"]
+    assert len(found) == (told is not None)
+    if told:
+        alone = int(np.sum(np.array(recurrence)[~gaussian] < 2))
+        count = "1 that does not look Gaussian was" if alone == 1 else f"{alone} that do not look Gaussian were"
+        assert found[0].startswith(told) and f"{count} found by at most one start" in found[0]
+
+
 def test_a_single_gaussian_source_is_what_the_others_leave(rng):
     s = np.column_stack([sources(rng, d=3), rng.normal(size=4000)])
     found = compare(s, s @ mixture(rng, "rotation", 4), groups="all", permutations=1)

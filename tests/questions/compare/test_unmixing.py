@@ -112,6 +112,10 @@ def test_components_that_match_but_explain_nothing_do_harm(rng):
         (-0.1, 0.1, 1.0, 0.5, "unclear"),
         (-0.01, 0.015, 0.1, 0.5, "nothing"),
         (-0.01, 0.015, 0.015, 0.001, "nothing"),
+        # Above or below 0, but by next to nothing.
+        (0.005, 0.015, 0.1, 0.5, "nothing"),
+        (-0.015, -0.005, 0.1, 0.5, "nothing"),
+        (-0.015, -0.005, 1.0, 0.5, "helped"),
         (-0.01, 0.015, 1.0, 0.5, "helped"),
         (-0.01, 0.015, -1.0, 0.5, "harm"),
         (0.1, 0.2, -0.015, 0.001, "helped"),

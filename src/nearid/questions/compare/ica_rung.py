@@ -15,7 +15,7 @@ from nearid.engines.base import Engine
 from nearid.folds import FoldMoments
 from nearid.groups.fits import DenseMap, fit_unmixed, polar, squared_errors
 from nearid.groups.ladder import Group, Prepared, register
-from nearid.ica.recurrence import FOUND_BY
+from nearid.ica.recurrence import chosen_by_start
 from nearid.measures.canonical import PLENTY, Grid, fold_groups, side_whitener
 from nearid.moments import Floats, Moments, PairMoments
 
@@ -227,14 +227,18 @@ def _side_alerts(name: str, side: Components, folds: list[Components]) -> Iterat
             "have the same rows. nearid unmix --stability 5 shows which components come out again from half of them.",
         )
     if side.recurrence is not None:
-        every, alone = (int(np.sum(found)) for found in (side.recurrence == side.starts, side.recurrence < FOUND_BY))
-        # Those that are Gaussian have an alert already.
-        if alone > doubtful:
+        every = int(np.sum(side.recurrence == side.starts))
+        alone = int(np.sum(chosen_by_start(side.recurrence, side.gaussian)))
+        if alone:
+            if alone == 1:
+                found, advice = "1 that does not look Gaussian was", "it. Do not interpret its match."
+            else:
+                found, advice = f"{alone} that do not look Gaussian were", "them. Do not interpret their matches."
             yield Alert(
                 "ica_start_dependent",
-                f"{every} of {k} components of {name} were found by all {side.starts} starts, each on half of the "
-                f"rows, and {alone} by at most one of them: the start or the sample chose these. Do not interpret "
-                "their matches one by one.",
+                f"{every} of {k} components of {name} {'was' if every == 1 else 'were'} found by all {side.starts} "
+                f"starts, each on half of the rows. {found} found by at most one start: the start or the sample chose "
+                f"{advice}",
             )
 
 
