@@ -94,6 +94,18 @@ def test_a_finished_model_is_kept(nearid, refused, x, tmp_path):
 
 
 PROGRAM = "from nearid.cli.app import main; main()"
+# A fit that waits once its first passes are written, so that no machine is too fast or too busy to interrupt it there.
+WAITING = """
+import time
+from nearid.questions.unmix.run import Keeper
+flush, flushed = Keeper.flush, []
+def wait(self):
+    flush(self)
+    if not flushed:
+        flushed.append(self)
+        time.sleep(300)
+Keeper.flush = wait
+"""
 LONG_FIT = ("unmix", "x.npy", "-o", "out", "--tol", "1e-7")
 
 
@@ -111,7 +123,7 @@ def until_a_checkpoint(process, folder):
         time.sleep(0.005)
 
 
-def interrupt(folder, *args, signals=(signal.SIGINT,), apart=0.05, program=PROGRAM):
+def interrupt(folder, *args, signals=(signal.SIGINT,), apart=0.05, program=WAITING + PROGRAM):
     """Run the command, send signals once a checkpoint is there; gives the exit code and what was said."""
     command = [sys.executable, "-c", program, *args]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -187,7 +199,7 @@ def test_a_terminal_that_is_closed_leaves_a_fit_that_goes_on(nearid, many_rows, 
 
     # The terminal shows the bar, and errors are kept: what is written to a closed one is lost.
     with open(tmp_path / "said.txt", "w") as said:
-        command = [sys.executable, "-X", "faulthandler", "-c", PROGRAM, *LONG_FIT]
+        command = [sys.executable, "-X", "faulthandler", "-c", WAITING + PROGRAM, *LONG_FIT]
         process = subprocess.Popen(
             command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=said, preexec_fn=own_terminal
         )
