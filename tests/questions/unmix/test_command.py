@@ -171,8 +171,9 @@ flush, flushed = Keeper.flush, []
 def slowly(self):
     if flushed:
         time.sleep(300)
-    flush(self)
+    # Before the file is there: the first signal may come while it is still being written.
     flushed.append(self)
+    flush(self)
 Keeper.flush = slowly
 """
 
