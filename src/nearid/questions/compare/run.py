@@ -312,7 +312,7 @@ def compare_pair(
     `given` is what the caller gave for both sides, for the provenance; `prepare` what some groups need besides moments.
     """
     s = settings
-    # Its library has threads of its own, which are held only if it is there.
+    # scipy brings a BLAS of its own, whose threads can be held only once it is loaded.
     lapack()
     wide = 8 * (pair.x.shape[1] + pair.y.shape[1]) ** 2 > PARTIAL_BYTES // 4
     # Folds are worked on in threads, unless they are large; and the last digits of products depend on those of BLAS.
