@@ -22,7 +22,7 @@ from nearid.ica.held import MOST_HELD, HeldRows, hold
 from nearid.ica.noise_floor import directions_above_noise
 from nearid.ica.passes import RowPasses, Sums
 from nearid.ica.recurrence import STEPS_ON_HALF, Tried
-from nearid.ica.solver import Checkpoint, Keep, Search, Solution, Stage, State
+from nearid.ica.solver import Checkpoint, Keep, Search, Solution, Stage, State, stands_out
 from nearid.ica.starts import race, several
 from nearid.ica.stream import Affine
 from nearid.ica.whiten import Whitener, fit_whitener, whiten_rows
@@ -31,6 +31,9 @@ from nearid.moments import Floats, Moments
 # Where rows are too many to be held, starts are tried on a random part of them: as many as whitened make this many
 # entries, or for each parameter of the rotation so many (they come in pairs), if these are at most a share of all.
 PART_ENTRIES, PART_ROWS, PART_SHARE = 1 << 20, 20, 0.1
+# Where starts are not tried, a search whose components stand out of the noise from the beginning is first followed on as
+# many rows as can be held, if these are at most the share, and up to this relative gradient.
+FIRST_SHARE, FIRST_TOL = 1 / 3, 1e-3
 # Contrasts that "auto" chooses from.
 AUTO = ("logcosh", "exp")
 # Spread of g(y) about its regression on y that a component has at least, where contrasts are judged.
@@ -315,7 +318,11 @@ class _Problem:
         """A search that has ended: from a rotation or a checkpoint, otherwise from the best of several starts."""
 
         def begin(
-            start: Floats | Checkpoint, stage: Stage = "climb", problem: _Problem = self, keep: Keep | None = keep
+            start: Floats | Checkpoint,
+            stage: Stage = "climb",
+            problem: _Problem = self,
+            keep: Keep | None = keep,
+            groups: int = 1,
         ) -> Search:
             def oracle(rotation: Floats, with_values: bool, with_seconds: bool) -> State:
                 state = problem.state(rotation, with_values, with_seconds)
@@ -323,8 +330,18 @@ class _Problem:
                     tick()
                 return state
 
-            gaussian, most = self.passes.contrast.gaussian, options.max_passes
-            return Search(oracle, start, max_passes=most, n=problem.n, gaussian=gaussian, stage=stage, keep=keep)
+            return Search(
+                oracle,
+                start,
+                max_passes=options.max_passes,
+                n=problem.n,
+                gaussian=self.passes.contrast.gaussian,
+                keep=keep,
+                stage=stage,
+                groups=groups,
+                # Passes over rows that are held take too little for fewer components to take much less.
+                set_aside=problem.held is None,
+            )
 
         stood = first.race if isinstance(first, Checkpoint) else ()
         judge = self.judge(options.starts) if first is None or stood else None
@@ -333,9 +350,20 @@ class _Problem:
         elif first is not None:
             search = begin(first)
         else:
-            search = begin(several(1, self.eigenvectors(), seed)[0].rotation)
+            search = self._one_start(begin, options, seed)
         search.advance(options.tol)
         return search
+
+    def _one_start(self, begin: Callable[..., Search], options: IcaOptions, seed: int) -> Search:
+        """The search from the eigenvectors, followed on a part of the rows first where these suffice."""
+        [start] = several(1, self.eigenvectors(), seed)
+        search = begin(start.rotation, start.stage, groups=start.groups)
+        count = MOST_HELD // len(start.rotation)
+        if self.held or self.unwhitened or count > FIRST_SHARE * self.n or not stands_out(search.state, count):
+            return search
+        first = begin(start.rotation, start.stage, self.part(count))
+        first.advance(max(options.tol, FIRST_TOL))
+        return begin(replace(first.checkpoint(), gradients=first.gradients[-1:], stage="descend"))
 
     def _best_start(
         self,
@@ -400,6 +428,10 @@ class _Problem:
         count = max(PART_ENTRIES // k, PART_ROWS * k * (k - 1) // 2)
         if count > min(PART_SHARE * self.n, MOST_HELD // k):
             return None
+        return self.part(count)
+
+    def part(self, count: int) -> _Problem:
+        """The problem on so many random rows, which are held."""
         passes = self.passes
         used = np.arange(passes.rows.shape[0]) if passes.kept is None else np.flatnonzero(passes.kept)
         part = np.zeros(passes.rows.shape[0], dtype=bool)
