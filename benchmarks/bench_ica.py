@@ -197,7 +197,8 @@ def compare(data: str, n: int, k: int, peers: list[str], seeds: int, log: Path |
             times, cores = (found[t] / base[t] for t in ("seconds", "core_seconds"))
             print(
                 f"{data:8s} {name:10s} {found['seconds']:8.1f} s {found['core_seconds']:8.1f} core s "
-                f"{found['passes']:4d} passes ({found.get('equivalents', found['passes']):.1f})  gradient {found['gradient']:.1e}  J {found['J']:.5f}  "
+                f"{found['passes']:4d} passes ({found.get('equivalents', found['passes']):.1f})  "
+                f"gradient {found['gradient']:.1e}  J {found['J']:.5f}  "
                 f"sub {found['sub']:3d}  MCC {found.get('mcc', float('nan')):.4f}  "
                 f"ratio {times:5.1f} (core {cores:5.1f})",
                 flush=True,

@@ -11,6 +11,7 @@ from nearid.base.errors import InputError
 from nearid.folds import row_moments
 from nearid.ica.contrast import CONTRASTS
 from nearid.ica.fit import IcaOptions, fit_ica, random_half
+from nearid.ica.held import HeldRows
 from nearid.ica.passes import RowPasses
 from nearid.ica.starts import several
 from nearid.ica.whiten import fit_whitener
@@ -227,3 +228,36 @@ def test_stability_gathers_the_moments_of_each_half_and_of_all_rows_once(rng, mo
     monkeypatch.setattr(room, "row_moments", lambda *a, **o: calls.append(1) or gather(*a, **o))
     fit_ica(open_rows(rng.laplace(size=(400, 3))), IcaOptions(stability=2))
     assert len(calls) == 3
+
+
+def test_strong_components_are_first_followed_on_a_part_of_the_rows(rng, monkeypatch):
+    """Rows that are not held: most passes are over a part of them, and the answer is that of all rows."""
+    x = (rng.laplace(size=(6000, 4)) ** 3).astype(np.float32)
+    monkeypatch.setattr(room, "MOST_HELD", 4 * 1500)
+    monkeypatch.setattr(room, "PART_SHARE", 0.0)
+    sizes, state = [], room._Problem.state
+
+    def counted(problem, *given):
+        sizes.append(problem.n)
+        return state(problem, *given)
+
+    monkeypatch.setattr(room._Problem, "state", counted)
+    found = fit_ica(open_rows(x), IcaOptions(tol=1e-5))
+    assert set(sizes) == {6000, 1500} and found.solution.converged
+    assert found.diagnostics.recurrence is None
+    assert np.abs(np.corrcoef(x.T, (x @ found.components.T).T)[:4, 4:]).max(axis=1).min() > 0.999
+
+
+def test_starts_are_told_apart_in_single_precision(rng, monkeypatch):
+    """And the best of them is followed to the end in that of the rows."""
+    x = rng.laplace(size=(2000, 5)) @ rng.normal(size=(5, 5))
+    dtypes, sums = [], HeldRows.contrast_sums
+
+    def counted(held, *given):
+        dtypes.append(held.pieces[0].dtype.name)
+        return sums(held, *given)
+
+    monkeypatch.setattr(HeldRows, "contrast_sums", counted)
+    found = fit_ica(open_rows(x), IcaOptions(tol=1e-10))
+    assert found.solution.gradients[-1] <= 1e-10
+    assert dtypes[-1] == "float64" and dtypes.count("float32") > dtypes.count("float64")

@@ -159,3 +159,94 @@ def test_second_derivatives_are_those_of_a_point_that_was_accepted(white, rng, m
     assert refused == [False, True] and len(search.gradients) >= 2
     np.testing.assert_array_equal(search._seconds, at(search.state.rotation, True, True).seconds)
     assert (search._age == 0) == (most > 2)
+
+
+def whitened(s):
+    s = s - s.mean(axis=0)
+    values, vectors = np.linalg.eigh(s.T @ s / len(s))
+    return s @ (vectors / np.sqrt(values))
+
+
+def counted(at, sizes):
+    def pass_over(rotation, with_values, with_seconds):
+        sizes.append(len(rotation))
+        return at(rotation, with_values, with_seconds)
+
+    return pass_over
+
+
+def test_components_at_rest_are_set_aside_and_come_back(rng):
+    """Strong sources rest long before weak ones are found; the end is the same, and the last passes are of all."""
+    n, k = 9000, 48
+    v = rng.normal(size=(n, k // 3))
+    weak = np.sign(v) * np.abs(v) ** 1.2
+    z = whitened(np.hstack([rng.laplace(size=(n, k // 3)), rng.uniform(-1, 1, size=(n, k // 3)), weak]))
+    gaussian, start = CONTRASTS["logcosh"].gaussian, polar(rng.normal(size=(k, k)))
+    ends = []
+    for aside in (False, True):
+        sizes, kept = [], []
+        search = solver.Search(
+            counted(oracle(z), sizes),
+            start,
+            max_passes=300,
+            n=n,
+            gaussian=gaussian,
+            set_aside=aside,
+            keep=kept.append,
+        )
+        search.advance(1e-7)
+        assert search.gradients[-1] <= 1e-7 and len(sizes) == len(search.gradients) == len(kept)
+        assert sizes[-1] == len(search.state.rotation) == len(search.signs) == k
+        assert all(c.rotation.shape == (k, k) and len(c.signs) == k for c in kept)
+        for checkpoint in kept:
+            np.testing.assert_allclose(checkpoint.rotation @ checkpoint.rotation.T, np.eye(k), atol=1e-8)
+        ends.append(search.state.rotation)
+        assert (min(sizes) < k) == aside
+    assert np.abs(ends[0] @ ends[1].T).max(axis=1).min() > 0.999
+
+
+@pytest.mark.parametrize("most", [4, 6, 9])
+def test_a_search_that_runs_out_of_passes_ends_with_all_components(rng, most):
+    z = whitened(np.hstack([rng.laplace(size=(3000, 6)), rng.normal(size=(3000, 6))]))
+    search = solver.Search(
+        oracle(z),
+        polar(np.eye(12) + 0.05 * rng.normal(size=(12, 12))),
+        max_passes=most,
+        n=3000,
+        gaussian=CONTRASTS["logcosh"].gaussian,
+        stage="fixed point",
+        set_aside=True,
+    )
+    search.advance(0.0)
+    assert len(search.gradients) == most and search.state.rotation.shape == (12, 12)
+    assert search.checkpoint().rotation.shape == (12, 12)
+
+
+def test_a_climb_begins_within_groups(rng):
+    """Only components of one group are turned into each other as long as the climb is in the noise."""
+    n, k = 3000, 40
+    z = whitened(np.hstack([rng.laplace(size=(n, k // 2)), rng.uniform(-1, 1, size=(n, k // 2))]))
+    turn = [polar(rng.normal(size=(k // 2, k // 2))) for _ in range(2)]
+    start = np.block([[turn[0], np.zeros((k // 2, k // 2))], [np.zeros((k // 2, k // 2)), turn[1]]])
+    seen, gaussian = [], CONTRASTS["logcosh"].gaussian
+    search = solver.Search(
+        oracle(z), start, max_passes=300, n=n, gaussian=gaussian, groups=2, keep=lambda c: seen.append(c)
+    )
+    search.advance(1e-6)
+    assert search.gradients[-1] <= 1e-6
+    climbing = [c.rotation for c in seen if c.stage == "climb"]
+    assert 1 < len(climbing) <= len(seen) - 2
+    within = [rotation @ start.T for rotation in climbing[: solver.PASSES_IN_GROUPS]]
+    assert max(np.abs(w[: k // 2, k // 2 :]).max() for w in within) < 1e-9
+    # Afterwards all pairs are turned.
+    assert np.abs((search.state.rotation @ start.T)[: k // 2, k // 2 :]).max() > 1e-3
+
+
+def test_a_start_out_of_the_noise_needs_no_groups(white):
+    z, s = white
+    start = polar(np.linalg.lstsq(z, s, rcond=None)[0].T)
+    gaussian = CONTRASTS["logcosh"].gaussian
+    # Each component is a group of its own: nothing could move, and the search would end at once.
+    search = solver.Search(oracle(z), start[::-1], max_passes=100, n=len(z), gaussian=gaussian, groups=6)
+    search.advance(1e-7)
+    assert len(search.gradients) > 1 and search.gradients[-1] <= 1e-7

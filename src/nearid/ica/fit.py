@@ -31,8 +31,8 @@ from nearid.moments import Floats, Moments
 # Where rows are too many to be held, starts are tried on a random part of them: as many as whitened make this many
 # entries, or for each parameter of the rotation so many (they come in pairs), if these are at most a share of all.
 PART_ENTRIES, PART_ROWS, PART_SHARE = 1 << 20, 20, 0.1
-# Where starts are not tried, a search whose components stand out of the noise from the beginning is first followed on as
-# many rows as can be held, if these are at most the share, and up to this relative gradient.
+# Where starts are not tried, a search whose components stand out of the noise from the beginning is first followed on
+# as many rows as can be held, if these are at most this share of all, and up to this relative gradient.
 FIRST_SHARE, FIRST_TOL = 1 / 3, 1e-3
 # Contrasts that "auto" chooses from.
 AUTO = ("logcosh", "exp")
@@ -393,8 +393,10 @@ class _Problem:
         searches, contrasts = race(len(starts), begin_at, judge.contrast, options.tol)
         again = [judge.on_half(search.state.rotation, [seed, place]) for place, search in enumerate(searches)]
         best = searches[int(contrasts.argmax())]
-        if judge is not self:
+        if judge.n < self.n:
             best = begin(best.state.rotation, "fixed point", keep=None)
+        elif judge is not self:
+            best = begin(best.checkpoint(), keep=None)
         best.keep, best.tried = keep, Tried(np.stack(again), contrasts)
         if keep:
             keep(best.checkpoint())
@@ -424,7 +426,8 @@ class _Problem:
         if starts == 1 or k == 1 or self.unwhitened:
             return None
         if self.held:
-            return self
+            # Starts are told apart well before single precision ends.
+            return self if self.held.single else replace(self, held=self.held.as_single())
         count = max(PART_ENTRIES // k, PART_ROWS * k * (k - 1) // 2)
         if count > min(PART_SHARE * self.n, MOST_HELD // k):
             return None

@@ -40,6 +40,15 @@ class HeldRows:
     n: int
     contrast: Contrast
 
+    @property
+    def single(self) -> bool:
+        """Whether they are in single precision."""
+        return self.pieces[0].dtype == np.float32
+
+    def as_single(self) -> HeldRows:
+        """The same in single precision."""
+        return HeldRows([piece.astype(np.float32) for piece in self.pieces], self.n, self.contrast)
+
     def contrast_sums(
         self,
         rotation: Floats,
