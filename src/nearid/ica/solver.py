@@ -211,6 +211,7 @@ class Search:
     ) -> None:
         self.keep, self.tried = keep, start.tried if isinstance(start, Checkpoint) else None
         self.stage: str = stage
+        self.signs: Floats
         self.gradients: list[float] = []
         self._oracle, self._max_passes, self._n = oracle, max_passes, n
         self._memory: deque[tuple[Floats, Floats, float]] = deque(maxlen=MEMORY)
@@ -425,7 +426,7 @@ def stands_out(state: State, n: int, group: int | None = None) -> bool:
         Components among which each was turned; all by default.
     """
     noise = ABOVE_NOISE * np.sqrt((group or len(state.rotation)) / n)
-    return _strength(state) > noise * float(np.trace(state.products))
+    return bool(_strength(state) > noise * np.trace(state.products))
 
 
 def _strength(state: State) -> float:
