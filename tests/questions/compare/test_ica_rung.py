@@ -139,7 +139,7 @@ def test_components_that_a_start_chose_are_those_that_are_not_gaussian(recurrenc
     if told:
         alone = int(np.sum(np.array(recurrence)[~gaussian] < 2))
         count = "1 that does not look Gaussian was" if alone == 1 else f"{alone} that do not look Gaussian were"
-        assert found[0].startswith(told) and f"{count} found by at most one start" in found[0]
+        assert found[0].startswith(told) and f"{count} found by at most 1 of them" in found[0]
 
 
 def test_a_single_gaussian_source_is_what_the_others_leave(rng):
