@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -134,7 +134,7 @@ def view(c: Comparison) -> View:
         reason=_reason(c),
         colour=_colour(c),
         alerts=joined([(c.names, c.alerts)]),
-        tables=[_ladder(c), *([] if c.reverse is None else [_ladder(c.reverse)]), _similarity(c)],
+        tables=[*_ladders(c), *([] if c.reverse is None else _ladders(c.reverse)), _similarity(c)],
         facts=facts,
         figures=[_dots(c), _overlaid(c), *_curves(c)],
         method=f"Each group is fitted on {options['folds'] - 1} of {options['folds']} folds and judged on the other. "
@@ -239,6 +239,9 @@ def _sentence(c: Comparison) -> str:
     if c.decided_by_reverse and c.reverse is not None and not c.verdict.between:
         line = _sentence(c.reverse)
         return f"From {c.names[1]} to {c.names[0]}, the worse direction: {line[0].lower()}{line[1:]}"
+    if c.bulk is not None:
+        line = _sentence(c.bulk)
+        return f"Without {counted(len(c.outlying_rows), 'outlying row')}: {line[0].lower()}{line[1:]}"
     verdict = c.verdict
     if verdict.strength == "almost unrelated":
         best = max(g.r2.value for g in c.groups.values() if np.isfinite(g.r2.value))
@@ -281,6 +284,15 @@ def _directions(results: Sequence[Comparison]) -> dict[str, str]:
             "(symmetric=True)."
         )
     return facts
+
+
+def _ladders(c: Comparison) -> list[Table]:
+    """The ladder of all rows, after that of the rows that the verdict is of."""
+    if c.bulk is None:
+        return [_ladder(c)]
+    rest = _ladder(c.bulk)
+    left_out = counted(len(c.outlying_rows), "outlying row")
+    return [replace(rest, title=f"{rest.title}, without {left_out}"), _ladder(c)]
 
 
 def _ladder(c: Comparison) -> Table:
