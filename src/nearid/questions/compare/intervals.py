@@ -43,7 +43,7 @@ FURTHER_ROWS = 2
 # so are their influences.
 ROUNDED = 1e-12
 # An interval whose ends are further apart, as a ratio, is made of one row or two: it says nothing, and there is none.
-WIDEST = 100
+WIDEST = 1000
 
 
 @dataclass(frozen=True)
