@@ -50,7 +50,9 @@ def test_ica_undoes_mixing_without_seeing_a_pair(rng, kind, dtype):
     e = found.efficiency
     for value, groups in ((e.value, found.groups), (e.in_sample, found.in_sample)):
         permutation, ica, rigid = (groups[name].epsilon.value for name in ("permutation", "ica", "rigid"))
-        assert value == pytest.approx((permutation - ica) / (permutation - rigid))
+        ratio = (permutation - ica) / (permutation - rigid)
+        # Whitening removes more than a rigid motion does, of which all is 1; in sample it is the papers' ratio.
+        assert value == pytest.approx(min(ratio, 1.0) if groups is found.groups else ratio)
     if kind == "rotation":
         # Equal-size noise on both sides; ICA comes within a few percent of the rigid motion.
         assert 0.95 < e.low <= e.value <= e.high < 1.01

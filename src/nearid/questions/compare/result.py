@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nearid.show.view import View
 
 # What a matrix of runs shows.
-MATRICES = {"epsilon": "Mean error / diameter, held out", "r2": "R2, held out", "chance": "Error / diameter by chance"}
+MATRICES = {"epsilon": "Mean epsilon, held out", "r2": "R2, held out", "chance": "Mean epsilon by chance"}
 # Root-mean-square errors below this share of the spread count as none in either direction, with room for the bootstrap.
 NONE = ROUNDING / 2
 # A rigid motion misses by far if its error is more than this.

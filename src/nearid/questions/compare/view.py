@@ -166,7 +166,7 @@ def overview(comparisons: Comparisons) -> View:
         if c.efficiency is not None:
             cells.append(f"{100 * c.efficiency.value:.0f}%" if np.isfinite(c.efficiency.value) else None)
         rows.append(Row([*cells, float(c.similarity.cca)], part=k))
-    title = with_intervals("Mean error / diameter, held out", (cell for row in rows for cell in row.cells))
+    title = with_intervals("Mean epsilon (error / diameter), held out", (cell for row in rows for cell in row.cells))
     # All pairs of runs make a matrix; one pair at several layers does not.
     whole = len(names) > 2 and len(set(comparisons.pairs)) == len(names) * (len(names) - 1) // 2
     maps = {group: comparisons.matrix(group).values for group in (groups if whole else ())}
@@ -313,7 +313,7 @@ def _ladder(c: Comparison) -> Table:
         cells += [g.r2.chance, g.p_value]
         cells += [c.in_sample[name].epsilon.value] if c.in_sample else []
         rows.append(Row(cells, strong=name == c.verdict.group, faint=not g.estimable))
-    title = f"{_pair(c)}: error / diameter, held out (n = {c.n:,}, d = {c.dims[0]} -> {c.dims[1]})"
+    title = f"{_pair(c)}: epsilon (error / diameter), held out (n = {c.n:,}, d = {c.dims[0]} -> {c.dims[1]})"
     return Table(title, columns, rows, note=_note(c))
 
 
@@ -357,8 +357,8 @@ def _dots(c: Comparison) -> Dots:
     if c.in_sample:
         ladder["in sample"] = [c.in_sample[g.name].epsilon for g in groups]
     titles, colours = [g.title for g in groups], [GROUPS[g.name].colour for g in groups]
-    about = "Mean error of held-out rows over the target's diameter."
-    return Dots("How nearly: the ladder", about, "mean error / diameter", titles, ladder, colours, from_zero=True)
+    about = "Epsilon: the error of a held-out row over the target's diameter."
+    return Dots("How nearly: the ladder", about, "mean epsilon", titles, ladder, colours, from_zero=True)
 
 
 def _overlaid(c: Comparison) -> Panels:
@@ -379,7 +379,7 @@ def _curves(c: Comparison) -> Iterator[Figure]:
         if c.groups[name].estimable
     }
     about = "Held out. A long right tail means a few rows disagree."
-    yield Lines("Error of each row", about, "error / diameter of a row", "share of rows", shares)
+    yield Lines("Epsilon of each row", about, "epsilon", "share of rows", shares)
     about = (
         "Absolute correlation, columns in the order of their matches (strongest first, at most 64). A bright diagonal "
         "on a dark field is a permutation."

@@ -149,7 +149,7 @@ def _ladder(score: Score) -> Table:
             cells = [g.title, None, g.epsilon.chance, None, NOT_ESTIMABLE]
         cells += [g.r2.chance, g.p_value]
         rows.append(Row(cells, strong=g.name == score.verdict.group, faint=not g.estimable))
-    title = f"Error / diameter of the factors (each of unit variance), held out, from {score.names[0]}"
+    title = f"Epsilon (error / diameter) of the factors (each of unit variance), held out, from {score.names[0]}"
     return Table(title, columns, rows, folded=True)
 
 
@@ -180,8 +180,8 @@ def _figures(both: list[tuple[str, Score]]) -> Iterator[Figure]:
             ladder = {name: g for name, g in s.structure.groups.items() if g.estimable}
             yield Dots(
                 f"Up to which group{label}",
-                "Mean error of held-out rows over the diameter of the factors (each of unit variance).",
-                "mean error / diameter",
+                "Epsilon: the error of a held-out row over the diameter of the factors (each of unit variance).",
+                "mean epsilon",
                 [g.title for g in ladder.values()],
                 {"held out": [g.epsilon for g in ladder.values()]},
                 [GROUPS[name].colour for name in ladder],
