@@ -53,7 +53,7 @@ def test_the_least_gaussian_components_are_listed_with_their_columns(ica, rng):
     assert table.title == "the 10 least Gaussian of 12 components" and len(table.rows) == 10
     assert "stability" not in [column.title for column in table.columns] and "[bold]name" in text(ica.view, 80)
     # The page has all of them, on request; a terminal does not, and says where they are.
-    assert "All components: --report FILE.html" in text(ica.view, 80)
+    assert "All components: folded table of the page (--report FILE.html" in " ".join(text(ica.view, 80).split())
     assert every.folded and len(every.rows) == 12 and every.title not in text(ica.view, 120)
     import pandas as pd
 
@@ -62,16 +62,16 @@ def test_the_least_gaussian_components_are_listed_with_their_columns(ica, rng):
     assert (
         table.title == "components" and table.note == "" and "stability" in [column.title for column in table.columns]
     )
-    assert sorted(row.cells[-2] for row in table.rows) == ["left", "right"]
+    assert sorted(row.cells[-1] for row in table.rows) == ["left", "right"]
     assert sorted(named.to_frame()["largest_in_column"]) == ["left", "right"]
     assert "least stability" in named.view.facts and "least stability" not in ica.view.facts
     # Loadings are those of the mixing, the largest first.
-    assert [column.title for column in every.columns][-2] == "largest loadings"
+    assert [column.title for column in every.columns][-1] == "largest loadings"
     for i, row in enumerate(every.rows):
         own, other = sorted((0, 1), key=lambda at, i=i: -abs(named.mixing_[at, i]))
         names = ["left", "right"]
         first, second = (f"{names[at]} ({named.mixing_[at, i]:+.2g})" for at in (own, other))
-        assert row.cells[-2] == f"{first}, {second}"
+        assert row.cells[-1] == f"{first}, {second}"
 
 
 def test_kurtosis_is_that_of_scipy(ica, rng):
@@ -99,8 +99,15 @@ def test_components_that_cannot_be_trusted_are_marked(ica):
     marked = copy(ica)
     marked.diagnostics_ = doubtful
     for table in marked.view.tables:
-        assert [row.cells[-1] for row in table.rows if row.faint][:1] == ["no: depends on the start"]
-        assert all(row.cells[-1] == "yes" for row in table.rows if not row.faint)
+        assert [row.cells[1] for row in table.rows if row.faint][:1] == ["no: depends on the start"]
+        assert all(row.cells[1] == "yes" for row in table.rows if not row.faint)
+    # The figure marks them too, and shows what the answer is from: starts, or halves of the rows.
+    figure = marked.view.figures[1]
+    assert figure.points["not trusted"][0].tolist() == [3, 10, 11] and figure.y == "agreement of starts"
+    np.testing.assert_array_equal(figure.points["trusted"][1], np.delete(doubtful.agreement, [3, 10, 11]))
+    marked.diagnostics_ = stable
+    figure = marked.view.figures[1]
+    assert figure.points["not trusted"][1].tolist() == [0.5] and figure.names["not trusted"] == ["5: unstable"]
 
 
 def outlying(rng):
@@ -138,6 +145,7 @@ def test_where_nothing_vouches_for_a_component_it_is_not_trusted(rng, options, t
     assert found.view.headline.endswith("whether they can be interpreted one by one was not checked")
     assert typed in found.view.reason and found.view.colour == CAREFUL
     assert all(row.faint for table in found.view.tables for row in table.rows)
+    assert "Do components come out again?" not in [figure.title for figure in found.view.figures]
     checked = ICA(**options, stability=2).fit(x)
     assert checked.to_frame()["trust"].tolist() == ["yes"] * 3 and checked.view.reason == ""
     # One component cannot be turned into another.
@@ -165,10 +173,10 @@ def test_points_are_the_diagnostics_with_gaussian_ones_apart(ica):
 
 @pytest.mark.filterwarnings("ignore::nearid.IdentifiabilityWarning")
 def test_convergence_and_spectrum(ica):
-    curve, stop = ica.view.figures[1].curves.values()
+    curve, stop = ica.view.figures[2].curves.values()
     assert list(curve.y) == ica.gradients_ and stop.y == [ica.tol, ica.tol]
     narrowed = ICA(n_components=2).fit(np.random.default_rng(0).laplace(size=(500, 5)))
-    kept, rest = narrowed.view.figures[2].curves.values()
+    kept, rest = narrowed.view.figures[3].curves.values()
     assert len(kept.y) == 2 and [*kept.y, *rest.y] == narrowed.variances_.tolist()
 
 

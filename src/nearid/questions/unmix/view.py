@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +141,7 @@ def _tables(ica: IcaEstimator) -> list[Table]:
     title = f"the {shown} least Gaussian of {d.components} components" if shown < d.components else "components"
     leading = {
         "component": Column("component"),
+        "trust": Column("trust", left=True),
         "nongaussianity": Column("non-\nGaussianity"),
         "z": Column("z", digits=1, wide=True),
         "kurtosis": Column("excess\nkurtosis", digits=1, wide=True),
@@ -148,12 +149,11 @@ def _tables(ica: IcaEstimator) -> list[Table]:
         "recurrence": Column(f"found by\n(of {d.starts})", digits=0),
         "stability": Column("stability"),
         "largest_in_column": Column("largest\nin column", left=True),
-        "trust": Column("trust", left=True),
     }
-    names = ("component", "kurtosis", "recurrence", "agreement", "stability", "loadings", "trust")
+    names = ("component", "trust", "kurtosis", "recurrence", "agreement", "stability", "loadings")
     more = {"agreement": Column("agreement\nof starts"), "loadings": Column("largest loadings", left=True)}
     every = {name: {**leading, **more}[name] for name in names}
-    rest = "All components: --report FILE.html (save_report), --json (to_dict()), to_frame()."
+    rest = "All components: folded table of the page (--report FILE.html, save_report), --json (to_dict()), to_frame()."
     return [
         replace(_table(title, leading, each[:shown], d), note=rest if shown < d.components else ""),
         replace(_table("All components and their largest loadings", every, each, d), note=LOADED, folded=True),
@@ -165,6 +165,26 @@ def _table(title: str, columns: dict[str, Column], each: list[dict[str, Any]], d
     known = [name for name in columns if getattr(d, name, ()) is not None]
     rows = [Row([record[name] for name in known], faint=record["trust"] != "yes") for record in each]
     return Table(title, [columns[name] for name in known], rows)
+
+
+def _again(ica: IcaEstimator) -> Iterator[Figure]:
+    """How nearly each component comes out again, where that was looked at: from halves of the rows, or by starts."""
+    d = ica.diagnostics_
+    seen, axis = (d.agreement, "agreement of starts") if d.stability is None else (d.stability, "stability")
+    if seen is None:
+        return
+    trusted, numbers = np.array([not doubt for doubt in d.doubts]), np.arange(d.components)
+    points = {"trusted": trusted, "not trusted": ~trusted}
+    yield Scatter(
+        "Do components come out again?",
+        "Mean |correlation| with what other starts, or fits to halves of the rows, find; 1: always the same. Grey "
+        "components should not be interpreted one by one; the table says why.",
+        "component",
+        axis,
+        {name: (numbers[chosen], seen[chosen]) for name, chosen in points.items() if chosen.any()},
+        names={name: [f"{i}: {d.doubts[i] or 'trusted'}" for i in numbers[chosen]] for name, chosen in points.items()},
+        colours={"trusted": GOOD, "not trusted": COLOURS["Gaussian"]},
+    )
 
 
 def _loadings(mixing: Floats, columns: Sequence[object]) -> str:
@@ -192,6 +212,7 @@ def _figures(ica: IcaEstimator) -> list[Figure]:
             {n: (numbers[kinds == n], d.nongaussianity[kinds == n]) for n in COLOURS if (kinds == n).any()},
             colours=COLOURS,
         ),
+        *_again(ica),
         Lines(
             "Convergence",
             "Relative projected gradient after each pass; the line is tol.",
