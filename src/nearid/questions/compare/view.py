@@ -157,6 +157,7 @@ def overview(comparisons: Comparisons) -> View:
     rows = []
     for k, c in enumerate(results):
         back = ", back" if c.decided_by_reverse else ""
+        back += ", without outlying rows" if c.bulk is not None else ""
         group = f"between {' and '.join(c.verdict.between)}" if c.verdict.between else c.verdict.group
         cells: list[Cell] = [_pair(c), f"{group} ({c.verdict.strength}{back})"]
         cells += [g.epsilon for g in c.groups.values()]
