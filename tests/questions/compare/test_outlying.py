@@ -39,6 +39,10 @@ def test_damaged_rows_of_one_side_do_not_hide_that_runs_are_the_same(runs, side)
     assert found.view.headline.startswith("Without 3 outlying rows: the same representation, nearly exactly")
     assert found.verdict.reason.startswith("Rows 3, 500, 900 hold 9") and "Look for damaged values" in found.view.reason
     assert [table.title.endswith("without 3 outlying rows") for table in found.view.tables[:2]] == [True, False]
+    # Everything that is shown beside the table of all rows is of the other rows.
+    assert "clustered_rows" not in {alert.code for alert in found.alerts}
+    assert found.view.tables[1].title.endswith("all rows") and found.view.tables[2].rows[0].cells[1].value > 0.99
+    assert {alert.code for alert in found.alerts} == {"outlying_source" if side == "source" else "heavy_tails"}
     written = json.loads(json.dumps(found.to_dict()))
     assert written["outlying_rows"] == ROWS and written["bulk"]["n"] == 997 and written["n"] == 1000
 

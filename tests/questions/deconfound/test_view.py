@@ -205,6 +205,8 @@ def test_components_that_cannot_be_trusted_are_marked(result):
     assert result.to_dict()["conditions"]["ica"]["components"]["doubts"] == list(ica.doubts)
     assert result.conditions["pca"].doubts == () and "doubts" not in result.to_dict()["conditions"]["pca"]["components"]
     assert len(result.conditions["kept"].doubts) == result.conditions["kept"].width
+    unchecked = replace(result, conditions={**result.conditions, "ica": replace(ica, doubts=("not checked",) * 6)})
+    assert "was not checked: nearid unmix --stability 5" in unchecked.view.facts["ICA"]
     doubtful = replace(ica, doubts=("depends on the start", *[""] * 5))
     place = list(ica.components.ranked).index(0)
     (hover,) = _component_map(doubtful).hover.values()

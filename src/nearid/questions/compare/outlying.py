@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # Of fewer rows a quantile says little. Rows this many times as far from the mean as 99% of the rows lie far out. They
 # decide where they hold more than this share of the variance.
 ENOUGH, FAR_OUT, DECIDE = 200, 4, 0.5
+# Alerts about such rows.
+ABOUT_OUTLYING = ("outlying_source", "heavy_tails")
 
 
 @dataclass(frozen=True)
@@ -109,4 +111,7 @@ def judged_without(answer: Comparison, far: Outlying, again: Callable[[], Compar
         f"{far.sentence}, so that they decide R2 of all rows (the best group, {best.title}, has {best.r2.value:.3f} "
         f"there). Look for damaged values. Without {'them' if len(far.rows) > 1 else 'it'}: {other.reason}"
     )
-    return replace(answer, verdict=replace(other, reason=reason), bulk=rest, outlying_rows=far.source_rows)
+    # What else is said of the rows is said of those that the verdict is of.
+    told = [*(alert for alert in answer.alerts if alert.code in ABOUT_OUTLYING), *rest.alerts]
+    verdict = replace(other, reason=reason)
+    return replace(answer, verdict=verdict, bulk=rest, outlying_rows=far.source_rows, alerts=list(dict.fromkeys(told)))

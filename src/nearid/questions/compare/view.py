@@ -111,15 +111,15 @@ def _overlay(gathered: Gathered, groups: Sequence[Group], fits: Fits, seed: int)
 
 
 def view(c: Comparison) -> View:
-    """The verdict, the ladder, similarities and figures of two runs."""
-    facts = {}
+    """The verdict, the ladder, similarities and figures of two runs; without rows that would decide all of these."""
+    facts, seen = {}, c.bulk or c
     if c.reverse is not None:
         facts["The other direction"] = f"{_sentence(c.reverse)}. {c.reverse.verdict.reason}"
-    if c.benefit is not None:
-        facts["Benefit of ICA"] = c.benefit.sentence
-    if c.efficiency is not None:
-        facts["Efficiency of ICA"] = c.efficiency.reason
-    d = c.diameter
+    if seen.benefit is not None:
+        facts["Benefit of ICA"] = seen.benefit.sentence
+    if seen.efficiency is not None:
+        facts["Efficiency of ICA"] = seen.efficiency.reason
+    d = seen.diameter
     size = (
         f"{d.lower:.6g} (exact)"
         if d.exact
@@ -134,9 +134,9 @@ def view(c: Comparison) -> View:
         reason=_reason(c),
         colour=_colour(c),
         alerts=joined([(c.names, c.alerts)]),
-        tables=[*_ladders(c), *([] if c.reverse is None else _ladders(c.reverse)), _similarity(c)],
+        tables=[*_ladders(c), *([] if c.reverse is None else _ladders(c.reverse)), _similarity(seen)],
         facts=facts,
-        figures=[_dots(c), _overlaid(c), *_curves(c)],
+        figures=[_dots(seen), _overlaid(seen), *_curves(seen)],
         method=f"Each group is fitted on {options['folds'] - 1} of {options['folds']} folds and judged on the other. "
         f"{METHOD} Chance: the target's rows permuted ({c.provenance['chance_rows']:,} rows).",
         provenance=c.provenance,
@@ -291,9 +291,11 @@ def _ladders(c: Comparison) -> list[Table]:
     """The ladder of all rows, after that of the rows that the verdict is of."""
     if c.bulk is None:
         return [_ladder(c)]
-    rest = _ladder(c.bulk)
-    left_out = counted(len(c.outlying_rows), "outlying row")
-    return [replace(rest, title=f"{rest.title}, without {left_out}"), _ladder(c)]
+    tables, left_out = (_ladder(c.bulk), _ladder(c)), counted(len(c.outlying_rows), "outlying row")
+    return [
+        replace(table, title=f"{table.title}, {rows}")
+        for table, rows in zip(tables, (f"without {left_out}", "all rows"), strict=True)
+    ]
 
 
 def _ladder(c: Comparison) -> Table:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nearid.arrays.names import few
+from nearid.ica.diagnostics import NOT_CHECKED
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired
 from nearid.questions.deconfound.plan import CLASSIFIERS, DIRECTIONS
 from nearid.show.figures import CHANCE, PALETTE, SOURCE, TARGET, Dots, Figure, HeatMap, Scatter
@@ -319,12 +320,15 @@ def _facts(result: Deconfounding) -> dict[str, str]:
     ica = result.provenance["ica"]
     if ica is None:
         return {}
+    known = f"{ica['trusted_components']} of the components can be interpreted one by one. Figures mark the others."
+    if NOT_CHECKED in result.conditions["ica"].doubts:
+        known = "Whether they can be interpreted one by one was not checked: nearid unmix --stability 5 does."
     return {
         "ICA": f"{result.conditions['ica'].width} components of {result.provenance['fitted_rows']:,} rows, "
         f"{ica['rows_per_parameter']:.2g} for each angle of the rotation. {ica['gaussian_components']} of the "
         "components cannot be distinguished from Gaussian ones, which ICA cannot separate. The fit "
         f"{'converged' if ica['converged'] else 'did not converge'} after {ica['passes']} passes. "
-        f"{ica['trusted_components']} of the components can be interpreted one by one. Figures mark the others."
+        f"{known}"
     }
 
 
