@@ -13,7 +13,7 @@ from nearid.base.alerts import Alert
 from nearid.engines.local import ordered_map
 from nearid.ica.contrast import Contrast
 from nearid.ica.gaussian_null import searched_p_values
-from nearid.ica.recurrence import FOUND_BY, chosen_by_start
+from nearid.ica.recurrence import chosen_by_start, majority
 from nearid.ica.stream import Affine
 from nearid.moments import Floats
 
@@ -27,6 +27,12 @@ SADDLE = 0.01
 FLATTEST = 10
 # Matched correlation with other fits below which a component is not the same from fit to fit.
 UNSTABLE = 0.9
+# Fewer rows than this always leave much to a few of them.
+ENOUGH_ROWS = 200
+# So many rows that are equally far out, and no others, would give the kurtosis of a component that few rows make.
+FEW_MAKE = 20
+# The word for components of which nothing shows whether they come out again.
+NOT_CHECKED = "not checked"
 # Fewer components are suggested where at most this share of the directions stands out of noise, and the smallest
 # variance is at most this share of the largest.
 STAND_OUT, LITTLE = 0.75, 0.01
@@ -75,9 +81,10 @@ class Diagnostics:
     same_optimum : int
         How many of them reached the contrast of the best one to 0.1%.
     recurrence : ndarray of int, shape (k,) or None
-        How many starts found each component (|correlation| of 0.95 or more), each of them after some more steps on a
-        random half of the rows; None where only one was tried. Components that all starts find are determined by the
-        data, the others by the start or by the sample.
+        How many starts found each component, each of them after some more steps on a random half of the rows; None
+        where only one was tried. Found is a |correlation| of 1 - 4 (k - 1) / rows or more, which counts as no less than
+        0.95 and no more than 0.985. Components that all starts find are determined by the data, the others by the
+        start or by the sample.
     agreement : ndarray of shape (k,) or None
         Mean over the starts of the |correlation| of each component with the nearest one that the start found. It tells
         more than the count where components lie in a plane, in which directions at random are often near each other.
@@ -121,17 +128,29 @@ class Diagnostics:
 
     @property
     def doubts(self) -> list[str]:
-        """Why a component should not be interpreted on its own; empty where it can be trusted."""
-        return [", ".join(self._doubts(i)) for i in range(self.components)]
+        """Why a component should not be interpreted on its own; empty where it can be trusted.
+
+        "not checked" where nothing speaks against it, but neither starts nor halves of the rows were compared.
+        """
+        checked = self.components == 1 or self.recurrence is not None or self.stability is not None
+        return [", ".join(self._doubts(i)) or ("" if checked else NOT_CHECKED) for i in range(self.components)]
 
     def _doubts(self, i: int) -> Iterator[str]:
-        unstable = self.stability is not None and self.stability[i] < UNSTABLE
+        if not self.converged:
+            yield "not settled"
+        if self.kurtosis is not None and made_by_few(self.kurtosis[i], self.rows):
+            yield "few rows"
         # One Gaussian component is what the others leave over; two or more mix freely.
-        if self.gaussian[i] and np.sum(self.gaussian) > 1 and (self.stability is None or unstable):
-            yield "Gaussian"
-        if self.recurrence is not None and self.recurrence[i] < FOUND_BY:
-            yield "depends on the start"
-        if unstable:
+        gaussian = self.gaussian[i] and np.sum(self.gaussian) > 1
+        # Halves of the rows, each with starts of its own, tell more than the starts of one fit.
+        if self.stability is None:
+            if gaussian:
+                yield "Gaussian"
+            if self.recurrence is not None and self.recurrence[i] < majority(self.starts):
+                yield "depends on the start"
+        elif self.stability[i] < UNSTABLE:
+            if gaussian:
+                yield "Gaussian"
             yield "unstable"
 
     @property
@@ -240,13 +259,14 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
             "no optimum. Another seed may find one.",
         )
     if d.recurrence is not None:
-        alone = int(np.sum(chosen_by_start(d.recurrence, d.gaussian)))
+        unlike = chosen_by_start(d.recurrence, d.starts, d.gaussian)
+        alone = int(np.sum(unlike if d.stability is None else unlike & (d.stability < UNSTABLE)))
         if alone:
             were, them, each = ("was", "it", "on its own") if alone == 1 else ("were", "them", "one by one")
             yield Alert(
                 "start_dependent",
-                f"{alone} of {k} components {were} found by at most one of {d.starts} starts, each on half of the "
-                f"rows: the start or the sample chose {them}. Do not interpret {them} {each}.",
+                f"{alone} of {k} components {were} found by at most {majority(d.starts) - 1} of {d.starts} starts, "
+                f"each on half of the rows: the start or the sample chose {them}. Do not interpret {them} {each}.",
             )
     if d.stability is not None and np.any(d.stability < UNSTABLE):
         yield Alert(
@@ -254,17 +274,16 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
             f"{int(np.sum(d.stability < UNSTABLE))} of {k} components come out differently from other starts and "
             f"halves of the rows (matched correlation below {UNSTABLE}).",
         )
-    # Where more can be trusted than stand out, small directions are no noise.
-    above = d.above_noise or 0
+    # Where more components than stand out are not in doubt, small directions are no noise.
+    above, sound = d.above_noise or 0, sum(doubt in ("", NOT_CHECKED) for doubt in d.doubts)
     small = d.smallest_variance <= LITTLE * d.largest_variance
-    if small and 1 < above <= STAND_OUT * k and d.trusted <= above:
+    if d.converged and small and 1 < above <= STAND_OUT * k and sound <= above:
         enlarged = np.sqrt(d.largest_variance / d.smallest_variance)
         yield Alert(
             "noise_floor",
             f"{k - above} of {k} principal directions hold no more variance than unrelated columns would. Whitening "
             f"makes all directions equally large: it enlarges the smallest one {enlarged:,.0f} times as much as the "
-            f"largest. {d.trusted} of {k} components can be interpreted one by one. Try --n-components {above} "
-            f"(n_components={above}).",
+            f"largest. Try --n-components {above} (n_components={above}).",
         )
 
 
@@ -288,12 +307,18 @@ def _looks_gaussian(d: Diagnostics) -> str:
     )
 
 
-# Fewer rows than this always leave much to a few of them.
-ENOUGH_ROWS = 200
-# So many rows that carry more than this share of a component's variance make this component.
-FURTHEST, SHARE = 5, 0.5
+# Rows of which an alert says how much of a component's variance they carry.
+FURTHEST = 5
 # More copies than this share of the rows are no chance.
 COPIES = 0.005
+
+
+def made_by_few(kurtosis: Floats, n: int) -> np.ndarray:
+    """Whether few of n rows make a component, by its excess kurtosis.
+
+    If m rows were equally far out and all others at 0, E[s^4] / E[s^2]^2 would be n / m.
+    """
+    return np.asarray((n >= ENOUGH_ROWS) & (n < FEW_MAKE * (kurtosis + 3)))
 
 
 class RowsSeen(NamedTuple):
@@ -325,7 +350,8 @@ def see_rows(rows: Rows, forward: Affine) -> RowsSeen:
     each, furthest, sums, fourths = zip(*ordered_map(task, forward.cut(rows.shape[0])), strict=True)
     traits, second, fourth = np.concatenate(each), np.sum(sums, axis=0), np.sum(fourths, axis=0)
     shares = _largest(np.concatenate(furthest)).sum(axis=0) / second
-    return RowsSeen([*_outlying(traits, shares), *_repeated(traits)], len(traits) * fourth / second**2 - 3)
+    kurtosis = len(traits) * fourth / second**2 - 3
+    return RowsSeen([*_outlying(len(traits), shares, kurtosis), *_repeated(traits)], kurtosis)
 
 
 def _largest(squares: Floats) -> Floats:
@@ -333,13 +359,14 @@ def _largest(squares: Floats) -> Floats:
     return np.partition(squares, -min(FURTHEST, len(squares)), axis=0)[-FURTHEST:] if len(squares) else squares
 
 
-def _outlying(traits: Floats, shares: Floats) -> Iterator[Alert]:
-    made = np.flatnonzero(shares > SHARE)
-    if len(traits) >= ENOUGH_ROWS and len(made):
+def _outlying(n: int, shares: Floats, kurtosis: Floats) -> Iterator[Alert]:
+    made = np.flatnonzero(made_by_few(kurtosis, n))
+    if len(made):
+        most = made[int(shares[made].argmax())]
         yield Alert(
             "outlying_rows",
-            f"{FURTHEST} of {len(traits)} rows carry {shares[made[0]]:.0%} of the variance of component {made[0]}: "
-            f"outlying rows make {len(made)} of {len(shares)} components. Look for damaged values.",
+            f"{FURTHEST} of {n} rows carry {shares[most]:.0%} of the variance of component {most}: outlying rows make "
+            f"{len(made)} of {len(shares)} components. Look for damaged values.",
         )
 
 

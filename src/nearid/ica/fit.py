@@ -511,7 +511,7 @@ def _diagnose(
         contrast=contrast.name,
         starts=len(tried.contrasts) if tried else 1,
         same_optimum=tried.same_optimum() if tried else 1,
-        recurrence=tried.recurrence(solution.state.rotation) if tried else None,
+        recurrence=tried.recurrence(solution.state.rotation, n) if tried else None,
         agreement=tried.agreement(solution.state.rotation) if tried else None,
         above_noise=None if problem.unwhitened else directions_above_noise(whitener.backward, whitener.sizes, n),
         alerts=(),

@@ -50,14 +50,16 @@ def test_ica_undoes_mixing_without_seeing_a_pair(rng, kind, dtype):
     e = found.efficiency
     for value, groups in ((e.value, found.groups), (e.in_sample, found.in_sample)):
         permutation, ica, rigid = (groups[name].epsilon.value for name in ("permutation", "ica", "rigid"))
-        assert value == pytest.approx((permutation - ica) / (permutation - rigid))
+        ratio = (permutation - ica) / (permutation - rigid)
+        # Whitening removes more than a rigid motion does, of which all is 1; in sample it is the papers' ratio.
+        assert value == pytest.approx(min(ratio, 1.0) if groups is found.groups else ratio)
     if kind == "rotation":
         # Equal-size noise on both sides; ICA comes within a few percent of the rigid motion.
         assert 0.95 < e.low <= e.value <= e.high < 1.01
         assert e.in_sample == pytest.approx(e.value, abs=0.01)
     else:
-        # A rigid motion removes a small share of the error, and the ratio to it wobbles by a few percent.
-        assert e.low > 1 and e.in_sample > 1
+        # A rigid motion removes a small share of the error, and ICA removes nearly all of it.
+        assert e.low == e.value == 1 < e.in_sample
     assert "removes" in e.reason and codes(found) == set()
 
 
@@ -139,7 +141,7 @@ def test_components_that_a_start_chose_are_those_that_are_not_gaussian(recurrenc
     if told:
         alone = int(np.sum(np.array(recurrence)[~gaussian] < 2))
         count = "1 that does not look Gaussian was" if alone == 1 else f"{alone} that do not look Gaussian were"
-        assert found[0].startswith(told) and f"{count} found by at most one start" in found[0]
+        assert found[0].startswith(told) and f"{count} found by at most 1 of them" in found[0]
 
 
 def test_a_single_gaussian_source_is_what_the_others_leave(rng):

@@ -58,7 +58,7 @@ def test_a_matrix_names_its_runs(several):
     np.testing.assert_array_equal(np.asarray(matrix), matrix.values)
     assert np.asarray(matrix, dtype=np.float32).dtype == np.float32 and np.nanmax(matrix) == np.nanmax(matrix.values)
     title, head, first, *_ = repr(matrix).splitlines()
-    assert title == "Mean error / diameter, held out, rigid motion"
+    assert title == "Mean epsilon, held out, rigid motion"
     assert head.split() == ["source", "\\", "target", "a<b>.npy", "b.npy", "c.npy"]
     assert first.split() == ["a<b>.npy", "0", f"{matrix[0, 1]:.4g}", f"{matrix[0, 2]:.4g}"]
     html = matrix._repr_html_()

@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from nearid.groups.ladder import ladder
 from nearid.measures.diameter import Diameter
-from nearid.questions.compare.verdict import Rungs, bootstrap, decide, efficiency, summaries
+from nearid.questions.compare.verdict import Rungs, bootstrap, decide, summaries
 
 LADDER = ladder()
 
@@ -251,48 +251,3 @@ def test_figures_of_known_errors():
     assert found["linear"].r2.value == 0.75 and found["linear"].max == 0.3
     assert found["linear"].relative.value == pytest.approx(0.5)
     assert found["linear"].degrees_of_freedom == 9 and np.isnan([e.low, e.high, e.chance, g.r2.chance]).all()
-
-
-NAMES = ["permutation", "rigid", "linear", "ica"]
-
-
-def judged(errors, noise=1e-3, in_sample=None, names=NAMES):
-    spread = noise * np.random.default_rng(0).normal(size=(len(errors), 5))
-    by_fold = np.array(errors)[:, None] + spread - spread.mean(axis=1, keepdims=True)
-    return efficiency(names, by_fold, np.full(5, 100), 1.0, in_sample)
-
-
-def test_the_interval_of_the_efficiency_is_over_folds_that_share_rows():
-    by_fold = np.array([[4.0, 4.2, 3.8], [1, 1, 1], [0, 0, 0], [3, 3, 3]])
-    found = efficiency(NAMES, by_fold, np.array([10, 10, 10]), 1.0, None)
-    # (p - i) / (p - r) of the means is 1/3; a fold moves it by ((p - i) - (p - r) / 3) / 3.
-    moved = np.array([1 - 3 / 3, 1.2 - 3.2 / 3, 0.8 - 2.8 / 3]) / 3
-    half = student.ppf(0.975, 2) * np.std(moved, ddof=1) * np.sqrt(1 / 3 + 1 / 2)
-    assert (found.value, found.low, found.high) == pytest.approx((1 / 3, 1 / 3 - half, 1 / 3 + half))
-    assert "folds" in found.of
-
-
-def test_the_papers_figure():
-    # Pythia-160M: 0.219, 0.150, 0.131 and 0.202 are printed with 25%.
-    found = judged([0.219, 0.150, 0.131, 0.202], in_sample=np.array([0.2, 0.1, 0.1, 0.15]))
-    assert round(found.value, 2) == 0.25 and found.low < found.value < found.high
-    assert found.in_sample == pytest.approx(0.5)
-    assert "removes 25% [" in found.reason and found.reason.endswith("in sample 50%.")
-
-
-@pytest.mark.parametrize(("ica", "words"), [(0.3, "does worse than"), (0.2, "gains nothing certain"), (0.1, "100%")])
-def test_words_follow_the_figures(ica, words):
-    assert words in judged([0.2, 0.1, 0.1, ica]).reason
-
-
-@pytest.mark.parametrize(
-    "errors", [[0.1, 0.1, 0.1, 0.1], [0.1, 0.102, 0.1, 0.1], [1e-16, 0, 0, 1e-17], [0.1012, 0.1, 0.1, 0.1]]
-)
-def test_no_figure_where_a_rigid_motion_gains_nothing_for_certain(errors):
-    found = judged(errors, noise=1e-3 if max(errors) > 1e-3 else 1e-18, in_sample=np.array(errors))
-    assert all(np.isnan([found.value, found.low, found.high, found.in_sample]))
-    assert "does not clearly gain" in found.reason
-
-
-def test_no_figure_without_its_groups():
-    assert "needs the groups" in judged([0.1, 0.2], names=["linear", "ica"]).reason

@@ -24,7 +24,7 @@ def found():
 
 def test_the_verdict_comes_first_and_all_parts_are_there(found):
     text = page(found.view)
-    parts = ("The same representation", "signed permutation", "How nearly", "Error of each row", "Spectra")
+    parts = ("The same representation", "signed permutation", "How nearly", "Epsilon of each row", "Spectra")
     parts += ("Canonical correlations", "Matched columns", "before and after alignment", "How this was made")
     assert all(p in text for p in parts)
     assert text.index('class="verdict"') < text.index("<table")
@@ -125,7 +125,7 @@ def test_one_column_is_drawn_on_a_line(rng):
 def test_shares_of_rows_add_up(rng):
     x = rng.normal(size=(200, 3))
     figures = {f.title: f for f in compare(x, x + rng.normal(size=(200, 3))).view.figures}
-    for curve in figures["Error of each row"].curves.values():
+    for curve in figures["Epsilon of each row"].curves.values():
         assert sum(curve.y) == pytest.approx(1)
 
 

@@ -9,6 +9,7 @@ from nearid import deconfound
 from nearid.questions.deconfound.paired import MeanScore
 from nearid.questions.deconfound.view import _component_map, _component_scatter, base_test, headline, mean_cell
 from nearid.show.page import page
+from nearid.show.view import BAD, CAREFUL
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +93,67 @@ def test_the_headline_says_first_whether_anything_is_recognised(result):
     assert headline(replace(result, recognised=())).startswith("No batch has perturbed rows beside others")
 
 
+def test_the_headline_does_not_hide_perturbations_that_differ(result):
+    """A mean over perturbations of which one gains and another loses is no answer for either."""
+
+    def said(a, b, whole):
+        """The end of the headline, where these are the difference and p of each."""
+        tests = []
+        for t in result.tests:
+            chosen = {"a": a, "b": b, "(all)": whole}.get(t.perturbation)
+            if (t.first, t.second, t.score, t.direction) == ("base", "ica", "auroc", "most") and chosen:
+                value, p = chosen
+                t = replace(t, difference=replace(t.difference, value=value, high=value + 0.01), p=p, p_holm=p)
+            tests.append(t)
+        changed = replace(result, tests=tuple(tests))
+        return headline(changed).partition("). ")[2], changed.view.colour
+
+    both = (
+        "Perturbations differ: of 2, classifiers of PCA + ICA work better for 1 (a) and worse for 1 (b) than those of"
+    )
+    assert said((0.2, 0.01), (-0.2, 0.01), (0.0, 0.9)) == (f"{both} Base; the mean difference is +0.000", CAREFUL)
+    assert said((0.2, 0.01), (0.0, 0.9), (0.1, 0.3))[0].startswith(
+        "Perturbations differ: of 2, classifiers of PCA + ICA"
+    )
+    # A mean that is clear hides the one that is clearly otherwise, but not one that is not clear.
+    assert said((0.3, 0.01), (-0.1, 0.01), (0.1, 0.01))[0].startswith(both)
+    assert said((0.3, 0.01), (-0.1, 0.3), (0.1, 0.01))[0].startswith("PCA + ICA helped")
+    assert said((-0.3, 0.01), (-0.1, 0.3), (-0.2, 0.01)) == (
+        "PCA + ICA did harm: its classifiers work worse than those of Base",
+        BAD,
+    )
+
+
+def test_the_headline_names_perturbations_that_are_recognised_and_not():
+    labels, batches = np.tile(["DMSO", "strong", "none", "nil"], 90), np.repeat(np.arange(6), 60)
+    x = np.random.default_rng(0).normal(size=(360, 4))
+    x[:, 0] += 4 * (labels == "strong")
+    options = {"control": "DMSO", "classifiers": "logistic", "directions": "most", "folds": 3, "conditions": "base"}
+    found = deconfound(x, labels, batches, **options)
+    assert base_test(found).p > 0.05
+    assert headline(found).startswith(
+        "1 of 3 perturbations (strong) is recognised in new batches, all together not (AUROC"
+    )
+    assert "to 0.99" in headline(found) or "to 1.000 (strong)" in headline(found)
+
+
+def test_trees_that_could_not_be_grown_are_no_tie():
+    pytest.importorskip("lightgbm", reason="the extra `boost` is not installed")
+    labels, batches = np.tile(["DMSO", "a", "b"], 20), np.repeat(np.arange(4), 15)
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    x[:, 0] += 4 * (labels == "a")
+    options = {"control": "DMSO", "directions": "most", "folds": 2, "conditions": "base,ica"}
+    alone = deconfound(x, labels, batches, classifiers="boost", **options)
+    assert np.isnan(alone.mean("base").mean) and not alone.tests and not alone.recognised
+    assert headline(alone) == "LightGBM could not be trained on such few rows, so nothing can be compared"
+    assert {cell for row in alone.view.tables[0].rows for cell in row.cells[1:]} == {"-"}
+    assert any("has no scores there" in alert.message for alert in alone.alerts) and alone.view.colour == CAREFUL
+    # Beside it, logistic regression is what the headline is of.
+    both = deconfound(x, labels, batches, classifiers="boost,logistic", **options)
+    assert both.families == [("most", "logistic"), ("most", "boost")] and "logistic regression" in both.view.reason
+    page(alone.view), page(both.view)
+
+
 def test_noise_is_not_called_recognised(rng):
     labels, batches = np.tile(["DMSO", "a", "b", "c"], 60), np.repeat(np.arange(6), 40)
     x = rng.normal(size=(240, 4))
@@ -143,6 +205,8 @@ def test_components_that_cannot_be_trusted_are_marked(result):
     assert result.to_dict()["conditions"]["ica"]["components"]["doubts"] == list(ica.doubts)
     assert result.conditions["pca"].doubts == () and "doubts" not in result.to_dict()["conditions"]["pca"]["components"]
     assert len(result.conditions["kept"].doubts) == result.conditions["kept"].width
+    unchecked = replace(result, conditions={**result.conditions, "ica": replace(ica, doubts=("not checked",) * 6)})
+    assert "was not checked: nearid unmix --stability 5" in unchecked.view.facts["ICA"]
     doubtful = replace(ica, doubts=("depends on the start", *[""] * 5))
     place = list(ica.components.ranked).index(0)
     (hover,) = _component_map(doubtful).hover.values()

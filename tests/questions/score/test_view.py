@@ -62,6 +62,21 @@ def test_the_headline_counts_the_factors_that_are_judged():
     )
 
 
+def test_a_verdict_without_outlying_rows_says_so():
+    rng = np.random.default_rng(0)
+    u = rng.uniform(-1, 1, size=(600, 2))
+    x = u @ np.array([[0.6, 0.8], [-0.8, 0.6]])
+    x[:2] *= 500
+    found = score(x, u, measures="mcc", permutations=5)
+    assert (
+        headline(found)
+        == "Without 2 outlying rows: the true factors are recovered nearly exactly, up to a rigid motion"
+    )
+    # The ladder is of the same rows as the verdict.
+    ladder = next(table for table in found.view.tables if table.title.startswith("Epsilon"))
+    assert next(row for row in ladder.rows if row.strong).cells[4].value > 0.99
+
+
 def test_parts_after_ica_are_those_of_their_own_measure():
     rng = np.random.default_rng(0)
     u = rng.laplace(size=(200, 2))

@@ -33,6 +33,7 @@ def test_after_a_fit_it_is_a_result(x):
     assert "3 components, found in" in ica._repr_mimebundle_()["text/html"]
     plain = json.loads(json.dumps(ica.to_dict(), allow_nan=False))
     assert plain["diagnostics"]["z"] == ica.diagnostics_.z.tolist() and plain["alerts"] == []
+    assert [each["trust"] for each in plain["components"]] == ica.to_frame()["trust"].tolist()
     assert plain["provenance"]["options"] == {k: v for k, v in ica.get_params().items() if k != "engine"}
     assert plain["provenance"]["seed"] == ica.seed_ and plain["provenance"]["inputs"][0]["shape"] == [500, 3]
     assert ica.to_frame()["nongaussianity"].tolist() == ica.diagnostics_.nongaussianity.tolist()

@@ -14,6 +14,7 @@ from nearid.folds import repeated_rows
 from nearid.measures.diameter import Diameter
 from nearid.moments import Floats, cholesky, spectrum
 from nearid.questions.compare.errors import Evaluation, Gathered
+from nearid.questions.compare.outlying import DECIDE, ENOUGH, far_out, held_by
 from nearid.show.view import counted
 
 FEW_ROWS = 10
@@ -102,11 +103,11 @@ def _columns(rows: Rows, scatter: Floats, n: int) -> Iterator[Alert]:
 
 def _outliers(name: str, radii: Floats) -> Iterator[Alert]:
     """A map fitted to squared errors follows the source rows that lie furthest out."""
-    bulk, furthest = float(np.quantile(radii, 0.99)), int(np.argmax(radii))
-    if len(radii) >= 200 and radii[furthest] > 4 * bulk:
+    if len(far_out(radii)):
+        times = float(radii.max() / np.quantile(radii, 0.99))
         yield Alert(
             "outlying_source",
-            f"A few outlying rows dominate {name}: the furthest lies {radii[furthest] / bulk:.1f} times as far from "
+            f"A few outlying rows dominate {name}: the furthest lies {times:.1f} times as far from "
             "the mean as 99% of the rows, so the fitted maps follow it rather than others. Look for damaged values.",
         )
 
@@ -114,11 +115,13 @@ def _outliers(name: str, radii: Floats) -> Iterator[Alert]:
 def _tails(name: str, radii: Floats, diameter: Diameter) -> Iterator[Alert]:
     """A diameter that a handful of rows decides makes every epsilon look small."""
     bulk = 2 * float(np.quantile(radii, 0.99))
-    if len(radii) >= 200 and diameter.lower > 2 * bulk:
+    if len(radii) >= ENOUGH and diameter.lower > 2 * bulk:
+        decide = held_by(radii, far_out(radii)) > DECIDE
+        advice = "They decide R2 too. Look for damaged values." if decide else "Compare R2."
         yield Alert(
             "heavy_tails",
             f"A few outlying rows decide the diameter of {name}: it is {diameter.lower / bulk:.1f} times as wide as "
-            "the ball around 99% of its rows, so every epsilon is that much smaller than for the bulk. Compare R2.",
+            f"the ball around 99% of its rows, so every epsilon is that much smaller than for the bulk. {advice}",
         )
     if not diameter.exact:
         yield Alert(

@@ -15,7 +15,7 @@ from nearid.engines.base import Engine
 from nearid.folds import FoldMoments
 from nearid.groups.fits import DenseMap, fit_unmixed, polar, squared_errors
 from nearid.groups.ladder import Group, Prepared, register
-from nearid.ica.recurrence import chosen_by_start
+from nearid.ica.recurrence import chosen_by_start, majority
 from nearid.measures.canonical import PLENTY, Grid, fold_groups, side_whitener
 from nearid.moments import Floats, Moments, PairMoments
 
@@ -228,7 +228,7 @@ def _side_alerts(name: str, side: Components, folds: list[Components]) -> Iterat
         )
     if side.recurrence is not None:
         every = int(np.sum(side.recurrence == side.starts))
-        alone = int(np.sum(chosen_by_start(side.recurrence, side.gaussian)))
+        alone = int(np.sum(chosen_by_start(side.recurrence, side.starts, side.gaussian)))
         if alone:
             if alone == 1:
                 found, advice = "1 that does not look Gaussian was", "it. Do not interpret its match."
@@ -237,8 +237,8 @@ def _side_alerts(name: str, side: Components, folds: list[Components]) -> Iterat
             yield Alert(
                 "ica_start_dependent",
                 f"{every} of {k} components of {name} {'was' if every == 1 else 'were'} found by all {side.starts} "
-                f"starts, each on half of the rows. {found} found by at most one start: the start or the sample chose "
-                f"{advice}",
+                f"starts, each on half of the rows. {found} found by at most {majority(side.starts) - 1} of them: the "
+                f"start or the sample chose {advice}",
             )
 
 

@@ -42,6 +42,8 @@ FURTHER_ROWS = 2
 # Root-mean-square errors below this share of the spread are rounding of sums over thousands of columns in float64, and
 # so are their influences.
 ROUNDED = 1e-12
+# An interval whose ends are further apart, as a ratio, is made of one row or two: it says nothing, and there is none.
+WIDEST = 1000
 
 
 @dataclass(frozen=True)
@@ -244,6 +246,8 @@ def intervals(
     unexplained = found.squares[g] / base - share * found.spread / base
     spread_of_share = found.spread_of(unexplained)
     missed = on_log_scale(share, spread_of_share, confidence, choice=choice)
+    if share > ROUNDED**2 and any(own.high > WIDEST * own.low for own in (error, by_spread, missed)):
+        return GroupIntervals()
     if 0 < share <= ROUNDED**2:
         # Rounding has no distribution: the error lies between 0 and what float64 resolves, and R2 is 1.
         error, by_spread = Interval(0.0, ROUNDED * math.sqrt(base)), Interval(0.0, ROUNDED)

@@ -16,9 +16,10 @@ from nearid.groups.ladder import GROUPS
 from nearid.measures.diameter import Diameter
 from nearid.moments import Floats
 from nearid.questions.compare.best import Best, extremes
+from nearid.questions.compare.efficiency import Efficiency
 from nearid.questions.compare.errors import Similarities
 from nearid.questions.compare.unmixing import Benefit
-from nearid.questions.compare.verdict import LEAST_EXPLAINED, ROUNDING, Efficiency, GroupResult, Verdict
+from nearid.questions.compare.verdict import LEAST_EXPLAINED, ROUNDING, GroupResult, Verdict
 from nearid.show.alerts import each_once
 from nearid.show.result import Result
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from nearid.show.view import View
 
 # What a matrix of runs shows.
-MATRICES = {"epsilon": "Mean error / diameter, held out", "r2": "R2, held out", "chance": "Error / diameter by chance"}
+MATRICES = {"epsilon": "Mean epsilon, held out", "r2": "R2, held out", "chance": "Mean epsilon by chance"}
 # Root-mean-square errors below this share of the spread count as none in either direction, with room for the bootstrap.
 NONE = ROUNDING / 2
 # A rigid motion misses by far if its error is more than this.
@@ -80,6 +81,11 @@ class Comparison(Result):
         Target to source, with ``symmetric=True``.
     one_way : Verdict or None
         Of source to target alone, with ``symmetric=True``; `verdict` is then the worse of the two directions.
+    bulk : Comparison or None
+        Of all rows but a few that hold more than half of the variance of a side, where its verdict is another one. The
+        verdict is then that of `bulk`, and all other figures are of all rows.
+    outlying_rows : tuple of int
+        These few rows, by their place in the source; empty without `bulk`.
     alerts : list of Alert
     provenance : dict
         What made the result.
@@ -115,6 +121,8 @@ class Comparison(Result):
     in_sample_similarity: Similarities | None
     reverse: Comparison | None
     one_way: Verdict | None
+    bulk: Comparison | None
+    outlying_rows: tuple[int, ...]
     alerts: list[Alert]
     provenance: dict[str, Any]
     by_chance: Floats

@@ -34,6 +34,7 @@ from nearid.moments import Floats
 from nearid.questions.compare import ica_rung  # noqa: F401, registers its group
 from nearid.questions.compare.alerts import alerts
 from nearid.questions.compare.chance import LEAST_ORDERS, MOST_PERMUTATIONS, PERMUTATIONS, Chance, chance_level
+from nearid.questions.compare.efficiency import Efficiency, efficiency, least_gain_of_rigid
 from nearid.questions.compare.errors import (
     Evaluation,
     Fits,
@@ -48,19 +49,18 @@ from nearid.questions.compare.errors import (
     unexplained_share,
 )
 from nearid.questions.compare.intervals import influences
+from nearid.questions.compare.outlying import judged_without, outlying, without
 from nearid.questions.compare.result import Comparison, Comparisons
 from nearid.questions.compare.similar import with_intervals
 from nearid.questions.compare.unmixing import Benefit, benefit
 from nearid.questions.compare.verdict import (
     LEAST_LIMIT,
     STRENGTHS,
-    Efficiency,
     GroupResult,
     Rungs,
     Verdict,
     bootstrap,
     decide,
-    efficiency,
     strength,
     summaries,
 )
@@ -327,7 +327,10 @@ def _compare(
     engine: Engine,
     progress: Progress,
     prepare: Sequence[Callable[..., Prepared]],
+    *,
+    rest: bool = False,
 ) -> Comparison:
+    """The comparison; of the `rest` where the rows that decided one of all rows are left out."""
     blocks, dependence = rows_together(pair, s.folds, s.random_state, detect=s.detect)
     # A penalty takes long to choose: there is none where no group has one.
     penalised = any("ridge" in g.options for g in s.groups)
@@ -355,7 +358,13 @@ def _compare(
     if verdict.group != "none" and blocks is not None and blocks.serial and not blocks.slow:
         doubt = " Blocks are pieces of the file: name the rows that belong together (--blocks), and this may change."
         verdict = replace(verdict, reason=verdict.reason + doubt)
-    return replace(answer, verdict=verdict, alerts=[*answer.alerts, *dependence])
+    answer = replace(answer, verdict=verdict, alerts=[*answer.alerts, *dependence])
+    far = None if rest else outlying(pair, judged.evaluation)
+    if far is None:
+        return answer
+    return judged_without(
+        answer, far, lambda: _compare(without(pair, far.rows), given, s, engine, progress, prepare, rest=True)
+    )
 
 
 def rows_together(pair: Pair, folds: int, seed: int, *, detect: bool) -> tuple[Blocks | None, list[Alert]]:
@@ -455,7 +464,8 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
     if "ica" in names:
         fold = gathered.fold[gathered.kept]
         by_fold = np.stack([errors[:, fold == k].mean(axis=1) for k in range(s.folds)], axis=1)
-        gain = efficiency(names, by_fold, np.bincount(fold).astype(float), float(spread.mean()), in_errors)
+        rows, least = np.bincount(fold).astype(float), least_gain_of_rigid(names, errors, moved)
+        gain = efficiency(names, by_fold, rows, float(spread.mean()), in_errors, least)
         helps = benefit(gathered, s.groups, fits, by_fold, float(spread.mean()), 1 - unexplained)
     return _Inferred(chance, own_order, unmeasured, groups, in_sample, verdict, gain, helps)
 
@@ -537,6 +547,8 @@ def _answer(
         in_sample_similarity=None if whole is None else whole.similarities(cka_from_moments(moments)),
         reverse=None,
         one_way=None,
+        bulk=None,
+        outlying_rows=(),
         alerts=[*alerts(gathered, seen, judged.diameter), *_one_column(s, pair)],
         provenance=provenance(
             s.to_dict(),

@@ -12,8 +12,8 @@ from nearid.base.estimate import Estimate
 from nearid.groups.fits import MatchMap, correlation, fit_permutation
 from nearid.groups.ladder import Group
 from nearid.moments import Floats, PairMoments
+from nearid.questions.compare.efficiency import FOLDS, half_over_folds
 from nearid.questions.compare.errors import Fits, Gathered
-from nearid.questions.compare.verdict import FOLDS, half_over_folds
 from nearid.show.view import counted
 
 Answer = Literal["helped", "nothing", "harm", "mixed", "unclear"]

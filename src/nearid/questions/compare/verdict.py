@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.base.estimate import CONFIDENCE, Estimate
+from nearid.base.estimate import Estimate
 from nearid.engines.local import one_blas_thread
 from nearid.groups.ladder import Group
 from nearid.measures.diameter import Diameter
@@ -66,15 +66,11 @@ WORTH_SAYING = 0.1
 NEARER = 0.9
 
 STRENGTHS = ((0.99, "nearly exactly"), (0.9, "closely"), (0.5, "in part"), (0.0, "weakly"))
-# What the efficiency of ICA is computed from.
-NEEDED = ("permutation", "ica", "rigid")
 # Why a group has no interval.
 FEW_ROWS = "rows are too few for the columns"
-NO_SPREAD = "the errors of these rows do not say how far those of others would be"
+NO_SPREAD = "too few rows decide the errors to say how far those of others would be"
 OTHER_PARTNERS = "columns find other partners in other folds, and are too many to try which"
 OTHER_COMPONENTS = "other rows would give other components, and ICA is not repeated to find out which"
-# What the interval of the efficiency is of.
-FOLDS = "folds, each with fits of its own, Student's t"
 
 
 @dataclass(frozen=True)
@@ -504,86 +500,3 @@ def _percent(share: float) -> str:
         return "more than 99.999%"
     digits = 1 if share < 0.99 else int(np.ceil(-np.log10(1 - share)))
     return f"{100 * share:.{digits}f}%"
-
-
-@dataclass(frozen=True)
-class Efficiency(Estimate):
-    """(e_permutation - e_ica) / (e_permutation - e_rigid), of mean held-out errors; NaN where there is no answer.
-
-    How much of what a rigid motion gains over a signed permutation ICA gains without seeing a single pair.
-
-    Attributes
-    ----------
-    in_sample : float
-        Of the in-sample errors, where these were asked for.
-    reason : str
-        A sentence with the figures, or why there are none.
-    """
-
-    in_sample: float = math.nan
-    reason: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {**super().to_dict(), "in_sample": self.in_sample, "reason": self.reason}
-
-
-def efficiency(
-    names: Sequence[str], by_fold: Floats, rows: np.ndarray, guess: float, in_sample: Floats | None
-) -> Efficiency:
-    """Judge ICA between the signed permutation and the rigid motion.
-
-    Every fold has fits of its own and judges them on its own rows, so that the spread over folds is one over whole
-    fits. Fits share rows: the variance of a mean over K folds is (1/K + 1/(K - 1)) times that over folds (Nadeau &
-    Bengio 2003, with the share of rows held out over the share fitted on as the correlation of folds), by Student's t.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The groups compared.
-    by_fold : ndarray of shape (groups, folds)
-        Mean held-out errors in each fold.
-    rows : ndarray of shape (folds,)
-        Rows of each fold.
-    guess : float
-        Mean error of the constant guess.
-    in_sample : ndarray of shape (groups,) or None
-    """
-    if not set(NEEDED) <= set(names):
-        return Efficiency(math.nan, reason="Not known: it needs the groups permutation and rigid beside ica.")
-    order = [list(names).index(n) for n in NEEDED]
-    permutation, ica, rigid = by_fold[order]
-    gain = float(np.average(permutation - rigid, weights=rows))
-    # Where a rigid motion gains nothing for certain, the ratio is one of noise to noise.
-    if gain - half_over_folds(permutation - rigid) <= ROUNDING * guess:
-        reason = "There is none: a rigid motion does not clearly gain over a signed permutation."
-        return Efficiency(math.nan, reason=reason)
-    value = float(np.average(permutation - ica, weights=rows)) / gain
-    # How far each fold moves the ratio of the two means.
-    half = half_over_folds((permutation - ica - value * (permutation - rigid)) / gain)
-    low, high = value - half, value + half
-    figures = f"{100 * value:.0f}% [{100 * low:.0f}%, {100 * high:.0f}%]"
-    if low > 0:
-        reason = f"ICA of each side alone removes {figures} of the error that a rigid motion removes"
-    else:
-        loss = "does worse than" if high < 0 else "gains nothing certain over"
-        reason = f"ICA of each side alone {loss} matching the columns themselves: its efficiency is {figures}"
-    within = math.nan
-    if in_sample is not None and in_sample[order[0]] > in_sample[order[2]]:
-        within = float(_ratio(in_sample[order]))
-        reason += f"; in sample {100 * within:.0f}%"
-    return Efficiency(value, low, high, of=FOLDS, in_sample=within, reason=f"{reason}.")
-
-
-def half_over_folds(values: Floats) -> float:
-    """Half the 95% interval of a mean over folds whose fits share rows."""
-    from scipy.special import stdtrit
-
-    k = len(values)
-    spread = float(np.std(values, ddof=1)) * math.sqrt(1 / k + 1 / (k - 1))
-    return float(stdtrit(k - 1, (1 + CONFIDENCE) / 2)) * spread
-
-
-def _ratio(errors: Floats) -> Floats:
-    permutation, ica, rigid = np.moveaxis(errors, -1, 0)
-    return np.asarray((permutation - ica) / (permutation - rigid))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,15 +111,15 @@ def _overlay(gathered: Gathered, groups: Sequence[Group], fits: Fits, seed: int)
 
 
 def view(c: Comparison) -> View:
-    """The verdict, the ladder, similarities and figures of two runs."""
-    facts = {}
+    """The verdict, the ladder, similarities and figures of two runs; without rows that would decide all of these."""
+    facts, seen = {}, c.bulk or c
     if c.reverse is not None:
         facts["The other direction"] = f"{_sentence(c.reverse)}. {c.reverse.verdict.reason}"
-    if c.benefit is not None:
-        facts["Benefit of ICA"] = c.benefit.sentence
-    if c.efficiency is not None:
-        facts["Efficiency of ICA"] = c.efficiency.reason
-    d = c.diameter
+    if seen.benefit is not None:
+        facts["Benefit of ICA"] = seen.benefit.sentence
+    if seen.efficiency is not None:
+        facts["Efficiency of ICA"] = seen.efficiency.reason
+    d = seen.diameter
     size = (
         f"{d.lower:.6g} (exact)"
         if d.exact
@@ -134,9 +134,9 @@ def view(c: Comparison) -> View:
         reason=_reason(c),
         colour=_colour(c),
         alerts=joined([(c.names, c.alerts)]),
-        tables=[_ladder(c), *([] if c.reverse is None else [_ladder(c.reverse)]), _similarity(c)],
+        tables=[*_ladders(c), *([] if c.reverse is None else _ladders(c.reverse)), _similarity(seen)],
         facts=facts,
-        figures=[_dots(c), _overlaid(c), *_curves(c)],
+        figures=[_dots(seen), _overlaid(seen), *_curves(seen)],
         method=f"Each group is fitted on {options['folds'] - 1} of {options['folds']} folds and judged on the other. "
         f"{METHOD} Chance: the target's rows permuted ({c.provenance['chance_rows']:,} rows).",
         provenance=c.provenance,
@@ -157,6 +157,7 @@ def overview(comparisons: Comparisons) -> View:
     rows = []
     for k, c in enumerate(results):
         back = ", back" if c.decided_by_reverse else ""
+        back += ", without outlying rows" if c.bulk is not None else ""
         group = f"between {' and '.join(c.verdict.between)}" if c.verdict.between else c.verdict.group
         cells: list[Cell] = [_pair(c), f"{group} ({c.verdict.strength}{back})"]
         cells += [g.epsilon for g in c.groups.values()]
@@ -166,7 +167,7 @@ def overview(comparisons: Comparisons) -> View:
         if c.efficiency is not None:
             cells.append(f"{100 * c.efficiency.value:.0f}%" if np.isfinite(c.efficiency.value) else None)
         rows.append(Row([*cells, float(c.similarity.cca)], part=k))
-    title = with_intervals("Mean error / diameter, held out", (cell for row in rows for cell in row.cells))
+    title = with_intervals("Mean epsilon (error / diameter), held out", (cell for row in rows for cell in row.cells))
     # All pairs of runs make a matrix; one pair at several layers does not.
     whole = len(names) > 2 and len(set(comparisons.pairs)) == len(names) * (len(names) - 1) // 2
     maps = {group: comparisons.matrix(group).values for group in (groups if whole else ())}
@@ -239,6 +240,9 @@ def _sentence(c: Comparison) -> str:
     if c.decided_by_reverse and c.reverse is not None and not c.verdict.between:
         line = _sentence(c.reverse)
         return f"From {c.names[1]} to {c.names[0]}, the worse direction: {line[0].lower()}{line[1:]}"
+    if c.bulk is not None:
+        line = _sentence(c.bulk)
+        return f"Without {counted(len(c.outlying_rows), 'outlying row')}: {line[0].lower()}{line[1:]}"
     verdict = c.verdict
     if verdict.strength == "almost unrelated":
         best = max(g.r2.value for g in c.groups.values() if np.isfinite(g.r2.value))
@@ -283,6 +287,17 @@ def _directions(results: Sequence[Comparison]) -> dict[str, str]:
     return facts
 
 
+def _ladders(c: Comparison) -> list[Table]:
+    """The ladder of all rows, after that of the rows that the verdict is of."""
+    if c.bulk is None:
+        return [_ladder(c)]
+    tables, left_out = (_ladder(c.bulk), _ladder(c)), counted(len(c.outlying_rows), "outlying row")
+    return [
+        replace(table, title=f"{table.title}, {rows}")
+        for table, rows in zip(tables, (f"without {left_out}", "all rows"), strict=True)
+    ]
+
+
 def _ladder(c: Comparison) -> Table:
     mean = with_intervals("mean", (g.epsilon for g in c.groups.values()), "\n")
     columns = [Column("group"), Column(mean), Column("median", wide=True), Column("95%", wide=True)]
@@ -301,7 +316,7 @@ def _ladder(c: Comparison) -> Table:
         cells += [g.r2.chance, g.p_value]
         cells += [c.in_sample[name].epsilon.value] if c.in_sample else []
         rows.append(Row(cells, strong=name == c.verdict.group, faint=not g.estimable))
-    title = f"{_pair(c)}: error / diameter, held out (n = {c.n:,}, d = {c.dims[0]} -> {c.dims[1]})"
+    title = f"{_pair(c)}: epsilon (error / diameter), held out (n = {c.n:,}, d = {c.dims[0]} -> {c.dims[1]})"
     return Table(title, columns, rows, note=_note(c))
 
 
@@ -345,8 +360,8 @@ def _dots(c: Comparison) -> Dots:
     if c.in_sample:
         ladder["in sample"] = [c.in_sample[g.name].epsilon for g in groups]
     titles, colours = [g.title for g in groups], [GROUPS[g.name].colour for g in groups]
-    about = "Mean error of held-out rows over the target's diameter."
-    return Dots("How nearly: the ladder", about, "mean error / diameter", titles, ladder, colours, from_zero=True)
+    about = "Epsilon: the error of a held-out row over the target's diameter."
+    return Dots("How nearly: the ladder", about, "mean epsilon", titles, ladder, colours, from_zero=True)
 
 
 def _overlaid(c: Comparison) -> Panels:
@@ -367,7 +382,7 @@ def _curves(c: Comparison) -> Iterator[Figure]:
         if c.groups[name].estimable
     }
     about = "Held out. A long right tail means a few rows disagree."
-    yield Lines("Error of each row", about, "error / diameter of a row", "share of rows", shares)
+    yield Lines("Epsilon of each row", about, "epsilon", "share of rows", shares)
     about = (
         "Absolute correlation, columns in the order of their matches (strongest first, at most 64). A bright diagonal "
         "on a dark field is a permutation."

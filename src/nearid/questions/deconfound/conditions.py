@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from nearid.base.errors import InputError
 from nearid.base.progress import Progress
 from nearid.engines.base import Engine
 from nearid.folds import row_moments
-from nearid.ica.diagnostics import Diagnostics
+from nearid.ica.diagnostics import Diagnostics, see_rows
 from nearid.ica.stream import Affine
 from nearid.ica.whiten import Whitener, fit_whitener
 from nearid.moments import ROUNDING, Floats, Moments
@@ -169,7 +169,9 @@ def fit_conditions(
         tick = progress("unmixing", 100)
         with timed("ICA"):
             unmixed = fit_ica(rows, IcaOptions(plan.n_components), moments=moments, seed=seed, engine=engine, tick=tick)
-        diagnostics = unmixed.diagnostics
+            seen = see_rows(rows, Affine(unmixed.components, unmixed.mean, np.zeros(len(unmixed.components))))
+        d = unmixed.diagnostics
+        diagnostics = replace(d, alerts=(*d.alerts, *seen.alerts), kurtosis=seen.kurtosis)
         conditions["ica"] = _linear("ica", unmixed.mean, unmixed.components)
     return Fitted({name: conditions[name] for name in names}, turns, rows.shape[0], diagnostics)
 

@@ -267,6 +267,10 @@ def _scores(plan: Plan, design: Design, components: ComponentRows, task: Task, d
         UNUSED: float(not whole.shares.any()),
     }
     without = {"auroc": left[0][0], "auroc_within": left[0][1], "sparsity": np.full(count, sparsity)}
+    if key.classifier == "boost" and scores[UNUSED]:
+        # Trees without a split were not allowed any, as rows are too few. That is no answer, and no tie of conditions.
+        scores |= dict.fromkeys(without, np.nan)
+        without = {name: np.full(count, np.nan) for name in without}
     for i, k in enumerate(counts):
         scores[f"concentration@{k}"] = areas[2 * i + 1] - areas[2 * i + 2]
         without[f"concentration@{k}"] = left[2 * i + 1][0] - left[2 * i + 2][0]
@@ -354,9 +358,9 @@ def _alerts(scores: dict[str, list[dict[Key, list[Scores]]]], results: dict[str,
         if unused:
             yield Alert(
                 "no_splits",
-                f"{unused} of {len(fits)} classifiers ({title}) used no component, so their AUROC is 0.5. Trees need "
-                "twice as many rows as min_data_in_leaf. Lower it with boosting (--boosting min_data_in_leaf=5), or "
-                "look at logistic regression.",
+                f"{unused} of {len(fits)} classifiers ({title}) used no component: LightGBM could not split such few "
+                "rows and has no scores there. Trees need twice as many rows as min_data_in_leaf. Lower it with "
+                "boosting (--boosting min_data_in_leaf=5), or look at logistic regression.",
             )
     if any(np.isnan(r.components.batch).all() for r in results.values()):
         yield Alert("confounded", "Batch and label cannot be separated, so no component is named technical.")

@@ -159,11 +159,11 @@ class Deconfounding(Result):
 
     @property
     def families(self) -> list[tuple[str, str]]:
-        """Directions and classifiers with scores, in order; those that used no component anywhere come last."""
+        """Directions and classifiers in order; those without a score, as they could not be trained, come last."""
         used = {
             (s.direction, s.classifier)
             for s in self.scores
-            if s.score == "sparsity" and s.perturbation == ALL and not math.isnan(s.mean)
+            if s.score == "auroc" and s.perturbation == ALL and not math.isnan(s.mean)
         }
         every = dict.fromkeys((s.direction, s.classifier) for s in self.scores)
         return sorted(every, key=lambda family: family not in used)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nearid.arrays.names import few
+from nearid.ica.diagnostics import NOT_CHECKED
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired
 from nearid.questions.deconfound.plan import CLASSIFIERS, DIRECTIONS
 from nearid.show.figures import CHANCE, PALETTE, SOURCE, TARGET, Dots, Figure, HeatMap, Scatter
@@ -22,6 +24,8 @@ LEVEL = 0.05
 LITTLE = 0.05
 # Perturbations in a table that is not folded, and in the plot; components in the map; classes with their own colour.
 SHOWN, DIFFERENCES, COMPONENTS, CLASSES = 25, 30, 120, 7
+# Perturbations whose AUROC differ by this are named in the headline; so many names are.
+FAR_APART, NAMED = 0.2, 3
 # Name of all other classes in a plot; no label is likely to be called so.
 REST = "(others)"
 BRIEF = {"base": "Base", "pca": "PCA", "random": "PCA + Rand", "ica": "PCA + ICA", "kept": "technical dropped"}
@@ -48,7 +52,7 @@ METHOD = (
 def view(result: Deconfounding) -> View:
     """The whole view."""
     test = main_test(result)
-    clear = test is not None and test.p_holm < LEVEL
+    clear = test is not None and test.p_holm < LEVEL and not _unlike(result, test)
     colour = (GOOD if test.difference.value > 0 else BAD) if test is not None and clear else CAREFUL
     against = f"against {result.control}" if result.control is not None else "each against all others"
     sizes = f"n = {result.n:,}, d = {result.width}, {counted(len(result.batches), 'batch', 'batches')}"
@@ -69,6 +73,9 @@ def view(result: Deconfounding) -> View:
 
 def headline(result: Deconfounding) -> str:
     """Whether perturbations are recognised in held-out batches, then whether the last condition does it better."""
+    direction, classifier = result.families[0]
+    if not any(math.isfinite(result.mean(c).mean) for c in _conditions(result, direction, classifier)):
+        return f"{CLASSIFIERS[classifier]} could not be trained on such few rows, so nothing can be compared"
     return f"{_recognised(result)}. {_helped(result)}"
 
 
@@ -83,7 +90,11 @@ def _recognised(result: Deconfounding) -> str:
     if math.isnan(test.p):
         return f"Too few splits or perturbations tell whether any is recognised in new batches (AUROC {number(auroc)})"
     interval = span(test.difference.low + 0.5, test.difference.high + 0.5)
-    figures = f"AUROC within batches {number(auroc)} {interval}, a guess has 0.5"
+    figures = f"AUROC within batches {number(auroc)} {interval}, a guess has 0.5{_range(result, test)}"
+    single = [t.perturbation for t in _single(result.recognised, test) if t.p_holm < LEVEL and t.difference.value > 0]
+    if test.p >= LEVEL and single:
+        some = f"{len(single)} of {counted(len(result.perturbations), 'perturbation')} ({few(single, NAMED)})"
+        return f"{some} {'is' if len(single) == 1 else 'are'} recognised in new batches, all together not ({figures})"
     if test.p >= LEVEL:
         return f"{what} not clearly recognised in new batches ({figures})"
     if test.difference.value < 0:
@@ -97,6 +108,16 @@ def _helped(result: Deconfounding) -> str:
     if test is None:
         return "There is one condition only, so nothing to compare"
     first, second = BRIEF[test.first], BRIEF[test.second]
+    if _unlike(result, test):
+        parts = [
+            f"{word} for {len(names)} ({few(names, NAMED)})"
+            for word, names in zip(("better", "worse"), _clear(result, test), strict=True)
+            if names
+        ]
+        return (
+            f"Perturbations differ: of {len(result.perturbations)}, classifiers of {second} work "
+            f"{' and '.join(parts)} than those of {first}; the mean difference is {test.difference.value:+.3f}"
+        )
     if math.isnan(test.p):
         return f"{second} and {first} cannot be compared: too few splits or perturbations for a test"
     if test.p_holm >= LEVEL:
@@ -105,6 +126,39 @@ def _helped(result: Deconfounding) -> str:
         return f"Whether {second} helps over {first} cannot be told from {_over(test)}"
     helped, better = ("helped", "better") if test.difference.value > 0 else ("did harm", "worse")
     return f"{second} {helped}: its classifiers work {better} than those of {first}"
+
+
+def _single(tests: Sequence[Paired], whole: Paired) -> list[Paired]:
+    """The tests of single perturbations that a test of all together is made of."""
+    same = ("direction", "classifier", "score", "first", "second")
+    alike = [t for t in tests if all(getattr(t, name) == getattr(whole, name) for name in same)]
+    return [t for t in alike if t.perturbation != ALL] if whole.perturbation == ALL else []
+
+
+def _clear(result: Deconfounding, whole: Paired) -> tuple[list[str], list[str]]:
+    """Perturbations of which classifiers clearly work better, and worse, each tested on its own."""
+    known = [t for t in _single(result.tests, whole) if t.p_holm < LEVEL]
+    return (
+        [t.perturbation for t in known if t.difference.value > 0],
+        [t.perturbation for t in known if t.difference.value < 0],
+    )
+
+
+def _unlike(result: Deconfounding, whole: Paired) -> bool:
+    """Whether single perturbations clearly say something else than their mean does."""
+    better, worse = _clear(result, whole)
+    if whole.p_holm < LEVEL:
+        return bool(worse if whole.difference.value > 0 else better)
+    return bool(better or worse)
+
+
+def _range(result: Deconfounding, whole: Paired) -> str:
+    """The least and the most recognised perturbation, where they are far apart."""
+    known = sorted((t.difference.value + 0.5, t.perturbation) for t in _single(result.recognised, whole))
+    if not known or known[-1][0] - known[0][0] < FAR_APART:
+        return ""
+    (low, least), (high, most) = known[0], known[-1]
+    return f"; from {number(low)} ({least}) to {number(high)} ({most})"
 
 
 def reason(result: Deconfounding) -> str:
@@ -128,7 +182,11 @@ def main_test(result: Deconfounding) -> Paired | None:
     if len(names) < 2:
         return None
     last = "ica" if "ica" in names and names[0] != "ica" else names[-1]
-    return result.test(names[0], last, perturbation=_overall(result))
+    wanted = (*result.families[0], "auroc", names[0], last, _overall(result))
+    found = (
+        t for t in result.tests if (t.direction, t.classifier, t.score, t.first, t.second, t.perturbation) == wanted
+    )
+    return next(found, None)
 
 
 def base_test(result: Deconfounding) -> Paired | None:
@@ -262,12 +320,15 @@ def _facts(result: Deconfounding) -> dict[str, str]:
     ica = result.provenance["ica"]
     if ica is None:
         return {}
+    known = f"{ica['trusted_components']} of the components can be interpreted one by one. Figures mark the others."
+    if NOT_CHECKED in result.conditions["ica"].doubts:
+        known = "Whether they can be interpreted one by one was not checked: nearid unmix --stability 5 does."
     return {
         "ICA": f"{result.conditions['ica'].width} components of {result.provenance['fitted_rows']:,} rows, "
         f"{ica['rows_per_parameter']:.2g} for each angle of the rotation. {ica['gaussian_components']} of the "
         "components cannot be distinguished from Gaussian ones, which ICA cannot separate. The fit "
         f"{'converged' if ica['converged'] else 'did not converge'} after {ica['passes']} passes. "
-        f"{ica['trusted_components']} of the components can be interpreted one by one. Figures mark the others."
+        f"{known}"
     }
 
 

@@ -60,9 +60,16 @@ def view(score: Score) -> View:
 
 def headline(score: Score) -> str:
     """The verdict in a line, and the figures of the factors that it does not judge."""
-    verdict, judged = score.verdict, score.judged
-    if not judged:
+    if not score.judged:
         return f"There is no verdict on a group, because all factors are categorical. {_separate(score)}"
+    line, structure = _recovered(score), score.structure
+    if structure is None or structure.bulk is None:
+        return line
+    return f"Without {counted(len(structure.outlying_rows), 'outlying row')}: {line[0].lower()}{line[1:]}"
+
+
+def _recovered(score: Score) -> str:
+    verdict, judged = score.verdict, score.judged
     group = None if verdict.group == "none" else f"{verdict.strength}, {up_to(verdict)}"
     recovered = f"recovered {group}" if group else UNRECOVERED
     # A joint verdict of less than nine tenths may hide factors that are lost beside others that are recovered.
@@ -137,7 +144,7 @@ def _factors(score: Score, *, intervals: bool) -> Table:
 
 def _ladder(score: Score) -> Table:
     assert score.structure is not None
-    groups = score.structure.groups.values()
+    groups = (score.structure.bulk or score.structure).groups.values()
     mean = with_intervals("mean", (g.epsilon for g in groups), "\n")
     r2 = with_intervals("R2", (g.r2 for g in groups), "\n")
     columns = [Column("group"), Column(mean), Column("mean by\nchance"), Column("error /\nspread")]
@@ -149,7 +156,7 @@ def _ladder(score: Score) -> Table:
             cells = [g.title, None, g.epsilon.chance, None, NOT_ESTIMABLE]
         cells += [g.r2.chance, g.p_value]
         rows.append(Row(cells, strong=g.name == score.verdict.group, faint=not g.estimable))
-    title = f"Error / diameter of the factors (each of unit variance), held out, from {score.names[0]}"
+    title = f"Epsilon (error / diameter) of the factors (each of unit variance), held out, from {score.names[0]}"
     return Table(title, columns, rows, folded=True)
 
 
@@ -177,11 +184,11 @@ def _figures(both: list[tuple[str, Score]]) -> Iterator[Figure]:
             yield _scatters(f"Factors and their latents{label}", s)
     for label, s in both:
         if s.structure is not None:
-            ladder = {name: g for name, g in s.structure.groups.items() if g.estimable}
+            ladder = {name: g for name, g in (s.structure.bulk or s.structure).groups.items() if g.estimable}
             yield Dots(
                 f"Up to which group{label}",
-                "Mean error of held-out rows over the diameter of the factors (each of unit variance).",
-                "mean error / diameter",
+                "Epsilon: the error of a held-out row over the diameter of the factors (each of unit variance).",
+                "mean epsilon",
                 [g.title for g in ladder.values()],
                 {"held out": [g.epsilon for g in ladder.values()]},
                 [GROUPS[name].colour for name in ladder],

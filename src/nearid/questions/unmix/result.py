@@ -94,10 +94,18 @@ class ICA(Result, IcaEstimator):
         return self.provenance_
 
     def to_dict(self) -> dict[str, Any]:
-        """The diagnostics, alerts and provenance as plain data, ready for JSON; `save` keeps the numbers of the fit."""
+        """Diagnostics, a record of each component, alerts and provenance as plain data, ready for JSON.
+
+        `save` keeps the numbers of the fit.
+        """
         check_is_fitted(self)
         diagnostics = plain(self.diagnostics_)
-        return {"diagnostics": diagnostics, "alerts": diagnostics.pop("alerts"), "provenance": plain(self.provenance_)}
+        return {
+            "diagnostics": diagnostics,
+            "components": plain(self._records()),
+            "alerts": diagnostics.pop("alerts"),
+            "provenance": plain(self.provenance_),
+        }
 
     def _view(self) -> View:
         check_is_fitted(self)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nearid.ica.diagnostics import NOT_CHECKED
 from nearid.moments import Floats
 from nearid.show.figures import Curve, Figure, Lines, Scatter
 from nearid.show.view import BAD, CAREFUL, GOOD, Column, Row, Table, View, counted, number
@@ -33,7 +35,7 @@ def view(ica: IcaEstimator) -> View:
         subject=str(ica.provenance_["inputs"][0].get("name", "")),
         headline=headline(ica),
         reason=reason(ica),
-        colour=BAD if not ica.converged_ else CAREFUL if alerts else GOOD,
+        colour=BAD if not ica.converged_ else CAREFUL if alerts or NOT_CHECKED in ica.diagnostics_.doubts else GOOD,
         alerts=alerts,
         tables=_tables(ica),
         facts=_facts(ica),
@@ -45,21 +47,34 @@ def view(ica: IcaEstimator) -> View:
 def headline(ica: IcaEstimator) -> str:
     """The outcome in a sentence."""
     d = ica.diagnostics_
-    gaussian = int(np.sum(d.gaussian))
-    which = "it" if d.components == 1 else f"{gaussian} of them"
-    none = "it is not Gaussian" if d.components == 1 else "none of them Gaussian"
-    apart = f"{which} cannot be distinguished from Gaussian noise" if gaussian else none
     passes = counted(d.passes, "pass", "passes") + (" from the best start" if d.starts > 1 else "")
     ended = f"found in {passes}" if d.converged else f"not settled after {passes}"
-    return f"{counted(d.components, 'component')}, {ended}; {apart}"
+    return f"{counted(d.components, 'component')}, {ended}; {_outcome(d)}"
+
+
+def _outcome(d: Diagnostics) -> str:
+    if d.components == 1:
+        return "it cannot be distinguished from Gaussian noise" if d.gaussian[0] else "it is not Gaussian"
+    if d.trusted:
+        return f"{'all' if d.trusted == d.components else d.trusted} of them can be interpreted one by one"
+    if NOT_CHECKED in d.doubts:
+        return "whether they can be interpreted one by one was not checked"
+    return "none of them can be interpreted one by one"
 
 
 def reason(ica: IcaEstimator) -> str:
-    """How many components can be trusted, where starts or halves of the rows were compared."""
+    """Why components cannot be interpreted one by one, each counted once, and what to type where it was not checked."""
     d = ica.diagnostics_
-    if d.recurrence is None and d.stability is None:
-        return ""
-    return f"{d.trusted} of {counted(d.components, 'component')} can be interpreted one by one."
+    # The first of several reasons is the one to look into.
+    why = Counter(doubt.split(", ")[0] for doubt in d.doubts if doubt)
+    counts = ", ".join(f"{word} ({count})" for word, count in why.items() if word != NOT_CHECKED)
+    sentences = [f"Not to be interpreted one by one: {counts}."] if counts else []
+    if NOT_CHECKED in why:
+        check = "--stability 5 (stability=5)"
+        if ica.starts == 1 and ica.whiten:
+            check = f"--starts 3 (starts=3) or {check}"
+        sentences.append(f"One start says nothing of whether components come out again: use {check} to see it.")
+    return " ".join(sentences)
 
 
 def records(ica: IcaEstimator) -> list[dict[str, Any]]:
@@ -81,10 +96,14 @@ def records(ica: IcaEstimator) -> list[dict[str, Any]]:
             **{name: values[i].item() for name, values in known.items()},
             "largest_in_column": str(columns[int(np.abs(ica.mixing_[:, i]).argmax())]),
             "loadings": _loadings(ica.mixing_[:, i], columns),
-            "trust": f"no: {doubt}" if doubt else "yes",
+            "trust": _trust(doubt),
         }
         for i, doubt in enumerate(d.doubts)
     ]
+
+
+def _trust(doubt: str) -> str:
+    return doubt if doubt == NOT_CHECKED else f"no: {doubt}" if doubt else "yes"
 
 
 def _facts(ica: IcaEstimator) -> dict[str, str]:
@@ -97,6 +116,7 @@ def _facts(ica: IcaEstimator) -> dict[str, str]:
         "relative gradient": f"{d.gradient:.1e} (tol {d.tol:g})",
         "super-Gaussian": str(d.super_gaussian),
         "sub-Gaussian": str(d.sub_gaussian),
+        "not distinguished from Gaussian": str(int(np.sum(d.gaussian))),
     }
     if d.above_noise is not None:
         # Not "above noise": columns that are unrelated have no such direction, and may be sources all the same.
@@ -121,6 +141,7 @@ def _tables(ica: IcaEstimator) -> list[Table]:
     title = f"the {shown} least Gaussian of {d.components} components" if shown < d.components else "components"
     leading = {
         "component": Column("component"),
+        "trust": Column("trust", left=True),
         "nongaussianity": Column("non-\nGaussianity"),
         "z": Column("z", digits=1, wide=True),
         "kurtosis": Column("excess\nkurtosis", digits=1, wide=True),
@@ -128,13 +149,13 @@ def _tables(ica: IcaEstimator) -> list[Table]:
         "recurrence": Column(f"found by\n(of {d.starts})", digits=0),
         "stability": Column("stability"),
         "largest_in_column": Column("largest\nin column", left=True),
-        "trust": Column("trust", left=True),
     }
-    names = ("component", "kurtosis", "recurrence", "agreement", "stability", "loadings", "trust")
+    names = ("component", "trust", "kurtosis", "recurrence", "agreement", "stability", "loadings")
     more = {"agreement": Column("agreement\nof starts"), "loadings": Column("largest loadings", left=True)}
     every = {name: {**leading, **more}[name] for name in names}
+    rest = "All components: folded table of the page (--report FILE.html, save_report), --json (to_dict()), to_frame()."
     return [
-        _table(title, leading, each[:shown], d),
+        replace(_table(title, leading, each[:shown], d), note=rest if shown < d.components else ""),
         replace(_table("All components and their largest loadings", every, each, d), note=LOADED, folded=True),
     ]
 
@@ -144,6 +165,26 @@ def _table(title: str, columns: dict[str, Column], each: list[dict[str, Any]], d
     known = [name for name in columns if getattr(d, name, ()) is not None]
     rows = [Row([record[name] for name in known], faint=record["trust"] != "yes") for record in each]
     return Table(title, [columns[name] for name in known], rows)
+
+
+def _again(ica: IcaEstimator) -> Iterator[Figure]:
+    """How nearly each component comes out again, where that was looked at: from halves of the rows, or by starts."""
+    d = ica.diagnostics_
+    seen, axis = (d.agreement, "agreement of starts") if d.stability is None else (d.stability, "stability")
+    if seen is None:
+        return
+    trusted, numbers = np.array([not doubt for doubt in d.doubts]), np.arange(d.components)
+    points = {"trusted": trusted, "not trusted": ~trusted}
+    yield Scatter(
+        "Do components come out again?",
+        "Mean |correlation| with what other starts, or fits to halves of the rows, find; 1: always the same. Grey "
+        "components should not be interpreted one by one; the table says why.",
+        "component",
+        axis,
+        {name: (numbers[chosen], seen[chosen]) for name, chosen in points.items() if chosen.any()},
+        names={name: [f"{i}: {d.doubts[i] or 'trusted'}" for i in numbers[chosen]] for name, chosen in points.items()},
+        colours={"trusted": GOOD, "not trusted": COLOURS["Gaussian"]},
+    )
 
 
 def _loadings(mixing: Floats, columns: Sequence[object]) -> str:
@@ -171,6 +212,7 @@ def _figures(ica: IcaEstimator) -> list[Figure]:
             {n: (numbers[kinds == n], d.nongaussianity[kinds == n]) for n in COLOURS if (kinds == n).any()},
             colours=COLOURS,
         ),
+        *_again(ica),
         Lines(
             "Convergence",
             "Relative projected gradient after each pass; the line is tol.",

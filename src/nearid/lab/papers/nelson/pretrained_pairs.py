@@ -20,9 +20,9 @@ that are trained here a seed is a new pair, and the interval one over pairs. Tok
 though the bootstrap takes them as if they were.
 
 ICA is no rigid motion: it whitens, and so follows directions that one run has in another size than the other. Its error
-may be below that of the best rigid motion, and its efficiency above 100%, as with the hidden states before the last of
-the GPTs that are trained here. The whitening also blows up directions that hardly vary, as those of the masked
-autoencoders' mean embeddings, and then ICA may do worse than matching the columns as they are.
+may be below that of the best rigid motion, as with the hidden states before the last of the GPTs that are trained here:
+its efficiency is then 100% held out, and above that in sample. The whitening also blows up directions that hardly vary,
+as those of the masked autoencoders' mean embeddings, and then ICA may do worse than matching the columns as they are.
 
 ICA needs many rows: of the first pair its efficiency is a third with all 10,000 test images, and 27% with half of them.
 """

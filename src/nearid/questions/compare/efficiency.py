@@ -1,0 +1,144 @@
+"""How much of what a rigid motion gains over matching columns ICA of each side alone gains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nearid.base.estimate import CONFIDENCE, Estimate
+from nearid.moments import Floats
+from nearid.questions.compare.intervals import Influences, student
+from nearid.questions.compare.verdict import ROUNDING
+from nearid.show.view import number
+
+# What the efficiency of ICA is computed from.
+NEEDED = ("permutation", "ica", "rigid")
+# An efficiency above this is no rounding of 1.
+BEYOND = 1.05
+# What the interval of the efficiency is of.
+FOLDS = "folds, each with fits of its own, Student's t"
+
+
+@dataclass(frozen=True)
+class Efficiency(Estimate):
+    """(e_permutation - e_ica) / (e_permutation - e_rigid), of mean held-out errors; NaN where there is no answer.
+
+    How much of what a rigid motion gains over a signed permutation ICA gains without seeing a single pair: 1 at most.
+    ICA also whitens, so that its error may be below that of a rigid motion; it then gains all of it, and `reason` says
+    so.
+
+    Attributes
+    ----------
+    in_sample : float
+        Of the in-sample errors, where these were asked for, as papers print it: it may be above 1.
+    reason : str
+        A sentence with the figures, or why there are none.
+    """
+
+    in_sample: float = math.nan
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {**super().to_dict(), "in_sample": self.in_sample, "reason": self.reason}
+
+
+def efficiency(
+    names: Sequence[str],
+    by_fold: Floats,
+    rows: np.ndarray,
+    guess: float,
+    in_sample: Floats | None,
+    least_gain: float = math.nan,
+) -> Efficiency:
+    """Judge ICA between the signed permutation and the rigid motion.
+
+    Every fold has fits of its own and judges them on its own rows, so that the spread over folds is one over whole
+    fits. Fits share rows: the variance of a mean over K folds is (1/K + 1/(K - 1)) times that over folds (Nadeau &
+    Bengio 2003, with the share of rows held out over the share fitted on as the correlation of folds), by Student's t.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The groups compared.
+    by_fold : ndarray of shape (groups, folds)
+        Mean held-out errors in each fold.
+    rows : ndarray of shape (folds,)
+        Rows of each fold.
+    guess : float
+        Mean error of the constant guess.
+    in_sample : ndarray of shape (groups,) or None
+    least_gain : float
+        The lower end of what a rigid motion gains, over rows (`least_gain_of_rigid`). Few folds say little of it.
+    """
+    if not set(NEEDED) <= set(names):
+        return Efficiency(math.nan, reason="Not known: it needs the groups permutation and rigid beside ica.")
+    order = [list(names).index(n) for n in NEEDED]
+    permutation, ica, rigid = by_fold[order]
+    gain = float(np.average(permutation - rigid, weights=rows))
+    # Where a rigid motion gains nothing for certain, the ratio is one of noise to noise.
+    if not max(gain - half_over_folds(permutation - rigid), np.nan_to_num(least_gain)) > ROUNDING * guess:
+        reason = "There is none: a rigid motion does not clearly gain over a signed permutation."
+        return Efficiency(math.nan, reason=reason)
+    value = float(np.average(permutation - ica, weights=rows)) / gain
+    # How far each fold moves the ratio of the two means.
+    half = half_over_folds((permutation - ica - value * (permutation - rigid)) / gain)
+    beyond = value > BEYOND
+    value, low, high = (min(each, 1.0) for each in (value, value - half, value + half))
+    figures = f"{100 * value:.0f}% [{100 * low:.0f}%, {100 * high:.0f}%]"
+    if beyond and low > 0:
+        errors = (number(float(np.average(by_fold[at], weights=rows)) / guess) for at in order[1:])
+        reason = (
+            f"ICA of each side alone removes all of the error that a rigid motion removes, and more: what remains of "
+            f"the error of a constant guess is {next(errors)} with ICA and {next(errors)} with a rigid motion, which "
+            f"does not whiten. Its efficiency is {figures}"
+        )
+    elif low > 0:
+        reason = f"ICA of each side alone removes {figures} of the error that a rigid motion removes"
+    else:
+        loss = "does worse than" if high < 0 else "gains nothing certain over"
+        reason = f"ICA of each side alone {loss} matching the columns themselves: its efficiency is {figures}"
+    within = math.nan
+    if in_sample is not None and in_sample[order[0]] > in_sample[order[2]]:
+        within = float(_ratio(in_sample[order]))
+        reason += f"; in sample {100 * within:.0f}%"
+    return Efficiency(value, low, high, of=FOLDS, in_sample=within, reason=f"{reason}.")
+
+
+def least_gain_of_rigid(names: Sequence[str], errors: Floats, influences: Influences | None) -> float:
+    """The lower end of the 95% interval, over rows, of what a rigid motion gains over a signed permutation.
+
+    NaN where there is none.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (groups, n)
+        Of each row.
+    """
+    if influences is None or not set(NEEDED) <= set(names):
+        return math.nan
+    permutation, _, rigid = (list(names).index(n) for n in NEEDED)
+    spread = influences.spread_of(influences.errors[permutation] - influences.errors[rigid])
+    mean = errors.mean(axis=1)
+    # Errors change with the choice of partners as the root of their squares does.
+    choice = 0.0 if influences.choice is None else float(influences.choice[permutation])
+    half = student(spread.freedom) * math.hypot(spread.error, mean[permutation] * math.sqrt(choice / 4))
+    return float(mean[permutation] - mean[rigid] - half)
+
+
+def half_over_folds(values: Floats) -> float:
+    """Half the 95% interval of a mean over folds whose fits share rows."""
+    from scipy.special import stdtrit
+
+    k = len(values)
+    spread = float(np.std(values, ddof=1)) * math.sqrt(1 / k + 1 / (k - 1))
+    return float(stdtrit(k - 1, (1 + CONFIDENCE) / 2)) * spread
+
+
+def _ratio(errors: Floats) -> Floats:
+    permutation, ica, rigid = np.moveaxis(errors, -1, 0)
+    return np.asarray((permutation - ica) / (permutation - rigid))

@@ -1,0 +1,117 @@
+"""A few rows far out that decide a comparison: squares of errors are theirs, whatever all other rows say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nearid.arrays import Pair
+from nearid.arrays.names import few
+from nearid.arrays.pair import Index
+from nearid.base.errors import InputError
+from nearid.moments import Floats
+from nearid.questions.compare.errors import Evaluation
+
+if TYPE_CHECKING:
+    from nearid.questions.compare.result import Comparison
+
+# Of fewer rows a quantile says little. Rows this many times as far from the mean as 99% of the rows lie far out. They
+# decide where they hold more than this share of the variance.
+ENOUGH, FAR_OUT, DECIDE = 200, 4, 0.5
+# Alerts about such rows.
+ABOUT_OUTLYING = ("outlying_source", "heavy_tails")
+
+
+@dataclass(frozen=True)
+class Outlying:
+    """Rows that decide a comparison.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Their places among the pairs, ascending.
+    source_rows : tuple of int
+        Their places in the source.
+    shares : dict of str to float
+        Share of the variance that they hold, of each side of which they hold more than half.
+    """
+
+    rows: np.ndarray
+    source_rows: tuple[int, ...]
+    shares: dict[str, float]
+
+    @property
+    def sentence(self) -> str:
+        """Which rows these are, and how much they hold."""
+        held = " and ".join(f"{share:.0%} of the variance of {name}" for name, share in self.shares.items())
+        some = len(self.source_rows) > 1
+        which = f"{'Rows' if some else 'Row'} {few(map(str, self.source_rows), 5)} {'hold' if some else 'holds'}"
+        return f"{which} {held}"
+
+
+def outlying(pair: Pair, evaluation: Evaluation) -> Outlying | None:
+    """The few rows that hold more than half of the variance of a side; None where there are none."""
+    rows: list[np.ndarray] = []
+    shares = {}
+    for name, radii in ((pair.x.name, evaluation.source_radii), (pair.y.name, evaluation.radii)):
+        far = far_out(radii)
+        share = held_by(radii, far)
+        if share > DECIDE:
+            rows.append(far)
+            shares[name] = share
+    if not rows:
+        return None
+    places = np.unique(np.concatenate(rows))
+    in_source = places if pair.x_index is None else pair.x_index[places]
+    return Outlying(places, tuple(in_source.tolist()), shares)
+
+
+def far_out(radii: Floats) -> np.ndarray:
+    """Places of rows that lie far out; rows that are not in use have no radius."""
+    used = radii[np.isfinite(radii)]
+    if len(used) < ENOUGH:
+        return np.zeros(0, dtype=int)
+    return np.flatnonzero(radii > FAR_OUT * float(np.quantile(used, 0.99)))
+
+
+def held_by(radii: Floats, rows: np.ndarray) -> float:
+    """Share of the variance that some rows hold, by their distances from the mean."""
+    largest = float(np.nanmax(radii))
+    squares = (radii / largest) ** 2 if largest > 0 else np.zeros_like(radii)
+    return float(squares[rows].sum() / (np.nansum(squares) or 1.0))
+
+
+def without(pair: Pair, rows: np.ndarray) -> Pair:
+    """The pairs without some of them."""
+    kept = np.delete(np.arange(pair.n), rows)
+
+    def of(index: Index) -> np.ndarray:
+        return kept if index is None else index[kept]
+
+    rest = Pair(pair.x, pair.y, len(kept), of(pair.x_index), of(pair.y_index))
+    rest.notes = pair.notes
+    return rest
+
+
+def judged_without(answer: Comparison, far: Outlying, again: Callable[[], Comparison]) -> Comparison:
+    """The comparison with the verdict of the other rows, where it is another one; `again` compares those."""
+    try:
+        rest = again()
+    except InputError:
+        # Without these rows there is nothing to compare, as where they are all that varies.
+        return answer
+    own, other = answer.verdict, rest.verdict
+    if (own.group, own.strength) == (other.group, other.strength):
+        return answer
+    best = max(answer.groups.values(), key=lambda g: g.r2.value)
+    reason = (
+        f"{far.sentence}, so that they decide R2 of all rows (the best group, {best.title}, has {best.r2.value:.3f} "
+        f"there). Look for damaged values. Without {'them' if len(far.rows) > 1 else 'it'}: {other.reason}"
+    )
+    # What else is said of the rows is said of those that the verdict is of.
+    told = [*(alert for alert in answer.alerts if alert.code in ABOUT_OUTLYING), *rest.alerts]
+    verdict = replace(other, reason=reason)
+    return replace(answer, verdict=verdict, bulk=rest, outlying_rows=far.source_rows, alerts=list(dict.fromkeys(told)))
