@@ -1,0 +1,125 @@
+"""Extractions of two models from the same inputs, kept in the user's cache under what they are of."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nearid.arrays.formats.layers import is_extraction
+from nearid.base.alerts import Alert
+from nearid.base.cache import Cache
+from nearid.base.errors import InputError
+from nearid.base.files import write_text
+from nearid.base.progress import Progress
+from nearid.questions.extract.result import Extraction
+from nearid.questions.extract.run import extract
+from nearid.questions.models.keys import Unkeyed, key_of, model_key
+
+# In an entry of the cache: the folder of the layers, and what was said when they were made.
+LAYERS, SAID = "layers", "alerts.json"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The layers of a model.
+
+    Attributes
+    ----------
+    layers : Extraction
+    key : str or None
+        Of the entry in the cache.
+    there : bool
+        Whether they were in the cache before.
+    """
+
+    layers: Extraction
+    key: str | None = None
+    there: bool = False
+
+
+@contextmanager
+def extracted(
+    models: Sequence[Any], data: Any, options: Sequence[Mapping[str, Any]], cache: Cache | None, progress: Progress
+) -> Iterator[list[Kept]]:
+    """The layers of each model, from the cache where it has them; nobody removes them from there meanwhile."""
+    each = enumerate(zip(models, options, strict=True), start=1)
+    works = [_Work(model, data, own, cache, progress, number) for number, (model, own) in each]
+    while True:
+        there = [work.done() for work in works]
+        with ExitStack() as stack:
+            folders = [stack.enter_context(work.held()) for work in works]
+            # What another process has removed in between is made again.
+            if all(folder is not None or work.key is None for folder, work in zip(folders, works, strict=True)):
+                yield [
+                    work.opened(folder, there=before)
+                    for work, folder, before in zip(works, folders, there, strict=True)
+                ]
+                break
+    if cache is not None:
+        cache.shrink()
+
+
+class _Work:
+    """The extraction of one model."""
+
+    def __init__(
+        self, model: Any, data: Any, options: Mapping[str, Any], cache: Cache | None, progress: Progress, number: int
+    ) -> None:
+        self._model, self._data, self._options, self._cache = model, data, dict(options), cache
+        self._progress: Progress = lambda stage, steps: progress(f"model {number}: {stage}", steps)
+        self._memory: Extraction | None = None
+        self.key: str | None = None
+        if cache is not None:
+            try:
+                self._model, identity = model_key(model, self._options)
+                self.key = key_of(identity, data, self._options)
+            except Unkeyed:
+                pass  # nothing to find it by again
+
+    def done(self) -> bool:
+        """Make the extraction, unless it is there; whether it was."""
+        if self._cache is not None and self.key is not None:
+            return self._cache.fill(self.key, self._make)
+        self._memory = extract(self._model, self._data, **self._options, progress=self._progress)
+        return False
+
+    @contextmanager
+    def held(self) -> Iterator[Path | None]:
+        if self._cache is None or self.key is None:
+            yield None
+            return
+        with self._cache.hold(self.key) as folder:
+            yield folder
+
+    def opened(self, folder: Path | None, *, there: bool) -> Kept:
+        if folder is None:
+            assert self._memory is not None
+            return Kept(self._memory)
+        layers = Extraction.open(folder / LAYERS)
+        said = json.loads((folder / SAID).read_text(encoding="utf-8"))
+        layers.alerts = tuple(Alert(code, message) for code, message in said)
+        return Kept(layers, self.key, there)
+
+    def _make(self, folder: Path) -> None:
+        out = folder / LAYERS
+        if is_extraction(out) and not (folder / SAID).exists():
+            # A run was killed between the two: what it had to say is lost.
+            shutil.rmtree(out)
+        if not is_extraction(out):
+            made = self._extracted(out)
+            write_text(folder / SAID, json.dumps([[a.code, a.message] for a in made.alerts if a.code != "resumed"]))
+
+    def _extracted(self, out: Path) -> Extraction:
+        call = {"out": out, **self._options, "progress": self._progress}
+        try:
+            return extract(self._model, self._data, **call)
+        except InputError as error:
+            # Of a part that cannot be gone on from: nobody else knows of it, so it is begun anew.
+            if "restart=True" not in str(error):
+                raise
+        return extract(self._model, self._data, **call, restart=True)

@@ -1,0 +1,183 @@
+"""Two models and inputs: layers of both extracted and compared, the ladder for two pairs, and the heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from typing import Annotated, Any, Literal
+
+from nearid.arrays import Rows
+from nearid.base.alerts import Alert
+from nearid.base.cache import Cache
+from nearid.base.errors import InputError
+from nearid.base.options import Bound, Count, Folds, Seed, Size, checked
+from nearid.base.progress import Reporting, reporting
+from nearid.base.provenance import provenance
+from nearid.questions.compare.chance import MOST_PERMUTATIONS
+from nearid.questions.compare.result import Comparison
+from nearid.questions.compare.run import compare
+from nearid.questions.extract.result import Extraction
+from nearid.questions.layers.run import Measure, compare_layers
+from nearid.questions.models.extractions import Kept, extracted
+from nearid.questions.models.result import ModelComparison
+from nearid.show.alerts import each_once
+
+# Options of `extract` that are not for a comparison: the cache decides where layers are written.
+OWN = ("out", "format", "restart", "overwrite", "progress")
+
+
+@checked
+def compare_models(
+    a: Any,
+    b: Any,
+    data: Any,
+    /,
+    *,
+    measures: Iterable[Measure] | Measure = "cka",
+    folds: Folds = 5,
+    ridge: Size | Literal["auto"] = "auto",
+    svcca_k: Count | None = None,
+    random_state: Seed = 0,
+    blocks: Any = None,
+    permutations: Annotated[int, Bound(0, MOST_PERMUTATIONS)] | None = None,
+    options_a: Mapping[str, Any] | None = None,
+    options_b: Mapping[str, Any] | None = None,
+    cache: bool = True,
+    names: Sequence[str] | None = None,
+    progress: Reporting = False,
+    **options: Any,
+) -> ModelComparison:
+    """Which depth of one model corresponds to which of another, how nearly, and up to which group?
+
+    Both models run over the same inputs, and every layer of one is compared with every layer of the other. The ladder
+    of `compare` follows for the two layers that are most alike, and for the last ones. Extracted layers are kept in the
+    user's cache, so that another comparison of a model with the same inputs does not run it again.
+
+    Parameters
+    ----------
+    a : torch.nn.Module or str
+        The source: anything that `extract` takes as a model.
+    b : the same
+        The target.
+    data : anything `extract` takes as data
+        The inputs of both models: texts, pictures, arrays or a file. On the command line A and B are then models;
+        without it they are folders that extract wrote.
+    measures : names or callables, default="cka"
+        Measures between layers, as of `compare_layers`. The first one decides which layers are most alike.
+    folds : int, default=5
+        Folds for what is held out.
+    ridge : float or "auto", default="auto"
+        Penalty of linear maps, as of `compare`.
+    svcca_k : int, optional
+        Principal components for SVCCA; those with 99% of the variance by default.
+    random_state : int, default=0
+        Seed of the folds and of the chance levels.
+    blocks : str, path or array of shape (n,), optional
+        Rows that belong together, as of `compare`. Default: the blocks that were extracted with the rows.
+    permutations : int, optional
+        Repetitions of the chance levels, 99 by default. 0 leaves out that of the best pair of layers.
+    options_a : mapping, optional
+        Options of `extract` for the first model alone, such as prefix.
+    options_b : mapping, optional
+        Options of `extract` for the second model alone.
+    cache : bool, default=True
+        Keep extracted layers in the cache, or take them from there: NEARID_CACHE, or the user's cache folder; up to
+        NEARID_CACHE_GB (10 by default), beyond which layers that were not used for longest are removed.
+    names : two of str, optional
+        What to call the models.
+    progress : bool or function, default=False
+        Draw progress bars on stderr; or a function of the name of a stage and its number of steps.
+    **options
+        Options of `extract` for both models, such as layers, pool, batch_size, mean and std.
+
+    Returns
+    -------
+    ModelComparison
+
+    Examples
+    --------
+    >>> import nearid, numpy as np
+    >>> from torch import nn
+    >>> model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    >>> inputs = np.random.default_rng(0).normal(size=(200, 3))
+    >>> comparison = nearid.compare_models(model, nn.Sequential(model[0]), inputs, cache=False)
+    >>> comparison.pair.source, comparison.pair.target
+    ('0', '0')
+    """
+    if b is None:
+        raise InputError("Two models are needed; one was given.")
+    own = [{**options, **(each or {})} for each in (options_a, options_b)]
+    for name in OWN:
+        if any(name in each for each in own):
+            raise InputError(f"{name} is no option here: layers go to the cache. Write them with extract instead.")
+    kept = Cache.of_user("extractions") if cache else None
+    fitting: dict[str, Any] = {
+        "folds": folds,
+        "ridge": ridge,
+        "svcca_k": svcca_k,
+        "random_state": random_state,
+        "blocks": blocks,
+    }
+    with reporting(progress) as stages, extracted((a, b), data, own, kept, stages) as sides:
+        x, y = (side.layers for side in sides)
+        called = _names(names, sides)
+        layers = compare_layers(
+            x, y, measures=measures, permutations=permutations, names=called, progress=stages, **fitting
+        )
+
+        def ladder(source: str, target: str) -> Comparison:
+            at = zip((x, y), called, (source, target), strict=True)
+            first, second = (_named(side[layer], f"{name}:{layer}") for side, name, layer in at)
+            # The chance level of a ladder cannot be left out.
+            repeats = None if permutations is None else max(permutations, 1)
+            return compare(first, second, permutations=repeats, progress=stages, **fitting)
+
+        ends = layers.layers[0][-1], layers.layers[1][-1]
+        last = ladder(*ends)
+        pair = layers.best.get(next(iter(layers.values)))
+        best = None
+        if pair is not None:
+            best = last if (pair.source, pair.target) == ends else ladder(pair.source, pair.target)
+    settings = {"measures": list(layers.values), **fitting, "permutations": permutations}
+    settings |= {"options_a": own[0], "options_b": own[1], "cache": cache}
+    inputs = layers.provenance["inputs"]
+    where = [{"key": side.key, "was_there": side.there} for side in sides]
+    return ModelComparison(
+        names=called,
+        data=x.provenance["data"]["name"],
+        layers=layers,
+        best=best,
+        last=last,
+        heads=None,
+        alerts=_alerts(called, sides, [layers.alerts, last.alerts, [] if best is None else best.alerts]),
+        provenance={
+            **provenance(settings, cache=None if kept is None else {"folder": str(kept.place), "entries": where}),
+            "inputs": inputs,
+        },
+    )
+
+
+def _named(rows: Rows, name: str) -> Rows:
+    rows = copy(rows)
+    rows.name = name
+    return rows
+
+
+def _names(given: Sequence[str] | None, sides: Sequence[Kept]) -> tuple[str, str]:
+    if given is not None:
+        if len(given) != 2:
+            raise InputError(f"{len(given)} names were given for 2 models.")
+        return given[0], given[1]
+    first, second = (_name(side.layers) for side in sides)
+    return (first, second) if first != second else (f"{first} 1", f"{second} 2")
+
+
+def _name(layers: Extraction) -> str:
+    return str(layers.provenance["model"]["name"])
+
+
+def _alerts(names: tuple[str, str], sides: Sequence[Kept], others: Iterable[Sequence[Alert]]) -> list[Alert]:
+    """Alerts of the extractions, by the model, then those of the comparisons, each once."""
+    each = zip(names, sides, strict=True)
+    own = [Alert(a.code, f"{name}: {a.message}") for name, side in each for a in side.layers.alerts]
+    return [*own, *each_once([(names, [alert for each in others for alert in each])])]
