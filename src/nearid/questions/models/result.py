@@ -30,8 +30,8 @@ class ModelComparison(Result):
         Every layer of the source against every layer of the target.
     best : Comparison or None
         The ladder for the pair of layers that is most alike by the first measure; None where no pair has a value.
-    last : Comparison
-        The ladder for the last layers.
+    last : Comparison or None
+        The ladder for the last layers; None where one of them does not vary.
     heads : HeadComparison or None
         The map that the heads imply, where both models have one and these can be compared.
     alerts : list of Alert
@@ -52,7 +52,7 @@ class ModelComparison(Result):
     data: str
     layers: LayerComparison
     best: Comparison | None
-    last: Comparison
+    last: Comparison | None
     heads: HeadComparison | None
     alerts: list[Alert]
     provenance: dict[str, Any]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import Annotated, Any, Literal
 
+import numpy as np
+
 from nearid.arrays import Rows
+from nearid.arrays.blocks import recorded
 from nearid.base.alerts import Alert
 from nearid.base.cache import Cache
-from nearid.base.errors import InputError
+from nearid.base.errors import InputError, unknown
 from nearid.base.options import Bound, Count, Folds, Seed, Size, checked
 from nearid.base.progress import Reporting, reporting
 from nearid.base.provenance import provenance
@@ -17,11 +21,14 @@ from nearid.questions.compare.chance import MOST_PERMUTATIONS
 from nearid.questions.compare.result import Comparison
 from nearid.questions.compare.run import compare
 from nearid.questions.extract.result import Extraction
-from nearid.questions.layers.run import Measure, compare_layers
+from nearid.questions.extract.run import extract
+from nearid.questions.layers.run import Measure, compare_layers, named_measures
 from nearid.questions.models.extractions import Kept, extracted
 from nearid.questions.models.result import ModelComparison
 from nearid.show.alerts import each_once
 
+# Longer lists are not repeated in the provenance.
+SHORT = 100
 # Options of `extract` that are not for a comparison: the cache decides where layers are written.
 OWN = ("out", "format", "restart", "overwrite", "progress")
 
@@ -106,23 +113,18 @@ def compare_models(
     """
     if b is None:
         raise InputError("Two models are needed; one was given.")
-    own = [{**options, **(each or {})} for each in (options_a, options_b)]
-    for name in OWN:
-        if any(name in each for each in own):
-            raise InputError(f"{name} is no option here: layers go to the cache. Write them with extract instead.")
+    wanted = named_measures(measures)
+    if names is not None and len(names) != 2:
+        raise InputError(f"{len(names)} names were given for 2 models.")
+    own = [_checked({**options, **(each or {})}) for each in (options_a, options_b)]
     kept = Cache.of_user("extractions") if cache else None
-    fitting: dict[str, Any] = {
-        "folds": folds,
-        "ridge": ridge,
-        "svcca_k": svcca_k,
-        "random_state": random_state,
-        "blocks": blocks,
-    }
+    fitting: dict[str, Any] = {"folds": folds, "ridge": ridge, "random_state": random_state}
+    fitting |= {"svcca_k": svcca_k, "blocks": blocks}
     with reporting(progress) as stages, extracted((a, b), data, own, kept, stages) as sides:
         x, y = (side.layers for side in sides)
         called = _names(names, sides)
         layers = compare_layers(
-            x, y, measures=measures, permutations=permutations, names=called, progress=stages, **fitting
+            x, y, measures=wanted.values(), permutations=permutations, names=called, progress=stages, **fitting
         )
 
         def ladder(source: str, target: str) -> Comparison:
@@ -130,16 +132,21 @@ def compare_models(
             first, second = (_named(side[layer], f"{name}:{layer}") for side, name, layer in at)
             # The chance level of a ladder cannot be left out.
             repeats = None if permutations is None else max(permutations, 1)
-            return compare(first, second, permutations=repeats, progress=stages, **fitting)
+            compared: Comparison = compare(first, second, permutations=repeats, progress=stages, **fitting)
+            return compared
 
-        ends = layers.layers[0][-1], layers.layers[1][-1]
-        last = ladder(*ends)
+        matrix = next(iter(layers.values.values()))
         pair = layers.best.get(next(iter(layers.values)))
+        ends = layers.layers[0][-1], layers.layers[1][-1]
+        # A layer that does not vary has no value, and no ladder.
+        last = ladder(*ends) if np.isfinite(matrix[-1, -1]) else None
         best = None
         if pair is not None:
             best = last if (pair.source, pair.target) == ends else ladder(pair.source, pair.target)
-    settings = {"measures": list(layers.values), **fitting, "permutations": permutations}
-    settings |= {"options_a": own[0], "options_b": own[1], "cache": cache}
+    settings: dict[str, Any] = {"measures": list(wanted), **fitting, "blocks": recorded(blocks)}
+    settings |= {"permutations": permutations, "cache": cache}
+    for name, each in (("options_a", own[0]), ("options_b", own[1])):
+        settings[name] = {option: _told(value) for option, value in each.items()}
     inputs = layers.provenance["inputs"]
     where = [{"key": side.key, "was_there": side.there} for side in sides]
     return ModelComparison(
@@ -149,12 +156,32 @@ def compare_models(
         best=best,
         last=last,
         heads=None,
-        alerts=_alerts(called, sides, [layers.alerts, last.alerts, [] if best is None else best.alerts]),
+        alerts=_alerts(called, sides, [each.alerts for each in (layers, last, best) if each is not None]),
         provenance={
             **provenance(settings, cache=None if kept is None else {"folder": str(kept.place), "entries": where}),
             "inputs": inputs,
         },
     )
+
+
+def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of `extract` that differ from its defaults; those that it lacks are refused, and where layers go to."""
+    known = {p.name: p.default for p in inspect.signature(extract).parameters.values() if p.kind is p.KEYWORD_ONLY}
+    for name in options:
+        if name in OWN:
+            raise InputError(f"{name} is no option here: layers go to the cache. Write them with extract instead.")
+        if name not in known:
+            raise InputError(unknown("option of extract", name, [each for each in known if each not in OWN]))
+    if isinstance(options.get("layers"), int):
+        # Of --options-a layers=2: a layer by its name, which is a number.
+        options = {**options, "layers": str(options["layers"])}
+    return {n: value for n, value in options.items() if type(value) is not type(known[n]) or value != known[n]}
+
+
+def _told(value: Any) -> Any:
+    """An option for the provenance: what is no plain value by its kind."""
+    short = isinstance(value, list | tuple) and len(value) <= SHORT
+    return value if short or isinstance(value, str | int | float) else type(value).__name__
 
 
 def _named(rows: Rows, name: str) -> Rows:
@@ -165,8 +192,6 @@ def _named(rows: Rows, name: str) -> Rows:
 
 def _names(given: Sequence[str] | None, sides: Sequence[Kept]) -> tuple[str, str]:
     if given is not None:
-        if len(given) != 2:
-            raise InputError(f"{len(given)} names were given for 2 models.")
         return given[0], given[1]
     first, second = (_name(side.layers) for side in sides)
     return (first, second) if first != second else (f"{first} 1", f"{second} 2")

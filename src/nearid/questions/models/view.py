@@ -25,10 +25,10 @@ ORDERED = 0.8
 
 def view(c: ModelComparison) -> View:
     """The best pair of layers and its verdict; the heat map; the ladders and the heads as sections of their own."""
-    layers = layers_view(c.layers)
+    layers, nearest = layers_view(c.layers), nearest_layers(c.layers)
     related = c.pair is not None and c.best is not None and not c.pair.p_value > LEVEL
     ladder = None if c.best is None else ladder_view(c.best)
-    sections = [("Best pair of layers", c.best), ("Last layers", c.last if c.last is not c.best else None)]
+    sections = [("Most alike layers", c.best), ("Last layers", c.last if c.last is not c.best else None)]
     parts = [
         replace(ladder_view(each), subject=f"{title}: {_names(each)}", alerts=())
         for title, each in sections
@@ -41,14 +41,10 @@ def view(c: ModelComparison) -> View:
         question="Which depth of one model corresponds to which of the other?",
         subject=f"{c.names[0]} -> {c.names[1]}: {_sizes(c)}",
         headline=_headline(c) if related else layers.headline,
-        reason=" ".join(filter(None, (_decided(c), _order(c.layers)))),
+        reason=" ".join(filter(None, (_decided(c), order_of_depths(c.layers)))),
         colour=ladder.colour if related and ladder is not None else layers.colour,
         alerts=c.alerts,
-        tables=[
-            _ladders(c),
-            nearest_layers(c.layers),
-            *(replace(t, folded=True) for t in layers.tables if _kept(t, c)),
-        ],
+        tables=[_ladders(c), nearest, *(replace(table, folded=True) for table in layers.tables if table != nearest)],
         facts=_facts(c),
         figures=layers.figures,
         method=layers.method,
@@ -64,11 +60,6 @@ def _sizes(c: ModelComparison) -> str:
 
 def _names(c: Comparison) -> str:
     return f"{c.names[0]} -> {c.names[1]}"
-
-
-def _kept(table: Table, c: ModelComparison) -> bool:
-    """Whether a table of the layers is one that this view does not show already."""
-    return table.title != nearest_layers(c.layers).title
 
 
 def _place(layers: Sequence[str], layer: str) -> str:
@@ -92,16 +83,16 @@ def _decided(c: ModelComparison) -> str:
     return f"Best of {counted(c.pair.pairs, 'pair')} of layers by {c.measure}: {pair}, {c.pair.text}."
 
 
-def nearest_places(c: LayerComparison) -> list[tuple[int, int]]:
+def _nearest_places(c: LayerComparison) -> list[tuple[int, int]]:
     """Numbers of the layers of the source, from 1, and of those nearest to them, by the first measure."""
     measure, values = next(iter(c.values.items()))
     found = [(i, place_of_best(measure, row)) for i, row in enumerate(values, start=1)]
     return [(i, at[0] + 1) for i, at in found if at is not None]
 
 
-def _order(c: LayerComparison) -> str:
+def order_of_depths(c: LayerComparison) -> str:
     """Which depths are nearest to which, and whether in order."""
-    places = nearest_places(c)
+    places = _nearest_places(c)
     if len(places) < 2:
         return ""
     some = places if len(places) <= SHOWN else [places[i] for i in np.linspace(0, len(places) - 1, SHOWN).astype(int)]
@@ -119,7 +110,7 @@ def _ladders(c: ModelComparison) -> Table:
     """The best pair of layers and the last ones, each with the groups of the ladder."""
     pairs = {"most alike": c.best, "last": c.last}
     known = {which: each for which, each in pairs.items() if each is not None}
-    groups = list(c.last.groups)
+    groups = list(next(iter(known.values())).groups) if known else []
     estimates = [each.groups[name].r2 for each in known.values() for name in groups]
     columns = [Column("layers"), Column(c.measure), *(Column(f"R2\n{name}") for name in groups)]
     columns += [Column("same up to", left=True)]
