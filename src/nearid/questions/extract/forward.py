@@ -154,7 +154,7 @@ class Forward:
         inputs, mask = self._inputs(batch)
         try:
             with self._cast():
-                pooled = self.taps.run(lambda: self.network.call(inputs), batch.n, mask)
+                pooled = self.taps.run(lambda: self.network.call(inputs), batch.n, mask, batch.words)
         except InputError:
             raise
         except torch.OutOfMemoryError:

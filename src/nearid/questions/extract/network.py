@@ -192,7 +192,7 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
         ) from None
     local = place.is_dir()
     try:
-        with _quiet():
+        with quiet():
             module, info = AutoModel.from_pretrained(
                 str(place) if local else name,
                 revision=revision or "main",
@@ -203,7 +203,7 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
             )
     except Exception as error:  # what is raised for a missing, damaged or malicious model is not documented
         raise InputError(
-            f"The model {name} cannot be loaded: {_reason(error)}. Give a file of weights, a folder of a transformers "
+            f"The model {name} cannot be loaded: {reason(error)}. Give a file of weights, a folder of a transformers "
             "model, or its name on the hub."
         ) from None
     missing = sorted(map(str, info.get("missing_keys") or ()))
@@ -220,7 +220,7 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
     return module, (Alert("no_pooler", sentence),)
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """Why a model was not loaded; where the library would advise to run what comes with it, words of our own."""
     message = " ".join(str(error).split())
     if "trust_remote_code" in message:
@@ -231,7 +231,7 @@ def _reason(error: Exception) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without the bars and reports of the library: what matters of them is told in a sentence."""
     from transformers import logging
 

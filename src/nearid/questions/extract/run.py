@@ -9,8 +9,10 @@ from nearid.arrays.names import patterns_of
 from nearid.base.errors import InputError
 from nearid.base.options import Bound, Count, checked
 from nearid.base.progress import Reporting, reporting
+from nearid.questions.extract.inputs import open_inputs, refuse_options
 from nearid.questions.extract.result import Extraction
 from nearid.questions.extract.store import check_out, refuse_inputs_in
+from nearid.questions.extract.texts import refuse_no_tokeniser
 
 
 @checked
@@ -19,7 +21,7 @@ def extract(
     data: Any,
     *,
     layers: Iterable[str] | str | None = None,
-    pool: Literal["mean", "cls", "last", "patches", "tokens", "flatten"] | Callable[[Any, Any], Any] = "mean",
+    pool: Literal["mean", "cls", "last", "patches", "tokens", "words", "flatten"] | Callable[[Any, Any], Any] = "mean",
     out: str | os.PathLike[str] | None = None,
     format: str = "npy",
     dtype: Literal["float32", "float16", "float64"] = "float32",
@@ -29,6 +31,9 @@ def extract(
     mask: Any = None,
     ids: Any = None,
     key: str | None = None,
+    column: str | None = None,
+    tokenizer: Any = None,
+    max_length: Count | None = None,
     scale: Annotated[float, Bound(0, open_low=True)] | None = None,
     mean: Any = None,
     std: Any = None,
@@ -52,22 +57,26 @@ def extract(
     model : torch.nn.Module or str
         A module; a file of weights (.safetensors, .pt, .pth, .th, .ckpt; never unpickled) with a `factory`;
         package.module:function that returns a module; a folder of a transformers model, or its name on the hub.
-    data : array, tensor, dict of such, path, torch dataset or iterable of batches
-        One entry per input along the first axis. Images of bytes, (n, h, w, c) or (n, c, h, w), are divided by 255.
-        Other whole numbers are token ids. A dict is passed by name; its "attention_mask" also guides pooling, its
+    data : texts, array, tensor, dict of such, path, torch dataset or iterable of batches
+        Texts: a list or Series of strings; a file .txt (a text a line), .jsonl, .csv or .parquet (see `column`); a
+        folder of the library datasets. They are tokenised by the model's own tokeniser.
+        Arrays: one entry per input along the first axis. Images of bytes, (n, h, w, c) or (n, c, h, w), are divided by
+        255. Other whole numbers are token ids. A dict is passed by name; its "attention_mask" also guides pooling, its
         "ids" name the rows. Files: .npy, .npz, .safetensors, .pt, .ckpt. If batches are tuples, the first entry is the
         input.
     layers : names or patterns, optional
         Dotted names of modules; * stays within a part, ** spans any number of them ("layer*.*", "encoder.**"); a part
         of an output as "lstm:0"; "output" is what the model returns. Default: the blocks of the model (its children,
         with containers opened), or "hidden_states.*" of a transformers model.
-    pool : {"mean", "cls", "last", "patches", "tokens", "flatten"} or callable, default="mean"
+    pool : {"mean", "cls", "last", "patches", "tokens", "words", "flatten"} or callable, default="mean"
         How a layer becomes rows. mean: over positions of maps and over tokens that are no padding. cls, last: the first
         and the last such token. patches: mean of the tokens after the first. tokens: a row for each token that is no
         padding, with the id input x 2^20 + position; rows of one input are a block, which the other questions keep
-        together. flatten: everything. A callable takes (tensor, mask) and gives rows.
+        together. words: a row for each word of a text, the mean over its tokens, with the id text x 2^20 + word, so
+        that models with different tokenisers have the same rows. flatten: everything. A callable takes (tensor, mask)
+        and gives rows.
     out : path, optional
-        Folder to write: a file for each layer, ids.npy, blocks.npy (for tokens: the input of each row) and
+        Folder to write: a file for each layer, ids.npy, blocks.npy (for tokens and words: the input of each row) and
         extraction.json. Default: rows are kept in memory.
     format : str, default="npy"
         Format of the files, as a suffix without its point.
@@ -83,9 +92,15 @@ def extract(
     mask : array or path of shape (n, t), optional
         Not 0 where a token is no padding. transformers models get it too; there padding may be on either side.
     ids : array or path of shape (n,), optional
-        Strings or integers that name the inputs, or the entry of the data with them. Default: their numbers.
+        Strings or integers that name the inputs, or the entry or column of the data with them. Default: their numbers.
     key : str, optional
         The entry of a file (or dict) that is the input, where it holds other things.
+    column : str, optional
+        The column of a table that holds the texts. Default: the one named text, or the only one.
+    tokenizer : str, path or transformers tokenizer, optional
+        For texts: a folder or a model on the hub whose tokeniser is used. Default: the model's own.
+    max_length : int, optional
+        For texts: tokens at most; an alert counts the texts that are longer. Default: as many as the model takes.
     scale : float, optional
         Divide the inputs by this number. Default: 255 for images of bytes.
     mean : float or sequence of float, optional
@@ -128,13 +143,23 @@ def extract(
     target = None if out is None else check_out(out, overwrite=overwrite)
     if target is not None:
         refuse_inputs_in(target, model, data, mask, ids)
+    texts = open_inputs(data, column=column, ids=ids)
+    if texts is None:
+        refuse_options("texts", column=column, tokenizer=tokenizer, max_length=max_length)
+        if pool == "words":
+            raise InputError("pool is 'words', but the data are no texts. For token ids choose 'tokens'.")
+    else:
+        refuse_options("arrays", mask=mask, key=key, scale=scale, mean=mean, std=std, channels=channels)
+        if tokenizer is None:
+            refuse_no_tokeniser(model)
     try:
-        from nearid.questions.extract.batches import open_source
+        from nearid.questions.extract.batches import Source, open_source
         from nearid.questions.extract.forward import Forward, Preprocess, mixed_precision
         from nearid.questions.extract.network import open_network
         from nearid.questions.extract.passes import Run
         from nearid.questions.extract.pooling import pool_name
         from nearid.questions.extract.taps import Taps
+        from nearid.questions.extract.tokens import TextSource, open_tokenizer
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
@@ -143,7 +168,12 @@ def extract(
     network = open_network(model, factory=factory, prefix=prefix, revision=revision)
     place = network.place(device)
     cast, alerts = mixed_precision(mixed, place)
-    source = open_source(data, mask=mask, ids=ids, key=key, size=batch_size)
+    source: Source
+    if texts is None:
+        source = open_source(data, mask=mask, ids=ids, key=key, size=batch_size)
+    else:
+        own = open_tokenizer(tokenizer, model, network, revision)
+        source = TextSource(texts, own, network, pool=pool_name(pool), max_length=max_length)
     options = {
         "pool": pool_name(pool),
         "dtype": dtype,

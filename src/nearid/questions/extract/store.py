@@ -99,6 +99,8 @@ class Store:
         What the extraction is of: a part of another one is not taken up.
     about : dict of str to str
         Metadata of the files, where their format has any.
+    total : int, optional
+        Number of all rows, where batches come in another order than rows, so that each row is put in its place.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class Store:
         block_type: np.dtype[Any] | None,
         identity: dict[str, Any],
         about: dict[str, str],
+        total: int | None = None,
     ) -> None:
         self.out, self.folder = out, partial_folder(out)
         self._layers = {
@@ -119,7 +122,7 @@ class Store:
         self._ids = Part(self.folder, Path(IDS).stem, "npy", None, id_type)
         self._blocks = None if block_type is None else Part(self.folder, Path(BLOCKS).stem, "npy", None, block_type)
         self._parts = [*self._layers.values(), self._ids, *([] if self._blocks is None else [self._blocks])]
-        self._written = written(layers, form)
+        self._written, self._total = written(layers, form), total
         self._note = Resumable(self.folder, identity, "a part of an extraction", AGAIN, SECONDS)
         # Inputs and rows that are written; and those that are on disk and noted, with the hash of these inputs.
         self.inputs = self.rows = 0
@@ -159,7 +162,7 @@ class Store:
         else:
             self.noted, self.inputs, self.rows = state, state["inputs"], state["rows"]
         for part in self._parts:
-            part.cut(self.rows)
+            part.cut(self.rows, self._total)
         # The first rows wait for their note like all others.
         self._note.due()
 
@@ -173,14 +176,22 @@ class Store:
                 "choose fewer layers, pool them, or write elsewhere."
             )
 
-    def refuse_others(self, probed: dict[str, np.ndarray]) -> None:
+    def refuse_others(self, probed: dict[str, np.ndarray], places: np.ndarray | None = None) -> None:
         """Refuse to go on where the first inputs now give other rows than those that are there.
 
         Hashes see neither what a pool function does nor what a module holds beside weights.
+
+        Parameters
+        ----------
+        probed : dict of ndarray
+            Rows of the first inputs, by layer.
+        places : ndarray, optional
+            Where these rows stand; by default they are the first.
         """
         for layer, part in self._layers.items():
             now = probed[layer]
-            held = part.first(min(len(now), self.rows)).astype(np.float64)
+            known = np.arange(len(now)) if places is None else places
+            held = part.at(known[: self.rows]).astype(np.float64)
             with np.errstate(over="ignore"):
                 now = now[: len(held)].astype(part.dtype).astype(np.float64)
             # Batches of another size round otherwise.
@@ -191,16 +202,24 @@ class Store:
                     f"model or pool function have changed. {AGAIN}"
                 )
 
-    def append(
-        self, blocks: dict[str, np.ndarray], ids: np.ndarray, inputs: int, input_of: np.ndarray | None = None
+    def put(
+        self,
+        blocks: dict[str, np.ndarray],
+        ids: np.ndarray,
+        inputs: int,
+        input_of: np.ndarray | None = None,
+        places: np.ndarray | None = None,
     ) -> None:
-        """Add the rows of a batch of inputs; and where an input gives several, the id of the input of each row."""
+        """Write the rows of a batch of inputs; and where an input gives several, the id of the input of each row.
+
+        Without places they follow the rows that are there.
+        """
         with self._writing():
             for layer, part in self._layers.items():
-                part.append(blocks[layer])
-            self._ids.append(ids)
+                part.put(blocks[layer], places)
+            self._ids.put(ids, places)
             if self._blocks is not None and input_of is not None:
-                self._blocks.append(input_of)
+                self._blocks.put(input_of, places)
         self.inputs += inputs
         self.rows += len(ids)
 
@@ -376,28 +395,35 @@ class Part:
         """Bytes of a row."""
         return self.dtype.itemsize * (1 if self.width is None else self.width)
 
-    def cut(self, rows: int) -> None:
-        """Keep the first rows alone; with 0 the file begins anew."""
+    def cut(self, rows: int, total: int | None = None) -> None:
+        """Keep the first rows alone; with 0 the file begins anew. With a total there is room for so many rows."""
         if not self._format.header and self.final.exists():
             return  # made whole already
-        size = self._offset + rows * self.row_bytes
+        size = self._offset + (rows if total is None else total) * self.row_bytes
         with open(self.path, "r+b" if rows else "wb") as file:
             if rows and os.fstat(file.fileno()).st_size < size:
                 raise InputError(f"{self.path} is shorter than it was: begin anew with restart=True (--restart).")
             file.truncate(size)
 
-    def first(self, rows: int) -> np.ndarray:
-        """The first rows that were written."""
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """Rows that were written."""
         if not self._format.header and self.final.exists():
-            return self._format.open(str(self.final), self.final.name, None, None).read(0, rows)
-        return self._rows(0, rows)
+            return self._format.open(str(self.final), self.final.name, None, None).take(places)
+        rows = [self._rows(int(place), 1) for place in places]
+        return np.concatenate(rows) if rows else self._rows(0, 0)
 
-    def append(self, block: np.ndarray) -> None:
-        """Add rows."""
-        with open(self.path, "ab", buffering=0) as file:
-            left = np.ascontiguousarray(block, self.dtype).view(np.uint8).reshape(-1).data
-            while len(left):
-                left = left[file.write(left) :]
+    def put(self, block: np.ndarray, places: np.ndarray | None = None) -> None:
+        """Add rows, or write each in its place."""
+        plain = np.ascontiguousarray(block, self.dtype)
+        # Neighbours are written at once.
+        cuts = (np.flatnonzero(np.diff(places) != 1) + 1).tolist() if places is not None else []
+        with open(self.path, "ab" if places is None else "r+b", buffering=0) as file:
+            for first, rows in zip([0, *cuts], np.split(plain, cuts), strict=True):
+                if places is not None and len(rows):
+                    file.seek(self._offset + int(places[first]) * self.row_bytes)
+                left = rows.view(np.uint8).reshape(-1).data
+                while len(left):
+                    left = left[file.write(left) :]
 
     def sync(self) -> None:
         """Bring what was added to the disk."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from nearid.arrays.names import chosen, few, is_exact
 from nearid.base.errors import InputError, type_of
 from nearid.questions.extract.pooling import CHANNELS_FIRST, TOKENS_FIRST, Pooler, pooled
+from nearid.questions.extract.words import WordTokens
 
 # The model itself, whose output can be taken like that of a layer.
 WHOLE = "output"
@@ -68,6 +69,7 @@ class Taps:
         # Of the last module that tells, where it gave a map (n, channels, positions).
         self._channels: int | None = None
         self._mask: Tensor | None = None
+        self._words: WordTokens | None = None
 
     def __enter__(self) -> Taps:
         with ExitStack() as stack:
@@ -108,15 +110,17 @@ class Taps:
         return self._channels is not None and not turned
 
     def _keep(self, label: str, x: Tensor, maps: bool) -> None:
-        rows = pooled(label, x, self._n, self._pool, self._mask, maps=maps)
+        rows = pooled(label, x, self._n, self._pool, self._mask, maps=maps, words=self._words)
         # The next layer may work in place.
         if rows.untyped_storage().data_ptr() == x.untyped_storage().data_ptr():
             rows = rows.clone()
         self._pooled[label] = rows
 
-    def run(self, call: Callable[[], Any], n: int, mask: Tensor | None) -> dict[str, Tensor]:
+    def run(
+        self, call: Callable[[], Any], n: int, mask: Tensor | None, words: WordTokens | None = None
+    ) -> dict[str, Tensor]:
         """Pooled outputs by layer, in the order in which the layers were done, of one forward pass of n inputs."""
-        self._n, self._mask = n, mask
+        self._n, self._mask, self._words = n, mask, words
         self._pooled, self._calls, self._channels = {}, Counter(), None
         output = call()
         if self._states:
