@@ -9,6 +9,7 @@ from nearid.arrays.names import patterns_of
 from nearid.base.errors import InputError
 from nearid.base.options import Bound, Count, checked
 from nearid.base.progress import Reporting, reporting
+from nearid.questions.extract.given import given_model, refuse_layers
 from nearid.questions.extract.result import Extraction
 from nearid.questions.extract.store import check_out, refuse_inputs_in
 
@@ -128,6 +129,8 @@ def extract(
     target = None if out is None else check_out(out, overwrite=overwrite)
     if target is not None:
         refuse_inputs_in(target, model, data, mask, ids)
+    if isinstance(model, str | os.PathLike):
+        refuse_layers(given_model(model, factory=factory, prefix=prefix, revision=revision), patterns)
     try:
         from nearid.questions.extract.batches import open_source
         from nearid.questions.extract.forward import Forward, Preprocess, mixed_precision
