@@ -19,6 +19,10 @@ from nearid.base.alerts import Alert
 from nearid.base.errors import InputError, type_of
 from nearid.questions.extract.batches import byte_view
 from nearid.questions.extract.given import Given, given_model
+from nearid.questions.extract.onnx_graph import open_graph
+from nearid.questions.extract.onnx_network import OnnxNetwork
+from nearid.questions.extract.pooling import Pooler
+from nearid.questions.extract.taps import Taps
 from nearid.questions.extract.users_code import same_draws
 from nearid.questions.extract.weights import load_module
 
@@ -55,6 +59,20 @@ class Network:
     def pretrained(self) -> bool:
         """Whether this is a transformers model, which takes named inputs and returns hidden states."""
         return is_a(self.module, "transformers", "PreTrainedModel")
+
+    @property
+    def named(self) -> bool:
+        """Whether inputs are always passed by name."""
+        return self.pretrained
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Libraries that compute, whose versions the provenance tells."""
+        return ("torch", "transformers") if self.pretrained else ("torch",)
+
+    def taps(self, patterns: list[str] | None, pool: str | Pooler) -> Taps:
+        """Hooks on the chosen layers."""
+        return Taps(self.module, patterns, pool, hidden=self.pretrained)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -137,9 +155,9 @@ class Network:
 
 def open_network(
     model: Any, *, factory: str | None = None, prefix: str | None = None, revision: str | None = None
-) -> Network:
-    """A model given as a module, a file of weights, a factory, a transformers folder or a name on the hub."""
-    if isinstance(model, Network):
+) -> Network | OnnxNetwork:
+    """A model given as a module, a file of weights or of ONNX, a factory, a transformers folder or name on the hub."""
+    if isinstance(model, Network | OnnxNetwork):
         return model
     if isinstance(model, nn.Module):
         if factory or prefix or revision:
@@ -147,10 +165,12 @@ def open_network(
         return Network(model, type(model).__name__)
     if not isinstance(model, str | os.PathLike):
         raise InputError(
-            f"A model is a torch module, a file of weights, package.module:function, or a transformers folder or name; "
-            f"{type_of(model)} was given."
+            f"A model is a torch module, a file of weights or of ONNX, package.module:function, or a transformers "
+            f"folder or name; {type_of(model)} was given."
         )
     given = given_model(model, factory=factory, prefix=prefix, revision=revision)
+    if given.kind == "onnx":
+        return OnnxNetwork(open_graph(given.place))
     if given.kind in ("factory", "weights"):
         alone = given.kind == "factory"
         module = load_module(given.text if alone else str(given.place), factory=factory, prefix=prefix)
