@@ -133,7 +133,7 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
 
     def run(**given: Any) -> None:
         from nearid.base.interrupt import leaving
-        from nearid.show.deliver import answer
+        from nearid.base.streams import stdout_to_stderr
 
         as_json, report, quiet = given.pop("as_json"), given.pop("report"), given.pop("quiet")
         if report is not None:
@@ -152,8 +152,13 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
             options = {name: value for name, value in options.items() if name in signature.parameters}
         if "progress" in inspect.signature(called).parameters:
             options["progress"] = not quiet
-        with leaving(lambda: question.left(given) if question.left else "nothing was written"):
+        left = leaving(lambda: question.left(given) if question.left else "nothing was written")
+        # Models, measures and factories of users may print.
+        with left, stdout_to_stderr():
             result = called(*positional, **options)
+        # Not before: a refusal needs nothing that draws.
+        from nearid.show.deliver import answer
+
         written = question.done(given) if question.done else ""
         answer(result, as_json, report, written, quiet)
 

@@ -6,20 +6,13 @@ import torch
 from torch import nn
 
 from nearid.base.errors import InputError
-from nearid.questions.extract.taps import blocks, split_part, tensor_of
+from nearid.questions.extract.taps import blocks, tensor_of
 
 
 def test_blocks_are_children_with_containers_opened(net):
     assert list(blocks(net)) == ["conv", "norm", "act", "stage.0", "stage.1", "head", "spare"]
     nested = nn.Sequential(nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU())), nn.Tanh())
     assert list(blocks(nested)) == ["0.0", "0.1.0", "1"]
-
-
-def test_parts_of_outputs():
-    assert split_part("lstm:1.0") == ("lstm", "1.0")
-    assert split_part("conv") == ("conv", None)
-    with pytest.raises(InputError, match="layer:part"):
-        split_part("lstm:")
 
 
 X, Y = torch.ones(2, 3), torch.zeros(2, 4)

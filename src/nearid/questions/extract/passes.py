@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from nearid import __version__
 from nearid.arrays import first_nonfinite, open_rows
@@ -20,6 +19,7 @@ from nearid.base.progress import Progress
 from nearid.questions.extract.batches import MASK, Batch, DataHash, Source, peeked
 from nearid.questions.extract.forward import Forward
 from nearid.questions.extract.network import Network
+from nearid.questions.extract.onnx_network import OnnxNetwork
 from nearid.questions.extract.pooling import token_id_type, token_ids, word_ids
 from nearid.questions.extract.result import Extraction
 from nearid.questions.extract.store import AGAIN, Store
@@ -258,9 +258,6 @@ def _changed(store: Store, how: str) -> InputError:
     return InputError(f"{store.folder} holds a part of other data: {how}. {AGAIN}")
 
 
-def _versions(network: Network) -> dict[str, str]:
+def _versions(network: Network | OnnxNetwork) -> dict[str, str]:
     versions = {"nearid": __version__, "python": platform.python_version(), "numpy": np.__version__}
-    versions["torch"] = torch.__version__
-    if network.pretrained:
-        versions["transformers"] = sys.modules["transformers"].__version__
-    return versions
+    return {**versions, **{name: str(sys.modules[name].__version__) for name in network.libraries}}

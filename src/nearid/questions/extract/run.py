@@ -1,7 +1,7 @@
 """Hidden states of a model, layer by layer, into a folder or into memory."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from nearid.arrays.formats.registry import writable
@@ -9,7 +9,9 @@ from nearid.arrays.names import patterns_of
 from nearid.base.errors import InputError
 from nearid.base.options import Bound, Count, checked
 from nearid.base.progress import Reporting, reporting
+from nearid.questions.extract.given import given_model, refuse_layers
 from nearid.questions.extract.inputs import open_inputs, refuse_options
+from nearid.questions.extract.onnx_graph import open_graph
 from nearid.questions.extract.result import Extraction
 from nearid.questions.extract.store import check_out, refuse_inputs_in
 from nearid.questions.extract.texts import refuse_no_tokeniser
@@ -41,6 +43,7 @@ def extract(
     factory: str | None = None,
     prefix: str | None = None,
     revision: str | None = None,
+    carry: Mapping[str, str] | None = None,
     keep_nonfinite: bool = False,
     restart: bool = False,
     overwrite: bool = False,
@@ -56,7 +59,8 @@ def extract(
     ----------
     model : torch.nn.Module or str
         A module; a file of weights (.safetensors, .pt, .pth, .th, .ckpt; never unpickled) with a `factory`;
-        package.module:function that returns a module; a folder of a transformers model, or its name on the hub.
+        package.module:function that returns a module; a folder of a transformers model, or its name on the hub; an
+        ONNX file (.onnx), which runs on the CPU.
     data : texts, array, tensor, dict of such, path, torch dataset or iterable of batches
         Texts: a list or Series of strings; a file .txt (a text a line), .jsonl, .csv or .parquet (see `column`); a
         folder of the library datasets. They are tokenised by the model's own tokeniser.
@@ -66,8 +70,9 @@ def extract(
         input.
     layers : names or patterns, optional
         Dotted names of modules; * stays within a part, ** spans any number of them ("layer*.*", "encoder.**"); a part
-        of an output as "lstm:0"; "output" is what the model returns. Default: the blocks of the model (its children,
-        with containers opened), or "hidden_states.*" of a transformers model.
+        of an output as "lstm:0"; "output" is what the model returns. Of an ONNX file names of node outputs, with parts
+        between slashes or points. Default: the blocks of the model (its children, with containers opened),
+        "hidden_states.*" of a transformers model, or numbered blocks or else nodes with weights of an ONNX file.
     pool : {"mean", "cls", "last", "patches", "tokens", "words", "flatten"} or callable, default="mean"
         How a layer becomes rows. mean: over positions of maps and over tokens that are no padding. cls, last: the first
         and the last such token. patches: mean of the tokens after the first. tokens: a row for each token that is no
@@ -115,6 +120,10 @@ def extract(
         Part of the weights that the module gets, as "model."; it is removed from their names.
     revision : str, optional
         Version of a model on the hub.
+    carry : mapping of str to str, optional
+        Of an ONNX file with states: inputs that take, at each step, what an output gave at the step before, as
+        {"state": "stateN"} (--carry state=stateN). Data then has the axes (inputs, steps, ...); states begin with
+        zeros.
     keep_nonfinite : bool, default=False
         Write NaN and infinities. Default: they are an error.
     restart : bool, default=False
@@ -152,26 +161,45 @@ def extract(
         refuse_options("arrays", mask=mask, key=key, scale=scale, mean=mean, std=std, channels=channels)
         if tokenizer is None:
             refuse_no_tokeniser(model)
+    graph = None
+    if isinstance(model, str | os.PathLike):
+        given = given_model(model, factory=factory, prefix=prefix, revision=revision)
+        refuse_layers(given, patterns)
+        if given.kind == "onnx":
+            if texts is not None:
+                raise InputError(
+                    f"{given.place.name} is an ONNX file, which takes numbers. Tokenise the texts, or give the folder "
+                    "of the transformers model."
+                )
+            graph = open_graph(given.place)
+            graph.layers(patterns)
+            graph.carried(carry)
+    if carry and graph is None:
+        raise InputError("carry is for states of an ONNX file (.onnx); a module carries its own.")
     try:
         from nearid.questions.extract.batches import Source, open_source
         from nearid.questions.extract.forward import Forward, Preprocess, mixed_precision
-        from nearid.questions.extract.network import open_network
+        from nearid.questions.extract.network import Network, open_network
+        from nearid.questions.extract.onnx_network import OnnxNetwork
         from nearid.questions.extract.passes import Run
         from nearid.questions.extract.pooling import pool_name
-        from nearid.questions.extract.taps import Taps
         from nearid.questions.extract.tokens import TextSource, open_tokenizer
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise InputError("Models run with torch. Install it: pip install 'nearid[lab]'") from None
     prepare = Preprocess.of(scale, mean, std, channels)
-    network = open_network(model, factory=factory, prefix=prefix, revision=revision)
+    if graph is None:
+        network = open_network(model, factory=factory, prefix=prefix, revision=revision)
+    else:
+        network = OnnxNetwork(graph, carry)
     place = network.place(device)
     cast, alerts = mixed_precision(mixed, place)
     source: Source
     if texts is None:
         source = open_source(data, mask=mask, ids=ids, key=key, size=batch_size)
     else:
+        assert isinstance(network, Network)  # an ONNX file was refused
         own = open_tokenizer(tokenizer, model, network, revision)
         source = TextSource(texts, own, network, pool=pool_name(pool), max_length=max_length)
     options = {
@@ -182,10 +210,11 @@ def extract(
         "batch_size": batch_size,
         "preprocess": prepare.to_dict(),
         "keep_nonfinite": keep_nonfinite,
+        **({"carry": dict(carry)} if carry else {}),
     }
     with (
         network.evaluating(place),
-        Taps(network.module, patterns, pool, hidden=network.pretrained) as taps,
+        network.taps(patterns, pool) as taps,
         reporting(progress) as tracked,
     ):
         forward = Forward(network, taps, prepare, place, cast)

@@ -11,15 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nearid.arrays.names import chosen, few, is_exact
+from nearid.arrays.names import chosen, few, split_part
 from nearid.base.errors import InputError, type_of
+from nearid.questions.extract.given import HIDDEN
 from nearid.questions.extract.pooling import CHANNELS_FIRST, TOKENS_FIRST, Pooler, pooled
 from nearid.questions.extract.words import WordTokens
 
 # The model itself, whose output can be taken like that of a layer.
 WHOLE = "output"
-# What transformers models return on request, one for the embeddings and one for each block.
-HIDDEN = "hidden_states"
 # Modules that only hold others; what they hold are the layers.
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 # Among named outputs this one is the hidden state.
@@ -159,7 +158,7 @@ def _taps(model: nn.Module, patterns: list[str], hidden: bool, *, wanted: bool) 
     taps: dict[str, Tap] = {}
     states = []
     for pattern in patterns:
-        layer, part = split_part(pattern)
+        layer, part = split_part(pattern, modules)
         if hidden and layer.partition(".")[0] == HIDDEN:
             states.append(layer)
             continue
@@ -169,16 +168,8 @@ def _taps(model: nn.Module, patterns: list[str], hidden: bool, *, wanted: bool) 
             label = f"{name}:{part}" if part else name
             shared = any(t.module is modules[name] and t.part == part for t in taps.values())
             if not shared or name == layer:
-                taps.setdefault(label, Tap(label, modules[name], part, wanted and is_exact(layer)))
+                taps.setdefault(label, Tap(label, modules[name], part, wanted and name == layer))
     return list(taps.values()), states
-
-
-def split_part(pattern: str) -> tuple[str, str | None]:
-    """A pattern and the part of the output that is meant, as in lstm:1.0 or output:pooler_output."""
-    layer, colon, part = pattern.partition(":")
-    if colon and not (layer and part):
-        raise InputError(f"{pattern!r} names no part of an output: write layer:part, such as output:pooler_output.")
-    return layer, part or None
 
 
 def blocks(model: nn.Module) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -11,13 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from nearid.arrays.formats.layers import is_extraction
+from nearid.arrays.names import patterns_of
 from nearid.base.alerts import Alert
 from nearid.base.cache import Cache
 from nearid.base.errors import InputError
 from nearid.base.files import write_text
 from nearid.base.progress import Progress
+from nearid.questions.extract.given import given_model, refuse_layers
+from nearid.questions.extract.inputs import open_inputs
 from nearid.questions.extract.result import Extraction
 from nearid.questions.extract.run import extract
+from nearid.questions.extract.texts import refuse_no_tokeniser
 from nearid.questions.models.keys import Unkeyed, key_of, model_key
 
 # In an entry of the cache: the folder of the layers, and what was said when they were made.
@@ -40,6 +45,20 @@ class Kept:
     layers: Extraction
     key: str | None = None
     there: bool = False
+
+
+def refuse_early(model: Any, data: Any, options: Mapping[str, Any]) -> None:
+    """Refuse what is known to be wrong with a model, the data or the layers, before anything slow is imported or run.
+
+    `extract` refuses the same; but the second model would be looked at only after the first has run.
+    """
+    texts = open_inputs(data, column=options.get("column"), ids=options.get("ids"))
+    if not isinstance(model, str | os.PathLike):
+        return
+    given = given_model(model, **{name: options.get(name) for name in ("factory", "prefix", "revision")})
+    refuse_layers(given, patterns_of(options.get("layers")))
+    if texts is not None and options.get("tokenizer") is None:
+        refuse_no_tokeniser(model)
 
 
 @contextmanager

@@ -54,16 +54,24 @@ def model_key(model: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
     The folder of a transformers model is told by the bytes of its files, so that nothing is loaded. Any other model is
     loaded: weights, code and plain numbers of its modules count.
     """
-    if isinstance(model, str | os.PathLike):
+    if isinstance(model, str | os.PathLike) and (local_path(model) / CONFIGURATION).is_file():
         place = local_path(model)
-        if (place / CONFIGURATION).is_file():
-            files = sorted(each for each in place.iterdir() if each.is_file())
-            return model, [place.resolve().name, {each.name: file_hash(each) for each in files}]
-    from nearid.questions.extract.network import open_network
+        return model, [place.resolve().name, _files(place)]
+    from nearid.questions.extract.network import Network, open_network
 
     named = {name: options[name] for name in ("factory", "prefix", "revision") if name in options}
     network = open_network(model, **named)
-    return network, [network.about(), *_code(network.module)]
+    if not isinstance(network, Network):
+        return model, network.about()
+    # Where a tokeniser comes from.
+    home = getattr(network.module, "name_or_path", None)
+    return network, [network.about(), home, _files(Path(home)) if home else None, *_code(network.module)]
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """The hash of every file directly in the folder of a model: weights, configuration, tokeniser."""
+    found = sorted(each for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
+    return {each.name: file_hash(each) for each in found}
 
 
 def _code(model: Any) -> Iterator[Any]:

@@ -23,7 +23,7 @@ from nearid.questions.compare.run import compare
 from nearid.questions.extract.result import Extraction
 from nearid.questions.extract.run import extract
 from nearid.questions.layers.run import Measure, compare_layers, named_measures
-from nearid.questions.models.extractions import Kept, extracted
+from nearid.questions.models.extractions import Kept, extracted, refuse_early
 from nearid.questions.models.result import ModelComparison
 from nearid.show.alerts import each_once
 
@@ -117,6 +117,8 @@ def compare_models(
     if names is not None and len(names) != 2:
         raise InputError(f"{len(names)} names were given for 2 models.")
     own = [_checked({**options, **(each or {})}) for each in (options_a, options_b)]
+    for model, each in zip((a, b), own, strict=True):
+        refuse_early(model, data, each)
     kept = Cache.of_user("extractions") if cache else None
     fitting: dict[str, Any] = {"folds": folds, "ridge": ridge, "random_state": random_state}
     fitting |= {"svcca_k": svcca_k, "blocks": blocks}
