@@ -55,7 +55,8 @@ def refuse_early(model: Any, data: Any, options: Mapping[str, Any]) -> None:
     texts = open_inputs(data, column=options.get("column"), ids=options.get("ids"))
     if not isinstance(model, str | os.PathLike):
         return
-    given = given_model(model, **{name: options.get(name) for name in ("factory", "prefix", "revision")})
+    factory, prefix, revision = (options.get(name) for name in ("factory", "prefix", "revision"))
+    given = given_model(model, factory=factory, prefix=prefix, revision=revision)
     refuse_layers(given, patterns_of(options.get("layers")))
     if texts is not None and options.get("tokenizer") is None:
         refuse_no_tokeniser(model)
