@@ -171,15 +171,15 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
 
 def _options(function: Callable[..., Any], own: Callable[..., Any], question: Question) -> Iterable[inspect.Parameter]:
     """Parameters of a function that the command line has: the command's own, or one that is called instead."""
-    hidden = (*OWN, *question.hidden)
+    instead = question.instead
+    hidden = (*OWN, *(question.hidden if function is own or instead is None else instead.hidden))
     for parameter in inspect.signature(function).parameters.values():
         positional = parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL)
         if function is own:
             shown = not ("*" in question.arguments and positional)
         else:
-            assert question.instead is not None
-            taken = positional or parameter.kind is parameter.VAR_KEYWORD or parameter.name in question.instead.hidden
-            shown = parameter.name == question.instead.option or not taken
+            taken = positional or parameter.kind is parameter.VAR_KEYWORD
+            shown = not taken or (instead is not None and parameter.name == instead.option)
         if shown and parameter.name not in hidden:
             yield parameter
 

@@ -42,7 +42,7 @@ def files(tmp_path, network, inputs):
 def test_two_models_to_a_page_in_one_command(nearid, files, tmp_path):
     done = nearid(*files, "--permutations", "19", "--report", "page.html", "--measures", "cka,r2")
     assert done.returncode == 0, done.stderr
-    assert "of 4 of 0.pt corresponds to layer" in done.stdout and "Report written" in done.stderr
+    assert " of 4) corresponds to layer " in done.stdout and "Report written" in done.stderr
     assert "Which depth of one model" in (tmp_path / "page.html").read_text(encoding="utf-8")
     again = nearid(*files, "--permutations", "2", "--json")
     told = json.loads(again.stdout)

@@ -20,8 +20,8 @@ def test_the_headline_names_both_depths_and_the_group(comparison):
     shown = comparison.view
     left, right = comparison.layers.layers
     i, j = np.unravel_index(np.argmax(comparison.layers["cka"]), comparison.layers["cka"].shape)
-    expected = f"Layer {i + 1} of {len(left)} of small corresponds to layer {j + 1} of {len(right)} of large. "
-    assert shown.headline.startswith(expected)
+    source, target = f"Layer {left[i]} of small ({i + 1} of 4)", f"layer {right[j]} of large ({j + 1} of 4)"
+    assert shown.headline.startswith(f"{source} corresponds to {target}. ")
     assert comparison.best.view.headline in shown.headline
     assert (
         f"Best of 16 pairs of layers by cka: {left[i]} and {right[j]}, {comparison.pair.value.value:.3f}"

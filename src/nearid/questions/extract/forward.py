@@ -222,12 +222,13 @@ class Forward:
 
 
 def mixed_precision(name: str | None, device: torch.device) -> tuple[torch.dtype | None, tuple[Alert, ...]]:
-    """The precision of products on a device; where it has none but its own, None and an alert."""
+    """The precision of products to try on a device; where it has none but its own, None and an alert."""
     if name is None:
         return None, ()
+    name = "bfloat16" if name == "auto" else name
     dtype = {"float16": torch.float16, "bfloat16": torch.bfloat16}[name]
-    # On processors it gains little, and some that claim to have bfloat16 stop at it.
-    fit = device.type != "cpu" and torch.amp.is_autocast_available(device.type)
+    # Processors have no units for float16.
+    fit = torch.amp.is_autocast_available(device.type) and (device.type != "cpu" or name == "bfloat16")
     if fit and device.type == "cuda" and name == "bfloat16":
         fit = torch.cuda.is_bf16_supported()
     if fit:

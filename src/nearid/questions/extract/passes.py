@@ -2,6 +2,7 @@
 
 import platform
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -61,6 +62,7 @@ class Run:
         self._probed_at = probe.places
         forward.taps.refuse_silent(self._probed)
         self._widths = {layer: int(rows.shape[1]) for layer, rows in self._probed.items()}
+        self._began, self._computed = time.monotonic(), 0
         self._tick = progress("batches", source.count(size))
         self._hash = DataHash(source.sha256)
 
@@ -80,7 +82,7 @@ class Run:
             places += [] if batch.places is None else [batch.places]
             self._hash.update(batch)
             inputs += batch.n
-            self._tick()
+            self._done(batch)
         order = np.argsort(np.concatenate(places)) if places else slice(None)
         every = np.concatenate(ids)[order]
         together = np.concatenate(inputs_of)[order] if inputs_of else None
@@ -140,6 +142,12 @@ class Run:
             extraction.alerts += (Alert("resumed", went_on),)
         return extraction
 
+    def _done(self, batch: Batch) -> None:
+        """Tell that a batch is done, and how many inputs are in a second."""
+        self._computed += batch.n
+        rate = self._computed / max(time.monotonic() - self._began, 1e-9)
+        self._tick(f"{rate:,.0f} inputs/s" if rate >= 10 else f"{rate:.2g} inputs/s")
+
     def _fill(self, store: Store) -> None:
         done = store.inputs
         try:
@@ -149,7 +157,7 @@ class Run:
                     pending.append(writer.submit(self._write, store, batch, *self._rows(batch)))
                     if len(pending) > AHEAD:
                         pending.popleft().result()
-                    self._tick()
+                    self._done(batch)
                 for each in pending:
                     each.result()
         except InputError as error:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from nearid.arrays.formats.registry import writable
 from nearid.arrays.names import patterns_of
+from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.options import Bound, Count, checked
 from nearid.base.progress import Reporting, reporting
@@ -27,9 +28,9 @@ def extract(
     out: str | os.PathLike[str] | None = None,
     format: str = "npy",
     dtype: Literal["float32", "float16", "float64"] = "float32",
-    batch_size: Count = 128,
+    batch_size: Count | Literal["auto"] = 128,
     device: Any = None,
-    mixed: Literal["float16", "bfloat16"] | None = None,
+    mixed: Literal["float16", "bfloat16", "auto"] | None = None,
     mask: Any = None,
     ids: Any = None,
     key: str | None = None,
@@ -87,13 +88,15 @@ def extract(
         Format of the files, as a suffix without its point.
     dtype : {"float32", "float16", "float64"}, default="float32"
         Type of the rows.
-    batch_size : int, default=128
-        Inputs that go through the model at once.
+    batch_size : int or "auto", default=128
+        Inputs that go through the model at once. "auto" doubles a batch of 8 as long as it fits and is faster by a
+        tenth; an interrupted run goes on with the size that it began with.
     device : str, optional
         Such as "cpu" or "cuda"; "auto" for a GPU where there is one. Default: where the module is; "auto" for a model
         that is loaded.
-    mixed : {"float16", "bfloat16"}, optional
-        Automatic mixed precision, on devices other than the CPU.
+    mixed : {"float16", "bfloat16", "auto"}, optional
+        Automatic mixed precision; on the CPU bfloat16 alone. "auto" takes bfloat16 where it is faster by a tenth on the
+        first inputs. An alert says how much faster it is and how far rows differ from those in full precision.
     mask : array or path of shape (n, t), optional
         Not 0 where a token is no padding. transformers models get it too; there padding may be on either side.
     ids : array or path of shape (n,), optional
@@ -184,6 +187,7 @@ def extract(
         from nearid.questions.extract.passes import Run
         from nearid.questions.extract.pooling import pool_name
         from nearid.questions.extract.tokens import TextSource, open_tokenizer
+        from nearid.questions.extract.tuning import USUAL, fitting_batch, fitting_precision, noted
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
@@ -194,10 +198,13 @@ def extract(
     else:
         network = OnnxNetwork(graph, carry)
     place = network.place(device)
-    cast, alerts = mixed_precision(mixed, place)
+    if graph is None or mixed is None:
+        cast, alerts = mixed_precision(mixed, place)
+    else:
+        cast, alerts = None, (Alert("full_precision", "An ONNX file runs in the precision that it was saved in."),)
     source: Source
     if texts is None:
-        source = open_source(data, mask=mask, ids=ids, key=key, size=batch_size)
+        source = open_source(data, mask=mask, ids=ids, key=key, size=USUAL if batch_size == "auto" else batch_size)
     else:
         assert isinstance(network, Network)  # an ONNX file was refused
         own = open_tokenizer(tokenizer, model, network, revision)
@@ -205,7 +212,7 @@ def extract(
     options = {
         "pool": pool_name(pool),
         "dtype": dtype,
-        "precision": str(cast or network.dtype).removeprefix("torch."),
+        "precision": str(network.dtype).removeprefix("torch."),
         "device": place.type,
         "batch_size": batch_size,
         "preprocess": prepare.to_dict(),
@@ -217,7 +224,14 @@ def extract(
         network.taps(patterns, pool) as taps,
         reporting(progress) as tracked,
     ):
-        forward = Forward(network, taps, prepare, place, cast)
+        forward = Forward(network, taps, prepare, place, None)
+        before = noted(target, restart=restart)
+        if cast is not None:
+            forward, told = fitting_precision(forward, source, cast, before.get("precision"), asked=mixed != "auto")
+            alerts += told
+            options["precision"] = str(forward.mixed or network.dtype).removeprefix("torch.")
+        if batch_size == "auto":
+            options["batch_size"] = before.get("batch_size") or fitting_batch(forward, source)
         run = Run(forward, source, options, tracked)
         extraction = run.into_memory() if target is None else run.into_folder(target, format, restart=restart)
     extraction.alerts = (*network.alerts, *alerts, *extraction.alerts)

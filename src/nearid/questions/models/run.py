@@ -47,10 +47,11 @@ def compare_models(
     random_state: Seed = 0,
     blocks: Any = None,
     permutations: Annotated[int, Bound(0, MOST_PERMUTATIONS)] | None = None,
+    symmetric: bool = False,
     options_a: Mapping[str, Any] | None = None,
     options_b: Mapping[str, Any] | None = None,
     cache: bool = True,
-    names: Sequence[str] | None = None,
+    names: Sequence[str] | str | None = None,
     progress: Reporting = False,
     **options: Any,
 ) -> ModelComparison:
@@ -83,6 +84,8 @@ def compare_models(
         Rows that belong together, as of `compare`. Default: the blocks that were extracted with the rows.
     permutations : int, optional
         Repetitions of the chance levels, 99 by default. 0 leaves out that of the best pair of layers.
+    symmetric : bool, default=False
+        Climb the ladder in the other direction, too; the verdict is then the larger group of the two.
     options_a : mapping, optional
         Options of `extract` for the first model alone, such as prefix.
     options_b : mapping, optional
@@ -91,7 +94,7 @@ def compare_models(
         Keep extracted layers in the cache, or take them from there: NEARID_CACHE, or the user's cache folder; up to
         NEARID_CACHE_GB (10 by default), beyond which layers that were not used for longest are removed.
     names : two of str, optional
-        What to call the models.
+        What to call the models; in a text with a comma between them. Default: the names of their files or folders.
     progress : bool or function, default=False
         Draw progress bars on stderr; or a function of the name of a stage and its number of steps.
     **options
@@ -114,6 +117,7 @@ def compare_models(
     if b is None:
         raise InputError("Two models are needed; one was given.")
     wanted = named_measures(measures)
+    names = names.split(",") if isinstance(names, str) else names
     if names is not None and len(names) != 2:
         raise InputError(f"{len(names)} names were given for 2 models.")
     own = [_checked({**options, **(each or {})}) for each in (options_a, options_b)]
@@ -134,7 +138,9 @@ def compare_models(
             first, second = (_named(side[layer], f"{name}:{layer}") for side, name, layer in at)
             # The chance level of a ladder cannot be left out.
             repeats = None if permutations is None else max(permutations, 1)
-            compared: Comparison = compare(first, second, permutations=repeats, progress=stages, **fitting)
+            compared: Comparison = compare(
+                first, second, permutations=repeats, symmetric=symmetric, progress=stages, **fitting
+            )
             return compared
 
         matrix = next(iter(layers.values.values()))
@@ -146,10 +152,11 @@ def compare_models(
         if pair is not None:
             best = last if (pair.source, pair.target) == ends else ladder(pair.source, pair.target)
     settings: dict[str, Any] = {"measures": list(wanted), **fitting, "blocks": recorded(blocks)}
-    settings |= {"permutations": permutations, "cache": cache}
+    settings |= {"permutations": permutations, "symmetric": symmetric, "cache": cache}
     for name, each in (("options_a", own[0]), ("options_b", own[1])):
         settings[name] = {option: _told(value) for option, value in each.items()}
     inputs = layers.provenance["inputs"]
+    compared = [each for each in (layers, best, last) if each is not None]
     where = [{"key": side.key, "was_there": side.there} for side in sides]
     return ModelComparison(
         names=called,
@@ -158,7 +165,7 @@ def compare_models(
         best=best,
         last=last,
         heads=None,
-        alerts=_alerts(called, sides, [each.alerts for each in (layers, last, best) if each is not None]),
+        alerts=[*_alerts(called, sides), *each_once([(c.names, c.alerts) for c in compared])],
         provenance={
             **provenance(settings, cache=None if kept is None else {"folder": str(kept.place), "entries": where}),
             "inputs": inputs,
@@ -203,8 +210,10 @@ def _name(layers: Extraction) -> str:
     return str(layers.provenance["model"]["name"])
 
 
-def _alerts(names: tuple[str, str], sides: Sequence[Kept], others: Iterable[Sequence[Alert]]) -> list[Alert]:
-    """Alerts of the extractions, by the model, then those of the comparisons, each once."""
-    each = zip(names, sides, strict=True)
-    own = [Alert(a.code, f"{name}: {a.message}") for name, side in each for a in side.layers.alerts]
-    return [*own, *each_once([(names, [alert for each in others for alert in each])])]
+def _alerts(names: tuple[str, str], sides: Sequence[Kept]) -> list[Alert]:
+    """Alerts of the extractions; those of one model alone begin with its name."""
+    first, second = (side.layers.alerts for side in sides)
+    both = [alert for alert in first if alert in second]
+    each = zip(names, (first, second), strict=True)
+    own = [Alert(a.code, f"{name}: {a.message}") for name, alerts in each for a in alerts if a not in both]
+    return [*both, *own]

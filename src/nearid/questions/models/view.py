@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from nearid.base.alerts import Alert
 from nearid.groups.ladder import GROUPS
 from nearid.questions.compare.result import Comparison
 from nearid.questions.compare.view import headline as ladder_headline, view as ladder_view
@@ -15,6 +16,7 @@ from nearid.questions.heads.view import view as heads_view
 from nearid.questions.layers.result import LayerComparison, place_of_best
 from nearid.questions.layers.view import LEVEL, nearest_layers, view as layers_view
 from nearid.questions.models.result import ModelComparison
+from nearid.show.alerts import each_once, joined
 from nearid.show.view import Cell, Column, Row, Table, View, counted, with_intervals
 
 # So many pairs of depths stand in a sentence at most.
@@ -43,7 +45,7 @@ def view(c: ModelComparison) -> View:
         headline=_headline(c) if related else layers.headline,
         reason=" ".join(filter(None, (_decided(c), order_of_depths(c.layers)))),
         colour=ladder.colour if related and ladder is not None else layers.colour,
-        alerts=c.alerts,
+        alerts=_alerts(c),
         tables=[_ladders(c), nearest, *(replace(table, folded=True) for table in layers.tables if table != nearest)],
         facts=_facts(c),
         figures=layers.figures,
@@ -51,6 +53,13 @@ def view(c: ModelComparison) -> View:
         provenance=c.provenance,
         parts=parts,
     )
+
+
+def _alerts(c: ModelComparison) -> list[Alert]:
+    """Those of the extractions, then those of the comparisons in few lines."""
+    compared = [each for each in (c.layers, c.best, c.last) if each is not None]
+    told = each_once([(each.names, each.alerts) for each in compared])
+    return [*(a for a in c.alerts if a not in told), *joined([(each.names, each.alerts) for each in compared])]
 
 
 def _sizes(c: ModelComparison) -> str:
@@ -70,17 +79,16 @@ def _headline(c: ModelComparison) -> str:
     """The two layers by their depths, and the verdict of the ladder between them."""
     assert c.pair is not None and c.best is not None
     (x, y), (left, right) = c.names, c.layers.layers
-    at = f"Layer {_place(left, c.pair.source)} of {x} corresponds to layer {_place(right, c.pair.target)} of {y}"
-    verdict = ladder_headline(c.best)
-    return f"{at}. {verdict}"
+    source = f"Layer {c.pair.source} of {x} ({_place(left, c.pair.source)})"
+    target = f"layer {c.pair.target} of {y} ({_place(right, c.pair.target)})"
+    return f"{source} corresponds to {target}. {ladder_headline(c.best)}"
 
 
 def _decided(c: ModelComparison) -> str:
     """The value of the best pair."""
     if c.pair is None:
         return ""
-    pair = f"{c.pair.source} and {c.pair.target}"
-    return f"Best of {counted(c.pair.pairs, 'pair')} of layers by {c.measure}: {pair}, {c.pair.text}."
+    return f"Best of {counted(c.pair.pairs, 'pair')} of layers by {c.measure}: {c.pair.text}."
 
 
 def _nearest_places(c: LayerComparison) -> list[tuple[int, int]]:
