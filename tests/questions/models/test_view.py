@@ -23,10 +23,7 @@ def test_the_headline_names_both_depths_and_the_group(comparison):
     source, target = f"Layer {left[i]} of small ({i + 1} of 4)", f"layer {right[j]} of large ({j + 1} of 4)"
     assert shown.headline.startswith(f"{source} corresponds to {target}. ")
     assert comparison.best.view.headline in shown.headline
-    assert (
-        f"Best of 16 pairs of layers by cka: {left[i]} and {right[j]}, {comparison.pair.value.value:.3f}"
-        in shown.reason
-    )
+    assert f"Best of 16 pairs of layers by cka: {comparison.pair.value.value:.3f}" in shown.reason
 
 
 def test_the_page_opens_with_the_answer_then_the_heat_map_then_the_ladders(comparison, tmp_path):

@@ -47,6 +47,8 @@ class Network:
         Whether it was loaded, so that nobody has chosen a device for it.
     hashed : bool
         Whether the provenance tells the hash of the weights, all of which are read for it.
+    also : tuple of str
+        Layers that are taken beside the chosen ones.
     """
 
     module: nn.Module
@@ -54,6 +56,7 @@ class Network:
     alerts: tuple[Alert, ...] = ()
     loaded: bool = False
     hashed: bool = True
+    also: tuple[str, ...] = ()
 
     @property
     def pretrained(self) -> bool:
@@ -72,7 +75,7 @@ class Network:
 
     def taps(self, patterns: list[str] | None, pool: str | Pooler) -> Taps:
         """Hooks on the chosen layers."""
-        return Taps(self.module, patterns, pool, hidden=self.pretrained)
+        return Taps(self.module, patterns, pool, hidden=self.pretrained, also=self.also)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -71,9 +71,10 @@ def extract(
         input.
     layers : names or patterns, optional
         Dotted names of modules; * stays within a part, ** spans any number of them ("layer*.*", "encoder.**"); a part
-        of an output as "lstm:0"; "output" is what the model returns. Of an ONNX file names of node outputs, with parts
-        between slashes or points. Default: the blocks of the model (its children, with containers opened),
-        "hidden_states.*" of a transformers model, or numbered blocks or else nodes with weights of an ONNX file.
+        of an output as "lstm:0"; what a module is given as "fc:input"; "output" is what the model returns. Of an ONNX
+        file names of node outputs, with parts between slashes or points. Default: the blocks of the model (its
+        children, with containers opened), "hidden_states.*" of a transformers model, or numbered blocks or else nodes
+        with weights of an ONNX file.
     pool : {"mean", "cls", "last", "patches", "tokens", "words", "flatten"} or callable, default="mean"
         How a layer becomes rows. mean: over positions of maps and over tokens that are no padding. cls, last: the first
         and the last such token. patches: mean of the tokens after the first. tokens: a row for each token that is no

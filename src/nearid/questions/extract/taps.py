@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,8 @@ from nearid.questions.extract.words import WordTokens
 WHOLE = "output"
 # Modules that only hold others; what they hold are the layers.
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+# The part that is no output, but what the module is given: fc:input is what a head reads.
+GIVEN = "input"
 # Among named outputs this one is the hidden state.
 USUAL = "last_hidden_state"
 
@@ -34,7 +36,7 @@ class Tap:
     name : str
         What the layer is called.
     part : str or None
-        Part of the output that is taken.
+        Part of the output that is taken; "input" takes what the module is given.
     wanted : bool
         Whether it was asked for by its own name, so that it must be called.
     """
@@ -54,13 +56,24 @@ class Taps:
         Layers by name or pattern; by default the hidden states of a transformers model, the blocks of another.
     hidden : bool
         Whether the model returns hidden states on request.
+    also : sequence of str
+        Layers beside the chosen ones, where they are called.
     """
 
-    def __init__(self, model: nn.Module, patterns: list[str] | None, pool: str | Pooler, *, hidden: bool) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        patterns: list[str] | None,
+        pool: str | Pooler,
+        *,
+        hidden: bool,
+        also: Sequence[str] = (),
+    ) -> None:
         self._pool = pool
         self._model = model
         usual = [f"{HIDDEN}.*"] if hidden else [*blocks(model)] or [WHOLE]
         self._taps, self._states = _taps(model, patterns or usual, hidden, wanted=patterns is not None)
+        self._taps += _taps(model, list(also), hidden, wanted=False)[0]
         self._stack = ExitStack()
         self._pooled: dict[str, Tensor] = {}
         self._calls: Counter[str] = Counter()
@@ -79,7 +92,11 @@ class Taps:
                     if isinstance(module, CHANNELS_FIRST + TOKENS_FIRST):
                         stack.callback(module.register_forward_hook(self._note_kind).remove)
             for tap in self._taps:
-                stack.callback(tap.module.register_forward_hook(self._hook(tap)).remove)
+                if tap.part == GIVEN:
+                    # Before the module runs, which may work in place.
+                    stack.callback(tap.module.register_forward_pre_hook(self._hook(tap)).remove)
+                else:
+                    stack.callback(tap.module.register_forward_hook(self._hook(tap)).remove)
             self._stack = stack.pop_all()
         return self
 
@@ -87,12 +104,12 @@ class Taps:
         self._stack.close()
 
     def _hook(self, tap: Tap) -> Callable[..., None]:
-        def take(module: nn.Module, inputs: Any, output: Any) -> None:
+        def take(module: nn.Module, inputs: Any, output: Any = None) -> None:
             self._calls[tap.name] += 1
             calls = self._calls[tap.name]
             # A module that is called again (shared weights, one ReLU for all) is another layer each time.
             label = tap.name if calls == 1 else f"{tap.name}#{calls}"
-            x = tensor_of(tap.name, output, tap.part)
+            x = tensor_of(tap.name, inputs) if tap.part == GIVEN else tensor_of(tap.name, output, tap.part)
             self._keep(label, x, self._is_map(x))
 
         return take

@@ -7,26 +7,29 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from nearid.arrays import Rows
 from nearid.arrays.formats.layers import is_extraction
 from nearid.arrays.names import patterns_of
 from nearid.base.alerts import Alert
 from nearid.base.cache import Cache
 from nearid.base.errors import InputError
-from nearid.base.files import write_text
+from nearid.base.files import local_path, write_text
 from nearid.base.progress import Progress
 from nearid.questions.extract.given import given_model, refuse_layers
 from nearid.questions.extract.inputs import open_inputs
-from nearid.questions.extract.result import Extraction
+from nearid.questions.extract.result import Extraction, Head
 from nearid.questions.extract.run import extract
 from nearid.questions.extract.texts import refuse_no_tokeniser
-from nearid.questions.models.keys import Unkeyed, key_of, model_key
+from nearid.questions.models.keys import Unkeyed, key_of, model_key, opened_network
 
-# In an entry of the cache: the folder of the layers, and what was said when they were made.
-LAYERS, SAID = "layers", "alerts.json"
+# In an entry of the cache: the folder of the layers, what was said when they were made, and the head.
+LAYERS, SAID, HEAD = "layers", "alerts.json", "head.npz"
+# How the name of a layer ends that only the head reads.
+GIVEN = "input"
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,10 @@ class Kept:
     Attributes
     ----------
     layers : Extraction
+        Without what only the head reads.
+    head : Head or None
+    features : Rows or None
+        What the head reads.
     key : str or None
         Of the entry in the cache.
     there : bool
@@ -43,6 +50,8 @@ class Kept:
     """
 
     layers: Extraction
+    head: Head | None = None
+    features: Rows | None = None
     key: str | None = None
     there: bool = False
 
@@ -64,11 +73,17 @@ def refuse_early(model: Any, data: Any, options: Mapping[str, Any]) -> None:
 
 @contextmanager
 def extracted(
-    models: Sequence[Any], data: Any, options: Sequence[Mapping[str, Any]], cache: Cache | None, progress: Progress
+    models: Sequence[Any],
+    data: Any,
+    options: Sequence[Mapping[str, Any]],
+    cache: Cache | None,
+    progress: Progress,
+    *,
+    heads: bool,
 ) -> Iterator[list[Kept]]:
     """The layers of each model, from the cache where it has them; nobody removes them from there meanwhile."""
     each = enumerate(zip(models, options, strict=True), start=1)
-    works = [_Work(model, data, own, cache, progress, number) for number, (model, own) in each]
+    works = [_Work(model, data, own, cache, progress, number, heads) for number, (model, own) in each]
     while True:
         there = [work.done() for work in works]
         with ExitStack() as stack:
@@ -88,16 +103,25 @@ class _Work:
     """The extraction of one model."""
 
     def __init__(
-        self, model: Any, data: Any, options: Mapping[str, Any], cache: Cache | None, progress: Progress, number: int
+        self,
+        model: Any,
+        data: Any,
+        options: Mapping[str, Any],
+        cache: Cache | None,
+        progress: Progress,
+        number: int,
+        heads: bool,
     ) -> None:
         self._model, self._data, self._options, self._cache = model, data, dict(options), cache
         self._progress: Progress = lambda stage, steps: progress(f"model {number}: {stage}", steps)
         self._memory: Extraction | None = None
+        self._head: Head | None = None
+        self._heads = heads
         self.key: str | None = None
         if cache is not None:
             try:
                 self._model, identity = model_key(model, self._options)
-                self.key = key_of(identity, data, self._options)
+                self.key = key_of(identity, data, self._options, heads)
             except Unkeyed:
                 pass  # nothing to find it by again
 
@@ -105,8 +129,26 @@ class _Work:
         """Make the extraction, unless it is there; whether it was."""
         if self._cache is not None and self.key is not None:
             return self._cache.fill(self.key, self._make)
+        self._head = self._found_head()
         self._memory = extract(self._model, self._data, **self._options, progress=self._progress)
         return False
+
+    def _found_head(self) -> Head | None:
+        """The head of the model, where one is looked for; what it reads is then extracted, too."""
+        if not self._heads:
+            return None
+        from nearid.questions.extract.heads import folder_head, head_of
+        from nearid.questions.extract.network import Network
+
+        if isinstance(self._model, str | os.PathLike) and local_path(self._model).is_dir():
+            return folder_head(local_path(self._model))
+        network = opened_network(self._model, self._options)
+        if not isinstance(network, Network):
+            return None
+        head = head_of(network, self._options.get("pool", "mean"), usual="layers" not in self._options)
+        if head is not None:
+            self._model = replace(network, also=(head.layer,))
+        return head
 
     @contextmanager
     def held(self) -> Iterator[Path | None]:
@@ -119,11 +161,21 @@ class _Work:
     def opened(self, folder: Path | None, *, there: bool) -> Kept:
         if folder is None:
             assert self._memory is not None
-            return Kept(self._memory)
+            return self._kept(self._memory, self._head)
         layers = Extraction.open(folder / LAYERS)
         said = json.loads((folder / SAID).read_text(encoding="utf-8"))
         layers.alerts = tuple(Alert(code, message) for code, message in said)
-        return Kept(layers, self.key, there)
+        head = Head.load(folder / HEAD) if (folder / HEAD).exists() else None
+        return self._kept(layers, head, there=there)
+
+    def _kept(self, layers: Extraction, head: Head | None, *, there: bool = False) -> Kept:
+        if head is None or head.layer not in layers:
+            return Kept(layers, key=self.key, there=there)
+        features = layers[head.layer]
+        if head.layer.endswith(f":{GIVEN}"):
+            others = {layer: rows for layer, rows in layers.items() if layer != head.layer}
+            layers = Extraction(layers.folder, layers.provenance, others, tuple(layers.alerts))
+        return Kept(layers, head, features, self.key, there)
 
     def _make(self, folder: Path) -> None:
         out = folder / LAYERS
@@ -131,7 +183,10 @@ class _Work:
             # A run was killed between the two: what it had to say is lost.
             shutil.rmtree(out)
         if not is_extraction(out):
+            head = self._found_head()
             made = self._extracted(out)
+            if head is not None and head.layer in made:
+                head.save(folder / HEAD)
             write_text(folder / SAID, json.dumps([[a.code, a.message] for a in made.alerts if a.code != "resumed"]))
 
     def _extracted(self, out: Path) -> Extraction:

@@ -57,15 +57,21 @@ def model_key(model: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
     if isinstance(model, str | os.PathLike) and (local_path(model) / CONFIGURATION).is_file():
         place = local_path(model)
         return model, [place.resolve().name, _files(place)]
-    from nearid.questions.extract.network import Network, open_network
+    from nearid.questions.extract.network import Network
 
-    named = {name: options[name] for name in ("factory", "prefix", "revision") if name in options}
-    network = open_network(model, **named)
+    network = opened_network(model, options)
     if not isinstance(network, Network):
         return model, network.about()
     # Where a tokeniser comes from.
     home = getattr(network.module, "name_or_path", None)
     return network, [network.about(), home, _files(Path(home)) if home else None, *_code(network.module)]
+
+
+def opened_network(model: Any, options: Mapping[str, Any]) -> Any:
+    """A model, loaded with those options of `extract` that say how."""
+    from nearid.questions.extract.network import open_network
+
+    return open_network(model, **{name: options[name] for name in ("factory", "prefix", "revision") if name in options})
 
 
 def _files(folder: Path) -> dict[str, str]:

@@ -15,13 +15,15 @@ from nearid.base.alerts import Alert
 from nearid.base.cache import Cache
 from nearid.base.errors import InputError, unknown
 from nearid.base.options import Bound, Count, Folds, Seed, Size, checked
-from nearid.base.progress import Reporting, reporting
+from nearid.base.progress import Progress, Reporting, reporting
 from nearid.base.provenance import provenance
 from nearid.questions.compare.chance import MOST_PERMUTATIONS
 from nearid.questions.compare.result import Comparison
 from nearid.questions.compare.run import compare
 from nearid.questions.extract.result import Extraction
 from nearid.questions.extract.run import extract
+from nearid.questions.heads.result import HeadComparison
+from nearid.questions.heads.run import compare_heads
 from nearid.questions.layers.run import Measure, compare_layers, named_measures
 from nearid.questions.models.extractions import Kept, extracted, refuse_early
 from nearid.questions.models.result import ModelComparison
@@ -48,6 +50,7 @@ def compare_models(
     blocks: Any = None,
     permutations: Annotated[int, Bound(0, MOST_PERMUTATIONS)] | None = None,
     symmetric: bool = False,
+    heads: bool = True,
     options_a: Mapping[str, Any] | None = None,
     options_b: Mapping[str, Any] | None = None,
     cache: bool = True,
@@ -86,6 +89,9 @@ def compare_models(
         Repetitions of the chance levels, 99 by default. 0 leaves out that of the best pair of layers.
     symmetric : bool, default=False
         Climb the ladder in the other direction, too; the verdict is then the larger group of the two.
+    heads : bool, default=True
+        Build the map that the heads of both models imply, as of `compare_heads`, where both have one: a language model
+        of transformers, or a module whose last block is a linear layer.
     options_a : mapping, optional
         Options of `extract` for the first model alone, such as prefix.
     options_b : mapping, optional
@@ -126,7 +132,7 @@ def compare_models(
     kept = Cache.of_user("extractions") if cache else None
     fitting: dict[str, Any] = {"folds": folds, "ridge": ridge, "random_state": random_state}
     fitting |= {"svcca_k": svcca_k, "blocks": blocks}
-    with reporting(progress) as stages, extracted((a, b), data, own, kept, stages) as sides:
+    with reporting(progress) as stages, extracted((a, b), data, own, kept, stages, heads=heads) as sides:
         x, y = (side.layers for side in sides)
         called = _names(names, sides)
         layers = compare_layers(
@@ -151,12 +157,13 @@ def compare_models(
         best = None
         if pair is not None:
             best = last if (pair.source, pair.target) == ends else ladder(pair.source, pair.target)
+        between, refused = _heads(called, sides, ridge, random_state, stages)
     settings: dict[str, Any] = {"measures": list(wanted), **fitting, "blocks": recorded(blocks)}
-    settings |= {"permutations": permutations, "symmetric": symmetric, "cache": cache}
+    settings |= {"permutations": permutations, "symmetric": symmetric, "heads": heads, "cache": cache}
     for name, each in (("options_a", own[0]), ("options_b", own[1])):
         settings[name] = {option: _told(value) for option, value in each.items()}
     inputs = layers.provenance["inputs"]
-    compared = [each for each in (layers, best, last) if each is not None]
+    compared = [each for each in (layers, best, last, between) if each is not None]
     where = [{"key": side.key, "was_there": side.there} for side in sides]
     return ModelComparison(
         names=called,
@@ -164,8 +171,8 @@ def compare_models(
         layers=layers,
         best=best,
         last=last,
-        heads=None,
-        alerts=[*_alerts(called, sides), *each_once([(c.names, c.alerts) for c in compared])],
+        heads=between,
+        alerts=[*_alerts(called, sides), *refused, *each_once([(c.names, c.alerts) for c in compared])],
         provenance={
             **provenance(settings, cache=None if kept is None else {"folder": str(kept.place), "entries": where}),
             "inputs": inputs,
@@ -208,6 +215,31 @@ def _names(given: Sequence[str] | None, sides: Sequence[Kept]) -> tuple[str, str
 
 def _name(layers: Extraction) -> str:
     return str(layers.provenance["model"]["name"])
+
+
+def _heads(
+    names: tuple[str, str], sides: Sequence[Kept], ridge: float | Literal["auto"], seed: int, progress: Progress
+) -> tuple[HeadComparison | None, list[Alert]]:
+    """The map that the heads imply, where both models have one; or why it is not known."""
+    first, second = sides
+    if first.head is None or second.head is None:
+        return None, []
+    own = [first.head.bias, second.head.bias]
+    try:
+        compared = compare_heads(
+            first.head.weight,
+            second.head.weight,
+            first.features,
+            second.features,
+            biases=["none" if bias is None else bias for bias in own],
+            ridge=ridge,
+            names=names,
+            random_state=seed,
+            progress=progress,
+        )
+    except InputError as error:
+        return None, [Alert("heads_not_compared", f"The heads are not compared: {error}")]
+    return compared, []
 
 
 def _alerts(names: tuple[str, str], sides: Sequence[Kept]) -> list[Alert]:

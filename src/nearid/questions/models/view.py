@@ -57,7 +57,7 @@ def view(c: ModelComparison) -> View:
 
 def _alerts(c: ModelComparison) -> list[Alert]:
     """Those of the extractions, then those of the comparisons in few lines."""
-    compared = [each for each in (c.layers, c.best, c.last) if each is not None]
+    compared = [each for each in (c.layers, c.best, c.last, c.heads) if each is not None]
     told = each_once([(each.names, each.alerts) for each in compared])
     return [*(a for a in c.alerts if a not in told), *joined([(each.names, each.alerts) for each in compared])]
 
