@@ -29,7 +29,7 @@ def test_the_headline_names_both_depths_and_the_group(comparison):
 def test_the_page_opens_with_the_answer_then_the_heat_map_then_the_ladders(comparison, tmp_path):
     shown = comparison.view
     assert isinstance(shown.figures[0], HeatMap) and shown.figures[0].panels[""] is comparison.layers["cka"]
-    assert [part.subject.partition(":")[0] for part in shown.parts] == ["Most alike layers", "Last layers"]
+    assert [part.subject.partition(":")[0] for part in shown.parts] == ["Most alike layers", "Last layers", "Heads"]
     assert not any(part.alerts for part in shown.parts)
     comparison.save_report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8").split("<script>")[0]
