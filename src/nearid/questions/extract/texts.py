@@ -124,7 +124,7 @@ def open_texts(data: Any, column: str | None = None, ids: Any = None) -> Texts |
         if column is not None:
             raise InputError(f"{name} is no table, so that it has no column {column!r}. Leave column (--column) out.")
         return None
-    return Texts(name, found.values, _given_ids(found.ids))
+    return Texts(name, found.values, given_ids(found.ids))
 
 
 def _from_path(path: Path, column: str | None, ids: Any) -> _Column | None:
@@ -200,13 +200,16 @@ def _from_records(name: str, lines: list[str], column: str | None, ids: Any) -> 
     return _Column([(record or {}).get(chosen) for record in records], ids)
 
 
+def is_saved(folder: Path) -> bool:
+    """Whether a folder is one that the library datasets saved."""
+    return (folder / SPLIT).is_file() or (folder / SAVED).is_file()
+
+
 def _from_folder(path: Path, column: str | None, ids: Any) -> _Column | None:
     """A column of a folder that `Dataset.save_to_disk` wrote; None for other folders."""
     if (path / SPLIT).is_file():
         splits = [held.name for held in sorted(path.iterdir()) if (held / SAVED).is_file()] or ["NAME"]
-        raise InputError(
-            f"{path} holds the data sets {few(splits)}. Give one of them, as {path / (splits or [''])[0]}."
-        )
+        raise InputError(f"{path} holds several data sets: {few(splits)}. Give one of them, as {path / splits[0]}.")
     if not (path / SAVED).is_file():
         return None
     import pyarrow as pa
@@ -276,12 +279,12 @@ def _chosen(name: str, column: str | None, names: Sequence[str], texts: Sequence
     return chosen
 
 
-def _given_ids(ids: Any) -> Any:
+def given_ids(ids: Any) -> Any:
     """Ids as values; a text is the path of a file with them."""
     if not isinstance(ids, str | os.PathLike):
         return ids
     if not os.path.exists(local_path(ids)):
-        raise InputError(f"There is no file and no column {ids} to take the ids from.")
+        raise InputError(f"There is no file and no column {ids} to take the ids from (given as ids).")
     values = open_contents(ids).saved
     if isinstance(values, Mapping):
         raise InputError(f"{ids} holds several arrays, but one is expected as ids; save it as .npy.")
