@@ -19,6 +19,7 @@ from nearid.arrays.rows import row_ids
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError, brief
 from nearid.base.files import local_path
+from nearid.show.view import counted
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 # Other formats are not even tried: some run programs of their own.
@@ -181,20 +182,21 @@ class Pictures:
         """Pictures that were left out, and those of inks."""
         alerts: tuple[Alert, ...] = ()
         if self.unreadable:
-            told = f"{len(self.unreadable)} pictures cannot be read and are left out: {few(self.unreadable, SHOWN)}."
+            count = counted(len(self.unreadable), "picture")
+            told = f"Left out because they cannot be read: {count} of {self.name}, {few(self.unreadable, SHOWN)}."
             alerts += (Alert("unreadable_pictures", told),)
         if self._inks:
-            told = f"{self._inks} pictures are of inks (CMYK) and become RGB without their colour profiles."
+            count = counted(self._inks, "picture")
+            told = f"Converted to RGB without a colour profile: {count} of {self.name} in colours of inks (CMYK)."
             alerts += (Alert("cmyk_pictures", told),)
         return alerts
 
     def refusal(self) -> InputError:
         """Error that lists the pictures that cannot be read."""
         count = len(self.unreadable)
-        which = "1 picture" if count == 1 else f"{count} pictures"
         return InputError(
-            f"{which} of {self.name} cannot be read: {few(self.unreadable, SHOWN)}. Mend or remove them, or leave them "
-            "out with drop_unreadable=True (--drop-unreadable)."
+            f"{counted(count, 'picture')} of {self.name} cannot be read: {few(self.unreadable, SHOWN)}. Mend or remove "
+            "what is damaged, or leave it out with drop_unreadable=True (--drop-unreadable)."
         )
 
     def leave_out(self, at: int, why: str) -> None:
@@ -217,9 +219,12 @@ class Pictures:
                 hashed = hashlib.sha256(f"{image.mode} {image.size} ".encode() + palette)
                 hashed.update(image.tobytes())
                 # As people see it: cameras write down how they were held.
-                return Decoded(self.shaping(ImageOps.exif_transpose(image)), hashed.digest())
+                pixels = self.shaping(ImageOps.exif_transpose(image))
         except Exception as error:  # the libraries of the formats raise many things
             raise Unreadable(brief(error)) from None
+        if pixels.shape[:2] != self.shape:
+            raise Unreadable(f"{_by(*pixels.shape[:2])} pixels, not {_by(*self.shape)} as the others")
+        return Decoded(pixels, hashed.digest())
 
 
 class _Header(NamedTuple):
@@ -239,9 +244,10 @@ def _header(path: Path) -> _Header:
     try:
         with Image.open(path, formats=FORMATS) as image:
             frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
-            # 5 to 8: the camera was held upright.
-            turned = image.getexif().get(0x0112, 1) in (5, 6, 7, 8)
             size, mode = (image.height, image.width), image.mode
+            # A .png file would be decoded for it. 5 to 8: the camera was held upright.
+            told = image.getexif() if image.format != "PNG" else {}
+            turned = told.get(0x0112, 1) in (5, 6, 7, 8)
     except Image.DecompressionBombError:
         raise Unreadable(f"more than {MOST // 10**6} million pixels") from None
     except Exception as error:  # the libraries of the formats raise many things

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearid.arrays.formats.registry import format_of
+from nearid.arrays.formats.registry import Format, format_of
 from nearid.arrays.memory import index_ids, is_a
 from nearid.arrays.names import few, nearest, not_found, only
 from nearid.arrays.paths import open_contents
@@ -150,10 +151,22 @@ def _from_path(path: Path, column: str | None, ids: Any) -> _Column | None:
     if values is None:
         if column is not None:
             raise not_found(path.name, "column", column, names)
+        _refuse_unnamed(path, known, ids)
         return None
     if isinstance(ids, str) and ids in names:
         ids = known.column(place, path.name, ids)[1]
     return _Column(values, ids)
+
+
+def _refuse_unnamed(path: Path, known: Format, ids: Any) -> None:
+    """Refuse a table with columns of texts of which none is chosen: its numbers may be counts or ids."""
+    table = None if known.columns is None else known.columns(os.path.abspath(path), path.name, None)
+    texts = [] if table is None else [name for name, values in table.values.items() if _is_texts(values)]
+    if any(name != ids for name in texts):
+        raise InputError(
+            f"{path.name} has columns of text: {few(map(repr, texts))}. Name the one with the inputs: column "
+            f"(--column {shlex.quote(texts[0])}). If its numbers are the inputs, save them alone."
+        )
 
 
 def _lines(path: Path) -> list[str]:
