@@ -13,7 +13,7 @@ from nearid.arrays.paths import known_format
 from nearid.arrays.reading import missing, reached
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
-from nearid.questions.extract.pictures import SUFFIXES, Pictures, Shaping, open_pictures, sides
+from nearid.questions.extract.pictures import SUFFIXES, Pictures, Shaping, are_pictures, open_pictures, sides
 from nearid.questions.extract.processor import open_processor
 from nearid.questions.extract.texts import LINES, RECORDS, Texts, given_ids, is_saved, open_texts, refuse_no_tokeniser
 
@@ -66,7 +66,7 @@ def open_inputs(
         if not os.path.exists(data):
             raise missing(data)
     pictures, colours, shaping, of_model = None, for_images, Shaping(), False
-    if _may_be_pictures(data):
+    if _is_pictures(data):
         shaping, colours, of_model = _prepared(model, revision, for_pictures, for_images)
         pictures = open_pictures(data, shaping, ids=given_ids(ids), drop=bool(for_pictures["drop_unreadable"]))
     if pictures is not None:
@@ -96,11 +96,11 @@ def open_inputs(
     return Given(None, None, for_images, {}, False)
 
 
-def _may_be_pictures(data: Any) -> bool:
-    """Whether data are no texts and no arrays for sure: a path to a picture or to a folder, or a list."""
+def _is_pictures(data: Any) -> bool:
+    """Whether data are a picture, a folder that is nothing else, or a list of paths of pictures."""
     if isinstance(data, Path):
         return data.suffix.lower() in SUFFIXES or (data.is_dir() and format_of(data) is None and not is_saved(data))
-    return isinstance(data, list | tuple)
+    return are_pictures(data)
 
 
 def _prepared(

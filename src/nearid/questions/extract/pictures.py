@@ -275,7 +275,7 @@ def open_pictures(data: Any, shaping: Shaping, *, ids: Any = None, drop: bool = 
             raise InputError(
                 f"{folder} holds neither pictures ({', '.join(SUFFIXES)}) nor a data set of the library datasets."
             )
-    elif _is_list(data):
+    elif are_pictures(data):
         paths = [local_path(each) for each in data]
         gone = next((path for path in paths if not path.exists()), None)
         if gone is not None:
@@ -311,7 +311,7 @@ def _natural(name: str) -> tuple[list[tuple[str, int, str]], str]:
     return [(text.casefold(), int(number), number) for text, number in pairs], name
 
 
-def _is_list(data: Any) -> bool:
+def are_pictures(data: Any) -> bool:
     """Whether a list is of paths of pictures; strings must all have a suffix of pictures."""
     if not isinstance(data, Sequence) or isinstance(data, str | bytes) or not data:
         return False
