@@ -46,6 +46,8 @@ class Batch:
         First row and number of rows of each input among all rows, where batches come in another order than rows.
     words : WordTokens, optional
         Tokens of each word, where words are rows.
+    labels : ndarray of shape (n,), optional
+        A label for each input.
     """
 
     start: int
@@ -54,6 +56,7 @@ class Batch:
     given: list[bytes] | None = None
     spans: np.ndarray | None = None
     words: WordTokens | None = None
+    labels: np.ndarray | None = None
 
     @property
     def n(self) -> int:
@@ -69,6 +72,7 @@ class Batch:
             None if self.given is None else self.given[:count],
             None if self.spans is None else self.spans[:count],
             None if self.words is None else self.words.first(count),
+            None if self.labels is None else self.labels[:count],
         )
 
     @property
@@ -88,6 +92,8 @@ class Source:
         Number of inputs, where it is known.
     id_type : numpy.dtype
         How the ids are stored.
+    label_type : numpy.dtype or None
+        How the labels are stored, where batches bring some.
     sha256 : str or None
         Hash of the inputs as they were given, where it is known before they are gone through.
     identity : dict
@@ -101,6 +107,7 @@ class Source:
     name: str
     rows: int | None = None
     id_type: np.dtype[Any] = np.dtype(np.int64)
+    label_type: np.dtype[Any] | None = None
     sha256: str | None = None
     identity: Mapping[str, Any] = MappingProxyType({})
     total: int | None = None

@@ -70,22 +70,23 @@ class Run:
         """Rows in memory."""
         held: list[Blocks] = []
         ids: list[np.ndarray] = []
-        inputs_of: list[np.ndarray] = []
+        beside: dict[str, list[np.ndarray]] = {"blocks": [], "labels": []}
         places: list[np.ndarray] = []
         inputs = 0
         for batch in self._batches:
-            blocks, names, input_of = self._rows(batch)
+            blocks, names, columns = self._rows(batch)
             self._check(batch, blocks)
             held.append(blocks)
             ids.append(names)
-            inputs_of += [] if input_of is None else [input_of]
+            for name, values in columns.items():
+                beside[name].append(values)
             places += [] if batch.places is None else [batch.places]
             self._hash.update(batch)
             inputs += batch.n
             self._done(batch)
         order = np.argsort(np.concatenate(places)) if places else slice(None)
         every = np.concatenate(ids)[order]
-        together = np.concatenate(inputs_of)[order] if inputs_of else None
+        together, labels = (np.concatenate(parts)[order] if parts else None for parts in beside.values())
         rows = {
             layer: open_rows(
                 np.concatenate([blocks.pop(layer) for blocks in held])[order], ids=every, name=layer, blocks=together
@@ -97,12 +98,14 @@ class Run:
         manifest = self._manifest(self._forward.network.about(), digest, inputs)
         for each in rows.values():
             tell_inputs(each, manifest)
-        return Extraction(None, {**manifest, "rows": len(every), "layers": layers}, rows, self._source.alerts)
+        made = {**manifest, "rows": len(every), "layers": layers}
+        return Extraction(None, made, rows, self._source.alerts, labels)
 
     def into_folder(self, out: Path, form: str, *, restart: bool) -> Extraction:
         """Rows in a folder."""
         source = self._source
-        block_type = source.id_type if self._several else None
+        kinds = {"blocks": source.id_type if self._several else None, "labels": source.label_type}
+        beside = {name: kind for name, kind in kinds.items() if kind is not None}
         id_type = token_id_type(source.id_type) if self._several else source.id_type
         model = self._forward.network.about()
         identity = {
@@ -114,11 +117,11 @@ class Run:
             **source.identity,
             "versions": _versions(self._forward.network),
             # A part of before has no blocks to go on with.
-            **({"blocks": True} if self._several else {}),
+            **dict.fromkeys(beside, True),
         }
         about = {"nearid": __version__, "model": model["sha256"], "pool": self._options["pool"]}
         layers = {layer: (width, self._dtype) for layer, width in self._widths.items()}
-        store = Store(out, form, layers, id_type, block_type, identity, about, source.total)
+        store = Store(out, form, layers, id_type, beside, identity, about, source.total)
         with store.open(restart=restart):
             store.check_space(source.total if source.total or self._several else source.rows)
             before = store.inputs
@@ -189,17 +192,17 @@ class Run:
                 return
         raise _changed(store, f"the first {done} inputs, or their ids, have changed")
 
-    def _write(self, store: Store, batch: Batch, blocks: Blocks, ids: np.ndarray, input_of: np.ndarray | None) -> None:
+    def _write(self, store: Store, batch: Batch, blocks: Blocks, ids: np.ndarray, beside: Blocks) -> None:
         if batch.start != store.inputs:
             return  # the batch before could not be written, which is told; nothing may come after it
         self._check(batch, blocks)
-        store.put(blocks, ids, batch.n, input_of, batch.places)
+        store.put(blocks, ids, batch.n, beside, batch.places)
         self._hash.update(batch)
         if store.due():
             store.keep(self._hash.with_ids())
 
-    def _rows(self, batch: Batch) -> tuple[Blocks, np.ndarray, np.ndarray | None]:
-        """Rows of every layer in memory, in the precision they are kept in; their ids; of tokens the inputs' ids."""
+    def _rows(self, batch: Batch) -> tuple[Blocks, np.ndarray, Blocks]:
+        """Rows of every layer in memory, in the precision they are kept in; their ids; their blocks and labels."""
         pooled, mask = self._forward(batch)
         widths = {layer: int(rows.shape[1]) for layer, rows in pooled.items()}
         if widths != self._widths:
@@ -210,14 +213,15 @@ class Run:
             )
         with np.errstate(over="ignore"):
             blocks = {layer: rows.numpy(force=True).astype(self._dtype, copy=False) for layer, rows in pooled.items()}
+        labels = {} if batch.labels is None else {"labels": batch.labels}
         if not self._several:
-            return blocks, batch.ids, None
+            return blocks, batch.ids, labels
         if batch.words is not None:
-            return blocks, *word_ids(batch.ids, batch.words)
+            ids, texts = word_ids(batch.ids, batch.words)
+            return blocks, ids, {"blocks": texts}
         counts = {layer: len(block) for layer, block in blocks.items()}
         if mask is None:
-            each = next(iter(counts.values())) // batch.n
-            real = np.ones((batch.n, each), bool)
+            real = np.ones((batch.n, next(iter(counts.values())) // batch.n), bool)
         else:
             real = mask.numpy(force=True)
         ids = token_ids(batch.ids, real)
@@ -227,7 +231,8 @@ class Run:
                 f"The layer {odd} gives {counts[odd]} tokens, but {len(ids)} are those of the first layer or of the "
                 "mask; choose layers with the same tokens."
             )
-        return blocks, ids, np.repeat(batch.ids, real.sum(axis=1))
+        each = real.sum(axis=1)
+        return blocks, ids, {name: np.repeat(values, each) for name, values in {"blocks": batch.ids, **labels}.items()}
 
     def _check(self, batch: Batch, blocks: Blocks) -> None:
         """Refuse values that are not finite, by layer and input."""

@@ -57,6 +57,8 @@ class Extraction(Result, LayerRows):
     provenance : dict
         What made them: model and data with their hashes, layers, pooling, options and versions.
     alerts : tuple of Alert
+    labels : ndarray of shape (n,) or None
+        A label for each row, where they were asked for.
 
     Examples
     --------
@@ -73,11 +75,12 @@ class Extraction(Result, LayerRows):
         provenance: dict[str, Any],
         rows: Mapping[str, Rows],
         alerts: tuple[Alert, ...] = (),
+        labels: np.ndarray | None = None,
     ) -> None:
         # In the folder the version of nearid stands among the others.
         versions = provenance.get("versions")
         version = versions.get("nearid") if isinstance(versions, dict) else None
-        super().__init__(folder, {"nearid": version, **provenance}, rows)
+        super().__init__(folder, {"nearid": version, **provenance}, rows, labels=labels)
         self.alerts = alerts
 
     def to_dict(self) -> dict[str, Any]:

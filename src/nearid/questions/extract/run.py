@@ -11,11 +11,10 @@ from nearid.base.errors import InputError
 from nearid.base.options import Bound, Count, checked
 from nearid.base.progress import Reporting, reporting
 from nearid.questions.extract.given import given_model, refuse_layers
-from nearid.questions.extract.inputs import open_inputs, refuse_options
-from nearid.questions.extract.onnx_graph import open_graph
+from nearid.questions.extract.inputs import Given, open_inputs
+from nearid.questions.extract.onnx_graph import OnnxGraph, open_graph
 from nearid.questions.extract.result import Extraction
 from nearid.questions.extract.store import check_out, refuse_inputs_in
-from nearid.questions.extract.texts import refuse_no_tokeniser
 
 
 @checked
@@ -37,6 +36,11 @@ def extract(
     column: str | None = None,
     tokenizer: Any = None,
     max_length: Count | None = None,
+    resize: Any = None,
+    crop: Any = None,
+    grey: bool = False,
+    labels: bool = False,
+    drop_unreadable: bool = False,
     scale: Annotated[float, Bound(0, open_low=True)] | None = None,
     mean: Any = None,
     std: Any = None,
@@ -62,9 +66,10 @@ def extract(
         A module; a file of weights (.safetensors, .pt, .pth, .th, .ckpt; never unpickled) with a `factory`;
         package.module:function that returns a module; a folder of a transformers model, or its name on the hub; an
         ONNX file (.onnx), which runs on the CPU.
-    data : texts, array, tensor, dict of such, path, torch dataset or iterable of batches
+    data : texts, pictures, array, tensor, dict of such, path, torch dataset or iterable of batches
         Texts: a list or Series of strings; a file .txt (a text a line), .jsonl, .csv or .parquet (see `column`); a
         folder of the library datasets. They are tokenised by the model's own tokeniser.
+        Pictures: a folder, with all folders in it, or a list of .png, .jpg and .webp files; their ids are their paths.
         Arrays: one entry per input along the first axis. Images of bytes, (n, h, w, c) or (n, c, h, w), are divided by
         255. Other whole numbers are token ids. A dict is passed by name; its "attention_mask" also guides pooling, its
         "ids" name the rows. Files: .npy, .npz, .safetensors, .pt, .ckpt. If batches are tuples, the first entry is the
@@ -110,12 +115,22 @@ def extract(
         For texts: a folder or a model on the hub whose tokeniser is used. Default: the model's own.
     max_length : int, optional
         For texts: tokens at most; an alert counts the texts that are longer. Default: as many as the model takes.
+    resize : int or (height, width), optional
+        For pictures: the shorter side in pixels, or both sides. Default: as the image processor of the model does.
+    crop : int or (height, width), optional
+        For pictures: then keep this much of the middle. Default: as the image processor of the model does.
+    grey : bool, default=False
+        For pictures: one channel of grey. Default: red, green and blue.
+    labels : bool, default=False
+        For pictures: write labels.npy, the folder of each picture.
+    drop_unreadable : bool, default=False
+        Leave out pictures that cannot be read; an alert lists them. Default: they are an error.
     scale : float, optional
         Divide the inputs by this number. Default: 255 for images of bytes.
     mean : float or sequence of float, optional
-        Then subtract this number, or one number per channel.
+        Then subtract this number, or one number per channel. Default for pictures: as the model's image processor.
     std : float or sequence of float, optional
-        Then divide by this number, or one number per channel.
+        Then divide by this number, or one number per channel. Default for pictures: as the model's image processor.
     channels : {"first", "last"}, optional
         Which axis of images holds the channels. Default: nearid infers it for whole numbers; floats are used as given.
     factory : str, optional
@@ -151,41 +166,20 @@ def extract(
     >>> {name: rows.shape for name, rows in layers.items()}
     {'0': (10, 4), '2': (10, 2)}
     """
+    arguments = dict(locals())
     writable(format)
     patterns = patterns_of(layers)
     target = None if out is None else check_out(out, overwrite=overwrite)
     if target is not None:
         refuse_inputs_in(target, model, data, mask, ids)
-    texts = open_inputs(data, column=column, ids=ids)
-    if texts is None:
-        refuse_options("texts", column=column, tokenizer=tokenizer, max_length=max_length)
-        if pool == "words":
-            raise InputError("pool is 'words', but the data are no texts. For token ids choose 'tokens'.")
-    else:
-        refuse_options("arrays", mask=mask, key=key, scale=scale, mean=mean, std=std, channels=channels)
-        if tokenizer is None:
-            refuse_no_tokeniser(model)
-    graph = None
-    if isinstance(model, str | os.PathLike):
-        given = given_model(model, factory=factory, prefix=prefix, revision=revision)
-        refuse_layers(given, patterns)
-        if given.kind == "onnx":
-            if texts is not None:
-                raise InputError(
-                    f"{given.place.name} is an ONNX file, which takes numbers. Tokenise the texts, or give the folder "
-                    "of the transformers model."
-                )
-            graph = open_graph(given.place)
-            graph.layers(patterns)
-            graph.carried(carry)
-    if carry and graph is None:
-        raise InputError("carry is for states of an ONNX file (.onnx); a module carries its own.")
+    given, graph = first_look(**arguments)
     try:
         from nearid.questions.extract.batches import Source, open_source
         from nearid.questions.extract.forward import Forward, Preprocess, mixed_precision
         from nearid.questions.extract.network import Network, open_network
         from nearid.questions.extract.onnx_network import OnnxNetwork
         from nearid.questions.extract.passes import Run
+        from nearid.questions.extract.pixels import PictureSource
         from nearid.questions.extract.pooling import pool_name
         from nearid.questions.extract.tokens import TextSource, open_tokenizer
         from nearid.questions.extract.tuning import USUAL, fitting_batch, fitting_precision, noted
@@ -193,7 +187,7 @@ def extract(
         if error.name != "torch":
             raise
         raise InputError("Models run with torch. Install it: pip install 'nearid[lab]'") from None
-    prepare = Preprocess.of(scale, mean, std, channels)
+    prepare = Preprocess.of(**given.colours, channels=channels)
     if graph is None:
         network = open_network(model, factory=factory, prefix=prefix, revision=revision)
     else:
@@ -204,19 +198,22 @@ def extract(
     else:
         cast, alerts = None, (Alert("full_precision", "An ONNX file runs in the precision that it was saved in."),)
     source: Source
-    if texts is None:
-        source = open_source(data, mask=mask, ids=ids, key=key, size=USUAL if batch_size == "auto" else batch_size)
-    else:
+    if given.pictures is not None:
+        source = PictureSource(given.pictures, labelled=labels)
+    elif given.texts is not None:
         assert isinstance(network, Network)  # an ONNX file was refused
         own = open_tokenizer(tokenizer, model, network, revision)
-        source = TextSource(texts, own, network, pool=pool_name(pool), max_length=max_length)
+        source = TextSource(given.texts, own, network, pool=pool_name(pool), max_length=max_length)
+    else:
+        source = open_source(data, mask=mask, ids=ids, key=key, size=USUAL if batch_size == "auto" else batch_size)
     options = {
         "pool": pool_name(pool),
         "dtype": dtype,
         "precision": str(network.dtype).removeprefix("torch."),
         "device": place.type,
         "batch_size": batch_size,
-        "preprocess": prepare.to_dict(),
+        "preprocess": {**prepare.to_dict(), **given.shaping},
+        **({"processor": True} if given.of_model else {}),
         "keep_nonfinite": keep_nonfinite,
         **({"carry": dict(carry)} if carry else {}),
     }
@@ -237,3 +234,53 @@ def extract(
         extraction = run.into_memory() if target is None else run.into_folder(target, format, restart=restart)
     extraction.alerts = (*network.alerts, *alerts, *extraction.alerts)
     return extraction
+
+
+def first_look(
+    model: Any,
+    data: Any,
+    *,
+    layers: Any,
+    pool: Any,
+    ids: Any,
+    factory: Any,
+    prefix: Any,
+    revision: Any,
+    carry: Any,
+    **options: Any,
+) -> tuple[Given, OnnxGraph | None]:
+    """Refuse what is known to be wrong of the arguments of `extract` before torch is imported; the inputs and a graph.
+
+    Parameters
+    ----------
+    **options
+        The other arguments of `extract`, all of them.
+    """
+    given = open_inputs(
+        data,
+        model,
+        pool=pool,
+        ids=ids,
+        revision=revision,
+        for_texts={name: options[name] for name in ("column", "tokenizer", "max_length")},
+        for_pictures={name: options[name] or None for name in ("resize", "crop", "grey", "labels", "drop_unreadable")},
+        for_images={name: options[name] for name in ("scale", "mean", "std")},
+        for_arrays={name: options[name] for name in ("mask", "key", "channels")},
+    )
+    graph = None
+    if isinstance(model, str | os.PathLike):
+        named = given_model(model, factory=factory, prefix=prefix, revision=revision)
+        patterns = patterns_of(layers)
+        refuse_layers(named, patterns)
+        if named.kind == "onnx":
+            if given.texts is not None:
+                raise InputError(
+                    f"{named.place.name} is an ONNX file, which takes numbers. Tokenise the texts, or give the folder "
+                    "of the transformers model."
+                )
+            graph = open_graph(named.place)
+            graph.layers(patterns)
+            graph.carried(carry)
+    if carry and graph is None:
+        raise InputError("carry is for states of an ONNX file (.onnx); a module carries its own.")
+    return given, graph

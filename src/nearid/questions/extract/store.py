@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.formats.layers import BLOCKS, IDS, MANIFEST, is_extraction, read_manifest
+from nearid.arrays.formats.layers import BLOCKS, IDS, LABELS, MANIFEST, is_extraction, read_manifest
 from nearid.arrays.formats.registry import format_of, writable
 from nearid.base.errors import InputError
 from nearid.base.files import check_parent, is_left_of, local_path, put_folder, write_text
@@ -20,7 +20,7 @@ from nearid.base.limits import readable
 from nearid.base.resume import NAME as NOTE, Resumable, load_note
 
 # Names that a folder needs for itself.
-RESERVED = ("ids", "blocks", "extraction", "progress")
+RESERVED = ("ids", "blocks", "labels", "extraction", "progress")
 LONGEST = 120
 # What was written is synced, and counts as done, so often.
 SECONDS = 10.0
@@ -78,7 +78,8 @@ def refuse_foreign(target: Path) -> None:
     if manifest is None:
         raise InputError(f"{target} exists and is no folder of extracted layers; give another name.")
     # The note of progress is left where a run was killed in its last moment.
-    strange = held - {MANIFEST, IDS, NOTE, manifest.get("blocks")} - {x["file"] for x in manifest["layers"].values()}
+    own = {MANIFEST, IDS, NOTE, manifest.get("blocks"), manifest.get("labels")}
+    strange = held - own - {x["file"] for x in manifest["layers"].values()}
     if strange:
         raise InputError(f"{target} also holds {min(strange)}, which extract did not write; give another name.")
 
@@ -93,8 +94,8 @@ class Store:
     layers : dict of str to (int, numpy.dtype)
         Width and dtype of each layer.
     id_type : numpy.dtype
-    block_type : numpy.dtype or None
-        Of the ids of inputs that give several rows each; None where each gives one.
+    beside : dict of str to numpy.dtype
+        Of what else is known of each row: "blocks", the ids of inputs that give several rows each; "labels".
     identity : dict
         What the extraction is of: a part of another one is not taken up.
     about : dict of str to str
@@ -109,7 +110,7 @@ class Store:
         form: str,
         layers: dict[str, tuple[int, np.dtype[Any]]],
         id_type: np.dtype[Any],
-        block_type: np.dtype[Any] | None,
+        beside: dict[str, np.dtype[Any]],
         identity: dict[str, Any],
         about: dict[str, str],
         total: int | None = None,
@@ -120,8 +121,8 @@ class Store:
             for layer, stem in file_stems(layers).items()
         }
         self._ids = Part(self.folder, Path(IDS).stem, "npy", None, id_type)
-        self._blocks = None if block_type is None else Part(self.folder, Path(BLOCKS).stem, "npy", None, block_type)
-        self._parts = [*self._layers.values(), self._ids, *([] if self._blocks is None else [self._blocks])]
+        self._beside = {name: Part(self.folder, name, "npy", None, kind) for name, kind in beside.items()}
+        self._parts = [*self._layers.values(), self._ids, *self._beside.values()]
         self._written, self._total = written(layers, form), total
         self._note = Resumable(self.folder, identity, "a part of an extraction", AGAIN, SECONDS)
         # Inputs and rows that are written; and those that are on disk and noted, with the hash of these inputs.
@@ -207,10 +208,10 @@ class Store:
         blocks: dict[str, np.ndarray],
         ids: np.ndarray,
         inputs: int,
-        input_of: np.ndarray | None = None,
+        beside: dict[str, np.ndarray],
         places: np.ndarray | None = None,
     ) -> None:
-        """Write the rows of a batch of inputs; and where an input gives several, the id of the input of each row.
+        """Write the rows of a batch of inputs, and what else is known of each.
 
         Without places they follow the rows that are there.
         """
@@ -218,8 +219,8 @@ class Store:
             for layer, part in self._layers.items():
                 part.put(blocks[layer], places)
             self._ids.put(ids, places)
-            if self._blocks is not None and input_of is not None:
-                self._blocks.put(input_of, places)
+            for name, part in self._beside.items():
+                part.put(beside[name], places)
         self.inputs += inputs
         self.rows += len(ids)
 
@@ -245,7 +246,7 @@ class Store:
                 layer: {"file": part.final.name, "shape": [self.rows, part.width], "dtype": part.dtype.name}
                 for layer, part in self._layers.items()
             }
-            facts = {"rows": self.rows, "layers": layers, **({} if self._blocks is None else {"blocks": BLOCKS})}
+            facts = {"rows": self.rows, "layers": layers, **{name: f"{name}.npy" for name in self._beside}}
             write_text(self.folder / MANIFEST, json.dumps({**manifest, **facts}, indent=2))
             for leftover in self.folder.glob(".*"):
                 # Temporary files of a run that was killed.
@@ -328,7 +329,7 @@ def _is_sound(state: dict[str, Any]) -> bool:
 def written(layers: Iterable[str], form: str) -> dict[str, bool]:
     """Names of what an extraction writes beside its note, and whether each is a folder."""
     known = writable(form)
-    names = {MANIFEST: False, IDS: False, BLOCKS: False}
+    names = {MANIFEST: False, IDS: False, BLOCKS: False, LABELS: False}
     for stem in file_stems(layers).values():
         names[f"{stem}.{form}"] = known.is_folder
         if known.header is None:

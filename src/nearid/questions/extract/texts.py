@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nearid.arrays.formats.registry import format_of
+from nearid.arrays.formats.registry import Format, format_of
 from nearid.arrays.memory import index_ids, is_a
 from nearid.arrays.names import few, nearest, not_found, only
 from nearid.arrays.paths import open_contents
@@ -124,7 +125,7 @@ def open_texts(data: Any, column: str | None = None, ids: Any = None) -> Texts |
         if column is not None:
             raise InputError(f"{name} is no table, so that it has no column {column!r}. Leave column (--column) out.")
         return None
-    return Texts(name, found.values, _given_ids(found.ids))
+    return Texts(name, found.values, given_ids(found.ids))
 
 
 def _from_path(path: Path, column: str | None, ids: Any) -> _Column | None:
@@ -150,10 +151,22 @@ def _from_path(path: Path, column: str | None, ids: Any) -> _Column | None:
     if values is None:
         if column is not None:
             raise not_found(path.name, "column", column, names)
+        _refuse_unnamed(path, known, ids)
         return None
     if isinstance(ids, str) and ids in names:
         ids = known.column(place, path.name, ids)[1]
     return _Column(values, ids)
+
+
+def _refuse_unnamed(path: Path, known: Format, ids: Any) -> None:
+    """Refuse a table with columns of texts of which none is chosen: its numbers may be counts or ids."""
+    table = None if known.columns is None else known.columns(os.path.abspath(path), path.name, None)
+    texts = [] if table is None else [name for name, values in table.values.items() if _is_texts(values)]
+    if any(name != ids for name in texts):
+        raise InputError(
+            f"{path.name} has columns of text: {few(map(repr, texts))}. Name the one with the inputs: column "
+            f"(--column {shlex.quote(texts[0])}). If its numbers are the inputs, save them alone."
+        )
 
 
 def _lines(path: Path) -> list[str]:
@@ -200,13 +213,16 @@ def _from_records(name: str, lines: list[str], column: str | None, ids: Any) -> 
     return _Column([(record or {}).get(chosen) for record in records], ids)
 
 
+def is_saved(folder: Path) -> bool:
+    """Whether a folder is one that the library datasets saved."""
+    return (folder / SPLIT).is_file() or (folder / SAVED).is_file()
+
+
 def _from_folder(path: Path, column: str | None, ids: Any) -> _Column | None:
     """A column of a folder that `Dataset.save_to_disk` wrote; None for other folders."""
     if (path / SPLIT).is_file():
         splits = [held.name for held in sorted(path.iterdir()) if (held / SAVED).is_file()] or ["NAME"]
-        raise InputError(
-            f"{path} holds the data sets {few(splits)}. Give one of them, as {path / (splits or [''])[0]}."
-        )
+        raise InputError(f"{path} holds several data sets: {few(splits)}. Give one of them, as {path / splits[0]}.")
     if not (path / SAVED).is_file():
         return None
     import pyarrow as pa
@@ -276,12 +292,12 @@ def _chosen(name: str, column: str | None, names: Sequence[str], texts: Sequence
     return chosen
 
 
-def _given_ids(ids: Any) -> Any:
+def given_ids(ids: Any) -> Any:
     """Ids as values; a text is the path of a file with them."""
     if not isinstance(ids, str | os.PathLike):
         return ids
     if not os.path.exists(local_path(ids)):
-        raise InputError(f"There is no file and no column {ids} to take the ids from.")
+        raise InputError(f"There is no file and no column {ids} to take the ids from (given as ids).")
     values = open_contents(ids).saved
     if isinstance(values, Mapping):
         raise InputError(f"{ids} holds several arrays, but one is expected as ids; save it as .npy.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shutil
@@ -13,17 +14,13 @@ from typing import Any
 
 from nearid.arrays import Rows
 from nearid.arrays.formats.layers import is_extraction
-from nearid.arrays.names import patterns_of
 from nearid.base.alerts import Alert
 from nearid.base.cache import Cache
 from nearid.base.errors import InputError
 from nearid.base.files import local_path, write_text
 from nearid.base.progress import Progress
-from nearid.questions.extract.given import given_model, refuse_layers
-from nearid.questions.extract.inputs import open_inputs
 from nearid.questions.extract.result import Extraction, Head
-from nearid.questions.extract.run import extract
-from nearid.questions.extract.texts import refuse_no_tokeniser
+from nearid.questions.extract.run import extract, first_look
 from nearid.questions.models.keys import Unkeyed, key_of, model_key, opened_network
 
 # In an entry of the cache: the folder of the layers, what was said when they were made, and the head.
@@ -61,14 +58,9 @@ def refuse_early(model: Any, data: Any, options: Mapping[str, Any]) -> None:
 
     `extract` refuses the same; but the second model would be looked at only after the first has run.
     """
-    texts = open_inputs(data, column=options.get("column"), ids=options.get("ids"))
-    if not isinstance(model, str | os.PathLike):
-        return
-    factory, prefix, revision = (options.get(name) for name in ("factory", "prefix", "revision"))
-    given = given_model(model, factory=factory, prefix=prefix, revision=revision)
-    refuse_layers(given, patterns_of(options.get("layers")))
-    if texts is not None and options.get("tokenizer") is None:
-        refuse_no_tokeniser(model)
+    bound = inspect.signature(extract).bind(model, data, **options)
+    bound.apply_defaults()
+    first_look(**bound.arguments)
 
 
 @contextmanager
