@@ -9,7 +9,7 @@ WEIGHTS = {
 
 
 def save(path, nodes, inputs, outputs, weights=WEIGHTS, domains=("",)):
-    """Write a graph of nodes (operator, inputs, outputs, name, attributes); inputs are axes by name, or (type, axes)."""
+    """Write a graph of nodes (operator, inputs, outputs, name, attributes); inputs have axes, or (type, axes)."""
     import onnx
     from onnx import helper, numpy_helper
 
