@@ -10,6 +10,7 @@ from subprocess import Popen
 
 import numpy as np
 import pytest
+import torch
 
 from nearid import extract, open_rows
 from nearid.base.errors import InputError
@@ -73,8 +74,6 @@ def test_states_go_from_step_to_step(tmp_path, rng):
 
 def test_recurrent_nodes_give_a_row_for_each_step(tmp_path, rng):
     """Against torch's own GRU with the same weights; gates come in another order."""
-    import torch
-
     gru = torch.nn.GRU(3, 4, batch_first=True)
 
     def gates(w):
@@ -150,8 +149,6 @@ def test_inputs_that_do_not_fit_get_a_sentence(tmp_path, data, options, message)
 
 
 def test_carry_is_for_onnx(x):
-    import torch
-
     with pytest.raises(InputError, match="carry is for states of an ONNX file"):
         extract(torch.nn.Linear(3, 2), x, carry={"state": "stateN"})
 
@@ -197,6 +194,48 @@ def test_a_layer_with_slashes_is_compared_from_the_command_line(tmp_path, nearid
     assert done.returncode == 0 and json.loads(done.stdout)["verdict"]["group"] == "permutation"
     file = open_rows(tmp_path / "run" / "_enc_layer.0_Relu_0.npy")
     np.testing.assert_array_equal(file.read(0, 90), open_rows(f"{tmp_path}/run:{RELU}").read(0, 90))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_exported_encoder_gives_the_hidden_states_of_its_module(tmp_path, rng):
+    """Default layers are the blocks, and padding on either side leaves them as they are."""
+    transformers = pytest.importorskip("transformers", reason="needs the extra hf")
+    sizes = {"hidden_size": 8, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 8}
+    config = transformers.BertConfig(vocab_size=30, **sizes, attn_implementation="eager")
+    module = transformers.BertModel(config, add_pooling_layer=False).eval()
+    ids, mask = torch.randint(1, 30, (7, 6)), torch.arange(6) < torch.tensor([6, 4, 1, 5, 2, 3, 6])[:, None]
+    names = ["input_ids", "attention_mask"]
+    try:
+        torch.onnx.export(
+            Whole(module),
+            (ids, mask.long()),
+            tmp_path / "bert.onnx",
+            input_names=names,
+            output_names=["last"],
+            dynamic_axes={name: {0: "n", 1: "t"} for name in (*names, "last")},
+            dynamo=False,
+        )
+    except Exception as error:  # exporters come and go, and are not what is tested
+        pytest.skip(f"torch cannot export here: {error}")
+    for flip in (False, True):
+        given = zip(names, (ids, mask), strict=True)
+        data = {name: (x.flip(1) if flip else x).long().numpy() for name, x in given}
+        layers, states = extract(tmp_path / "bert.onnx", data, batch_size=4), extract(module, data)
+        assert len(layers) == 3 and layers.alerts == ()
+        for number, rows in enumerate(layers.values(), 1):
+            wanted = states[f"hidden_states.{number}"].read(0, 7)
+            np.testing.assert_allclose(rows.read(0, 7), wanted, rtol=1e-4, atol=1e-5)
+
+
+class Whole(torch.nn.Module):
+    """A transformers model as exporters take it: arguments by place, a tensor out."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, input_ids, attention_mask):
+        return self.module(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
 
 
 SILERO = Path("/tmp/models/silero5/silero_vad/data/silero_vad.onnx")
