@@ -34,7 +34,7 @@ NEEDS = {
     "callbacks": ("transformers", "accelerate", "lightning"),
     "deconfound": ("pandas", "pyarrow", "anndata", "lightgbm"),
     "engines": ("distributed",),
-    "extract": ("torch", "transformers", "PIL"),
+    "extract": ("torch", "onnx", "onnxruntime", "PIL", "transformers"),
     "heads": ("torch",),
     "lipschitz": ("torch", "pandas", "pyarrow"),
     "score": ("pandas", "pyarrow"),

@@ -212,6 +212,10 @@ def open_source(data: Any, *, mask: Any = None, ids: Any = None, key: str | None
         Inputs in a batch of a torch dataset.
     """
     name = Path(data).name if isinstance(data, str | os.PathLike) else type(data).__name__
+    first = data[0] if isinstance(data, list) and data else data
+    if is_a(first, "torch", "Tensor"):
+        # Before its shape is asked for, which not every tensor has.
+        refuse_unreadable(name, first)
     if isinstance(data, str | os.PathLike):
         data = _file(data)
     elif isinstance(data, list) and data and not hasattr(data[0], "shape") and not isinstance(data[0], Mapping):
@@ -279,6 +283,9 @@ def _named(name: str, given: Any) -> dict[str, Any]:
     """Inputs by name. Of a tuple or list, as loaders give of inputs and labels, the first is the input."""
     if isinstance(given, tuple | list) and given:
         given = given[0]
+    for key, x in given.items() if isinstance(given, Mapping) else [("", given)]:
+        if is_a(x, "torch", "Tensor"):
+            refuse_unreadable(f"{name}:{key}" if key else name, x)
     if isinstance(given, Mapping):
         arrays = {str(k): x if hasattr(x, "shape") else _array_of(f"{name}:{k}", x) for k, x in given.items()}
     elif hasattr(given, "shape"):

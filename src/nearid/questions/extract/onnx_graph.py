@@ -240,13 +240,14 @@ def external_files(path: Path, proto: Any) -> set[Path]:
             raise InputError(f"{path.name} keeps the weights {tensor.name} in {location!r}, which is not there.")
         sizes.setdefault(place, place.stat().st_size)
         try:
-            end = int(told.get("offset", 0)) + int(told.get("length", 0))
+            offset, length = (int(told.get(key, 0)) for key in ("offset", "length"))
         except ValueError:
-            end = -1
-        if not 0 <= end <= sizes[place]:
+            offset = length = -1
+        end = offset + length
+        if min(offset, length) < 0 or end > sizes[place]:
             raise InputError(
-                f"{path.name} keeps the weights {tensor.name} in {location!r}, up to byte {end:,}, but that file has "
-                f"{readable(sizes[place])}. Copy it again."
+                f"{path.name} keeps the weights {tensor.name} in {location!r}, bytes {offset:,} to {end:,}, but that "
+                f"file has {readable(sizes[place])}. Copy it again."
             )
     check_memory(path.name, sum(sizes.values()), "Run it on a machine with more.")
     return set(sizes)

@@ -343,7 +343,7 @@ def _session(graph: OnnxGraph, names: Sequence[str]) -> Any:
 def _why(error: Exception) -> str:
     """What onnxruntime says, without where in its own code it stopped."""
     message = " ".join(str(error).split()).rpartition("Status Message: ")[2]
-    message = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : |\S+\.(h|cc):\d+ |(\w+ )?onnxruntime::[^)]*\) ", "", message)
+    message = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : |\S+\.(h|cc):\d+ |(\S+ )?onnxruntime::[^)]*\) ", "", message)
     return message[:300].rstrip(" .")
 
 

@@ -219,6 +219,8 @@ def tensor_of(layer: str, output: Any, part: str | None = None) -> Tensor:
             f"The layer {layer} gave {type_of(value)} without a tensor of numbers; leave the layer out, or "
             f"name a part of its output as {layer}:part."
         )
+    if tensor.is_nested:
+        raise InputError(f"The layer {layer} gave a nested tensor, whose inputs differ in length; leave it out.")
     return tensor
 
 
