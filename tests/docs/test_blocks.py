@@ -37,6 +37,7 @@ NEEDS = {
     "extract": ("torch", "onnx", "onnxruntime", "PIL", "transformers"),
     "heads": ("torch",),
     "lipschitz": ("torch", "pandas", "pyarrow"),
+    "models": ("torch",),
     "score": ("pandas", "pyarrow"),
     "train": ("torch",),
     "unmix": ("zarr",),
@@ -101,6 +102,7 @@ def registries_kept():
 def folder(tmp_path, monkeypatch):
     """A folder to be in; what is imported from it or registered is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NEARID_CACHE", str(tmp_path / ".cache"))
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     with registries_kept():
         yield tmp_path

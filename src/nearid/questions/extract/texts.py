@@ -274,6 +274,8 @@ def _is_texts(values: Any) -> bool:
     """Whether these are texts one by one: the first that is not empty is one."""
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable) or not hasattr(values, "__len__"):
         return False
+    if is_a(values, "torch", "Tensor"):
+        return False  # some have no shape
     if len(getattr(values, "shape", (0,))) != 1 or getattr(getattr(values, "dtype", None), "kind", "O") not in "OUT":
         return False
     return isinstance(next((each for each in values if not _is_missing(each)), None), str)
