@@ -31,7 +31,7 @@ BLOCK = re.compile(r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n\n?)?^```(?P<kind
 NEEDS = {
     "README": ("torch", "pandas", "pyarrow", "anndata", "lightgbm"),
     "blocks": ("torch", "pandas", "pyarrow", "anndata"),
-    "callbacks": ("transformers", "accelerate", "lightning"),
+    "callbacks": ("transformers", "accelerate", "lightning", "PIL"),
     "deconfound": ("pandas", "pyarrow", "anndata", "lightgbm"),
     "engines": ("distributed",),
     "extract": ("torch", "onnx", "onnxruntime", "PIL", "transformers"),
