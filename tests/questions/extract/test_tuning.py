@@ -35,9 +35,9 @@ class Passes:
 def timed(monkeypatch, seconds):
     tried = []
 
-    def told(forward, batch):
-        tried.append(batch.n)
-        return seconds(batch.n), {}
+    def told(forward, batches):
+        tried.extend(batch.n for batch in batches)
+        return seconds(tried[-1]), {}
 
     monkeypatch.setattr(tuning, "_seconds", told)
     return tried
@@ -70,8 +70,8 @@ def test_a_batch_that_does_not_fit_is_not_taken(monkeypatch):
 
 def test_no_batch_is_tried_beyond_the_inputs_or_the_memory(monkeypatch):
     tried = timed(monkeypatch, lambda n: 1.0)
-    assert tuning.fitting_batch(Passes(), open_source(np.zeros((20, 2), np.float32))) == 32
-    assert tried == [8, 16, 20]
+    assert tuning.fitting_batch(Passes(), open_source(np.zeros((20, 2), np.float32))) == 16
+    assert tried == [8, 16]
     peaks = iter(range(0, 10**12, 10**11))
     monkeypatch.setattr(tuning, "_peak", lambda: next(peaks))
     monkeypatch.setattr(tuning, "available_memory", lambda: 10**11)
@@ -102,7 +102,7 @@ def test_an_interrupted_run_goes_on_with_its_batch_and_precision(model, inputs, 
     from nearid.questions.extract import passes
 
     real, faster = passes.Run._write, {torch.bfloat16: 0.1, None: 1.0}
-    monkeypatch.setattr(tuning, "_seconds", lambda f, batch: (faster[f.mixed], f(batch)[0]))
+    monkeypatch.setattr(tuning, "_seconds", lambda f, batches: (faster[f.mixed], f(batches[0])[0]))
 
     def interrupted(self, store, batch, *rows):
         if batch.start >= 150:
@@ -147,7 +147,9 @@ def test_bfloat16_on_the_processor_tells_how_far_rows_differ(model, inputs):
 
 @pytest.mark.parametrize(("speed", "precision"), [(2.0, "bfloat16"), (1.05, "float32"), (0.5, "float32")])
 def test_auto_takes_bfloat16_where_it_is_faster(model, inputs, monkeypatch, speed, precision):
-    monkeypatch.setattr(tuning, "_seconds", lambda f, batch: (1.0 if f.mixed is None else 1 / speed, f(batch)[0]))
+    monkeypatch.setattr(
+        tuning, "_seconds", lambda f, batches: (1.0 if f.mixed is None else 1 / speed, f(batches[0])[0])
+    )
     found = extract(model, inputs, mixed="auto")
     assert found.provenance["options"]["precision"] == precision
     code = "mixed_precision" if precision == "bfloat16" else "full_precision"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ WORTH = 1.1
 PATIENCE = 5.0
 # Inputs on which two precisions are compared.
 COMPARED = 32
+# Batches among which one of a given size is looked for.
+LOOKED_AT = 100
 
 
 def noted(out: Path | None, *, restart: bool) -> dict[str, Any]:
@@ -51,19 +54,20 @@ def fitting_batch(forward: Forward, source: Source) -> int:
     """The number of inputs in a batch: doubled as long as it fits and makes the passes faster."""
     if isinstance(source, BatchSource):
         return USUAL
-    best, rate, before = SIZES[0], 0.0, 0
+    best, rate = SIZES[0], 0.0
     for size in SIZES:
-        batch = next(source.batches(size))
-        if batch.n <= before:
-            break  # there are no more inputs, or none of a like length
+        # Of texts, the longest of which so many are of a like length.
+        batch = next((batch for batch in islice(source.batches(size), LOOKED_AT) if batch.n == size), None)
+        if batch is None:
+            break
         peak = _peak()
         try:
-            seconds = _seconds(forward.with_layout(batch)[0], batch)[0]
+            seconds = _seconds(forward.with_layout(batch)[0], [batch])[0]
         except InputError:
             break  # it does not fit; or the first pass says what is wrong
-        if batch.n / seconds > WORTH * rate:
-            best, rate = size, batch.n / seconds
-        grown, free, before = _peak() - peak, available_memory(), batch.n
+        if size / seconds > WORTH * rate:
+            best, rate = size, size / seconds
+        grown, free = _peak() - peak, available_memory()
         if seconds > PATIENCE or best < size // 2 or (free is not None and 3 * grown > free):
             break
     return best
@@ -90,17 +94,19 @@ def fitting_precision(
         # Its first batch may be had once only, so that nothing can be measured.
         return lower if asked else forward, ()
     try:
-        batch = next(source.batches(COMPARED))
-        plain = forward.with_layout(batch)[0]
-        slow, full = _seconds(plain, batch)
+        batches = _first(source, COMPARED)
+        plain = forward.with_layout(batches[0])[0]
+        slow, full = _seconds(plain, batches)
     except InputError:
         return lower if asked else forward, ()  # the first pass says what is wrong
     try:
-        fast, half = _seconds(replace(plain, mixed=dtype), batch)
+        fast, half = _seconds(replace(plain, mixed=dtype), batches)
     except InputError as error:
         sentence = f"Products run in full precision: the model does not run in {name} here ({error})"
         return forward, (Alert("full_precision", sentence),)
-    speed = f"{slow / fast:.2g} times as fast as full precision on the first {counted(batch.n, 'input')}"
+    speed = (
+        f"{slow / fast:.2g} times as fast as full precision on {counted(sum(batch.n for batch in batches), 'input')}"
+    )
     if not asked and slow < WORTH * fast:
         return forward, (Alert("full_precision", f"Products run in full precision: {name} is {speed}."),)
     layer, off = max(((layer, _deviation(full[layer], half[layer])) for layer in full), key=lambda each: each[1])
@@ -108,14 +114,25 @@ def fitting_precision(
     return lower, (Alert("mixed_precision", sentence),)
 
 
-def _seconds(forward: Forward, batch: Batch) -> tuple[float, dict[str, Tensor]]:
-    """Time of a pass, after one that is not counted; and what the layers give."""
-    forward(batch)
+def _first(source: Source, count: int) -> list[Batch]:
+    """Batches of the first inputs, at least so many where there are."""
+    batches: list[Batch] = []
+    for batch in source.batches(count):
+        batches.append(batch)
+        if sum(each.n for each in batches) >= count:
+            break
+    return batches
+
+
+def _seconds(forward: Forward, batches: list[Batch]) -> tuple[float, dict[str, Tensor]]:
+    """Time of passes over batches, after one that is not counted; and what the layers give."""
+    forward(batches[0])
     began = time.perf_counter()
-    rows = forward(batch)[0]
+    parts = [forward(batch)[0] for batch in batches]
     if forward.device.type == "cuda":
         torch.cuda.synchronize(forward.device)
-    return time.perf_counter() - began, rows
+    seconds = time.perf_counter() - began
+    return seconds, {layer: torch.cat([part[layer] for part in parts]) for layer in parts[0]}
 
 
 def _deviation(full: Tensor, half: Tensor) -> float:
