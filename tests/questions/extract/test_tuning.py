@@ -55,7 +55,7 @@ def timed(monkeypatch, seconds):
 )
 def test_a_batch_grows_while_it_is_faster(monkeypatch, seconds, expected):
     timed(monkeypatch, seconds)
-    assert tuning.fitting_batch(Passes(), open_source(np.zeros((1000, 2), np.float32))) == expected
+    assert tuning.fitting_batch(Passes(), open_source(np.zeros((5000, 2), np.float32))) == expected
 
 
 def test_a_batch_that_does_not_fit_is_not_taken(monkeypatch):
@@ -65,17 +65,17 @@ def test_a_batch_that_does_not_fit_is_not_taken(monkeypatch):
         return 1.0
 
     timed(monkeypatch, seconds)
-    assert tuning.fitting_batch(Passes(), open_source(np.zeros((1000, 2), np.float32))) == 32
+    assert tuning.fitting_batch(Passes(), open_source(np.zeros((5000, 2), np.float32))) == 32
 
 
 def test_no_batch_is_tried_beyond_the_inputs_or_the_memory(monkeypatch):
     tried = timed(monkeypatch, lambda n: 1.0)
-    assert tuning.fitting_batch(Passes(), open_source(np.zeros((20, 2), np.float32))) == 16
+    assert tuning.fitting_batch(Passes(), open_source(np.zeros((200, 2), np.float32))) == 16
     assert tried == [8, 16]
     peaks = iter(range(0, 10**12, 10**11))
     monkeypatch.setattr(tuning, "_peak", lambda: next(peaks))
     monkeypatch.setattr(tuning, "available_memory", lambda: 10**11)
-    assert tuning.fitting_batch(Passes(), open_source(np.zeros((1000, 2), np.float32))) == 8
+    assert tuning.fitting_batch(Passes(), open_source(np.zeros((5000, 2), np.float32))) == 8
 
 
 def test_rows_are_those_of_the_batch_that_was_chosen(model, inputs, monkeypatch, contents, tmp_path):

@@ -33,6 +33,8 @@ WORTH = 1.1
 PATIENCE = 5.0
 # Inputs on which two precisions are compared.
 COMPARED = 32
+# A batch is tried if it is at most this share of the inputs: all that is tried takes less than half of a run.
+SHARE = 8
 # Batches among which one of a given size is looked for.
 LOOKED_AT = 100
 
@@ -56,6 +58,8 @@ def fitting_batch(forward: Forward, source: Source) -> int:
         return USUAL
     best, rate = SIZES[0], 0.0
     for size in SIZES:
+        if SHARE * size > (source.rows or 0):
+            break
         # Of texts, the longest of which so many are of a like length.
         batch = next((batch for batch in islice(source.batches(size), LOOKED_AT) if batch.n == size), None)
         if batch is None:
