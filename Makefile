@@ -65,5 +65,5 @@ $(CORE): $(SETUP) | $(PY)
 $(TEST): $(SETUP) $(CORE) | $(PY)
 	@echo "nearid: installing what the tests need, pinned (torch takes a while) ..."
 	@if $(have_uv); then $(uv_install) -e '.[dev,distributed,boost,anndata]' || true; fi
-	@$(pip_install) -e '.[dev,distributed,boost,anndata,lab,hf,lightning]'
+	@$(pip_install) -e '.[dev,distributed,boost,anndata,lab,hf,onnx,lightning]'
 	@touch $@

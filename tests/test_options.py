@@ -56,6 +56,9 @@ CALLS = {
     "compare": lambda folder, **o: nearid.compare(Z, Y, permutations=1, **o),
     "compare_heads": lambda folder, **o: nearid.compare_heads(Z[:8], Y[:8], Z, Y, pairs=True, draws=3, **o),
     "compare_layers": lambda folder, **o: nearid.compare_layers({"a": Z}, {"b": Y}, **o),
+    "compare_models": lambda folder, **o: nearid.compare_models(
+        _module(), _module(), Z.astype(np.float32), permutations=1, cache=False, **o
+    ),
     "dci": lambda folder, **o: nearid.dci(Z, U, model="l1", **o),
     "deconfound": lambda folder, **o: nearid.deconfound(
         Z, LABELS, BATCHES, conditions="base,ica", classifiers="logistic", folds=2, min_rows=2, **o

@@ -61,7 +61,7 @@ def test_the_core_needs_nothing_of_the_lab():
     assert done.stdout.strip() == "permutation"
 
 
-@pytest.mark.parametrize("call", ["nearid.extract('model.pt', [[0.0]])", "nearid.load('mnist')"])
+@pytest.mark.parametrize("call", ["nearid.extract('os:getcwd', [[0.0]])", "nearid.load('mnist')"])
 def test_what_needs_the_lab_says_which_extra_brings_it(call):
     done = without_the_lab(f"import nearid\n{call}")
     assert done.returncode == 1 and "pip install 'nearid[lab]'" in done.stderr.splitlines()[-1]

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from nearid.questions.layers.run import compare_layers as compare_layers
     from nearid.questions.lipschitz.result import BiLipschitz as BiLipschitz
     from nearid.questions.lipschitz.run import lipschitz as lipschitz
+    from nearid.questions.models.result import ModelComparison as ModelComparison
+    from nearid.questions.models.run import compare_models as compare_models
     from nearid.questions.score.result import Score as Score
     from nearid.questions.score.run import score as score
     from nearid.questions.unmix.result import ICA as ICA
@@ -89,6 +91,8 @@ _NAMES = {
     "questions.layers.run": "compare_layers",
     "questions.lipschitz.result": "BiLipschitz",
     "questions.lipschitz.run": "lipschitz",
+    "questions.models.result": "ModelComparison",
+    "questions.models.run": "compare_models",
     "questions.score.result": "Score",
     "questions.score.run": "score",
     "questions.unmix.result": "ICA",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nearid.arrays.names import chosen, is_exact, matches, nearest, patterns_of
+from nearid.arrays.names import chosen, is_exact, matches, nearest, patterns_of, split_part
 from nearid.base.errors import InputError
 
 NAMES = ["conv1", "layer1.0", "layer1.0.conv1", "layer1.1", "layer2.0", "head.layer1"]
@@ -32,6 +32,37 @@ def test_what_matches_nothing_is_told_with_near_names():
     with pytest.raises(InputError, match=r"nothing named 'layer9\.\*' .*Did you mean 'layer[12]\.\*'"):
         chosen("The net", "layer9.*", NAMES)
     assert not matches("layer1", "layer1.0") and not matches("layer1.0.conv1.*", "layer1.0.conv1")
+
+
+def test_names_may_hold_letters_of_patterns():
+    names = ["[CLS]", "C", "heads.[CLS]", "heads.C", "/enc/layer.0/MatMul:0", "a*"]
+    assert chosen("m", "[CLS]", names) == ["[CLS]"] and chosen("m", "a*", names) == ["a*"]
+    assert chosen("m", "heads.[CLS]", names) == ["heads.[CLS]"] and chosen("m", "*.[CLS]", names) == names[2:4]
+    assert chosen("m", "[A-D]", names) == ["C"]
+    # Points and slashes separate parts; a slash in front does not matter.
+    assert chosen("m", "enc/*/0/*", names) == chosen("m", "/enc.**", names) == names[4:5]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names", "found"),
+    [
+        ("lstm:1.0", ["lstm"], ("lstm", "1.0")),
+        ("conv", [], ("conv", None)),
+        ("a:b", ["a:b", "a"], ("a:b", None)),
+        ("a:b:0", ["a:b", "a"], ("a:b", "0")),
+        ("a:0", ["a:b", "a"], ("a", "0")),
+        ("[CLS]:0", ["[CLS]"], ("[CLS]", "0")),
+        ("*:*", ["a:b"], ("*:*", None)),
+    ],
+)
+def test_a_part_follows_the_last_colon_that_leaves_a_name(pattern, names, found):
+    assert split_part(pattern, names) == found
+
+
+def test_a_colon_without_a_part_is_told():
+    for names in ((), ("lstm",)):
+        with pytest.raises(InputError, match="layer:part"):
+            split_part("lstm:", names)
 
 
 def test_patterns_as_text_or_list():

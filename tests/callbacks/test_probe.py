@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from nearid import InputError, compare, extract
 from nearid.callbacks.probe import Probe
@@ -97,3 +98,40 @@ def test_blocks_are_those_of_compare(network, probe_inputs):
     assert unasked == pytest.approx(given)
     with pytest.raises(InputError, match="one label for each of its 120 rows"):
         Probe(reference, probe_inputs, layer="1", blocks=blocks[1:]).measure(network(2))
+
+
+def test_a_probe_of_pictures_is_that_of_their_pixels(tmp_path, rng):
+    image = pytest.importorskip("PIL.Image")
+    pixels = rng.integers(0, 256, (60, 6, 6, 3), dtype=np.uint8)
+    for number, each in enumerate(pixels):
+        image.fromarray(each).save(tmp_path / f"{number}.png")
+    torch.manual_seed(0)
+    one, two = (nn.Sequential(nn.Flatten(), nn.Linear(108, 4), nn.Tanh()) for _ in range(2))
+    reference = extract(one, str(tmp_path), layers="2")
+    found = Probe(reference, str(tmp_path), layer="2").measure(two)
+    assert found == Probe(extract(one, pixels, layers="2"), pixels, layer="2").measure(two)
+
+
+def test_a_probe_of_texts_is_paired_by_text():
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    words = [f"w{k}" for k in range(20)]
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({w: k for k, w in enumerate(words)}, unk_token="w0"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="w0", unk_token="w0")
+    config = transformers.GPT2Config(
+        n_layer=1, n_head=1, n_embd=4, vocab_size=20, n_positions=8, bos_token_id=0, eos_token_id=0
+    )
+    torch.manual_seed(0)
+    one, two = transformers.GPT2Model(config), transformers.GPT2Model(config)
+    texts = [f"w{k % 20} w{k % 7} w{k % 3}"[: 5 + k % 5].strip() for k in range(60)]
+    probe = Probe(
+        extract(one, texts, layers="hidden_states.1", tokenizer=tokenizer),
+        texts[::-1],
+        layer="hidden_states.1",
+        tokenizer=tokenizer,
+        ids=np.arange(60)[::-1],
+    )
+    # Of the finished run itself, whatever the order of the texts.
+    assert probe.measure(one)["permutation_error"] == pytest.approx(0, abs=1e-6)
+    assert probe.measure(two)["permutation_error"] > 0.01

@@ -31,12 +31,13 @@ BLOCK = re.compile(r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n\n?)?^```(?P<kind
 NEEDS = {
     "README": ("torch", "pandas", "pyarrow", "anndata", "lightgbm"),
     "blocks": ("torch", "pandas", "pyarrow", "anndata"),
-    "callbacks": ("transformers", "accelerate", "lightning"),
+    "callbacks": ("transformers", "accelerate", "lightning", "PIL"),
     "deconfound": ("pandas", "pyarrow", "anndata", "lightgbm"),
     "engines": ("distributed",),
-    "extract": ("torch",),
+    "extract": ("torch", "onnx", "onnxruntime", "PIL", "transformers"),
     "heads": ("torch",),
     "lipschitz": ("torch", "pandas", "pyarrow"),
+    "models": ("torch",),
     "score": ("pandas", "pyarrow"),
     "train": ("torch",),
     "unmix": ("zarr",),
@@ -101,6 +102,7 @@ def registries_kept():
 def folder(tmp_path, monkeypatch):
     """A folder to be in; what is imported from it or registered is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NEARID_CACHE", str(tmp_path / ".cache"))
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     with registries_kept():
         yield tmp_path

@@ -55,6 +55,9 @@ MAKE = {
     ),
     "ICA": lambda request: nearid.unmix(Z, random_state=0),
     "LayerComparison": lambda request: nearid.compare_layers({NAME: Z}, {"b": Y, "c": Z}, measures="cka,r2"),
+    "ModelComparison": lambda request: nearid.compare_models(
+        _network(), _network(), Z.astype(np.float32), names=[NAME, "b"], permutations=1, cache=False
+    ),
     "Score": lambda request: nearid.score(Z, {NAME: Z[:, 0], "v": Y[:, 1]}, measures="mcc,r2", permutations=1),
 }
 RESULTS = [

@@ -96,8 +96,23 @@ def refuse_unreadable(name: str, source: Any) -> None:
             raise InputError(f"{name} is a nested tensor. Pad it first, as with x.to_padded_tensor(0.0).")
         if str(source.layout) != "torch.strided":
             raise InputError(f"{name} is a sparse tensor ({source.layout}). Make it dense first with x.to_dense().")
+        if source.is_quantized:
+            raise InputError(f"{name} is a quantised tensor. Convert it first with x.dequantize().")
         if source.is_meta:
             raise InputError(f"{name} is a tensor on the meta device, which holds no numbers.")
+        if _is_traced(source):
+            raise InputError(
+                f"{name} is a tensor inside torch.func (vmap, grad, jvp) or torch.compile, where it holds no numbers "
+                "of its own. Call nearid outside of it."
+            )
+
+
+def _is_traced(tensor: Any) -> bool:
+    try:
+        tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):
+        return True
+    return False
 
 
 def is_sparse(source: object) -> bool:

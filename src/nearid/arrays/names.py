@@ -1,5 +1,6 @@
 """Which of several names is meant: entries of files, columns, layers."""
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -97,8 +98,15 @@ def _described(entries: Mapping[str, Entry], names: Iterable[str]) -> str:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a dotted name fits a pattern: * and ? stay within one part, ** stands for any number of parts."""
-    return _fits(pattern.split("."), name.split("."))
+    """Whether a name fits a pattern: * and ? stay within one part, ** stands for any number of parts.
+
+    Points and slashes separate parts, as in encoder.layer.0 of a module and /encoder/MatMul of an ONNX graph.
+    """
+    return _fits(_parts(pattern), _parts(name))
+
+
+def _parts(name: str) -> list[str]:
+    return re.split("[./]", name.lstrip("/"))
 
 
 def _fits(pattern: list[str], name: list[str]) -> bool:
@@ -106,7 +114,9 @@ def _fits(pattern: list[str], name: list[str]) -> bool:
         return not name
     if pattern[0] == "**":
         return _fits(pattern[1:], name) or (bool(name) and _fits(pattern, name[1:]))
-    return bool(name) and fnmatchcase(name[0], pattern[0]) and _fits(pattern[1:], name[1:])
+    # A name may itself hold letters of patterns, as [CLS].
+    fits = bool(name) and (name[0] == pattern[0] or fnmatchcase(name[0], pattern[0]))
+    return fits and _fits(pattern[1:], name[1:])
 
 
 def is_exact(pattern: str) -> bool:
@@ -122,18 +132,34 @@ def patterns_of(layers: Iterable[str] | str | None) -> list[str] | None:
 def chosen(name: str, pattern: str, names: Iterable[str]) -> list[str]:
     """Names that fit a pattern; an error of the thing called `name`, with near names, where there is none."""
     known = list(names)
-    fitting = [known_name for known_name in known if matches(pattern, known_name)]
+    fitting = [pattern] if pattern in known else [each for each in known if matches(pattern, each)]
     if not fitting:
         raise not_found(name, "layers", pattern, _like(pattern, known) or known)
     return fitting
+
+
+def split_part(pattern: str, names: Iterable[str] = ()) -> tuple[str, str | None]:
+    """A pattern and the part of the output that is meant, as in lstm:1.0 or output:pooler_output.
+
+    A colon may also be a letter of a name: of several colons the last counts that leaves the pattern of a name.
+    """
+    known, pieces = list(names), pattern.split(":")
+    for end in range(len(pieces), 0, -1):
+        layer, part = ":".join(pieces[:end]), ":".join(pieces[end:])
+        if any(matches(layer, name) for name in known) and (part or end == len(pieces)):
+            return layer, part or None
+    layer, colon, part = pattern.partition(":")
+    if colon and not (layer and part):
+        raise InputError(f"{pattern!r} names no part of an output: write layer:part, such as output:pooler_output.")
+    return layer, part or None
 
 
 def _like(pattern: str, names: list[str]) -> list[str]:
     """Patterns with the same wildcards that do fit a name."""
     if is_exact(pattern):
         return []
-    parts = pattern.split(".")
-    split = [name.split(".") for name in names]
+    parts = _parts(pattern)
+    split = [_parts(name) for name in names]
     made = {
         ".".join(n if is_exact(p) else p for p, n in zip(parts, each, strict=True))
         for each in split

@@ -116,8 +116,9 @@ def _preprocessed_otherwise(x: Rows, y: Rows) -> tuple[str, ...]:
     """A note where two models were given their inputs in different forms, as normalised and not."""
     if x.preprocess is None or y.preprocess is None or x.preprocess == y.preprocess:
         return ()
-    options = [name for name in x.preprocess if x.preprocess[name] != y.preprocess.get(name)]
-    told = ", ".join(f"{name} {x.preprocess[name]} and {y.preprocess.get(name)}" for name in options)
+    names = {**x.preprocess, **y.preprocess}
+    values = {name: (x.preprocess.get(name), y.preprocess.get(name)) for name in names}
+    told = ", ".join(f"{name} {one} and {two}" for name, (one, two) in values.items() if one != two)
     return (
         f"The inputs of {x.name} and {y.name} were preprocessed differently: {told}. If both models expect the same "
         "form, extract again with the same options.",

@@ -48,6 +48,10 @@ def split_key(source: str | os.PathLike[str]) -> tuple[Path, str | None]:
     text = os.fspath(source)
     path = local_path(text)
     before, colon, after = text.rpartition(":")
-    if colon and after and not os.path.exists(path) and os.path.exists(local_path(before)):
-        return local_path(before), after
+    # A name may hold colons, too: run:a:b is the layer a:b of run.
+    while colon and not os.path.exists(path):
+        if after and os.path.exists(local_path(before)):
+            return local_path(before), after
+        before, colon, more = before.rpartition(":")
+        after = f"{more}:{after}"
     return path, None

@@ -207,6 +207,30 @@ def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextmanager
+def held(place: Path, *, alone: bool) -> Iterator[bool]:
+    """Wait for whoever holds a folder, then hold it alone or with others; False where the folder is gone by then.
+
+    Where the system has no locks nobody is waited for.
+    """
+    handle = os.open(place, os.O_RDONLY)
+    try:
+        if fcntl is not None:
+            # Network file systems, for example, lock no folders.
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield place.exists() and os.path.samestat(os.fstat(handle), place.stat())
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def free(place: Path) -> Iterator[bool]:
+    """Whether nobody holds a folder; if so, it is held alone meanwhile. True where there are no locks."""
+    with _locked(place) as alone:
+        yield alone is not False
+
+
+@contextmanager
 def _temporary(target: Path, make: Callable[..., str]) -> Iterator[str]:
     """A file or folder beside `target`, locked while it is there: one that nobody holds is left of a killed process."""
     _sweep(target)

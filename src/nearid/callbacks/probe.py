@@ -31,7 +31,7 @@ class Probe:
         of a DataFrame are its index; inputs without ids are numbered from 0. Of an extraction the same layer is taken,
         or the only one.
     inputs : anything `extract` takes as data
-        The probe: the same inputs, in the same order or with the same ids.
+        The probe: the same texts, pictures, arrays or file, in the same order or with the same ids.
     layer : str
         Layer of the model whose features are compared, as of `extract`.
     part : str, optional
@@ -41,7 +41,7 @@ class Probe:
         Rows that belong together, as the tokens of a text; whole blocks are held out. A column of the reference, a file
         with one label for each row of the probe, or the labels themselves. Default: the inputs, with pool "tokens".
     options
-        Of `extract`, such as pool, batch_size, mean and std.
+        Of `extract`, such as pool, batch_size, tokenizer, mean and std.
     """
 
     def __init__(

@@ -22,6 +22,33 @@ SPELT = {"random_state": "seed"}
 
 
 @dataclass(frozen=True)
+class Instead:
+    """A function that a command calls instead of its own where an option is given.
+
+    Attributes
+    ----------
+    option : str
+        The parameter that decides, which is the last positional one of the function.
+    home : str
+        Module and name of the function, as of a `Question`. It takes the same arguments and all of the options.
+    others : str
+        Module and name of a function whose options it hands on, as its `**options`.
+    hidden : sequence of str
+        Parameters of both for Python alone.
+    """
+
+    option: str
+    home: str
+    others: str
+    hidden: Sequence[str] = ()
+
+    @property
+    def functions(self) -> list[Callable[..., Any]]:
+        """The function, and the one whose options it hands on."""
+        return [resolve_name(self.home), resolve_name(self.others)]
+
+
+@dataclass(frozen=True)
 class Question:
     """How a public function is called from the command line.
 
@@ -48,6 +75,8 @@ class Question:
         From the options: what an interruption leaves behind, in words.
     done : callable, optional
         From the options: what was written, in words, for the end.
+    instead : Instead, optional
+        Another function, which is called where a certain option is given.
     """
 
     home: str
@@ -60,6 +89,7 @@ class Question:
     makes: str = ""
     left: Callable[[Mapping[str, Any]], str] | None = None
     done: Callable[[Mapping[str, Any]], str] | None = None
+    instead: Instead | None = None
 
     @property
     def summary(self) -> str:
@@ -80,35 +110,21 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
 
     `--json`, `--report` and `--quiet` come with every question.
     """
-    signature = inspect.signature(function)
-    hints = get_type_hints(inspect.unwrap(function), include_extras=True)
-    texts = described(function)
-    if question.paths:
-        texts[question.paths] = f"{texts[question.paths]} {_paths()}"
     converters: dict[str, Callable[[str, Any], Any]] = {}
     parameters: list[inspect.Parameter] = []
     variadic = "*" in question.arguments
     if variadic:
-        info = typer.Argument(metavar=question.arguments["*"], help=texts.get("*", ""))
+        info = typer.Argument(metavar=question.arguments["*"], help=described(function).get("*", ""))
         parameters.append(_parameter("arguments", list[str], info))
-    for name, parameter in signature.parameters.items():
-        positional = parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL)
-        if name in OWN or name in question.hidden or (variadic and positional):
-            continue
-        kind, converters[name] = _kind(hints.get(name, Any))
-        default = parameter.default if parameter.default is not parameter.empty else ...
-        text = texts.get(name, "")
-        if name in question.choices:
-            text = f"{text} Available: {', '.join(question.choices[name]())}.".strip()
-        if name in question.arguments:
-            info = typer.Argument(metavar=question.arguments[name], help=text)
-            parameters.append(_parameter(name, str if default is ... else str | None, info, default))
-            continue
-        if name in question.required:
-            default = ...
-        elif default is not ... and kind in (str, str | None) and default is not None and not isinstance(default, str):
-            default = ",".join(map(str, default)) if isinstance(default, Iterable) else str(default)
-        parameters.append(_parameter(name, kind, _option(name, kind, default, text, question), default))
+    signature, instead = inspect.signature(function), question.instead
+    for each in [function, *(instead.functions if instead else [])]:
+        hints, texts = get_type_hints(inspect.unwrap(each), include_extras=True), described(each)
+        for parameter in _options(each, function, question):
+            name = parameter.name
+            if name not in converters:
+                kind, converters[name] = _kind(hints.get(name, Any))
+                parameters.append(_made(parameter, kind, texts.get(name, ""), question))
+    defaults = {parameter.name: parameter.default for parameter in parameters}
     parameters += [
         _parameter("as_json", bool, typer.Option("--json", help="Print the result as JSON on stdout."), False),
         _parameter("report", Path | None, typer.Option("--report", help="Write an HTML report to this file."), None),
@@ -117,7 +133,7 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
 
     def run(**given: Any) -> None:
         from nearid.base.interrupt import leaving
-        from nearid.show.deliver import answer
+        from nearid.base.streams import stdout_to_stderr
 
         as_json, report, quiet = given.pop("as_json"), given.pop("report"), given.pop("quiet")
         if report is not None:
@@ -127,10 +143,22 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
         for name in question.arguments:
             if name != "*" and signature.parameters[name].kind is inspect.Parameter.POSITIONAL_ONLY:
                 positional.append(options.pop(name))
-        if "progress" in signature.parameters:
+        called = function
+        if instead and given[instead.option] is not None:
+            called = instead.functions[0]
+            positional.append(options.pop(instead.option))
+        elif instead:
+            _refuse_lonely([n for n in options if given[n] != defaults[n] and n not in signature.parameters], instead)
+            options = {name: value for name, value in options.items() if name in signature.parameters}
+        if "progress" in inspect.signature(called).parameters:
             options["progress"] = not quiet
-        with leaving(lambda: question.left(given) if question.left else "nothing was written"):
-            result = function(*positional, **options)
+        left = leaving(lambda: question.left(given) if question.left else "nothing was written")
+        # Models, measures and factories of users may print.
+        with left, stdout_to_stderr():
+            result = called(*positional, **options)
+        # Not before: a refusal needs nothing that draws.
+        from nearid.show.deliver import answer
+
         written = question.done(given) if question.done else ""
         answer(result, as_json, report, written, quiet)
 
@@ -139,6 +167,49 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def _options(function: Callable[..., Any], own: Callable[..., Any], question: Question) -> Iterable[inspect.Parameter]:
+    """Parameters of a function that the command line has: the command's own, or one that is called instead."""
+    instead = question.instead
+    hidden = (*OWN, *(question.hidden if function is own or instead is None else instead.hidden))
+    for parameter in inspect.signature(function).parameters.values():
+        positional = parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL)
+        if function is own:
+            shown = not ("*" in question.arguments and positional)
+        else:
+            taken = positional or parameter.kind is parameter.VAR_KEYWORD
+            shown = not taken or (instead is not None and parameter.name == instead.option)
+        if shown and parameter.name not in hidden:
+            yield parameter
+
+
+def _made(parameter: inspect.Parameter, kind: Any, text: str, question: Question) -> inspect.Parameter:
+    """An argument or option for Typer."""
+    name, default = parameter.name, parameter.default if parameter.default is not parameter.empty else ...
+    if name == question.paths:
+        text = f"{text} {_paths()}"
+    if name in question.choices:
+        text = f"{text} Available: {', '.join(question.choices[name]())}.".strip()
+    if name in question.arguments:
+        info = typer.Argument(metavar=question.arguments[name], help=text)
+        return _parameter(name, str if default is ... else str | None, info, default)
+    if question.instead is not None and name == question.instead.option:
+        kind, default = str | None, None
+    elif name in question.required:
+        default = ...
+    elif default is not ... and kind in (str, str | None) and default is not None and not isinstance(default, str):
+        default = ",".join(map(str, default)) if isinstance(default, Iterable) else str(default)
+    return _parameter(name, kind, _option(name, kind, default, text, question), default)
+
+
+def _refuse_lonely(names: Sequence[str], instead: Instead) -> None:
+    """Refuse options of the other function where the option that calls it is missing."""
+    from nearid.base.errors import InputError
+
+    if names:
+        flags = ", ".join(f"--{SPELT.get(name, name).replace('_', '-')}" for name in names)
+        raise InputError(f"{flags}: used only with --{instead.option}, which was not given.")
 
 
 def _paths() -> str:

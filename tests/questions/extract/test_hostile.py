@@ -103,7 +103,7 @@ def test_nothing_is_written_after_a_batch_that_could_not_be(tmp_path, rng, monke
     model = nn.Linear(4, 3)
     extract(model, x, out=tmp_path / "whole", batch_size=8)
     monkeypatch.setattr(store, "SECONDS", 0.0)
-    ready = store.Store.append
+    ready = store.Store.put
 
     def failing(self, *batch):
         if self.inputs == 40 and not failed:
@@ -113,7 +113,7 @@ def test_nothing_is_written_after_a_batch_that_could_not_be(tmp_path, rng, monke
         ready(self, *batch)
 
     failed = []
-    monkeypatch.setattr(store.Store, "append", failing)
+    monkeypatch.setattr(store.Store, "put", failing)
     with pytest.raises(OSError, match="No space"):
         extract(model, x, out=tmp_path / "out", batch_size=8)
     extract(model, x, out=tmp_path / "out", batch_size=8)

@@ -1,25 +1,20 @@
 from collections import OrderedDict, namedtuple
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from nearid.base.errors import InputError
-from nearid.questions.extract.taps import blocks, split_part, tensor_of
+from nearid.questions.extract.run import extract
+from nearid.questions.extract.taps import blocks, tensor_of
 
 
 def test_blocks_are_children_with_containers_opened(net):
     assert list(blocks(net)) == ["conv", "norm", "act", "stage.0", "stage.1", "head", "spare"]
     nested = nn.Sequential(nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU())), nn.Tanh())
     assert list(blocks(nested)) == ["0.0", "0.1.0", "1"]
-
-
-def test_parts_of_outputs():
-    assert split_part("lstm:1.0") == ("lstm", "1.0")
-    assert split_part("conv") == ("conv", None)
-    with pytest.raises(InputError, match="layer:part"):
-        split_part("lstm:")
 
 
 X, Y = torch.ones(2, 3), torch.zeros(2, 4)
@@ -55,3 +50,15 @@ def test_the_tensor(output, part, found):
 def test_what_holds_none_is_told(output, part, message):
     with pytest.raises(InputError, match=message):
         tensor_of("l", output, part)
+
+
+def test_what_a_module_is_given_is_a_layer(net, pixels):
+    found = extract(net, pixels, layers=["head:input", "head", "act:input"])
+    x = torch.from_numpy(pixels).permute(0, 3, 1, 2) / 255
+    with torch.no_grad():
+        net.eval()
+        normed = net.norm(net.conv(x))
+        given = torch.relu(net.stage(torch.relu(normed))).mean((2, 3))
+    np.testing.assert_allclose(found["head:input"].read(0, 37), given.numpy(), atol=1e-6)
+    # Before the module works in place.
+    np.testing.assert_allclose(found["act:input"].read(0, 37), normed.mean((2, 3)).numpy(), atol=1e-6)

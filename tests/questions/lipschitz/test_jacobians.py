@@ -1,5 +1,6 @@
 """Directional derivatives: every kind of decoder against closed forms or autograd, and sentences for the rest."""
 
+import random
 import warnings
 
 import numpy as np
@@ -174,3 +175,38 @@ def test_a_decoder_in_half_precision(rng):
         for decoder in (lambda z: z.half() @ matrix.T.half(), lambda z: z @ matrix.T)
     )
     assert half == pytest.approx(single, rel=0.01)
+
+
+MIXING = {
+    "statistics of the batch": (lambda z: nn.functional.batch_norm(z, None, None, training=True), "not one alone"),
+    "attention across rows": (lambda z: torch.softmax(z @ z.T, 1) @ z, "another output in a batch than alone"),
+    "a little of the mean": (lambda z: z + 1e-4 * z.mean(0), "derivative of a row by another row is not 0"),
+    "a little of the rows before": (lambda z: z + 1e-4 * z.cumsum(0), "derivative of a row by another row is not 0"),
+}
+
+
+@pytest.mark.parametrize("kind", MIXING)
+def test_rows_that_influence_one_another_are_noticed(kind):
+    decoder, message = MIXING[kind]
+    with pytest.raises(InputError, match=message):
+        nearid.lipschitz(decoder, np.random.default_rng(0).normal(size=(20, D)))
+
+
+def test_random_states_are_as_they_were():
+    before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
+
+    def decoder(z):
+        torch.manual_seed(1)
+        np.random.seed(1)
+        random.seed(1)
+        return z + torch.rand(D)
+
+    nearid.lipschitz(decoder, np.random.default_rng(0).normal(size=(20, D)))
+    assert torch.equal(torch.get_rng_state(), before[0])
+    assert (np.random.get_state()[1].tolist(), random.getstate()) == before[1:]
+
+
+def test_a_nested_tensor_gets_a_sentence():
+    nested = torch.nested.nested_tensor([torch.ones(3, D), torch.ones(2, D)])
+    with pytest.raises(InputError, match="The decoder returns a nested tensor"):
+        nearid.lipschitz(lambda z: nested, np.ones((4, D)))

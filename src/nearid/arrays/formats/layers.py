@@ -17,7 +17,7 @@ from nearid.arrays.rows import Rows, row_ids
 from nearid.base.errors import InputError
 from nearid.base.files import local_path
 
-MANIFEST, IDS, BLOCKS = "extraction.json", "ids.npy", "blocks.npy"
+MANIFEST, IDS, BLOCKS, LABELS = "extraction.json", "ids.npy", "blocks.npy", "labels.npy"
 FORMAT = 1
 
 
@@ -30,10 +30,19 @@ class LayerRows(Mapping[str, Rows]):
         Where they are; None in memory.
     provenance : dict
         What made them: model and data with their hashes, layers, pooling, options and versions.
+    labels : ndarray of shape (n,) or None
+        A label for each row, where they were asked for.
     """
 
-    def __init__(self, folder: Path | None, provenance: dict[str, Any], rows: Mapping[str, Rows]) -> None:
-        self.folder, self.provenance, self._rows = folder, provenance, dict(rows)
+    def __init__(
+        self,
+        folder: Path | None,
+        provenance: dict[str, Any],
+        rows: Mapping[str, Rows],
+        *,
+        labels: np.ndarray | None = None,
+    ) -> None:
+        self.folder, self.provenance, self._rows, self.labels = folder, provenance, dict(rows), labels
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
@@ -43,7 +52,8 @@ class LayerRows(Mapping[str, Rows]):
             raise InputError(f"{place} is no folder of extracted layers: it has no {MANIFEST}. Make one with extract.")
         with reached(place):
             contents = LayersContents(os.path.abspath(place), place.name)
-            return cls(place, contents.manifest, {layer: contents.rows(layer, None) for layer in contents.entries})
+            rows = {layer: contents.rows(layer, None) for layer in contents.entries}
+            return cls(place, contents.manifest, rows, labels=contents.labels)
 
     def __getitem__(self, layer: str) -> Rows:
         if layer not in self._rows:
@@ -75,7 +85,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         case {"format": int(version)} if version > FORMAT:
             raise InputError(f"{path} has format {version}, but this nearid knows {FORMAT} at most. Update nearid.")
         case {"format": 1, "rows": int(n), "layers": dict(layers), "model": {"name": str()}} if layers:
-            known = isinstance(manifest.get("data", {}), dict) and manifest.get("blocks") in (None, BLOCKS)
+            named = (manifest.get("blocks"), BLOCKS), (manifest.get("labels"), LABELS)
+            known = isinstance(manifest.get("data", {}), dict) and all(name in (None, file) for name, file in named)
             if known and all(_sound(layer, n) for layer in layers.values()):
                 return dict(manifest)
     raise InputError(f"{path} does not describe extracted layers: it is damaged or of something else. Extract again.")
@@ -114,8 +125,9 @@ class LayersContents(Contents):
         return super().open(key, None)
 
     def beside(self, wanted: str | None) -> tuple[list[str], Any]:
-        names = [] if self._blocks is None else ["blocks"]
-        return names, self._blocks if wanted in names else None
+        held = {"blocks": self._blocks, "labels": self.labels}
+        names = [name for name, values in held.items() if values is not None]
+        return names, held[str(wanted)] if wanted in names else None
 
     def array(self, entry: str) -> np.ndarray:
         rows = self.rows(entry, None)
@@ -149,7 +161,12 @@ class LayersContents(Contents):
 
     @cached_property
     def _blocks(self) -> np.ndarray | None:
-        return _read_blocks(Path(self.path), self.manifest)
+        return _read_beside(Path(self.path), self.manifest, "blocks")
+
+    @cached_property
+    def labels(self) -> np.ndarray | None:
+        """A label for each row, where the extraction was asked for them."""
+        return _read_beside(Path(self.path), self.manifest, "labels")
 
 
 def name_rows(rows: Rows, path: Path) -> None:
@@ -159,7 +176,7 @@ def name_rows(rows: Rows, path: Path) -> None:
         layers = manifest["layers"].values()
         if any((layer["file"], layer["shape"]) == (path.name, [*rows.shape]) for layer in layers):
             rows.ids = _read_ids(path.parent, manifest["rows"])
-            rows.blocks = _read_blocks(path.parent, manifest)
+            rows.blocks = _read_beside(path.parent, manifest, "blocks")
             tell_inputs(rows, manifest)
 
 
@@ -170,6 +187,9 @@ def tell_inputs(rows: Rows, manifest: Mapping[str, Any]) -> None:
     of_bytes = isinstance(arrays, dict) and {"uint8"} & {a.get("dtype") for a in arrays.values() if isinstance(a, dict)}
     rows.inputs_sha256 = data.get("sha256")
     match manifest:
+        # What a model's own processor does is no difference between inputs.
+        case {"options": {"processor": True}}:
+            pass
         case {"options": {"preprocess": dict(told)}}:
             rows.preprocess = {name: list(v) if isinstance(v, tuple) else v for name, v in told.items()}
             # Unasked, pixels of bytes are divided by 255.
@@ -183,13 +203,14 @@ def _read_ids(folder: Path, n: int) -> np.ndarray:
         return row_ids(folder.name, read_npy(folder / IDS), n)
 
 
-def _read_blocks(folder: Path, manifest: Mapping[str, Any]) -> np.ndarray | None:
-    """The input that each row is of; None where every row is of another one, and in folders of before."""
-    if manifest.get("blocks") is None:
+def _read_beside(folder: Path, manifest: Mapping[str, Any], name: str) -> np.ndarray | None:
+    """Blocks, the input that each row is of, or labels; None where there are none."""
+    file = manifest.get(name)
+    if file is None:
         return None
-    _refuse_pipe(folder / BLOCKS)
-    with damage_told(str(folder / BLOCKS), ".npy file"):
-        return row_ids(folder.name, read_npy(folder / BLOCKS), manifest["rows"], "block")
+    _refuse_pipe(folder / file)
+    with damage_told(str(folder / file), ".npy file"):
+        return row_ids(folder.name, read_npy(folder / file), manifest["rows"], name[:-1])
 
 
 def _refuse_pipe(path: Path) -> None:

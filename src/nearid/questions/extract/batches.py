@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ from nearid.arrays.memory import is_a, refuse_unreadable
 from nearid.arrays.paths import open_contents
 from nearid.arrays.reading import reached
 from nearid.arrays.rows import row_ids
+from nearid.base.alerts import Alert
 from nearid.base.errors import InputError, type_of
+from nearid.questions.extract.words import WordTokens
 
 # Entries of a mapping that are no inputs of their own.
 IDS, MASK = "ids", "attention_mask"
@@ -37,11 +40,23 @@ class Batch:
     arrays : dict of Tensor
         By name; a single array has the name "".
     ids : ndarray of shape (n,)
+    given : list of bytes, optional
+        Hash of each input as somebody gave it, where the arrays are what a model needs of it.
+    spans : ndarray of shape (n, 2), optional
+        First row and number of rows of each input among all rows, where batches come in another order than rows.
+    words : WordTokens, optional
+        Tokens of each word, where words are rows.
+    labels : ndarray of shape (n,), optional
+        A label for each input.
     """
 
     start: int
     arrays: dict[str, Tensor]
     ids: np.ndarray
+    given: list[bytes] | None = None
+    spans: np.ndarray | None = None
+    words: WordTokens | None = None
+    labels: np.ndarray | None = None
 
     @property
     def n(self) -> int:
@@ -50,10 +65,71 @@ class Batch:
 
     def first(self, count: int) -> Batch:
         """The first few inputs."""
-        return Batch(self.start, {name: x[:count] for name, x in self.arrays.items()}, self.ids[:count])
+        return Batch(
+            self.start,
+            {name: x[:count] for name, x in self.arrays.items()},
+            self.ids[:count],
+            None if self.given is None else self.given[:count],
+            None if self.spans is None else self.spans[:count],
+            None if self.words is None else self.words.first(count),
+            None if self.labels is None else self.labels[:count],
+        )
+
+    @property
+    def places(self) -> np.ndarray | None:
+        """Where each row of these inputs stands among all rows; None where it follows those of the batch before."""
+        return None if self.spans is None else np.concatenate([np.arange(at, at + count) for at, count in self.spans])
 
 
-class ArraySource:
+class Source:
+    """Inputs of a model in batches, always the same ones in the same order.
+
+    Attributes
+    ----------
+    name : str
+        What people are shown.
+    rows : int or None
+        Number of inputs, where it is known.
+    id_type : numpy.dtype
+        How the ids are stored.
+    label_type : numpy.dtype or None
+        How the labels are stored, where batches bring some.
+    sha256 : str or None
+        Hash of the inputs as they were given, where it is known before they are gone through.
+    identity : dict
+        What else the arrays of the batches follow from: a part of an extraction of other arrays is not taken up.
+    total : int or None
+        Rows of all inputs, where batches say in their spans which rows are theirs.
+    alerts : tuple of Alert
+        What is worth telling; complete once all batches were taken.
+    """
+
+    name: str
+    rows: int | None = None
+    id_type: np.dtype[Any] = np.dtype(np.int64)
+    label_type: np.dtype[Any] | None = None
+    sha256: str | None = None
+    identity: Mapping[str, Any] = MappingProxyType({})
+    total: int | None = None
+    alerts: tuple[Alert, ...] = ()
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """Batches of at most `size` inputs."""
+        raise NotImplementedError
+
+    def count(self, size: int) -> int:
+        """Number of batches; 0 where it is not known."""
+        return -(-self.rows // size) if self.rows else 0
+
+    def described(self, first: Batch) -> dict[str, Any]:
+        """What the inputs are, for the provenance: of each array its dtype and the shape of an input."""
+        return {
+            name or "input": {"dtype": str(x.dtype).removeprefix("torch."), "shape": list(x.shape[1:])}
+            for name, x in first.arrays.items()
+        }
+
+
+class ArraySource(Source):
     """Inputs that are arrays: any part of them can be had.
 
     Parameters
@@ -69,17 +145,13 @@ class ArraySource:
         if len(set(sizes.values())) != 1:
             raise InputError(f"The arrays of {name} differ in length: {sizes}. Give one entry per input in each.")
         self.name, self._arrays = name, arrays
-        self.rows: int | None = next(iter(sizes.values()))
-        if self.rows < 2:
-            raise InputError(f"{name} holds {self.rows} inputs, but at least 2 are needed.")
-        self._ids = np.arange(self.rows) if ids is None else row_ids(name, ids, self.rows)
-        if ids is not None and len(np.unique(self._ids)) < self.rows:
+        self.rows = n = next(iter(sizes.values()))
+        if n < 2:
+            raise InputError(f"{name} holds {n} inputs, but at least 2 are needed.")
+        self._ids = np.arange(n) if ids is None else row_ids(name, ids, n)
+        if ids is not None and len(np.unique(self._ids)) < n:
             raise InputError(f"Some ids of {name} occur more than once, so that its rows could not be paired by them.")
-
-    @property
-    def id_type(self) -> np.dtype[Any]:
-        """How the ids are stored."""
-        return self._ids.dtype
+        self.id_type = self._ids.dtype
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Batches of `size` inputs."""
@@ -90,7 +162,7 @@ class ArraySource:
             )
 
 
-class BatchSource:
+class BatchSource(Source):
     """Inputs that come in batches of their own: a loader, a list of arrays, a generator.
 
     Parameters
@@ -101,8 +173,6 @@ class BatchSource:
 
     def __init__(self, name: str, batches: Iterable[Any], *, ordered: bool = True) -> None:
         self.name, self._batches, self._ordered = name, batches, ordered
-        self.rows: int | None = None
-        self.id_type: np.dtype[Any] = np.dtype(np.int64)
 
     def batches(self, size: int) -> Iterator[Batch]:
         """The batches as they come, whatever the size asked for."""
@@ -127,9 +197,6 @@ class BatchSource:
             start += n
 
 
-Source = ArraySource | BatchSource
-
-
 def open_source(data: Any, *, mask: Any = None, ids: Any = None, key: str | None = None, size: int = 1) -> Source:
     """Inputs from an array, a tensor, a mapping of such, a file, a torch dataset, or an iterable of batches.
 
@@ -145,6 +212,10 @@ def open_source(data: Any, *, mask: Any = None, ids: Any = None, key: str | None
         Inputs in a batch of a torch dataset.
     """
     name = Path(data).name if isinstance(data, str | os.PathLike) else type(data).__name__
+    first = data[0] if isinstance(data, list) and data else data
+    if is_a(first, "torch", "Tensor"):
+        # Before its shape is asked for, which not every tensor has.
+        refuse_unreadable(name, first)
     if isinstance(data, str | os.PathLike):
         data = _file(data)
     elif isinstance(data, list) and data and not hasattr(data[0], "shape") and not isinstance(data[0], Mapping):
@@ -212,6 +283,9 @@ def _named(name: str, given: Any) -> dict[str, Any]:
     """Inputs by name. Of a tuple or list, as loaders give of inputs and labels, the first is the input."""
     if isinstance(given, tuple | list) and given:
         given = given[0]
+    for key, x in given.items() if isinstance(given, Mapping) else [("", given)]:
+        if is_a(x, "torch", "Tensor"):
+            refuse_unreadable(f"{name}:{key}" if key else name, x)
     if isinstance(given, Mapping):
         arrays = {str(k): x if hasattr(x, "shape") else _array_of(f"{name}:{k}", x) for k, x in given.items()}
     elif hasattr(given, "shape"):
@@ -263,15 +337,26 @@ def byte_view(x: torch.Tensor) -> memoryview:
 
 
 class DataHash:
-    """SHA-256 of every byte of the inputs, the same however they were cut into batches; and of their ids."""
+    """SHA-256 of every byte of the inputs, the same however they were cut into batches; and of their ids.
 
-    def __init__(self) -> None:
+    Inputs that bring hashes of their own are known by these: what a tokeniser or a resizing made of them is not hashed.
+
+    Parameters
+    ----------
+    known : str, optional
+        The hash, where it is known already.
+    """
+
+    def __init__(self, known: str | None = None) -> None:
+        self._known = known
         self._each: dict[str, Any] = {}
         self._ids = hashlib.sha256()
 
     def update(self, batch: Batch) -> None:
         """Take in a batch."""
-        for name, x in batch.arrays.items():
+        if batch.given is not None:
+            self._each.setdefault("", hashlib.sha256()).update(b"".join(batch.given))
+        for name, x in batch.arrays.items() if batch.given is None and self._known is None else ():
             if name not in self._each:
                 self._each[name] = hashlib.sha256(f"{x.dtype} {tuple(x.shape[1:])}".encode())
             self._each[name].update(byte_view(x))
@@ -282,6 +367,8 @@ class DataHash:
         return f"{self.hexdigest()} {self._ids.hexdigest()}"
 
     def hexdigest(self) -> str:
-        """The hash of the inputs up to here."""
+        """The hash of the inputs up to here; of all, where it is known already."""
+        if self._known is not None:
+            return self._known
         parts = [f"{name} {digest.hexdigest()}" for name, digest in sorted(self._each.items())]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()

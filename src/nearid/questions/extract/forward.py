@@ -15,6 +15,7 @@ from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.questions.extract.batches import MASK, SINGLE, Batch
 from nearid.questions.extract.network import Inputs, Network, positions, unpadded_left
+from nearid.questions.extract.onnx_network import OnnxNetwork, OnnxTaps
 from nearid.questions.extract.taps import Taps
 
 # Pixels of bytes are divided by this.
@@ -127,8 +128,8 @@ class Forward:
         Whether the model needs inputs whose memory is in the order of their axes.
     """
 
-    network: Network
-    taps: Taps
+    network: Network | OnnxNetwork
+    taps: Taps | OnnxTaps
     preprocess: Preprocess
     device: torch.device
     mixed: torch.dtype | None
@@ -154,7 +155,7 @@ class Forward:
         inputs, mask = self._inputs(batch)
         try:
             with self._cast():
-                pooled = self.taps.run(lambda: self.network.call(inputs), batch.n, mask)
+                pooled = self.taps.run(lambda: self.network.call(inputs), batch.n, mask, batch.words)
         except InputError:
             raise
         except torch.OutOfMemoryError:
@@ -163,7 +164,9 @@ class Forward:
                 "batch_size (--batch-size)."
             ) from None
         except Exception as error:  # a model may raise anything at inputs that it does not take
-            raise self._refusal(inputs, error) from error
+            if not isinstance(self.network, Network):
+                raise
+            raise _refusal(self.network, inputs, error) from error
         return pooled, mask
 
     def main_of(self, arrays: Mapping[str, Tensor]) -> str | None:
@@ -203,10 +206,10 @@ class Forward:
         ready = {name: self._main(x) if name == main else self._plain(x) for name, x in arrays.items()}
         if SINGLE in ready:
             single = ready.pop(SINGLE)
-            if not self.network.pretrained:
+            if not self.network.named:
                 return single, mask
             ready = {str(self.network.main_input()): single, **ready}
-        if mask is not None and self.network.pretrained:
+        if mask is not None and self.network.named:
             ready, mask = unpadded_left(ready, mask)
         return ready, mask
 
@@ -217,35 +220,37 @@ class Forward:
     def _plain(self, x: Tensor) -> Tensor:
         return x.to(self.device, self.network.dtype if x.dtype.is_floating_point else torch.int64)
 
-    def _refusal(self, inputs: Inputs, error: Exception) -> InputError:
-        """A sentence with the layer that could not go on and what it was given."""
-        given = {k: tuple(x.shape) for k, x in inputs.items()} if isinstance(inputs, dict) else tuple(inputs.shape)
-        layer, shapes = _where(self.network, inputs)
-        at = f" at the layer {layer or type(self.network.module).__name__}, which got {shapes}" if shapes else ""
-        stopped = self.network.module.get_submodule(layer) if shapes else None
-        if isinstance(stopped, nn.Embedding):
-            raised = f"it has entries 0 to {stopped.num_embeddings - 1} only. Look at the ids, or give fewer tokens"
-            return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {raised}.")
-        why = " ".join(str(error).split())[:300].rstrip(" .")
-        last = not isinstance(inputs, dict) and inputs.is_floating_point() and looks_last(tuple(inputs.shape))
-        advice = " If their channels are last, give channels='last' (--channels last)." if last else ""
-        if self.network.pretrained:
-            advice += f" This model takes {self.network.main_input()}{positions(self.network.module)}."
-        return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {why}.{advice}")
-
 
 def mixed_precision(name: str | None, device: torch.device) -> tuple[torch.dtype | None, tuple[Alert, ...]]:
-    """The precision of products on a device; where it has none but its own, None and an alert."""
+    """The precision of products to try on a device; where it has none but its own, None and an alert."""
     if name is None:
         return None, ()
+    name = "bfloat16" if name == "auto" else name
     dtype = {"float16": torch.float16, "bfloat16": torch.bfloat16}[name]
-    # On processors it gains little, and some that claim to have bfloat16 stop at it.
-    fit = device.type != "cpu" and torch.amp.is_autocast_available(device.type)
+    # Processors have no units for float16.
+    fit = torch.amp.is_autocast_available(device.type) and (device.type != "cpu" or name == "bfloat16")
     if fit and device.type == "cuda" and name == "bfloat16":
         fit = torch.cuda.is_bf16_supported()
     if fit:
         return dtype, ()
     return None, (Alert("full_precision", f"The device {device.type} runs in full precision, not in {name}."),)
+
+
+def _refusal(network: Network, inputs: Inputs, error: Exception) -> InputError:
+    """A sentence with the layer that could not go on and what it was given."""
+    given = {k: tuple(x.shape) for k, x in inputs.items()} if isinstance(inputs, dict) else tuple(inputs.shape)
+    layer, shapes = _where(network, inputs)
+    at = f" at the layer {layer or type(network.module).__name__}, which got {shapes}" if shapes else ""
+    stopped = network.module.get_submodule(layer) if shapes else None
+    if isinstance(stopped, nn.Embedding):
+        raised = f"it has entries 0 to {stopped.num_embeddings - 1} only. Look at the ids, or give fewer tokens"
+        return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {raised}.")
+    why = " ".join(str(error).split())[:300].rstrip(" .")
+    last = not isinstance(inputs, dict) and inputs.is_floating_point() and looks_last(tuple(inputs.shape))
+    advice = " If their channels are last, give channels='last' (--channels last)." if last else ""
+    if network.pretrained:
+        advice += f" This model takes {network.main_input()}{positions(network.module)}."
+    return InputError(f"The model cannot take inputs of shape {given}: it stopped{at}: {why}.{advice}")
 
 
 def _where(network: Network, inputs: Inputs) -> tuple[str, str]:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,9 +17,14 @@ from nearid.arrays.memory import is_a
 from nearid.arrays.names import few
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError, type_of
-from nearid.base.files import local_path
 from nearid.questions.extract.batches import byte_view
-from nearid.questions.extract.weights import holds_weights, is_factory, load_module, weights_suffixes
+from nearid.questions.extract.given import Given, given_model
+from nearid.questions.extract.onnx_graph import open_graph
+from nearid.questions.extract.onnx_network import OnnxNetwork
+from nearid.questions.extract.pooling import Pooler
+from nearid.questions.extract.taps import Taps
+from nearid.questions.extract.users_code import same_draws
+from nearid.questions.extract.weights import load_module
 
 Inputs = Tensor | dict[str, Tensor]
 # A head on top of the hidden states, which checkpoints of other tasks lack.
@@ -43,6 +47,8 @@ class Network:
         Whether it was loaded, so that nobody has chosen a device for it.
     hashed : bool
         Whether the provenance tells the hash of the weights, all of which are read for it.
+    also : tuple of str
+        Layers that are taken beside the chosen ones.
     """
 
     module: nn.Module
@@ -50,11 +56,26 @@ class Network:
     alerts: tuple[Alert, ...] = ()
     loaded: bool = False
     hashed: bool = True
+    also: tuple[str, ...] = ()
 
     @property
     def pretrained(self) -> bool:
         """Whether this is a transformers model, which takes named inputs and returns hidden states."""
         return is_a(self.module, "transformers", "PreTrainedModel")
+
+    @property
+    def named(self) -> bool:
+        """Whether inputs are always passed by name."""
+        return self.pretrained
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """Libraries that compute, whose versions the provenance tells."""
+        return ("torch", "transformers") if self.pretrained else ("torch",)
+
+    def taps(self, patterns: list[str] | None, pool: str | Pooler) -> Taps:
+        """Hooks on the chosen layers."""
+        return Taps(self.module, patterns, pool, hidden=self.pretrained, also=self.also)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -99,7 +120,7 @@ class Network:
             if device != home:
                 self.module.to(device)
             # Not inference mode: its tensors break modules that keep buffers of what they saw.
-            with torch.no_grad(), self._whole():
+            with torch.no_grad(), same_draws(), self._whole():
                 yield
         finally:
             if device != home:
@@ -137,9 +158,9 @@ class Network:
 
 def open_network(
     model: Any, *, factory: str | None = None, prefix: str | None = None, revision: str | None = None
-) -> Network:
-    """A model given as a module, a file of weights, a factory, a transformers folder or a name on the hub."""
-    if isinstance(model, Network):
+) -> Network | OnnxNetwork:
+    """A model given as a module, a file of weights or of ONNX, a factory, a transformers folder or name on the hub."""
+    if isinstance(model, Network | OnnxNetwork):
         return model
     if isinstance(model, nn.Module):
         if factory or prefix or revision:
@@ -147,22 +168,20 @@ def open_network(
         return Network(model, type(model).__name__)
     if not isinstance(model, str | os.PathLike):
         raise InputError(
-            f"A model is a torch module, a file of weights, package.module:function, or a transformers folder or name; "
-            f"{type_of(model)} was given."
+            f"A model is a torch module, a file of weights or of ONNX, package.module:function, or a transformers "
+            f"folder or name; {type_of(model)} was given."
         )
-    text, place = os.fspath(model), local_path(model)
-    if is_factory(text) or holds_weights(place):
-        if revision:
-            raise InputError("A revision belongs to a transformers model, not to a file of weights.")
-        module = load_module(text if is_factory(text) else str(place), factory=factory, prefix=prefix)
-        return Network(module, text if is_factory(text) else place.name, loaded=True)
-    if factory or prefix:
-        raise InputError(f"A factory or a prefix belongs to a file of weights ({weights_suffixes()}), not to {text}.")
-    if place.is_file():
-        raise InputError(f"{place.name} is no file of weights: {weights_suffixes()} are expected.")
-    module, alerts = load_pretrained(text, place, revision)
+    given = given_model(model, factory=factory, prefix=prefix, revision=revision)
+    if given.kind == "onnx":
+        return OnnxNetwork(open_graph(given.place))
+    if given.kind in ("factory", "weights"):
+        alone = given.kind == "factory"
+        module = load_module(given.text if alone else str(given.place), factory=factory, prefix=prefix)
+        return Network(module, given.text if alone else given.place.name, loaded=True)
+    module, alerts = load_pretrained(given, revision)
     # Of a folder the name alone, wherever it lies.
-    return Network(module, place.resolve().name if place.is_dir() else text, alerts, loaded=True)
+    name = given.place.resolve().name if given.kind == "folder" else given.text
+    return Network(module, name, alerts, loaded=True)
 
 
 def torch_device(name: str) -> torch.device:
@@ -177,24 +196,15 @@ def torch_device(name: str) -> torch.device:
     return device
 
 
-def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Module, tuple[Alert, ...]]:
+def load_pretrained(given: Given, revision: str | None) -> tuple[nn.Module, tuple[Alert, ...]]:
     """A model of a folder or of the hub, never running code that comes with it; and alerts."""
-    if place.is_dir() and not (place / "config.json").is_file():
-        raise InputError(f"{place} is a folder without a config.json, so no transformers model.")
-    if not place.exists() and (name.startswith((".", "/", "~")) or name.count("/") > 1):
-        raise InputError(f"There is no file or folder {name}.")
+    from transformers import AutoModel
+
+    name, local = given.text, given.kind == "folder"
     try:
-        from transformers import AutoModel
-    except ImportError:
-        raise InputError(
-            f"{name} is taken for a transformers model, which needs that library: pip install 'nearid[hf]'. For a "
-            "file of weights give its name, for a function package.module:function."
-        ) from None
-    local = place.is_dir()
-    try:
-        with _quiet():
+        with quiet():
             module, info = AutoModel.from_pretrained(
-                str(place) if local else name,
+                str(given.place) if local else name,
                 revision=revision or "main",
                 local_files_only=local,
                 trust_remote_code=False,
@@ -203,7 +213,7 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
             )
     except Exception as error:  # what is raised for a missing, damaged or malicious model is not documented
         raise InputError(
-            f"The model {name} cannot be loaded: {_reason(error)}. Give a file of weights, a folder of a transformers "
+            f"The model {name} cannot be loaded: {reason(error)}. Give a file of weights, a folder of a transformers "
             "model, or its name on the hub."
         ) from None
     missing = sorted(map(str, info.get("missing_keys") or ()))
@@ -220,7 +230,7 @@ def load_pretrained(name: str, place: Path, revision: str | None) -> tuple[nn.Mo
     return module, (Alert("no_pooler", sentence),)
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """Why a model was not loaded; where the library would advise to run what comes with it, words of our own."""
     message = " ".join(str(error).split())
     if "trust_remote_code" in message:
@@ -231,7 +241,7 @@ def _reason(error: Exception) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without the bars and reports of the library: what matters of them is told in a sentence."""
     from transformers import logging
 

@@ -2,6 +2,7 @@
 
 import platform
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from nearid import __version__
 from nearid.arrays import first_nonfinite, open_rows
@@ -20,7 +20,8 @@ from nearid.base.progress import Progress
 from nearid.questions.extract.batches import MASK, Batch, DataHash, Source, peeked
 from nearid.questions.extract.forward import Forward
 from nearid.questions.extract.network import Network
-from nearid.questions.extract.pooling import token_id_type, token_ids
+from nearid.questions.extract.onnx_network import OnnxNetwork
+from nearid.questions.extract.pooling import token_id_type, token_ids, word_ids
 from nearid.questions.extract.result import Extraction
 from nearid.questions.extract.store import AGAIN, Store
 
@@ -28,6 +29,8 @@ from nearid.questions.extract.store import AGAIN, Store
 AHEAD = 2
 # Inputs that show what the layers give, before anything is written: at most so many.
 PROBE = 3
+# Pools that give several rows of an input.
+SEVERAL = ("tokens", "words")
 
 Blocks = dict[str, np.ndarray]
 
@@ -43,43 +46,51 @@ class Run:
 
     def __init__(self, forward: Forward, source: Source, options: dict[str, Any], progress: Progress) -> None:
         self._source, self._options = source, options
-        self._tokens, self._dtype = options["pool"] == "tokens", np.dtype(options["dtype"])
+        # Whether an input gives several rows.
+        self._several, self._dtype = options["pool"] in SEVERAL, np.dtype(options["dtype"])
         size = options["batch_size"]
         first, self._batches = peeked(source.batches(size))
         main = forward.main_of(first.arrays)
         if main is not None:
             x = first.arrays[main]
             forward.preprocess.check(main or source.name, tuple(x.shape), str(x.dtype).removeprefix("torch."))
-        self._arrays = {
-            name or "input": {"dtype": str(x.dtype).removeprefix("torch."), "shape": list(x.shape[1:])}
-            for name, x in first.arrays.items()
-        }
+        self._arrays, self._masked = source.described(first), MASK in first.arrays
         # Not as many as in the batches: a layer whose first axis is something else cannot fit both.
         count = PROBE if first.n > PROBE else max(first.n - 1, 1)
-        self._forward, self._probed = forward.with_layout(first.first(count))
+        probe = first.first(count)
+        self._forward, self._probed = forward.with_layout(probe)
+        self._probed_at = probe.places
         forward.taps.refuse_silent(self._probed)
         self._widths = {layer: int(rows.shape[1]) for layer, rows in self._probed.items()}
-        self._tick = progress("batches", -(-source.rows // size) if source.rows else 0)
-        self._hash = DataHash()
+        self._began, self._computed = time.monotonic(), 0
+        self._tick = progress("batches", source.count(size))
+        self._hash = DataHash(source.sha256)
 
     def into_memory(self) -> Extraction:
         """Rows in memory."""
         held: list[Blocks] = []
         ids: list[np.ndarray] = []
-        inputs_of: list[np.ndarray] = []
+        beside: dict[str, list[np.ndarray]] = {"blocks": [], "labels": []}
+        places: list[np.ndarray] = []
         inputs = 0
         for batch in self._batches:
-            blocks, names, input_of = self._rows(batch)
+            blocks, names, columns = self._rows(batch)
             self._check(batch, blocks)
             held.append(blocks)
             ids.append(names)
-            inputs_of += [] if input_of is None else [input_of]
+            for name, values in columns.items():
+                beside[name].append(values)
+            places += [] if batch.places is None else [batch.places]
             self._hash.update(batch)
             inputs += batch.n
-            self._tick()
-        every, together = np.concatenate(ids), np.concatenate(inputs_of) if inputs_of else None
+            self._done(batch)
+        order = np.argsort(np.concatenate(places)) if places else slice(None)
+        every = np.concatenate(ids)[order]
+        together, labels = (np.concatenate(parts)[order] if parts else None for parts in beside.values())
         rows = {
-            layer: open_rows(np.concatenate([blocks[layer] for blocks in held]), ids=every, name=layer, blocks=together)
+            layer: open_rows(
+                np.concatenate([blocks.pop(layer) for blocks in held])[order], ids=every, name=layer, blocks=together
+            )
             for layer in self._widths
         }
         digest = self._hash.hexdigest()
@@ -87,30 +98,35 @@ class Run:
         manifest = self._manifest(self._forward.network.about(), digest, inputs)
         for each in rows.values():
             tell_inputs(each, manifest)
-        return Extraction(None, {**manifest, "rows": len(every), "layers": layers}, rows)
+        made = {**manifest, "rows": len(every), "layers": layers}
+        return Extraction(None, made, rows, self._source.alerts, labels)
 
     def into_folder(self, out: Path, form: str, *, restart: bool) -> Extraction:
         """Rows in a folder."""
-        block_type = self._source.id_type if self._tokens else None
-        id_type = token_id_type(self._source.id_type) if self._tokens else self._source.id_type
+        source = self._source
+        kinds = {"blocks": source.id_type if self._several else None, "labels": source.label_type}
+        beside = {name: kind for name, kind in kinds.items() if kind is not None}
+        id_type = token_id_type(source.id_type) if self._several else source.id_type
         model = self._forward.network.about()
         identity = {
             **self._options,
             "format": form,
             "layers": self._widths,
             "model": model["sha256"],
-            "data": [self._source.rows, self._arrays],
+            "data": [source.rows, self._arrays],
+            **source.identity,
             "versions": _versions(self._forward.network),
             # A part of before has no blocks to go on with.
-            **({"blocks": True} if self._tokens else {}),
+            **dict.fromkeys(beside, True),
         }
         about = {"nearid": __version__, "model": model["sha256"], "pool": self._options["pool"]}
         layers = {layer: (width, self._dtype) for layer, width in self._widths.items()}
-        store = Store(out, form, layers, id_type, block_type, identity, about)
+        store = Store(out, form, layers, id_type, beside, identity, about, source.total)
         with store.open(restart=restart):
-            store.check_space(None if self._tokens else self._source.rows)
+            store.check_space(source.total if source.total or self._several else source.rows)
             before = store.inputs
-            store.refuse_others({layer: rows.numpy(force=True) for layer, rows in self._probed.items()})
+            probed = {layer: rows.numpy(force=True) for layer, rows in self._probed.items()}
+            store.refuse_others(probed, self._probed_at)
             if store.noted["complete"]:
                 # Only the end is missing; but the data may be others by now.
                 if next(self._remaining(store, store.inputs), None) is not None:
@@ -123,10 +139,17 @@ class Run:
             digest = self._hash.hexdigest()
             store.finish(self._manifest(model, digest, store.inputs), {"data": digest})
         extraction = Extraction.open(out)
+        extraction.alerts = source.alerts
         if before:
             went_on = f"Went on from an earlier run: the rows of the first {before:,} inputs were there."
-            extraction.alerts = (Alert("resumed", went_on),)
+            extraction.alerts += (Alert("resumed", went_on),)
         return extraction
+
+    def _done(self, batch: Batch) -> None:
+        """Tell that a batch is done, and how many inputs are in a second."""
+        self._computed += batch.n
+        rate = self._computed / max(time.monotonic() - self._began, 1e-9)
+        self._tick(f"{rate:,.0f} inputs/s" if rate >= 10 else f"{rate:.2g} inputs/s")
 
     def _fill(self, store: Store) -> None:
         done = store.inputs
@@ -137,7 +160,7 @@ class Run:
                     pending.append(writer.submit(self._write, store, batch, *self._rows(batch)))
                     if len(pending) > AHEAD:
                         pending.popleft().result()
-                    self._tick()
+                    self._done(batch)
                 for each in pending:
                     each.result()
         except InputError as error:
@@ -169,17 +192,17 @@ class Run:
                 return
         raise _changed(store, f"the first {done} inputs, or their ids, have changed")
 
-    def _write(self, store: Store, batch: Batch, blocks: Blocks, ids: np.ndarray, input_of: np.ndarray | None) -> None:
+    def _write(self, store: Store, batch: Batch, blocks: Blocks, ids: np.ndarray, beside: Blocks) -> None:
         if batch.start != store.inputs:
             return  # the batch before could not be written, which is told; nothing may come after it
         self._check(batch, blocks)
-        store.append(blocks, ids, batch.n, input_of)
+        store.put(blocks, ids, batch.n, beside, batch.places)
         self._hash.update(batch)
         if store.due():
             store.keep(self._hash.with_ids())
 
-    def _rows(self, batch: Batch) -> tuple[Blocks, np.ndarray, np.ndarray | None]:
-        """Rows of every layer in memory, in the precision they are kept in; their ids; of tokens the inputs' ids."""
+    def _rows(self, batch: Batch) -> tuple[Blocks, np.ndarray, Blocks]:
+        """Rows of every layer in memory, in the precision they are kept in; their ids; their blocks and labels."""
         pooled, mask = self._forward(batch)
         widths = {layer: int(rows.shape[1]) for layer, rows in pooled.items()}
         if widths != self._widths:
@@ -190,12 +213,15 @@ class Run:
             )
         with np.errstate(over="ignore"):
             blocks = {layer: rows.numpy(force=True).astype(self._dtype, copy=False) for layer, rows in pooled.items()}
-        if not self._tokens:
-            return blocks, batch.ids, None
+        labels = {} if batch.labels is None else {"labels": batch.labels}
+        if not self._several:
+            return blocks, batch.ids, labels
+        if batch.words is not None:
+            ids, texts = word_ids(batch.ids, batch.words)
+            return blocks, ids, {"blocks": texts}
         counts = {layer: len(block) for layer, block in blocks.items()}
         if mask is None:
-            each = next(iter(counts.values())) // batch.n
-            real = np.ones((batch.n, each), bool)
+            real = np.ones((batch.n, next(iter(counts.values())) // batch.n), bool)
         else:
             real = mask.numpy(force=True)
         ids = token_ids(batch.ids, real)
@@ -205,7 +231,8 @@ class Run:
                 f"The layer {odd} gives {counts[odd]} tokens, but {len(ids)} are those of the first layer or of the "
                 "mask; choose layers with the same tokens."
             )
-        return blocks, ids, np.repeat(batch.ids, real.sum(axis=1))
+        each = real.sum(axis=1)
+        return blocks, ids, {name: np.repeat(values, each) for name, values in {"blocks": batch.ids, **labels}.items()}
 
     def _check(self, batch: Batch, blocks: Blocks) -> None:
         """Refuse values that are not finite, by layer and input."""
@@ -215,20 +242,26 @@ class Run:
             bad = first_nonfinite(block, 0)
             if bad is not None:
                 row, column, value = bad
-                at = f"token row {row} of the batch" if self._tokens else f"input {batch.start + row}"
-                name = "" if self._tokens else f" (id {batch.ids[row].item()!r})"
+                part = f"{self._options['pool'][:-1]} row {row} of the batch"
+                at = part if self._several else self._named(batch, row)
                 raise InputError(
-                    f"The layer {layer} gave {value} for {at}{name}, column {column}, in a batch that begins at input "
-                    f"{batch.start}. Look at that input and at the weights; larger numbers than {self._dtype} holds "
-                    "need another dtype. Such values are written with keep_nonfinite=True (--keep-nonfinite)."
+                    f"The layer {layer} gave {value} for {at}, column {column}, in a batch that begins with "
+                    f"{self._named(batch, 0)}. Look at that input and at the weights; larger numbers than "
+                    f"{self._dtype} holds need another dtype. Such values are written with keep_nonfinite=True "
+                    "(--keep-nonfinite)."
                 )
+
+    def _named(self, batch: Batch, row: int) -> str:
+        """What messages call an input; its number is of no use where batches come in an order of their own."""
+        named = f"id {batch.ids[row].item()!r}"
+        return f"the input with {named}" if batch.spans is not None else f"input {batch.start + row} ({named})"
 
     def _manifest(self, model: dict[str, Any], digest: str, inputs: int) -> dict[str, Any]:
         data = {"name": self._source.name, "sha256": digest, "inputs": inputs, "arrays": self._arrays}
         return {
             "format": FORMAT,
             "model": model,
-            "data": {**data, "masked": MASK in self._arrays},
+            "data": {**data, "masked": self._masked},
             "options": self._options,
             "versions": _versions(self._forward.network),
         }
@@ -238,9 +271,6 @@ def _changed(store: Store, how: str) -> InputError:
     return InputError(f"{store.folder} holds a part of other data: {how}. {AGAIN}")
 
 
-def _versions(network: Network) -> dict[str, str]:
+def _versions(network: Network | OnnxNetwork) -> dict[str, str]:
     versions = {"nearid": __version__, "python": platform.python_version(), "numpy": np.__version__}
-    versions["torch"] = torch.__version__
-    if network.pretrained:
-        versions["transformers"] = sys.modules["transformers"].__version__
-    return versions
+    return {**versions, **{name: str(sys.modules[name].__version__) for name in network.libraries}}

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from nearid.base.errors import InputError
+from nearid.questions.extract.words import WordTokens
 
 # Tensor of shape (n, ...) and mask of shape (n, t) or None -> tensor of shape (n, d).
 Pooler = Callable[[Tensor, Tensor | None], Tensor]
@@ -34,8 +36,17 @@ def pool_name(pool: str | Pooler) -> str:
     return pool if isinstance(pool, str) else f"{pool.__module__}.{getattr(pool, '__qualname__', type(pool).__name__)}"
 
 
-def pooled(layer: str, x: Tensor, n: int, pool: str | Pooler, mask: Tensor | None, *, maps: bool = False) -> Tensor:
-    """Rows of shape (n, d), or with pool "tokens" one for each real token; the result may share memory with x.
+def pooled(
+    layer: str,
+    x: Tensor,
+    n: int,
+    pool: str | Pooler,
+    mask: Tensor | None,
+    *,
+    maps: bool = False,
+    words: WordTokens | None = None,
+) -> Tensor:
+    """Rows of shape (n, d), or with pool "tokens" or "words" one for each of these; it may share memory with x.
 
     Parameters
     ----------
@@ -49,6 +60,8 @@ def pooled(layer: str, x: Tensor, n: int, pool: str | Pooler, mask: Tensor | Non
         Tokens that are no padding.
     maps : bool
         Whether three axes are a map (n, c, positions) rather than tokens.
+    words : WordTokens, optional
+        The tokens of each word, for pool "words".
     """
     if 0 in x.shape:
         raise InputError(f"The layer {layer} gave shape {tuple(x.shape)}, which holds no numbers; leave it out.")
@@ -72,15 +85,30 @@ def pooled(layer: str, x: Tensor, n: int, pool: str | Pooler, mask: Tensor | Non
     if pool == "flatten":
         return x.flatten(1)
     if x.ndim == 3 and not maps:
-        return _tokens(layer, x, pool, mask)
+        _refuse_other_mask(layer, x, mask)
+        return _tokens(layer, x, pool, mask) if words is None else _words(x, words)
     if pool == "mean":
         return x if x.ndim == 2 else x.flatten(2).mean(2)
-    if x.ndim == 2 and pool != "tokens":
+    if x.ndim == 2 and pool not in ("tokens", "words"):
         return x
     raise InputError(
         f"The layer {layer} gives shape {tuple(x.shape)}, which has no tokens to pool by {pool!r}. Use mean (over "
         "positions) or flatten, or leave the layer out."
     )
+
+
+def _refuse_other_mask(layer: str, x: Tensor, mask: Tensor | None) -> None:
+    if mask is not None and mask.shape != x.shape[:2]:
+        raise InputError(
+            f"The layer {layer} gives {x.shape[1]} positions, but the mask is for {mask.shape[1]} tokens. Leave the "
+            "layer out, or pool with a function of your own."
+        )
+
+
+def _words(x: Tensor, words: WordTokens) -> Tensor:
+    """The mean over the tokens of each word."""
+    inputs, tokens, sizes = (torch.from_numpy(each).to(x.device) for each in (words.inputs, words.tokens, words.sizes))
+    return torch.segment_reduce(x[inputs, tokens], "mean", lengths=sizes)
 
 
 def _tokens(layer: str, x: Tensor, pool: str, mask: Tensor | None) -> Tensor:
@@ -93,11 +121,6 @@ def _tokens(layer: str, x: Tensor, pool: str, mask: Tensor | None) -> Tensor:
         else:
             # The class token is the first that is no padding.
             mask = mask & (mask.cumsum(1) > 1)
-    if mask is not None and mask.shape != (n, t):
-        raise InputError(
-            f"The layer {layer} gives {t} positions, but the mask is for {mask.shape[1]} tokens. Leave the layer out, "
-            "or pool with a function of your own."
-        )
     if mask is None or bool(mask.all()):
         if pool == "tokens":
             return x.flatten(0, 1)
@@ -129,12 +152,30 @@ def token_ids(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """
     row, place = np.nonzero(mask)
     # Places count real tokens, so that they do not depend on the side of the padding.
-    place -= mask.argmax(axis=1)[row]
+    return place_ids(ids[row], place - mask.argmax(axis=1)[row])
+
+
+def word_ids(ids: np.ndarray, words: WordTokens) -> tuple[np.ndarray, np.ndarray]:
+    """Ids of the words that have a token, made of the text's and the number of the word in it; and the texts' ids."""
+    text = ids[words.inputs[words.starts]]
+    return place_ids(text, words.words[words.starts]), text
+
+
+def place_ids(ids: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Ids of parts of inputs: id x 2^20 + place, or "id:place" where ids are text.
+
+    Parameters
+    ----------
+    ids : ndarray of shape (n,)
+        Of the input that each part is of.
+    place : ndarray of shape (n,)
+        Of the part in its input.
+    """
     if ids.dtype.kind == "U":
-        joined = np.char.add(np.char.add(ids[row], ":"), place.astype(np.str_))
+        joined = np.char.add(np.char.add(ids, ":"), place.astype(np.str_))
         return joined.astype(token_id_type(ids.dtype))
-    if mask.shape[1] > PLACES or ids.min(initial=0) < 0 or ids.max(initial=0) >= 2**63 // PLACES:
+    if place.max(initial=0) >= PLACES or ids.min(initial=0) < 0 or ids.max(initial=0) >= 2**63 // PLACES:
         raise InputError(
             f"Ids of tokens are made of ids from 0 to {2**63 // PLACES - 1} and places below {PLACES}; use text ids."
         )
-    return np.asarray(ids[row].astype(np.int64) * PLACES + place)
+    return np.asarray(ids.astype(np.int64) * PLACES + place)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from nearid.arrays.formats.layers import LayerRows
 from nearid.arrays.rows import Rows
@@ -14,6 +17,34 @@ from nearid.show.result import Result
 
 if TYPE_CHECKING:
     from nearid.show.view import View
+
+
+@dataclass(frozen=True)
+class Head:
+    """A linear layer on top of a network.
+
+    Attributes
+    ----------
+    layer : str
+        The extracted layer that holds what the head reads.
+    weight : ndarray of shape (classes, features)
+    bias : ndarray of shape (classes,) or None
+    """
+
+    layer: str
+    weight: np.ndarray
+    bias: np.ndarray | None
+
+    def save(self, path: Path) -> None:
+        """Write an .npz file."""
+        arrays = {"layer": np.array(self.layer), "weight": self.weight}
+        np.savez(path, allow_pickle=False, **arrays if self.bias is None else {**arrays, "bias": self.bias})
+
+    @classmethod
+    def load(cls, path: Path) -> Head:
+        """Read the file again."""
+        with np.load(path, allow_pickle=False) as held:
+            return cls(str(held["layer"]), held["weight"], held.get("bias"))
 
 
 class Extraction(Result, LayerRows):
@@ -26,6 +57,8 @@ class Extraction(Result, LayerRows):
     provenance : dict
         What made them: model and data with their hashes, layers, pooling, options and versions.
     alerts : tuple of Alert
+    labels : ndarray of shape (n,) or None
+        A label for each row, where they were asked for.
 
     Examples
     --------
@@ -42,11 +75,12 @@ class Extraction(Result, LayerRows):
         provenance: dict[str, Any],
         rows: Mapping[str, Rows],
         alerts: tuple[Alert, ...] = (),
+        labels: np.ndarray | None = None,
     ) -> None:
         # In the folder the version of nearid stands among the others.
         versions = provenance.get("versions")
         version = versions.get("nearid") if isinstance(versions, dict) else None
-        super().__init__(folder, {"nearid": version, **provenance}, rows)
+        super().__init__(folder, {"nearid": version, **provenance}, rows, labels=labels)
         self.alerts = alerts
 
     def to_dict(self) -> dict[str, Any]:

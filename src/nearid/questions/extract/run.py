@@ -1,14 +1,18 @@
 """Hidden states of a model, layer by layer, into a folder or into memory."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from nearid.arrays.formats.registry import writable
 from nearid.arrays.names import patterns_of
+from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.options import Bound, Count, checked
 from nearid.base.progress import Reporting, reporting
+from nearid.questions.extract.given import given_model, refuse_layers
+from nearid.questions.extract.inputs import Given, open_inputs
+from nearid.questions.extract.onnx_graph import OnnxGraph, open_graph
 from nearid.questions.extract.result import Extraction
 from nearid.questions.extract.store import check_out, refuse_inputs_in
 
@@ -19,16 +23,24 @@ def extract(
     data: Any,
     *,
     layers: Iterable[str] | str | None = None,
-    pool: Literal["mean", "cls", "last", "patches", "tokens", "flatten"] | Callable[[Any, Any], Any] = "mean",
+    pool: Literal["mean", "cls", "last", "patches", "tokens", "words", "flatten"] | Callable[[Any, Any], Any] = "mean",
     out: str | os.PathLike[str] | None = None,
     format: str = "npy",
     dtype: Literal["float32", "float16", "float64"] = "float32",
-    batch_size: Count = 128,
+    batch_size: Count | Literal["auto"] = 128,
     device: Any = None,
-    mixed: Literal["float16", "bfloat16"] | None = None,
+    mixed: Literal["float16", "bfloat16", "auto"] | None = None,
     mask: Any = None,
     ids: Any = None,
     key: str | None = None,
+    column: str | None = None,
+    tokenizer: Any = None,
+    max_length: Count | None = None,
+    resize: Any = None,
+    crop: Any = None,
+    grey: bool = False,
+    labels: bool = False,
+    drop_unreadable: bool = False,
     scale: Annotated[float, Bound(0, open_low=True)] | None = None,
     mean: Any = None,
     std: Any = None,
@@ -36,6 +48,7 @@ def extract(
     factory: str | None = None,
     prefix: str | None = None,
     revision: str | None = None,
+    carry: Mapping[str, str] | None = None,
     keep_nonfinite: bool = False,
     restart: bool = False,
     overwrite: bool = False,
@@ -51,47 +64,73 @@ def extract(
     ----------
     model : torch.nn.Module or str
         A module; a file of weights (.safetensors, .pt, .pth, .th, .ckpt; never unpickled) with a `factory`;
-        package.module:function that returns a module; a folder of a transformers model, or its name on the hub.
-    data : array, tensor, dict of such, path, torch dataset or iterable of batches
-        One entry per input along the first axis. Images of bytes, (n, h, w, c) or (n, c, h, w), are divided by 255.
-        Other whole numbers are token ids. A dict is passed by name; its "attention_mask" also guides pooling, its
+        package.module:function that returns a module; a folder of a transformers model, or its name on the hub; an
+        ONNX file (.onnx), which runs on the CPU.
+    data : texts, pictures, array, tensor, dict of such, path, torch dataset or iterable of batches
+        Texts: a list or Series of strings; a file .txt (a text a line), .jsonl, .csv or .parquet (see `column`); a
+        folder of the library datasets. They are tokenised by the model's own tokeniser.
+        Pictures: a folder, with all folders in it, or a list of .png, .jpg and .webp files; their ids are their paths.
+        Arrays: one entry per input along the first axis. Images of bytes, (n, h, w, c) or (n, c, h, w), are divided by
+        255. Other whole numbers are token ids. A dict is passed by name; its "attention_mask" also guides pooling, its
         "ids" name the rows. Files: .npy, .npz, .safetensors, .pt, .ckpt. If batches are tuples, the first entry is the
         input.
     layers : names or patterns, optional
         Dotted names of modules; * stays within a part, ** spans any number of them ("layer*.*", "encoder.**"); a part
-        of an output as "lstm:0"; "output" is what the model returns. Default: the blocks of the model (its children,
-        with containers opened), or "hidden_states.*" of a transformers model.
-    pool : {"mean", "cls", "last", "patches", "tokens", "flatten"} or callable, default="mean"
+        of an output as "lstm:0"; what a module is given as "fc:input"; "output" is what the model returns. Of an ONNX
+        file names of node outputs, with parts between slashes or points. Default: the blocks of the model (its
+        children, with containers opened), "hidden_states.*" of a transformers model, or numbered blocks or else nodes
+        with weights of an ONNX file.
+    pool : {"mean", "cls", "last", "patches", "tokens", "words", "flatten"} or callable, default="mean"
         How a layer becomes rows. mean: over positions of maps and over tokens that are no padding. cls, last: the first
         and the last such token. patches: mean of the tokens after the first. tokens: a row for each token that is no
         padding, with the id input x 2^20 + position; rows of one input are a block, which the other questions keep
-        together. flatten: everything. A callable takes (tensor, mask) and gives rows.
+        together. words: a row for each word of a text, the mean over its tokens, with the id text x 2^20 + word, so
+        that models with different tokenisers have the same rows. flatten: everything. A callable takes (tensor, mask)
+        and gives rows.
     out : path, optional
-        Folder to write: a file for each layer, ids.npy, blocks.npy (for tokens: the input of each row) and
+        Folder to write: a file for each layer, ids.npy, blocks.npy (for tokens and words: the input of each row) and
         extraction.json. Default: rows are kept in memory.
     format : str, default="npy"
         Format of the files, as a suffix without its point.
     dtype : {"float32", "float16", "float64"}, default="float32"
         Type of the rows.
-    batch_size : int, default=128
-        Inputs that go through the model at once.
+    batch_size : int or "auto", default=128
+        Inputs that go through the model at once. "auto" doubles a batch of 8 as long as it fits and is faster by a
+        tenth; an interrupted run goes on with the size that it began with.
     device : str, optional
         Such as "cpu" or "cuda"; "auto" for a GPU where there is one. Default: where the module is; "auto" for a model
         that is loaded.
-    mixed : {"float16", "bfloat16"}, optional
-        Automatic mixed precision, on devices other than the CPU.
+    mixed : {"float16", "bfloat16", "auto"}, optional
+        Automatic mixed precision; on the CPU bfloat16 alone. "auto" takes bfloat16 where it is faster by a tenth on the
+        first inputs. An alert says how much faster it is and how far rows differ from those in full precision.
     mask : array or path of shape (n, t), optional
         Not 0 where a token is no padding. transformers models get it too; there padding may be on either side.
     ids : array or path of shape (n,), optional
-        Strings or integers that name the inputs, or the entry of the data with them. Default: their numbers.
+        Strings or integers that name the inputs, or the entry or column of the data with them. Default: their numbers.
     key : str, optional
         The entry of a file (or dict) that is the input, where it holds other things.
+    column : str, optional
+        The column of a table that holds the texts. Default: the one named text, or the only one.
+    tokenizer : str, path or transformers tokenizer, optional
+        For texts: a folder or a model on the hub whose tokeniser is used. Default: the model's own.
+    max_length : int, optional
+        For texts: tokens at most; an alert counts the texts that are longer. Default: as many as the model takes.
+    resize : int or (height, width), optional
+        For pictures: the shorter side in pixels, or both sides. Default: as the image processor of the model does.
+    crop : int or (height, width), optional
+        For pictures: then keep this much of the middle. Default: as the image processor of the model does.
+    grey : bool, default=False
+        For pictures: one channel of grey. Default: red, green and blue.
+    labels : bool, default=False
+        For pictures: write labels.npy, the folder of each picture.
+    drop_unreadable : bool, default=False
+        Leave out pictures that cannot be read; an alert lists them. Default: they are an error.
     scale : float, optional
         Divide the inputs by this number. Default: 255 for images of bytes.
     mean : float or sequence of float, optional
-        Then subtract this number, or one number per channel.
+        Then subtract this number, or one number per channel. Default for pictures: as the model's image processor.
     std : float or sequence of float, optional
-        Then divide by this number, or one number per channel.
+        Then divide by this number, or one number per channel. Default for pictures: as the model's image processor.
     channels : {"first", "last"}, optional
         Which axis of images holds the channels. Default: nearid infers it for whole numbers; floats are used as given.
     factory : str, optional
@@ -100,6 +139,10 @@ def extract(
         Part of the weights that the module gets, as "model."; it is removed from their names.
     revision : str, optional
         Version of a model on the hub.
+    carry : mapping of str to str, optional
+        Of an ONNX file with states: inputs that take, at each step, what an output gave at the step before, as
+        {"state": "stateN"} (--carry state=stateN). Data then has the axes (inputs, steps, ...); states begin with
+        zeros.
     keep_nonfinite : bool, default=False
         Write NaN and infinities. Default: they are an error.
     restart : bool, default=False
@@ -123,43 +166,121 @@ def extract(
     >>> {name: rows.shape for name, rows in layers.items()}
     {'0': (10, 4), '2': (10, 2)}
     """
+    arguments = dict(locals())
     writable(format)
     patterns = patterns_of(layers)
     target = None if out is None else check_out(out, overwrite=overwrite)
     if target is not None:
         refuse_inputs_in(target, model, data, mask, ids)
+    given, graph = first_look(**arguments)
     try:
-        from nearid.questions.extract.batches import open_source
+        from nearid.questions.extract.batches import Source, open_source
         from nearid.questions.extract.forward import Forward, Preprocess, mixed_precision
-        from nearid.questions.extract.network import open_network
+        from nearid.questions.extract.network import Network, open_network
+        from nearid.questions.extract.onnx_network import OnnxNetwork
         from nearid.questions.extract.passes import Run
+        from nearid.questions.extract.pixels import PictureSource
         from nearid.questions.extract.pooling import pool_name
-        from nearid.questions.extract.taps import Taps
+        from nearid.questions.extract.tokens import TextSource, open_tokenizer
+        from nearid.questions.extract.tuning import USUAL, fitting_batch, fitting_precision, noted
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise InputError("Models run with torch. Install it: pip install 'nearid[lab]'") from None
-    prepare = Preprocess.of(scale, mean, std, channels)
-    network = open_network(model, factory=factory, prefix=prefix, revision=revision)
+    prepare = Preprocess.of(**given.colours, channels=channels)
+    if graph is None:
+        network = open_network(model, factory=factory, prefix=prefix, revision=revision)
+    else:
+        network = OnnxNetwork(graph, carry)
     place = network.place(device)
-    cast, alerts = mixed_precision(mixed, place)
-    source = open_source(data, mask=mask, ids=ids, key=key, size=batch_size)
+    if graph is None or mixed is None:
+        cast, alerts = mixed_precision(mixed, place)
+    else:
+        cast, alerts = None, (Alert("full_precision", "An ONNX file runs in the precision that it was saved in."),)
+    source: Source
+    if given.pictures is not None:
+        source = PictureSource(given.pictures, labelled=labels)
+    elif given.texts is not None:
+        assert isinstance(network, Network)  # an ONNX file was refused
+        own = open_tokenizer(tokenizer, model, network, revision)
+        source = TextSource(given.texts, own, network, pool=pool_name(pool), max_length=max_length)
+    else:
+        source = open_source(data, mask=mask, ids=ids, key=key, size=USUAL if batch_size == "auto" else batch_size)
     options = {
         "pool": pool_name(pool),
         "dtype": dtype,
-        "precision": str(cast or network.dtype).removeprefix("torch."),
+        "precision": str(network.dtype).removeprefix("torch."),
         "device": place.type,
         "batch_size": batch_size,
-        "preprocess": prepare.to_dict(),
+        "preprocess": {**prepare.to_dict(), **given.shaping},
+        **({"processor": True} if given.of_model else {}),
         "keep_nonfinite": keep_nonfinite,
+        **({"carry": dict(carry)} if carry else {}),
     }
     with (
         network.evaluating(place),
-        Taps(network.module, patterns, pool, hidden=network.pretrained) as taps,
+        network.taps(patterns, pool) as taps,
         reporting(progress) as tracked,
     ):
-        forward = Forward(network, taps, prepare, place, cast)
+        forward = Forward(network, taps, prepare, place, None)
+        before = noted(target, restart=restart)
+        if cast is not None:
+            forward, told = fitting_precision(forward, source, cast, before.get("precision"), asked=mixed != "auto")
+            alerts += told
+            options["precision"] = str(forward.mixed or network.dtype).removeprefix("torch.")
+        if batch_size == "auto":
+            options["batch_size"] = before.get("batch_size") or fitting_batch(forward, source)
         run = Run(forward, source, options, tracked)
         extraction = run.into_memory() if target is None else run.into_folder(target, format, restart=restart)
     extraction.alerts = (*network.alerts, *alerts, *extraction.alerts)
     return extraction
+
+
+def first_look(
+    model: Any,
+    data: Any,
+    *,
+    layers: Any,
+    pool: Any,
+    ids: Any,
+    factory: Any,
+    prefix: Any,
+    revision: Any,
+    carry: Any,
+    **options: Any,
+) -> tuple[Given, OnnxGraph | None]:
+    """Refuse what is known to be wrong of the arguments of `extract` before torch is imported; the inputs and a graph.
+
+    Parameters
+    ----------
+    **options
+        The other arguments of `extract`, all of them.
+    """
+    given = open_inputs(
+        data,
+        model,
+        pool=pool,
+        ids=ids,
+        revision=revision,
+        for_texts={name: options[name] for name in ("column", "tokenizer", "max_length")},
+        for_pictures={name: options[name] or None for name in ("resize", "crop", "grey", "labels", "drop_unreadable")},
+        for_images={name: options[name] for name in ("scale", "mean", "std")},
+        for_arrays={name: options[name] for name in ("mask", "key", "channels")},
+    )
+    graph = None
+    if isinstance(model, str | os.PathLike):
+        named = given_model(model, factory=factory, prefix=prefix, revision=revision)
+        patterns = patterns_of(layers)
+        refuse_layers(named, patterns)
+        if named.kind == "onnx":
+            if given.texts is not None:
+                raise InputError(
+                    f"{named.place.name} is an ONNX file, which takes numbers. Tokenise the texts, or give the folder "
+                    "of the transformers model."
+                )
+            graph = open_graph(named.place)
+            graph.layers(patterns)
+            graph.carried(carry)
+    if carry and graph is None:
+        raise InputError("carry is for states of an ONNX file (.onnx); a module carries its own.")
+    return given, graph

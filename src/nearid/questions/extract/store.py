@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nearid.arrays.formats.layers import BLOCKS, IDS, MANIFEST, is_extraction, read_manifest
+from nearid.arrays.formats.layers import BLOCKS, IDS, LABELS, MANIFEST, is_extraction, read_manifest
 from nearid.arrays.formats.registry import format_of, writable
 from nearid.base.errors import InputError
 from nearid.base.files import check_parent, is_left_of, local_path, put_folder, write_text
@@ -20,7 +20,7 @@ from nearid.base.limits import readable
 from nearid.base.resume import NAME as NOTE, Resumable, load_note
 
 # Names that a folder needs for itself.
-RESERVED = ("ids", "blocks", "extraction", "progress")
+RESERVED = ("ids", "blocks", "labels", "extraction", "progress")
 LONGEST = 120
 # What was written is synced, and counts as done, so often.
 SECONDS = 10.0
@@ -78,7 +78,8 @@ def refuse_foreign(target: Path) -> None:
     if manifest is None:
         raise InputError(f"{target} exists and is no folder of extracted layers; give another name.")
     # The note of progress is left where a run was killed in its last moment.
-    strange = held - {MANIFEST, IDS, NOTE, manifest.get("blocks")} - {x["file"] for x in manifest["layers"].values()}
+    own = {MANIFEST, IDS, NOTE, manifest.get("blocks"), manifest.get("labels")}
+    strange = held - own - {x["file"] for x in manifest["layers"].values()}
     if strange:
         raise InputError(f"{target} also holds {min(strange)}, which extract did not write; give another name.")
 
@@ -93,12 +94,14 @@ class Store:
     layers : dict of str to (int, numpy.dtype)
         Width and dtype of each layer.
     id_type : numpy.dtype
-    block_type : numpy.dtype or None
-        Of the ids of inputs that give several rows each; None where each gives one.
+    beside : dict of str to numpy.dtype
+        Of what else is known of each row: "blocks", the ids of inputs that give several rows each; "labels".
     identity : dict
         What the extraction is of: a part of another one is not taken up.
     about : dict of str to str
         Metadata of the files, where their format has any.
+    total : int, optional
+        Number of all rows, where batches come in another order than rows, so that each row is put in its place.
     """
 
     def __init__(
@@ -107,9 +110,10 @@ class Store:
         form: str,
         layers: dict[str, tuple[int, np.dtype[Any]]],
         id_type: np.dtype[Any],
-        block_type: np.dtype[Any] | None,
+        beside: dict[str, np.dtype[Any]],
         identity: dict[str, Any],
         about: dict[str, str],
+        total: int | None = None,
     ) -> None:
         self.out, self.folder = out, partial_folder(out)
         self._layers = {
@@ -117,9 +121,9 @@ class Store:
             for layer, stem in file_stems(layers).items()
         }
         self._ids = Part(self.folder, Path(IDS).stem, "npy", None, id_type)
-        self._blocks = None if block_type is None else Part(self.folder, Path(BLOCKS).stem, "npy", None, block_type)
-        self._parts = [*self._layers.values(), self._ids, *([] if self._blocks is None else [self._blocks])]
-        self._written = written(layers, form)
+        self._beside = {name: Part(self.folder, name, "npy", None, kind) for name, kind in beside.items()}
+        self._parts = [*self._layers.values(), self._ids, *self._beside.values()]
+        self._written, self._total = written(layers, form), total
         self._note = Resumable(self.folder, identity, "a part of an extraction", AGAIN, SECONDS)
         # Inputs and rows that are written; and those that are on disk and noted, with the hash of these inputs.
         self.inputs = self.rows = 0
@@ -159,7 +163,7 @@ class Store:
         else:
             self.noted, self.inputs, self.rows = state, state["inputs"], state["rows"]
         for part in self._parts:
-            part.cut(self.rows)
+            part.cut(self.rows, self._total)
         # The first rows wait for their note like all others.
         self._note.due()
 
@@ -173,14 +177,22 @@ class Store:
                 "choose fewer layers, pool them, or write elsewhere."
             )
 
-    def refuse_others(self, probed: dict[str, np.ndarray]) -> None:
+    def refuse_others(self, probed: dict[str, np.ndarray], places: np.ndarray | None = None) -> None:
         """Refuse to go on where the first inputs now give other rows than those that are there.
 
         Hashes see neither what a pool function does nor what a module holds beside weights.
+
+        Parameters
+        ----------
+        probed : dict of ndarray
+            Rows of the first inputs, by layer.
+        places : ndarray, optional
+            Where these rows stand; by default they are the first.
         """
         for layer, part in self._layers.items():
             now = probed[layer]
-            held = part.first(min(len(now), self.rows)).astype(np.float64)
+            known = np.arange(len(now)) if places is None else places
+            held = part.at(known[: self.rows]).astype(np.float64)
             with np.errstate(over="ignore"):
                 now = now[: len(held)].astype(part.dtype).astype(np.float64)
             # Batches of another size round otherwise.
@@ -191,16 +203,24 @@ class Store:
                     f"model or pool function have changed. {AGAIN}"
                 )
 
-    def append(
-        self, blocks: dict[str, np.ndarray], ids: np.ndarray, inputs: int, input_of: np.ndarray | None = None
+    def put(
+        self,
+        blocks: dict[str, np.ndarray],
+        ids: np.ndarray,
+        inputs: int,
+        beside: dict[str, np.ndarray],
+        places: np.ndarray | None = None,
     ) -> None:
-        """Add the rows of a batch of inputs; and where an input gives several, the id of the input of each row."""
+        """Write the rows of a batch of inputs, and what else is known of each.
+
+        Without places they follow the rows that are there.
+        """
         with self._writing():
             for layer, part in self._layers.items():
-                part.append(blocks[layer])
-            self._ids.append(ids)
-            if self._blocks is not None and input_of is not None:
-                self._blocks.append(input_of)
+                part.put(blocks[layer], places)
+            self._ids.put(ids, places)
+            for name, part in self._beside.items():
+                part.put(beside[name], places)
         self.inputs += inputs
         self.rows += len(ids)
 
@@ -226,7 +246,7 @@ class Store:
                 layer: {"file": part.final.name, "shape": [self.rows, part.width], "dtype": part.dtype.name}
                 for layer, part in self._layers.items()
             }
-            facts = {"rows": self.rows, "layers": layers, **({} if self._blocks is None else {"blocks": BLOCKS})}
+            facts = {"rows": self.rows, "layers": layers, **{name: f"{name}.npy" for name in self._beside}}
             write_text(self.folder / MANIFEST, json.dumps({**manifest, **facts}, indent=2))
             for leftover in self.folder.glob(".*"):
                 # Temporary files of a run that was killed.
@@ -309,7 +329,7 @@ def _is_sound(state: dict[str, Any]) -> bool:
 def written(layers: Iterable[str], form: str) -> dict[str, bool]:
     """Names of what an extraction writes beside its note, and whether each is a folder."""
     known = writable(form)
-    names = {MANIFEST: False, IDS: False, BLOCKS: False}
+    names = {MANIFEST: False, IDS: False, BLOCKS: False, LABELS: False}
     for stem in file_stems(layers).values():
         names[f"{stem}.{form}"] = known.is_folder
         if known.header is None:
@@ -376,28 +396,35 @@ class Part:
         """Bytes of a row."""
         return self.dtype.itemsize * (1 if self.width is None else self.width)
 
-    def cut(self, rows: int) -> None:
-        """Keep the first rows alone; with 0 the file begins anew."""
+    def cut(self, rows: int, total: int | None = None) -> None:
+        """Keep the first rows alone; with 0 the file begins anew. With a total there is room for so many rows."""
         if not self._format.header and self.final.exists():
             return  # made whole already
-        size = self._offset + rows * self.row_bytes
+        size = self._offset + (rows if total is None else total) * self.row_bytes
         with open(self.path, "r+b" if rows else "wb") as file:
             if rows and os.fstat(file.fileno()).st_size < size:
                 raise InputError(f"{self.path} is shorter than it was: begin anew with restart=True (--restart).")
             file.truncate(size)
 
-    def first(self, rows: int) -> np.ndarray:
-        """The first rows that were written."""
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """Rows that were written."""
         if not self._format.header and self.final.exists():
-            return self._format.open(str(self.final), self.final.name, None, None).read(0, rows)
-        return self._rows(0, rows)
+            return self._format.open(str(self.final), self.final.name, None, None).take(places)
+        rows = [self._rows(int(place), 1) for place in places]
+        return np.concatenate(rows) if rows else self._rows(0, 0)
 
-    def append(self, block: np.ndarray) -> None:
-        """Add rows."""
-        with open(self.path, "ab", buffering=0) as file:
-            left = np.ascontiguousarray(block, self.dtype).view(np.uint8).reshape(-1).data
-            while len(left):
-                left = left[file.write(left) :]
+    def put(self, block: np.ndarray, places: np.ndarray | None = None) -> None:
+        """Add rows, or write each in its place."""
+        plain = np.ascontiguousarray(block, self.dtype)
+        # Neighbours are written at once.
+        cuts = (np.flatnonzero(np.diff(places) != 1) + 1).tolist() if places is not None else []
+        with open(self.path, "ab" if places is None else "r+b", buffering=0) as file:
+            for first, rows in zip([0, *cuts], np.split(plain, cuts), strict=True):
+                if places is not None and len(rows):
+                    file.seek(self._offset + int(places[first]) * self.row_bytes)
+                left = rows.view(np.uint8).reshape(-1).data
+                while len(left):
+                    left = left[file.write(left) :]
 
     def sync(self) -> None:
         """Bring what was added to the disk."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -11,16 +11,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nearid.arrays.names import chosen, few, is_exact
+from nearid.arrays.names import chosen, few, split_part
 from nearid.base.errors import InputError, type_of
+from nearid.questions.extract.given import HIDDEN
 from nearid.questions.extract.pooling import CHANNELS_FIRST, TOKENS_FIRST, Pooler, pooled
+from nearid.questions.extract.words import WordTokens
 
 # The model itself, whose output can be taken like that of a layer.
 WHOLE = "output"
-# What transformers models return on request, one for the embeddings and one for each block.
-HIDDEN = "hidden_states"
 # Modules that only hold others; what they hold are the layers.
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+# The part that is no output, but what the module is given: fc:input is what a head reads.
+GIVEN = "input"
 # Among named outputs this one is the hidden state.
 USUAL = "last_hidden_state"
 
@@ -34,7 +36,7 @@ class Tap:
     name : str
         What the layer is called.
     part : str or None
-        Part of the output that is taken.
+        Part of the output that is taken; "input" takes what the module is given.
     wanted : bool
         Whether it was asked for by its own name, so that it must be called.
     """
@@ -54,13 +56,24 @@ class Taps:
         Layers by name or pattern; by default the hidden states of a transformers model, the blocks of another.
     hidden : bool
         Whether the model returns hidden states on request.
+    also : sequence of str
+        Layers beside the chosen ones, where they are called.
     """
 
-    def __init__(self, model: nn.Module, patterns: list[str] | None, pool: str | Pooler, *, hidden: bool) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        patterns: list[str] | None,
+        pool: str | Pooler,
+        *,
+        hidden: bool,
+        also: Sequence[str] = (),
+    ) -> None:
         self._pool = pool
         self._model = model
         usual = [f"{HIDDEN}.*"] if hidden else [*blocks(model)] or [WHOLE]
         self._taps, self._states = _taps(model, patterns or usual, hidden, wanted=patterns is not None)
+        self._taps += _taps(model, list(also), hidden, wanted=False)[0]
         self._stack = ExitStack()
         self._pooled: dict[str, Tensor] = {}
         self._calls: Counter[str] = Counter()
@@ -68,6 +81,7 @@ class Taps:
         # Of the last module that tells, where it gave a map (n, channels, positions).
         self._channels: int | None = None
         self._mask: Tensor | None = None
+        self._words: WordTokens | None = None
 
     def __enter__(self) -> Taps:
         with ExitStack() as stack:
@@ -78,7 +92,11 @@ class Taps:
                     if isinstance(module, CHANNELS_FIRST + TOKENS_FIRST):
                         stack.callback(module.register_forward_hook(self._note_kind).remove)
             for tap in self._taps:
-                stack.callback(tap.module.register_forward_hook(self._hook(tap)).remove)
+                if tap.part == GIVEN:
+                    # Before the module runs, which may work in place.
+                    stack.callback(tap.module.register_forward_pre_hook(self._hook(tap)).remove)
+                else:
+                    stack.callback(tap.module.register_forward_hook(self._hook(tap)).remove)
             self._stack = stack.pop_all()
         return self
 
@@ -86,12 +104,12 @@ class Taps:
         self._stack.close()
 
     def _hook(self, tap: Tap) -> Callable[..., None]:
-        def take(module: nn.Module, inputs: Any, output: Any) -> None:
+        def take(module: nn.Module, inputs: Any, output: Any = None) -> None:
             self._calls[tap.name] += 1
             calls = self._calls[tap.name]
             # A module that is called again (shared weights, one ReLU for all) is another layer each time.
             label = tap.name if calls == 1 else f"{tap.name}#{calls}"
-            x = tensor_of(tap.name, output, tap.part)
+            x = tensor_of(tap.name, inputs) if tap.part == GIVEN else tensor_of(tap.name, output, tap.part)
             self._keep(label, x, self._is_map(x))
 
         return take
@@ -108,15 +126,17 @@ class Taps:
         return self._channels is not None and not turned
 
     def _keep(self, label: str, x: Tensor, maps: bool) -> None:
-        rows = pooled(label, x, self._n, self._pool, self._mask, maps=maps)
+        rows = pooled(label, x, self._n, self._pool, self._mask, maps=maps, words=self._words)
         # The next layer may work in place.
         if rows.untyped_storage().data_ptr() == x.untyped_storage().data_ptr():
             rows = rows.clone()
         self._pooled[label] = rows
 
-    def run(self, call: Callable[[], Any], n: int, mask: Tensor | None) -> dict[str, Tensor]:
+    def run(
+        self, call: Callable[[], Any], n: int, mask: Tensor | None, words: WordTokens | None = None
+    ) -> dict[str, Tensor]:
         """Pooled outputs by layer, in the order in which the layers were done, of one forward pass of n inputs."""
-        self._n, self._mask = n, mask
+        self._n, self._mask, self._words = n, mask, words
         self._pooled, self._calls, self._channels = {}, Counter(), None
         output = call()
         if self._states:
@@ -155,7 +175,7 @@ def _taps(model: nn.Module, patterns: list[str], hidden: bool, *, wanted: bool) 
     taps: dict[str, Tap] = {}
     states = []
     for pattern in patterns:
-        layer, part = split_part(pattern)
+        layer, part = split_part(pattern, modules)
         if hidden and layer.partition(".")[0] == HIDDEN:
             states.append(layer)
             continue
@@ -165,16 +185,8 @@ def _taps(model: nn.Module, patterns: list[str], hidden: bool, *, wanted: bool) 
             label = f"{name}:{part}" if part else name
             shared = any(t.module is modules[name] and t.part == part for t in taps.values())
             if not shared or name == layer:
-                taps.setdefault(label, Tap(label, modules[name], part, wanted and is_exact(layer)))
+                taps.setdefault(label, Tap(label, modules[name], part, wanted and name == layer))
     return list(taps.values()), states
-
-
-def split_part(pattern: str) -> tuple[str, str | None]:
-    """A pattern and the part of the output that is meant, as in lstm:1.0 or output:pooler_output."""
-    layer, colon, part = pattern.partition(":")
-    if colon and not (layer and part):
-        raise InputError(f"{pattern!r} names no part of an output: write layer:part, such as output:pooler_output.")
-    return layer, part or None
 
 
 def blocks(model: nn.Module) -> Iterator[str]:
@@ -207,6 +219,8 @@ def tensor_of(layer: str, output: Any, part: str | None = None) -> Tensor:
             f"The layer {layer} gave {type_of(value)} without a tensor of numbers; leave the layer out, or "
             f"name a part of its output as {layer}:part."
         )
+    if tensor.is_nested:
+        raise InputError(f"The layer {layer} gave a nested tensor, whose inputs differ in length; leave it out.")
     return tensor
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
@@ -12,13 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nearid.arrays.formats.registry import format_of, suffixes
 from nearid.arrays.formats.torch import flattened
 from nearid.arrays.names import few, not_found
 from nearid.arrays.paths import open_contents
 from nearid.arrays.reading import reached
 from nearid.base.errors import InputError, brief, type_of
 from nearid.questions.extract.batches import as_tensor
+from nearid.questions.extract.given import holds_weights, is_factory, refuse_factory, weights_suffixes
+from nearid.questions.extract.users_code import same_surroundings
 
 # Prefixes that a decoder has among the weights.
 PREFIXES = ("", "decoder.", "module.", "module.decoder.")
@@ -66,11 +66,6 @@ def load_module(model: str, *, factory: str | None = None, prefix: str | None = 
             f"{model} holds weights only. Name what makes their module: factory (--factory) package.module:function."
         )
     return fill(model, _module(factory), weights, prefix)
-
-
-def is_factory(model: str) -> bool:
-    """Whether a text names a function to import, as package.module:function, rather than a file."""
-    return ":" in model and not os.path.exists(model) and not holds_weights(Path(model))
 
 
 def _module(factory: str, other: str | None = None, prefix: str | None = None) -> nn.Module:
@@ -142,17 +137,6 @@ def load_weights(path: str | os.PathLike[str], prefix: str | None = None) -> Wei
         return part_of(place.name, state_dicts(open_contents(place).saved, place.name), prefix or "")
 
 
-def holds_weights(path: Path) -> bool:
-    """Whether files of this suffix may hold the weights of a module."""
-    known = format_of(path)
-    return known is not None and known.weights
-
-
-def weights_suffixes() -> str:
-    """Suffixes of files of weights, for messages."""
-    return ", ".join(suffixes("weights"))
-
-
 def latent_width(decoder: object) -> int | None:
     """Coordinates that a decoder takes, as far as its first linear layer tells."""
     modules = decoder.modules() if isinstance(decoder, nn.Module) else ()
@@ -176,12 +160,12 @@ def _made(factory: str, other: str | None, prefix: str | None, kind: Any, expect
     """What a factory gives; another factory, or a prefix, beside it is refused."""
     if other is not None or prefix is not None:
         raise InputError(f"{factory} is a factory itself; a factory or a prefix belongs to a file of weights.")
-    name, _, attribute = factory.partition(":")
-    if not name or not attribute:
-        raise InputError(f"A factory is named as package.module:function, not {factory!r}.")
-    # As `python -m` has it; at the end, so that nothing installed is shadowed by a file that happens to lie here.
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
+    refuse_factory(factory)
+    with same_surroundings():
+        return _called(factory, kind, expected)
+
+
+def _called(factory: str, kind: Any, expected: str) -> Any:
     try:
         function = resolve_name(factory)
     except (Exception, SystemExit) as error:  # a module may raise anything while it is imported, or end the process

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nearid.show.command import Question
+from nearid.show.command import Instead, Question
 
 
 def _measures() -> Iterable[str]:
@@ -18,4 +18,11 @@ QUESTION = Question(
     {"x": "A", "y": "[B]"},
     hidden=("names",),
     choices={"measures": _measures},
+    # Inputs for two models instead of layers that were extracted before.
+    instead=Instead(
+        "data",
+        "nearid.questions.models.run:compare_models",
+        "nearid.questions.extract.run:extract",
+        hidden=("model", "out", "format", "restart", "overwrite"),
+    ),
 )

@@ -107,7 +107,7 @@ def compare_layers(
     >>> comparison["r2"].round(3).tolist()[0]
     [1.0]
     """
-    wanted = _measures(measures)
+    wanted = named_measures(measures)
     sides = [x, x if y is None else y]
     itself = y is None or y is x or _folder(x) == _folder(y) is not None
     called = list(names) if names is not None else [_name(x, "x"), _name(x, "x") if y is None else _name(y, "y")]
@@ -189,7 +189,8 @@ def compare_layers(
     )
 
 
-def _measures(given: Iterable[Measure] | Measure) -> dict[str, Measure]:
+def named_measures(given: Iterable[Measure] | Measure) -> dict[str, Measure]:
+    """Measures by name; unknown ones, and two of one name, are refused."""
     items = [given] if isinstance(given, str) or callable(given) else list(given)
     known = known_measures()
     named: Iterable[Iterable[Measure]] = (

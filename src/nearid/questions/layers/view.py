@@ -31,7 +31,7 @@ def view(c: LayerComparison) -> View:
         alerts=c.alerts,
         tables=[
             *([_best(c, titles)] if c.best else []),
-            _nearest(c, titles),
+            nearest_layers(c),
             *(_matrix(c, name, title) for name, title in titles.items()),
         ],
         figures=[_heat_map(c, name, title) for name, title in titles.items()],
@@ -66,15 +66,16 @@ def _reason(c: LayerComparison) -> str:
     return "" if best is None else f"Best of {counted(best.pairs, 'pair')} of layers: {best.text}."
 
 
-def _nearest(c: LayerComparison, titles: dict[str, str]) -> Table:
+def nearest_layers(c: LayerComparison) -> Table:
+    """For each layer of the source the nearest of the target, by each measure."""
     columns = [Column("layer")]
-    for measure in titles:
+    for measure in c.values:
         columns += [Column(f"{measure}\nnearest", left=True), Column(f"{measure}\nvalue")]
         columns += [Column(f"{measure}\np")] if measure in c.p_values else []
     rows = []
     for i, layer in enumerate(c.layers[0]):
         cells: list[Cell] = [layer]
-        for measure in titles:
+        for measure in c.values:
             nearest, value = c.nearest(measure).get(layer, (None, None))
             cells += [nearest, value]
             if measure in c.p_values:

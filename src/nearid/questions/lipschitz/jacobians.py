@@ -15,11 +15,15 @@ from nearid.base.limits import check_memory
 from nearid.base.progress import Progress
 from nearid.geometry.constants import PAIRED, Pairwise
 from nearid.moments import Floats
+from nearid.questions.extract.users_code import same_draws
 
 # Rows of a batch that show whether a decoder can be used.
 PROBED = 3
 # Rows of a batch may differ by this share of the largest output from the same rows alone: kernels round differently.
 ROUNDED = 1e-3
+# Derivatives by other rows below this many units in the last place of the largest are rounding.
+MIXED = 100
+ALONE = "Each row must be decoded on its own; normalise with statistics that are kept, and attend within a row."
 # Numbers of all directional derivatives of a batch: hidden layers are often wider than outputs, and buffers of many
 # megabytes cost more to get from the system than a larger batch saves.
 BATCH = 1 << 17
@@ -93,7 +97,7 @@ def tried(decoder: Any, rows: Floats) -> Iterator[Decoder]:
     modules = list(owner.modules()) if isinstance(owner, nn.Module) else []
     training = [m.training for m in modules]
     # Fused attention has no forward-mode derivatives; the plain one has.
-    with sdpa_kernel(SDPBackend.MATH):
+    with sdpa_kernel(SDPBackend.MATH), same_draws():
         try:
             for m in modules:
                 m.training = False
@@ -113,6 +117,8 @@ def _flat(decoder: Callable[[Tensor], Any]) -> Callable[[Tensor], Tensor]:
                 f"The decoder returns {type_of(out)}, but one torch tensor is expected: wrap it in a function "
                 "that computes with torch and returns the tensor to measure."
             )
+        if out.is_nested:
+            raise InputError("The decoder returns a nested tensor, but rows of equal length are expected: pad them.")
         if not out.is_floating_point():
             raise InputError(f"The decoder returns {out.dtype}, which has no derivative; real numbers are expected.")
         if out.ndim < 2 or len(out) != len(latents):
@@ -152,7 +158,7 @@ def _tried(
         z = torch.tensor(rows[:PROBED], dtype=dtype, device=device)
         try:
             with torch.no_grad():
-                together, alone = function(z), function(z[:1])
+                together = function(z)
         except InputError:
             raise
         except Exception as error:  # a decoder may raise anything
@@ -163,25 +169,45 @@ def _tried(
                 "another width, or in another precision, may be meant."
             ) from error
         break
-    # NaN compares as no difference here: it is reported for all rows, later.
-    if alone.shape[1] != together.shape[1] or bool((alone - together[:1]).abs().max() > ROUNDED * together.abs().max()):
-        raise InputError(
-            "The decoder gives a row another output in a batch than alone: rows influence one another, or something is "
-            "drawn at random (batch normalisation or dropout in training mode?). Each row must be decoded on its own."
-        )
-    along = torch.ones_like(z)[None]
+    _refuse_mixing(function, z, together)
+    # A direction for each row that leaves the others where they are.
+    along = torch.diag_embed(torch.ones_like(z).T).permute(1, 2, 0).contiguous()
     failed = ""
     for mode, push in MODES.items():
         try:
-            push(function, z, along)
+            pushed = push(function, z, along)[1]
         except (RuntimeError, NotImplementedError) as error:
             failed = brief(error)
             continue
+        own = torch.eye(len(z), dtype=torch.bool, device=device)[:, :, None]
+        others = pushed.masked_fill(own, 0.0).abs().max()
+        if bool(others > MIXED * torch.finfo(dtype).eps * pushed.abs().max()):
+            raise InputError(
+                f"The derivative of a row by another row is not 0 (up to {others / pushed.abs().max():.2g} of that by "
+                f"itself): rows influence one another. {ALONE}"
+            )
         return Decoder(function, mode, together.shape[1], dtype, device)
     raise InputError(
         f"The decoder's output cannot be differentiated by the latents: {failed}. It must be computed with torch from "
         "the tensor that is given, without detach(), numpy or torch.inference_mode on the way."
     )
+
+
+def _refuse_mixing(function: Callable[[Tensor], Tensor], z: Tensor, together: Tensor) -> None:
+    """Refuse a decoder that gives a row another output in a batch than alone."""
+    try:
+        with torch.no_grad():
+            alone = torch.cat([function(row) for row in z.split(1)])
+    except Exception as error:  # statistics of a batch, for example, cannot be taken of a single row
+        raise InputError(
+            f"The decoder takes {len(z)} rows, but not one alone ({brief(error)}): rows influence one another. {ALONE}"
+        ) from error
+    # NaN compares as no difference here: it is reported for all rows, later.
+    if alone.shape != together.shape or bool((alone - together).abs().max() > ROUNDED * together.abs().max()):
+        raise InputError(
+            "The decoder gives a row another output in a batch than alone: rows influence one another, or something is "
+            f"drawn at random (batch normalisation or dropout in training mode?). {ALONE}"
+        )
 
 
 def _forward(function: Callable[[Tensor], Tensor], latents: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,6 +16,7 @@ from nearid.base.provenance import provenance
 from nearid.geometry.bounds import rigid_bound
 from nearid.geometry.constants import Constants, Isometry
 from nearid.moments import Floats
+from nearid.questions.extract.given import given_model
 from nearid.questions.lipschitz.result import BiLipschitz
 
 # Latents up to which the whole Jacobian is formed by default.
@@ -108,6 +109,8 @@ def lipschitz(
     """
     if (latents is None) == (normal is None):
         raise InputError("Give either LATENTS or a number of draws, normal=N (--normal N), one of the two.")
+    if isinstance(model, str | os.PathLike):
+        given_model(model, factory=factory, prefix=prefix, decoder=True)
     try:
         import torch
     except ImportError:

@@ -1,0 +1,185 @@
+"""What somebody names as a model: a factory, a file, a folder or a name on the hub, checked before torch is loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from nearid.arrays.formats.registry import format_of, suffixes
+from nearid.arrays.names import is_exact, nearest, split_part
+from nearid.arrays.paths import open_contents
+from nearid.base.errors import InputError
+from nearid.base.files import local_path
+
+ONNX = ".onnx"
+# What transformers models return on request, one for the embeddings and one for each block.
+HIDDEN = "hidden_states"
+# More than any configuration, or list of the files of a model, takes.
+MOST_BYTES = 64 << 20
+
+
+class Given(NamedTuple):
+    """A model by its name."""
+
+    kind: Literal["factory", "weights", "onnx", "folder", "hub"]
+    text: str
+    place: Path
+
+
+def given_model(
+    model: str | os.PathLike[str],
+    *,
+    factory: str | None = None,
+    prefix: str | None = None,
+    revision: str | None = None,
+    decoder: bool = False,
+) -> Given:
+    """What a name stands for; refuses what is not there, and options that belong to something else.
+
+    Parameters
+    ----------
+    decoder : bool
+        Whether some weights need no factory.
+    """
+    text, place = os.fspath(model), local_path(model)
+    if is_factory(text):
+        if factory is not None or prefix is not None:
+            raise InputError(f"{text} is a factory itself; a factory or a prefix belongs to a file of weights.")
+        refuse_factory(text)
+        kind: Literal["factory", "weights", "onnx", "folder", "hub"] = "factory"
+    elif holds_weights(place):
+        if not place.is_file():
+            raise InputError(
+                f"There is no file {place}; give weights ({weights_suffixes()}) or package.module:function."
+            )
+        if factory is None and not decoder:
+            raise InputError(
+                f"{place.name} holds weights only. Name what makes their module: factory (--factory) "
+                "package.module:function."
+            )
+        if factory is not None:
+            refuse_factory(factory)
+        kind = "weights"
+    else:
+        if factory or prefix:
+            raise InputError(
+                f"A factory or a prefix belongs to a file of weights ({weights_suffixes()}), not to {text}."
+            )
+        if decoder and not place.exists():
+            raise InputError(
+                f"There is no file {place}; give weights ({weights_suffixes()}) or package.module:function."
+            )
+        if decoder:
+            raise InputError(f"{place.name} is no file of weights: {weights_suffixes()} are expected.")
+        kind = _file_folder_or_hub(text, place)
+    if revision and kind not in ("folder", "hub"):
+        raise InputError("A revision belongs to a transformers model, not to a file of weights.")
+    return Given(kind, text, place)
+
+
+def _file_folder_or_hub(text: str, place: Path) -> Literal["onnx", "folder", "hub"]:
+    if place.suffix.lower() == ONNX and not place.is_dir():
+        if not place.is_file():
+            raise InputError(f"There is no file {place}; give an ONNX file that is there.")
+        return "onnx"
+    if place.is_file():
+        raise InputError(f"{place.name} is no file of weights: {weights_suffixes()} or {ONNX} are expected.")
+    if place.is_dir() and not (place / "config.json").is_file():
+        raise InputError(f"{place} is a folder without a config.json, so no transformers model.")
+    if not place.exists() and (text.startswith((".", "/", "~")) or text.count("/") > 1):
+        raise InputError(f"There is no file or folder {text}.")
+    if find_spec("transformers") is None:
+        raise InputError(
+            f"{text} is taken for a transformers model, which needs that library: pip install 'nearid[hf]'. For a "
+            "file of weights give its name, for a function package.module:function."
+        )
+    return "folder" if place.is_dir() else "hub"
+
+
+def is_factory(model: str) -> bool:
+    """Whether a text names a function to import, as package.module:function, rather than a file."""
+    return ":" in model and not os.path.exists(model) and not holds_weights(Path(model))
+
+
+def refuse_factory(factory: str) -> None:
+    """Refuse what names no function, and a package that is not there; nothing is imported."""
+    name, _, attribute = factory.partition(":")
+    if not name or not attribute:
+        raise InputError(f"A factory is named as package.module:function, not {factory!r}.")
+    # As `python -m` has it; at the end, so that nothing installed is shadowed by a file that happens to lie here.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    package = name.partition(".")[0]
+    if package and package not in sys.modules and find_spec(package) is None:
+        raise InputError(
+            f"The factory {factory} cannot be imported: ModuleNotFoundError: No module named {package!r}. Run nearid "
+            "in the folder that holds it, or install it."
+        )
+
+
+def holds_weights(path: Path) -> bool:
+    """Whether files of this suffix may hold the weights of a module."""
+    known = format_of(path)
+    return known is not None and known.weights
+
+
+def weights_suffixes() -> str:
+    """Suffixes of files of weights, for messages."""
+    return ", ".join(suffixes("weights"))
+
+
+def refuse_layers(given: Given, patterns: Iterable[str] | None) -> None:
+    """Refuse numbered layers that a transformers folder does not have, as its configuration and weights tell."""
+    if given.kind != "folder":
+        return
+    names = _weights_of(given.place)
+    states = _loaded(given.place / "config.json").get("num_hidden_layers")
+    for pattern in patterns or ():
+        layer, _ = split_part(pattern)
+        parts = layer.split(".")
+        if parts[0] == HIDDEN and len(parts) == 2 and parts[1].isdecimal():
+            if isinstance(states, int) and int(parts[1]) > states:
+                raise InputError(
+                    f"The model has nothing named {layer!r} (given as layers). Its hidden states are {HIDDEN}.0 (the "
+                    f"embeddings) to {HIDDEN}.{states}."
+                )
+        elif is_exact(layer):
+            _refuse_number(layer, parts, names)
+
+
+def _refuse_number(layer: str, parts: list[str], names: list[str]) -> None:
+    """Refuse encoder.layer.9 where weights of encoder.layer are numbered, but not up to 9."""
+    for at in (at for at, part in enumerate(parts) if at and part.isdecimal()):
+        before = f"{'.'.join(parts[:at])}."
+        # A checkpoint may have the name of the whole model before.
+        under = [rest for name in names for rest in [name.partition(before)] if rest[1] and rest[0].count(".") <= 1]
+        numbers = {rest[2].partition(".")[0] for rest in under}
+        if numbers and all(number.isdecimal() for number in numbers) and parts[at] not in numbers:
+            near = nearest(f"{before}{parts[at]}", sorted(f"{before}{number}" for number in numbers))
+            raise InputError(f"The model has nothing named {layer!r} (given as layers). {near}")
+
+
+def _weights_of(folder: Path) -> list[str]:
+    """Names of the weights of a folder, as far as their files tell without being loaded."""
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        return list(_loaded(index).get("weight_map") or ())
+    file = folder / "model.safetensors"
+    try:
+        return list(open_contents(file).names) if file.is_file() else []
+    except InputError:
+        return []  # whoever loads it says what is wrong with it
+
+
+def _loaded(path: Path) -> dict[str, Any]:
+    """What is in a file of JSON; nothing where it is damaged, of which whoever loads the model tells."""
+    try:
+        read = json.loads(path.read_text(encoding="utf-8")) if path.stat().st_size <= MOST_BYTES else None
+    except (OSError, ValueError, RecursionError):
+        read = None
+    return read if isinstance(read, dict) else {}

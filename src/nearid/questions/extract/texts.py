@@ -1,0 +1,338 @@
+"""Texts as people have them: a file with a text a line, a column of a table, a list; opened without torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nearid.arrays.formats.registry import Format, format_of
+from nearid.arrays.memory import index_ids, is_a
+from nearid.arrays.names import few, nearest, not_found, only
+from nearid.arrays.paths import open_contents
+from nearid.arrays.reading import damage_told, reached
+from nearid.arrays.rows import row_ids
+from nearid.base.alerts import Alert
+from nearid.base.errors import InputError, type_of
+from nearid.base.files import local_path
+from nearid.base.limits import check_memory
+
+LINES, RECORDS = (".txt",), (".jsonl", ".ndjson")
+# The column of texts, where none is named.
+USUAL = "text"
+# What a folder that the library `datasets` saved holds: one set, or several.
+SAVED, SPLIT = "state.json", "dataset_dict.json"
+# Files of which a folder of a model has at least one, where it has a tokeniser.
+TOKENISER = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+    "vocab.json",
+    "spiece.model",
+    "tokenizer.model",
+    "sentencepiece.bpe.model",
+    "tekken.json",
+)
+# Beside its text, a string takes so many bytes in memory; letters outside Latin take up to four.
+_OVERHEAD = 4
+
+
+class Texts:
+    """Texts and the ids of their rows.
+
+    Empty texts are left out; an alert counts them. The others keep their numbers.
+
+    Parameters
+    ----------
+    values : sequence of str
+        None, NaN and texts of white space alone count as empty.
+    ids : array-like of shape (n,), optional
+        One for each value. Default: their numbers.
+
+    Attributes
+    ----------
+    texts : list of str
+    ids : ndarray of shape (n,)
+    alerts : tuple of Alert
+    """
+
+    def __init__(self, name: str, values: Sequence[Any], ids: Any = None) -> None:
+        every = np.arange(len(values)) if ids is None else row_ids(name, ids, len(values))
+        kept = [at for at, value in enumerate(values) if not _is_empty(value)]
+        self.name = name
+        self.texts: list[str] = [values[at] for at in kept]
+        self.ids = every[kept]
+        self.alerts: tuple[Alert, ...] = ()
+        for row, text in zip(kept, self.texts, strict=True):
+            _refuse_other(name, row, text)
+        if len(kept) < 2:
+            empty = f" beside {len(values) - len(kept)} empty ones" if kept and len(values) > len(kept) else ""
+            held = f"{len(kept)} text{empty}" if kept else "no text"
+            raise InputError(f"{name} holds {held}, but at least 2 texts are needed.")
+        if len(np.unique(self.ids)) < len(kept):
+            raise InputError(f"Some ids of {name} occur more than once, so that its rows could not be paired by them.")
+        if len(values) > len(kept):
+            left_out = f"{len(values) - len(kept):,} of {len(values):,} texts of {name} are empty and are left out."
+            self.alerts += (Alert("empty_texts", left_out),)
+        repeated = len(kept) - len(set(self.texts))
+        if repeated:
+            sentence = (
+                f"{repeated:,} of {len(kept):,} texts of {name} repeat an earlier one. Equal rows on both sides of a "
+                "split make held-out errors too small; remove the repetitions."
+            )
+            self.alerts += (Alert("repeated_texts", sentence),)
+
+    def digest(self) -> str:
+        """SHA-256 of all texts in their order, whatever a tokeniser makes of them."""
+        hashed = hashlib.sha256()
+        for text in self.texts:
+            letters = text.encode()
+            hashed.update(len(letters).to_bytes(8, "little") + letters)
+        return hashed.hexdigest()
+
+
+class _Column(NamedTuple):
+    """Values of a column and their ids."""
+
+    values: Sequence[Any]
+    ids: Any
+
+
+def open_texts(data: Any, column: str | None = None, ids: Any = None) -> Texts | None:
+    """The texts of a file, a folder of the library datasets, a table or a list; None for anything else.
+
+    Parameters
+    ----------
+    column : str, optional
+        Column with the texts. Default: the one named text, or the only one.
+    ids : array, path or str, optional
+        Names of the texts; a text names a column with them.
+    """
+    if isinstance(data, str | os.PathLike):
+        path = local_path(data)
+        with reached(path):
+            found = _from_path(path, column, ids)
+        name = path.name
+    else:
+        found, name = _from_memory(data, column, ids), type(data).__name__
+    if found is None:
+        if column is not None:
+            raise InputError(f"{name} is no table, so that it has no column {column!r}. Leave column (--column) out.")
+        return None
+    return Texts(name, found.values, given_ids(found.ids))
+
+
+def _from_path(path: Path, column: str | None, ids: Any) -> _Column | None:
+    suffix, known = path.suffix.lower(), format_of(path)
+    if path.is_dir():
+        return _from_folder(path, column, ids) if known is None else None
+    if suffix in (*LINES, *RECORDS):
+        if not path.is_file():
+            raise InputError(f"{path} is not a regular file.")
+        lines = _lines(path)
+        if suffix in RECORDS:
+            return _from_records(path.name, lines, column, ids)
+        if column is not None:
+            raise InputError(f"{path.name} has a text on each line and no columns. Leave column (--column) out.")
+        return _Column(lines, ids)
+    if known is None or known.column is None or not path.is_file():
+        return None
+    place = os.path.abspath(path)
+    names, values = known.column(place, path.name, USUAL if column is None else column)
+    if values is None and column is None and len(names) == 1:
+        names, values = known.column(place, path.name, names[0])
+        values = values if len(values) and isinstance(values[0], str) else None
+    if values is None:
+        if column is not None:
+            raise not_found(path.name, "column", column, names)
+        _refuse_unnamed(path, known, ids)
+        return None
+    if isinstance(ids, str) and ids in names:
+        ids = known.column(place, path.name, ids)[1]
+    return _Column(values, ids)
+
+
+def _refuse_unnamed(path: Path, known: Format, ids: Any) -> None:
+    """Refuse a table with columns of texts of which none is chosen: its numbers may be counts or ids."""
+    table = None if known.columns is None else known.columns(os.path.abspath(path), path.name, None)
+    texts = [] if table is None else [name for name, values in table.values.items() if _is_texts(values)]
+    if any(name != ids for name in texts):
+        raise InputError(
+            f"{path.name} has columns of text: {few(map(repr, texts))}. Name the one with the inputs: column "
+            f"(--column {shlex.quote(texts[0])}). If its numbers are the inputs, save them alone."
+        )
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file of UTF-8."""
+    check_memory(path.name, _OVERHEAD * path.stat().st_size, "Split it into several files.")
+    raw = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise InputError(f"{path.name} is UTF-16, but UTF-8 is expected: iconv -f UTF-16 -t UTF-8 {path.name} > new")
+    lines = raw.split(b"\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    texts = []
+    for number, line in enumerate(lines, 1):
+        if b"\0" in line:
+            raise InputError(f"{path.name} holds a zero byte in line {number}, so it is no text. Give UTF-8 text.")
+        try:
+            texts.append(line.removesuffix(b"\r").decode())
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"Line {number} of {path.name} is not UTF-8: byte {error.start + 1} is {line[error.start]:#04x}. Save "
+                f"the file as UTF-8, for example with iconv -f LATIN1 -t UTF-8 {path.name} > new"
+            ) from None
+    return texts
+
+
+def _from_records(name: str, lines: list[str], column: str | None, ids: Any) -> _Column:
+    """A column of a file with a JSON object on each line; lines that are texts themselves need no column."""
+    records: list[Any] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            records.append(json.loads(line) if line.strip() else None)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"Line {number} of {name} is no JSON: {error}. Write one object on each line.") from None
+    if all(record is None or isinstance(record, str) for record in records) and column is None:
+        return _Column(records, ids)
+    for number, record in enumerate(records, 1):
+        if record is not None and not isinstance(record, dict):
+            raise InputError(f"Line {number} of {name} is {type_of(record)}, but a JSON object is expected.")
+    names = list(dict.fromkeys(key for record in records if record for key in record))
+    texts = [key for key in names if any(isinstance((record or {}).get(key), str) for record in records)]
+    chosen = _chosen(name, column, names, texts)
+    if isinstance(ids, str) and ids in names:
+        ids = [(record or {}).get(ids) for record in records]
+    return _Column([(record or {}).get(chosen) for record in records], ids)
+
+
+def is_saved(folder: Path) -> bool:
+    """Whether a folder is one that the library datasets saved."""
+    return (folder / SPLIT).is_file() or (folder / SAVED).is_file()
+
+
+def _from_folder(path: Path, column: str | None, ids: Any) -> _Column | None:
+    """A column of a folder that `Dataset.save_to_disk` wrote; None for other folders."""
+    if (path / SPLIT).is_file():
+        splits = [held.name for held in sorted(path.iterdir()) if (held / SAVED).is_file()] or ["NAME"]
+        raise InputError(f"{path} holds several data sets: {few(splits)}. Give one of them, as {path / splits[0]}.")
+    if not (path / SAVED).is_file():
+        return None
+    import pyarrow as pa
+
+    with damage_told(str(path), "folder of the library datasets", "Save it again."):
+        state = json.loads((path / SAVED).read_text(encoding="utf-8"))
+        files = [str(entry["filename"]) for entry in state["_data_files"]]
+        if any(file != os.path.basename(file) for file in files):
+            raise InputError(f"{path / SAVED} names files outside of the folder.")
+        check_memory(path.name, 2 * sum((path / file).stat().st_size for file in files), "Save a part of it.")
+        table = pa.concat_tables(pa.ipc.open_stream(pa.memory_map(str(path / file))).read_all() for file in files)
+    names = table.column_names
+    texts = [
+        field.name for field in table.schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+    ]
+    chosen = _chosen(path.name, column, names, texts)
+    if isinstance(ids, str) and ids in names:
+        ids = table.column(ids).to_pylist()
+    return _Column(table.column(chosen).to_pylist(), ids)
+
+
+def _from_memory(data: Any, column: str | None, ids: Any) -> _Column | None:
+    """A column of a table in memory, or texts themselves."""
+    names = _column_names(data)
+    if names is not None:
+        texts = [column_ for column_ in names if _is_texts(data[column_])] if column is None else []
+        if column is None and USUAL not in texts and (not texts or len(names) > 1):
+            return None
+        chosen = _chosen(type(data).__name__, column, names, texts)
+        if ids is None and is_a(data, "pandas", "DataFrame"):
+            ids = index_ids(data.index)
+        ids = data[ids] if isinstance(ids, str) and ids in names else ids
+        return _Column(list(data[chosen]), ids)
+    if not _is_texts(data):
+        return None
+    if ids is None and is_a(data, "pandas", "Series"):
+        ids = index_ids(data.index)
+    return _Column([str(each) if isinstance(each, np.str_) else each for each in data], ids)
+
+
+def _column_names(data: Any) -> list[str] | None:
+    """Columns of a DataFrame of pandas or polars or of a data set of the library datasets; None for anything else."""
+    if is_a(data, "pandas", "DataFrame") or is_a(data, "polars", "DataFrame"):
+        return [name for name in data.columns if isinstance(name, str)]
+    return list(data.column_names) if is_a(data, "datasets", "Dataset") else None
+
+
+def _is_texts(values: Any) -> bool:
+    """Whether these are texts one by one: the first that is not empty is one."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable) or not hasattr(values, "__len__"):
+        return False
+    if is_a(values, "torch", "Tensor"):
+        return False  # some have no shape
+    if len(getattr(values, "shape", (0,))) != 1 or getattr(getattr(values, "dtype", None), "kind", "O") not in "OUT":
+        return False
+    return isinstance(next((each for each in values if not _is_missing(each)), None), str)
+
+
+def _chosen(name: str, column: str | None, names: Sequence[str], texts: Sequence[str]) -> str:
+    """The column of texts: the one that was named, the usual one, or the only one."""
+    if column is not None:
+        if column not in names:
+            raise not_found(name, "column", column, names)
+        return column
+    chosen = USUAL if USUAL in texts else only(texts)
+    if chosen is None:
+        held = f"Its columns of texts: {few(map(repr, texts))}." if texts else nearest("", names)
+        raise InputError(f"{name} does not say which column holds the texts. Name it: column (--column). {held}")
+    return chosen
+
+
+def given_ids(ids: Any) -> Any:
+    """Ids as values; a text is the path of a file with them."""
+    if not isinstance(ids, str | os.PathLike):
+        return ids
+    if not os.path.exists(local_path(ids)):
+        raise InputError(f"There is no file and no column {ids} to take the ids from (given as ids).")
+    values = open_contents(ids).saved
+    if isinstance(values, Mapping):
+        raise InputError(f"{ids} holds several arrays, but one is expected as ids; save it as .npy.")
+    return values
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and value != value) or type(value).__name__ == "NAType"
+
+
+def _is_empty(value: Any) -> bool:
+    return _is_missing(value) or (isinstance(value, str) and not value.strip())
+
+
+def _refuse_other(name: str, row: int, text: Any) -> None:
+    """Refuse what is no text, and letters that no file can hold."""
+    if not isinstance(text, str):
+        raise InputError(f"Entry {row} of {name} is {type_of(text)}, but a text is expected like the others.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"Text {row} of {name} holds half a letter (a lone surrogate). Mend it, or leave it out."
+        ) from None
+
+
+def refuse_no_tokeniser(model: Any) -> None:
+    """Refuse the folder of a model that has no tokeniser, of which transformers would make an empty one."""
+    if not isinstance(model, str | os.PathLike):
+        return
+    folder = local_path(model)
+    if folder.is_dir() and not any((folder / name).is_file() for name in TOKENISER):
+        raise InputError(
+            f"{folder} holds no tokeniser ({TOKENISER[0]}), so that texts cannot become tokens. Copy it from where the "
+            "model comes from, or name a folder that has it: tokenizer (--tokenizer)."
+        )

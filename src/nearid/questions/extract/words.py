@@ -1,0 +1,107 @@
+"""Words of a text, and the tokens that each of them is made of by any tokeniser."""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    r"""Runs of letters, digits, underscores and the marks that go with letters.
+
+    \w alone would cut words of Hindi or Thai at their vowel signs.
+    """
+    marks = "".join(chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code))[0] == "M")
+    return re.compile(rf"[\w{marks}]+")
+
+
+def spans(text: str) -> np.ndarray:
+    """First letter and end of every word, of shape (words, 2); they follow from the text alone."""
+    return np.array([match.span() for match in _pattern().finditer(text)], np.int64).reshape(-1, 2)
+
+
+@dataclass(frozen=True)
+class WordTokens:
+    """Which tokens of a batch belong to which words, an entry for each pair of a word and one of its tokens.
+
+    The entries are sorted by input and word.
+
+    Attributes
+    ----------
+    inputs : ndarray of shape (k,)
+        Place of the text in the batch.
+    tokens : ndarray of shape (k,)
+        Place of the token in its text.
+    words : ndarray of shape (k,)
+        Number of the word in its text.
+    """
+
+    inputs: np.ndarray
+    tokens: np.ndarray
+    words: np.ndarray
+
+    def first(self, count: int) -> WordTokens:
+        """The words of the first few inputs."""
+        kept = self.inputs < count
+        return WordTokens(self.inputs[kept], self.tokens[kept], self.words[kept])
+
+    @property
+    def starts(self) -> np.ndarray:
+        """The first entry of every word that has a token: there are as many words as rows."""
+        if not len(self.inputs):
+            return np.zeros(0, np.int64)
+        other = (np.diff(self.inputs) != 0) | (np.diff(self.words) != 0)
+        return np.concatenate([[0], np.flatnonzero(other) + 1])
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Tokens of every word."""
+        return np.diff(np.append(self.starts, len(self.inputs)))
+
+    def counts(self, n: int) -> np.ndarray:
+        """Words with a token of each of n inputs."""
+        return np.bincount(self.inputs[self.starts], minlength=n)
+
+
+def word_tokens(texts: Sequence[str], offsets: Sequence[Sequence[tuple[int, int]]], cut: np.ndarray) -> WordTokens:
+    """Tokens that share a letter with a word; a token across two words belongs to both.
+
+    Parameters
+    ----------
+    offsets : sequence of sequences of (int, int)
+        Of each token of each text the first letter and the end; equal for tokens that stand for no letter.
+    cut : ndarray of bool, shape (n,)
+        Whether tokens are missing at the end of a text. A word that is cut there is left out.
+    """
+    parts = [
+        np.vstack([np.full(len(pairs), at), pairs.T])
+        for at, (text, places, short) in enumerate(zip(texts, offsets, cut, strict=True))
+        for pairs in [_pairs(spans(text), np.array(places, np.int64).reshape(-1, 2), short)]
+    ]
+    inputs, tokens, words = np.concatenate(parts, axis=1).astype(np.int64)
+    return WordTokens(inputs, tokens, words)
+
+
+def _pairs(words: np.ndarray, tokens: np.ndarray, cut: bool) -> np.ndarray:
+    """Places of tokens and numbers of words, of shape (k, 2), sorted by word."""
+    real = np.flatnonzero(tokens[:, 1] > tokens[:, 0])
+    if not len(words) or not len(real):
+        return np.zeros((0, 2), np.int64)
+    begin, end = tokens[real].T
+    first = np.searchsorted(words[:, 1], begin, side="right")
+    last = np.searchsorted(words[:, 0], end, side="left")
+    count = np.maximum(last - first, 0)
+    token = np.repeat(real, count)
+    word = np.repeat(first, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    if cut:
+        seen = words[word, 1] <= end.max()
+        token, word = token[seen], word[seen]
+    order = np.argsort(word, kind="stable")
+    return np.stack([token[order], word[order]], axis=1)

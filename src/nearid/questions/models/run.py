@@ -1,0 +1,251 @@
+"""Two models and inputs: layers of both extracted and compared, the ladder for two pairs, and the heads."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from nearid.arrays import Rows
+from nearid.arrays.blocks import recorded
+from nearid.base.alerts import Alert
+from nearid.base.cache import Cache
+from nearid.base.errors import InputError, unknown
+from nearid.base.options import Bound, Count, Folds, Seed, Size, checked
+from nearid.base.progress import Progress, Reporting, reporting
+from nearid.base.provenance import provenance
+from nearid.questions.compare.chance import MOST_PERMUTATIONS
+from nearid.questions.compare.result import Comparison
+from nearid.questions.compare.run import compare
+from nearid.questions.extract.result import Extraction
+from nearid.questions.extract.run import extract
+from nearid.questions.heads.result import HeadComparison
+from nearid.questions.heads.run import compare_heads
+from nearid.questions.layers.run import Measure, compare_layers, named_measures
+from nearid.questions.models.extractions import Kept, extracted, refuse_early
+from nearid.questions.models.result import ModelComparison
+from nearid.show.alerts import each_once
+
+# Longer lists are not repeated in the provenance.
+SHORT = 100
+# Options of `extract` that are not for a comparison: the cache decides where layers are written.
+OWN = ("out", "format", "restart", "overwrite", "progress")
+
+
+@checked
+def compare_models(
+    a: Any,
+    b: Any,
+    data: Any,
+    /,
+    *,
+    measures: Iterable[Measure] | Measure = "cka",
+    folds: Folds = 5,
+    ridge: Size | Literal["auto"] = "auto",
+    svcca_k: Count | None = None,
+    random_state: Seed = 0,
+    blocks: Any = None,
+    permutations: Annotated[int, Bound(0, MOST_PERMUTATIONS)] | None = None,
+    symmetric: bool = False,
+    heads: bool = True,
+    options_a: Mapping[str, Any] | None = None,
+    options_b: Mapping[str, Any] | None = None,
+    cache: bool = True,
+    names: Sequence[str] | str | None = None,
+    progress: Reporting = False,
+    **options: Any,
+) -> ModelComparison:
+    """Which depth of one model corresponds to which of another, how nearly, and up to which group?
+
+    Both models run over the same inputs, and every layer of one is compared with every layer of the other. The ladder
+    of `compare` follows for the two layers that are most alike, and for the last ones. Extracted layers are kept in the
+    user's cache, so that another comparison of a model with the same inputs does not run it again.
+
+    Parameters
+    ----------
+    a : torch.nn.Module or str
+        The source: anything that `extract` takes as a model.
+    b : the same
+        The target.
+    data : anything `extract` takes as data
+        The inputs of both models: texts, pictures, arrays or a file. On the command line A and B are then models;
+        without it they are folders that extract wrote.
+    measures : names or callables, default="cka"
+        Measures between layers, as of `compare_layers`. The first one decides which layers are most alike.
+    folds : int, default=5
+        Folds for what is held out.
+    ridge : float or "auto", default="auto"
+        Penalty of linear maps, as of `compare`.
+    svcca_k : int, optional
+        Principal components for SVCCA; those with 99% of the variance by default.
+    random_state : int, default=0
+        Seed of the folds and of the chance levels.
+    blocks : str, path or array of shape (n,), optional
+        Rows that belong together, as of `compare`. Default: the blocks that were extracted with the rows.
+    permutations : int, optional
+        Repetitions of the chance levels, 99 by default. 0 leaves out that of the best pair of layers.
+    symmetric : bool, default=False
+        Climb the ladder in the other direction, too; the verdict is then the larger group of the two.
+    heads : bool, default=True
+        Build the map that the heads of both models imply, as of `compare_heads`, where both have one: a language model
+        of transformers, or a module whose last block is a linear layer.
+    options_a : mapping, optional
+        Options of `extract` for the first model alone, such as prefix.
+    options_b : mapping, optional
+        Options of `extract` for the second model alone.
+    cache : bool, default=True
+        Keep extracted layers in the cache, or take them from there: NEARID_CACHE, or the user's cache folder; up to
+        NEARID_CACHE_GB (10 by default), beyond which layers that were not used for longest are removed.
+    names : two of str, optional
+        What to call the models; in a text with a comma between them. Default: the names of their files or folders.
+    progress : bool or function, default=False
+        Draw progress bars on stderr; or a function of the name of a stage and its number of steps.
+    **options
+        Options of `extract` for both models, such as layers, pool, batch_size, mean and std.
+
+    Returns
+    -------
+    ModelComparison
+
+    Examples
+    --------
+    >>> import nearid, numpy as np
+    >>> from torch import nn
+    >>> model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    >>> inputs = np.random.default_rng(0).normal(size=(200, 3))
+    >>> comparison = nearid.compare_models(model, nn.Sequential(model[0]), inputs, cache=False)
+    >>> comparison.pair.source, comparison.pair.target
+    ('0', '0')
+    """
+    if b is None:
+        raise InputError("Two models are needed; one was given.")
+    wanted = named_measures(measures)
+    names = names.split(",") if isinstance(names, str) else names
+    if names is not None and len(names) != 2:
+        raise InputError(f"{len(names)} names were given for 2 models.")
+    own = [_checked({**options, **(each or {})}) for each in (options_a, options_b)]
+    for model, each in zip((a, b), own, strict=True):
+        refuse_early(model, data, each)
+    kept = Cache.of_user("extractions") if cache else None
+    fitting: dict[str, Any] = {"folds": folds, "ridge": ridge, "random_state": random_state}
+    fitting |= {"svcca_k": svcca_k, "blocks": blocks}
+    with reporting(progress) as stages, extracted((a, b), data, own, kept, stages, heads=heads) as sides:
+        x, y = (side.layers for side in sides)
+        called = _names(names, sides)
+        layers = compare_layers(
+            x, y, measures=wanted.values(), permutations=permutations, names=called, progress=stages, **fitting
+        )
+
+        def ladder(source: str, target: str) -> Comparison:
+            at = zip((x, y), called, (source, target), strict=True)
+            first, second = (_named(side[layer], f"{name}:{layer}") for side, name, layer in at)
+            # The chance level of a ladder cannot be left out.
+            repeats = None if permutations is None else max(permutations, 1)
+            compared: Comparison = compare(
+                first, second, permutations=repeats, symmetric=symmetric, progress=stages, **fitting
+            )
+            return compared
+
+        matrix = next(iter(layers.values.values()))
+        pair = layers.best.get(next(iter(layers.values)))
+        ends = layers.layers[0][-1], layers.layers[1][-1]
+        # A layer that does not vary has no value, and no ladder.
+        last = ladder(*ends) if np.isfinite(matrix[-1, -1]) else None
+        best = None
+        if pair is not None:
+            best = last if (pair.source, pair.target) == ends else ladder(pair.source, pair.target)
+        between, refused = _heads(called, sides, ridge, random_state, stages)
+    settings: dict[str, Any] = {"measures": list(wanted), **fitting, "blocks": recorded(blocks)}
+    settings |= {"permutations": permutations, "symmetric": symmetric, "heads": heads, "cache": cache}
+    for name, each in (("options_a", own[0]), ("options_b", own[1])):
+        settings[name] = {option: _told(value) for option, value in each.items()}
+    inputs = layers.provenance["inputs"]
+    compared = [each for each in (layers, best, last, between) if each is not None]
+    where = [{"key": side.key, "was_there": side.there} for side in sides]
+    return ModelComparison(
+        names=called,
+        data=x.provenance["data"]["name"],
+        layers=layers,
+        best=best,
+        last=last,
+        heads=between,
+        alerts=[*_alerts(called, sides), *refused, *each_once([(c.names, c.alerts) for c in compared])],
+        provenance={
+            **provenance(settings, cache=None if kept is None else {"folder": str(kept.place), "entries": where}),
+            "inputs": inputs,
+        },
+    )
+
+
+def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of `extract` that differ from its defaults; those that it lacks are refused, and where layers go to."""
+    known = {p.name: p.default for p in inspect.signature(extract).parameters.values() if p.kind is p.KEYWORD_ONLY}
+    for name in options:
+        if name in OWN:
+            raise InputError(f"{name} is no option here: layers go to the cache. Write them with extract instead.")
+        if name not in known:
+            raise InputError(unknown("option of extract", name, [each for each in known if each not in OWN]))
+    if isinstance(options.get("layers"), int):
+        # Of --options-a layers=2: a layer by its name, which is a number.
+        options = {**options, "layers": str(options["layers"])}
+    return {n: value for n, value in options.items() if type(value) is not type(known[n]) or value != known[n]}
+
+
+def _told(value: Any) -> Any:
+    """An option for the provenance: what is no plain value by its kind."""
+    short = isinstance(value, list | tuple) and len(value) <= SHORT
+    return value if short or isinstance(value, str | int | float) else type(value).__name__
+
+
+def _named(rows: Rows, name: str) -> Rows:
+    rows = copy(rows)
+    rows.name = name
+    return rows
+
+
+def _names(given: Sequence[str] | None, sides: Sequence[Kept]) -> tuple[str, str]:
+    if given is not None:
+        return given[0], given[1]
+    first, second = (_name(side.layers) for side in sides)
+    return (first, second) if first != second else (f"{first} 1", f"{second} 2")
+
+
+def _name(layers: Extraction) -> str:
+    return str(layers.provenance["model"]["name"])
+
+
+def _heads(
+    names: tuple[str, str], sides: Sequence[Kept], ridge: float | Literal["auto"], seed: int, progress: Progress
+) -> tuple[HeadComparison | None, list[Alert]]:
+    """The map that the heads imply, where both models have one; or why it is not known."""
+    first, second = sides
+    if first.head is None or second.head is None:
+        return None, []
+    own = [first.head.bias, second.head.bias]
+    try:
+        compared = compare_heads(
+            first.head.weight,
+            second.head.weight,
+            first.features,
+            second.features,
+            biases=["none" if bias is None else bias for bias in own],
+            ridge=ridge,
+            names=names,
+            random_state=seed,
+            progress=progress,
+        )
+    except InputError as error:
+        return None, [Alert("heads_not_compared", f"The heads are not compared: {error}")]
+    return compared, []
+
+
+def _alerts(names: tuple[str, str], sides: Sequence[Kept]) -> list[Alert]:
+    """Alerts of the extractions; those of one model alone begin with its name."""
+    first, second = (side.layers.alerts for side in sides)
+    both = [alert for alert in first if alert in second]
+    each = zip(names, (first, second), strict=True)
+    own = [Alert(a.code, f"{name}: {a.message}") for name, alerts in each for a in alerts if a not in both]
+    return [*both, *own]

@@ -1,0 +1,157 @@
+"""What a person sees of two models: which depth corresponds to which, how nearly and up to which group."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from nearid.base.alerts import Alert
+from nearid.groups.ladder import GROUPS
+from nearid.questions.compare.result import Comparison
+from nearid.questions.compare.view import headline as ladder_headline, view as ladder_view
+from nearid.questions.heads.view import view as heads_view
+from nearid.questions.layers.result import LayerComparison, place_of_best
+from nearid.questions.layers.view import LEVEL, nearest_layers, view as layers_view
+from nearid.questions.models.result import ModelComparison
+from nearid.show.alerts import each_once, joined
+from nearid.show.view import Cell, Column, Row, Table, View, counted, with_intervals
+
+# So many pairs of depths stand in a sentence at most.
+SHOWN = 7
+# The nearest layers are said to come in order where so large a share of two layers do; two that share one count half.
+ORDERED = 0.8
+
+
+def view(c: ModelComparison) -> View:
+    """The best pair of layers and its verdict; the heat map; the ladders and the heads as sections of their own."""
+    layers, nearest = layers_view(c.layers), nearest_layers(c.layers)
+    related = c.pair is not None and c.best is not None and not c.pair.p_value > LEVEL
+    ladder = None if c.best is None else ladder_view(c.best)
+    sections = [("Most alike layers", c.best), ("Last layers", c.last if c.last is not c.best else None)]
+    parts = [
+        replace(ladder_view(each), subject=f"{title}: {_names(each)}", alerts=())
+        for title, each in sections
+        if each is not None
+    ]
+    if c.heads is not None:
+        shown = heads_view(c.heads)
+        parts.append(replace(shown, subject=f"Heads: {shown.subject}", alerts=()))
+    return View(
+        question="Which depth of one model corresponds to which of the other?",
+        subject=f"{c.names[0]} -> {c.names[1]}: {_sizes(c)}",
+        headline=_headline(c) if related else layers.headline,
+        reason=" ".join(filter(None, (_decided(c), order_of_depths(c.layers)))),
+        colour=ladder.colour if related and ladder is not None else layers.colour,
+        alerts=_alerts(c),
+        tables=[_ladders(c), nearest, *(replace(table, folded=True) for table in layers.tables if table != nearest)],
+        facts=_facts(c),
+        figures=layers.figures,
+        method=layers.method,
+        provenance=c.provenance,
+        parts=parts,
+    )
+
+
+def _alerts(c: ModelComparison) -> list[Alert]:
+    """Those of the extractions, then those of the comparisons in few lines."""
+    compared = [each for each in (c.layers, c.best, c.last, c.heads) if each is not None]
+    told = each_once([(each.names, each.alerts) for each in compared])
+    return [*(a for a in c.alerts if a not in told), *joined([(each.names, each.alerts) for each in compared])]
+
+
+def _sizes(c: ModelComparison) -> str:
+    counts = " x ".join(str(len(side)) for side in c.layers.layers)
+    return f"{counts} layers, {counted(c.layers.n, 'row')} of {c.data}"
+
+
+def _names(c: Comparison) -> str:
+    return f"{c.names[0]} -> {c.names[1]}"
+
+
+def _place(layers: Sequence[str], layer: str) -> str:
+    return f"{layers.index(layer) + 1} of {len(layers)}"
+
+
+def _headline(c: ModelComparison) -> str:
+    """The two layers by their depths, and the verdict of the ladder between them."""
+    assert c.pair is not None and c.best is not None
+    (x, y), (left, right) = c.names, c.layers.layers
+    source = f"Layer {c.pair.source} of {x} ({_place(left, c.pair.source)})"
+    target = f"layer {c.pair.target} of {y} ({_place(right, c.pair.target)})"
+    return f"{source} corresponds to {target}. {ladder_headline(c.best)}"
+
+
+def _decided(c: ModelComparison) -> str:
+    """The value of the best pair."""
+    if c.pair is None:
+        return ""
+    return f"Best of {counted(c.pair.pairs, 'pair')} of layers by {c.measure}: {c.pair.text}."
+
+
+def _nearest_places(c: LayerComparison) -> list[tuple[int, int]]:
+    """Numbers of the layers of the source, from 1, and of those nearest to them, by the first measure."""
+    measure, values = next(iter(c.values.items()))
+    found = [(i, place_of_best(measure, row)) for i, row in enumerate(values, start=1)]
+    return [(i, at[0] + 1) for i, at in found if at is not None]
+
+
+def order_of_depths(c: LayerComparison) -> str:
+    """Which depths are nearest to which, and whether in order."""
+    places = _nearest_places(c)
+    if len(places) < 2:
+        return ""
+    some = places if len(places) <= SHOWN else [places[i] for i in np.linspace(0, len(places) - 1, SHOWN).astype(int)]
+    listed = ", ".join(f"{i} to {j}" for i, j in some)
+    order = ""
+    if len(places) > 2:
+        step = np.diff(np.array(list(itertools.combinations([j for _, j in places], 2))), axis=1)
+        share = float(np.mean((step > 0) + 0.5 * (step == 0)))
+        kept = "Deeper layers correspond to deeper ones" if share >= ORDERED else "The order of depths is not kept"
+        order = f"{kept}. "
+    return f"{order}Nearest layers by number: {listed}."
+
+
+def _ladders(c: ModelComparison) -> Table:
+    """The best pair of layers and the last ones, each with the groups of the ladder."""
+    pairs = {"most alike": c.best, "last": c.last}
+    known = {which: each for which, each in pairs.items() if each is not None}
+    groups = list(next(iter(known.values())).groups) if known else []
+    estimates = [each.groups[name].r2 for each in known.values() for name in groups]
+    columns = [Column("layers"), Column(c.measure), *(Column(f"R2\n{name}") for name in groups)]
+    columns += [Column("same up to", left=True)]
+    rows = []
+    for which, each in known.items():
+        at = _where(c, which)
+        source, target = (side[i] for side, i in zip(c.layers.layers, at, strict=True))
+        cells: list[Cell] = [f"{which}: {source} -> {target}", float(c.layers[c.measure][at])]
+        cells += [each.groups[name].r2 if each.groups[name].estimable else None for name in groups]
+        rows.append(Row([*cells, _reached(each)]))
+    note = "R2: share of the target layer's variance that the group explains, held out."
+    if c.pair is not None and c.pair.pairs > 1:
+        note += f" The ladder of the most alike layers does not allow for the choice among {c.pair.pairs} pairs."
+    return Table(with_intervals("How nearly, and up to which group", estimates), columns, rows, note)
+
+
+def _reached(c: Comparison) -> str:
+    """The group of a verdict, or the two that it lies between, and how nearly."""
+    if c.verdict.group not in GROUPS:
+        return "no group"
+    groups = " or ".join(GROUPS[name].title for name in c.verdict.between or (c.verdict.group,))
+    return f"{groups}, {c.verdict.strength}"
+
+
+def _where(c: ModelComparison, which: str) -> tuple[int, int]:
+    left, right = c.layers.layers
+    if which == "last" or c.pair is None:
+        return len(left) - 1, len(right) - 1
+    return left.index(c.pair.source), right.index(c.pair.target)
+
+
+def _facts(c: ModelComparison) -> dict[str, str]:
+    if c.heads is None:
+        return {}
+    shown = heads_view(c.heads)
+    return {"Heads": f"{shown.headline}. {shown.reason}"}

@@ -1,0 +1,259 @@
+"""Texts through a model's own tokeniser: rows as of each text alone, in the given order, however batches are cut."""
+
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+import nearid
+from nearid import InputError, extract
+from nearid.questions.extract import store
+from tiny_texts import SENTENCES, bert_folder, gpt_folder
+
+transformers = pytest.importorskip("transformers")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    place = tmp_path_factory.mktemp("models")
+    return bert_folder(place / "bert"), gpt_folder(place / "gpt")
+
+
+def alone(folder, text, limit=None):
+    """Hidden states of one text, and the letters of its tokens, by transformers alone."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    encoded = tokenizer(
+        text, return_tensors="pt", return_offsets_mapping=True, truncation=limit is not None, max_length=limit
+    )
+    offsets = encoded.pop("offset_mapping")[0].tolist()
+    with torch.no_grad():
+        states = model(**encoded, output_hidden_states=True).hidden_states
+    return [state[0].numpy() for state in states], offsets
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("size", [1, 4, 128])
+def test_rows_are_those_of_each_text_alone_in_the_given_order(folders, which, size):
+    found = extract(folders[which], SENTENCES, batch_size=size)
+    assert list(found) == ["hidden_states.0", "hidden_states.1", "hidden_states.2"]
+    for at, text in enumerate(SENTENCES):
+        states, _ = alone(folders[which], text)
+        for layer, state in zip(found, states, strict=True):
+            np.testing.assert_allclose(found[layer].read(at, at + 1)[0], state.mean(0), rtol=1e-4, atol=1e-5)
+    assert found["hidden_states.2"].ids.tolist() == list(range(10)) and found["hidden_states.2"].blocks is None
+
+
+def test_tokens_of_texts(folders):
+    rows = extract(folders[0], SENTENCES, pool="tokens", layers="hidden_states.2")["hidden_states.2"]
+    states = [alone(folders[0], text)[0][2] for text in SENTENCES]
+    np.testing.assert_allclose(rows.read(0, rows.shape[0]), np.concatenate(states), rtol=1e-4, atol=1e-5)
+    assert rows.ids.tolist() == [at * 2**20 + place for at, state in enumerate(states) for place in range(len(state))]
+    assert rows.blocks.tolist() == [at for at, state in enumerate(states) for _ in state]
+
+
+@pytest.mark.parametrize("ids", [None, [f"t{at}" for at in range(10)]])
+def test_words_of_two_tokenisers_pair_up(folders, tmp_path, ids):
+    """Words by hand: letters, digits and marks; the mean over the tokens that share a letter with each."""
+    words = [list(re.finditer(r"[\w\u0900-\u0903\u093a-\u094f]+", text)) for text in SENTENCES]
+    assert sum(map(len, words)) > 60
+    for which, name in enumerate(("a", "b")):
+        found = extract(folders[which], SENTENCES, pool="words", ids=ids, batch_size=3, out=tmp_path / name)
+        rows, expected, names, blocks = found["hidden_states.2"], [], [], []
+        for at, text in enumerate(SENTENCES):
+            states, offsets = alone(folders[which], text)
+            for number, word in enumerate(words[at]):
+                own = [t for t, (a, b) in enumerate(offsets) if a < b and a < word.end() and b > word.start()]
+                expected.append(states[2][own].mean(0))
+                names.append(at * 2**20 + number if ids is None else f"t{at}:{number}")
+                blocks.append(at if ids is None else f"t{at}")
+        np.testing.assert_allclose(rows.read(0, rows.shape[0]), expected, rtol=1e-4, atol=1e-5)
+        assert rows.ids.tolist() == names and rows.blocks.tolist() == blocks
+    layers = nearid.compare_layers(tmp_path / "a", tmp_path / "b", permutations=0)
+    assert layers.n == len(names) and not [alert for alert in layers.alerts if alert.code == "pairing"]
+
+
+def test_the_same_texts_are_known_as_the_same_across_tokenisers(folders, tmp_path):
+    (tmp_path / "t.txt").write_text("\n".join(SENTENCES), encoding="utf-8")
+    first = extract(folders[0], SENTENCES)["hidden_states.2"]
+    other = extract(folders[1], tmp_path / "t.txt")["hidden_states.2"]
+    changed = extract(folders[1], [*SENTENCES[:-1], "Today the dog returned."])["hidden_states.2"]
+    assert first.inputs_sha256 == other.inputs_sha256 != changed.inputs_sha256
+    for rows, differ in ((other, False), (changed, True)):
+        alerts = nearid.compare(first, rows, permutations=1, folds=2).alerts
+        assert any("different inputs" in alert.message for alert in alerts) == differ
+
+
+def test_long_texts_are_cut_and_counted(folders):
+    texts = [*SENTENCES, "boat " * 300 + "unbelievable"]
+    found = extract(folders[0], texts, max_length=8)
+    short = [len(alone(folders[0], text)[1]) <= 8 for text in texts[:-1]]
+    (alert,) = found.alerts
+    cut = 11 - sum(short)
+    assert alert.code == "truncated_texts" and f"{cut} of 11 texts ({cut / 11:.1%}) are longer than 8" in alert.message
+    states, _ = alone(folders[0], texts[0], 8)
+    np.testing.assert_allclose(found["hidden_states.2"].read(0, 1)[0], states[2].mean(0), rtol=1e-4, atol=1e-5)
+    # The limit of the model, unasked.
+    assert "longer than 64 tokens" in extract(folders[0], texts).alerts[0].message
+    # A word that is cut in the middle is no row.
+    rows = extract(folders[0], [texts[6], "one two"], pool="words", max_length=6)["hidden_states.2"]
+    _, offsets = alone(folders[0], texts[6], 6)
+    seen = max(end for _, end in offsets)
+    whole = [word for word in re.finditer(r"\w+", texts[6]) if word.end() <= seen]
+    assert rows.ids.tolist() == [*range(len(whole)), 2**20, 2**20 + 1]
+    for limit, message in ((65, "takes 64 tokens at most"), (2, "only mark its ends")):
+        with pytest.raises(InputError, match=message):
+            extract(folders[0], texts, max_length=limit)
+
+
+def test_models_in_memory_find_their_tokeniser_or_are_given_one(folders):
+    expected = extract(folders[0], SENTENCES)["hidden_states.1"].read(0, 10)
+    model = transformers.AutoModel.from_pretrained(folders[0])
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders[0])
+    for options in ({}, {"tokenizer": tokenizer}, {"tokenizer": folders[0]}):
+        np.testing.assert_array_equal(extract(model, SENTENCES, **options)["hidden_states.1"].read(0, 10), expected)
+    model.config._name_or_path = model.name_or_path = ""
+    with pytest.raises(InputError, match="which tokeniser belongs to it"):
+        extract(model, SENTENCES)
+    with pytest.raises(InputError, match="tokenizer is an int"):
+        extract(model, SENTENCES, tokenizer=3)
+
+    class Bag(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = torch.nn.Embedding(150, 4)
+
+        def forward(self, input_ids, attention_mask):
+            return self.embed(input_ids)
+
+    bag = Bag()
+    rows = extract(bag, SENTENCES, tokenizer=tokenizer, layers="embed")["embed"]
+    with torch.no_grad():
+        np.testing.assert_allclose(
+            rows.read(5, 6)[0], bag.embed(torch.tensor(tokenizer("one")["input_ids"])).mean(0), atol=1e-6
+        )
+
+
+def test_tokenisers_that_cannot_be_used_are_told(folders, tmp_path):
+    import json
+    import shutil
+
+    bare = tmp_path / "bare"
+    shutil.copytree(folders[0], bare, ignore=lambda _, names: [n for n in names if "token" in n or "vocab" in n])
+    with pytest.raises(InputError, match="holds no tokeniser"):
+        extract(str(bare), SENTENCES)
+    coded = tmp_path / "coded"
+    shutil.copytree(bare, coded)
+    (coded / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "Mine", "auto_map": {"AutoTokenizer": ["mine.Mine", None]}})
+    )
+    (coded / "mine.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Mine: pass\n")
+    with pytest.raises(InputError, match=r"tokeniser of .*coded"):
+        extract(str(coded), SENTENCES)
+    assert not (tmp_path / "ran").exists()
+
+    class Slow:
+        is_fast, model_input_names, pad_token_id, model_max_length = False, ["input_ids"], 0, 64
+
+        def __call__(self, texts, **options):
+            return {"input_ids": [[1, 2] for _ in texts]}
+
+    with pytest.raises(InputError, match="does not tell which letters"):
+        extract(folders[0], SENTENCES, pool="words", tokenizer=Slow())
+    assert extract(folders[0], SENTENCES, tokenizer=Slow(), layers="hidden_states.0")["hidden_states.0"].shape == (
+        10,
+        16,
+    )
+
+
+@pytest.mark.parametrize("pool", ["mean", "words"])
+@pytest.mark.parametrize("form", ["npy", "zarr"])
+def test_an_interruption_is_taken_up_to_the_same_bytes(folders, tmp_path, monkeypatch, contents, pool, form):
+    options = {"pool": pool, "format": form, "batch_size": 2}
+    extract(folders[0], SENTENCES, out=tmp_path / "whole", **options)
+    monkeypatch.setattr(store, "SECONDS", 0.0)
+
+    def stopping(stage, steps):
+        done = []
+
+        def tick(note=""):
+            done.append(1)
+            if len(done) == 4:
+                raise KeyboardInterrupt
+
+        return tick
+
+    with pytest.raises(KeyboardInterrupt):
+        extract(folders[0], SENTENCES, out=tmp_path / "out", progress=stopping, **options)
+    assert not (tmp_path / "out").exists() and (tmp_path / "out.partial").is_dir()
+    with pytest.raises(InputError, match="of something else"):
+        extract(folders[0], [*SENTENCES[:-1], "other"], out=tmp_path / "out", **options)
+    found = extract(folders[0], SENTENCES, out=tmp_path / "out", **options)
+    assert [alert.code for alert in found.alerts] == ["resumed"]
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+KILLED = """
+import sys, time
+import torch
+from nearid import extract
+from nearid.questions.extract import store
+from transformers import AutoModel
+
+store.SECONDS = 0.0
+model = AutoModel.from_pretrained(sys.argv[1])
+model.register_forward_hook(lambda *_: time.sleep(0.1))
+print("go", flush=True)
+extract(model, sys.argv[2], out=sys.argv[3], batch_size=2)
+"""
+
+
+def test_killed_in_the_middle_of_texts(folders, tmp_path, contents):
+    texts = tmp_path / "t.txt"
+    texts.write_text("\n".join(f"{text} {at}" for at in range(4) for text in SENTENCES), encoding="utf-8")
+    extract(folders[0], texts, out=tmp_path / "whole", batch_size=2)
+    command = [sys.executable, "-c", KILLED, folders[0], texts, tmp_path / "out"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ) as run:
+        run.stdout.readline()
+        layer = tmp_path / "out.partial" / "progress.json"
+        for _ in range(600):
+            if layer.exists() and '"inputs": 0' not in layer.read_text():
+                break
+            time.sleep(0.05)
+        run.send_signal(signal.SIGKILL)
+    assert not (tmp_path / "out").exists()
+    found = extract(folders[0], texts, out=tmp_path / "out", batch_size=2)
+    assert [alert.code for alert in found.alerts] == ["resumed"]
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_a_column_of_a_table_with_ids(folders, tmp_path):
+    (tmp_path / "t.csv").write_text("name,sentence\nx,a cat\ny,the dog barked\nz,one boat\n")
+    rows = extract(folders[0], tmp_path / "t.csv", column="sentence", ids="name")["hidden_states.1"]
+    assert rows.ids.tolist() == ["x", "y", "z"]
+    np.testing.assert_allclose(
+        rows.read(1, 2)[0], alone(folders[0], "the dog barked")[0][1].mean(0), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_padding_is_small():
+    """At most a fourth of a batch is padding, and batches are hardly more than of texts in any order."""
+    from nearid.questions.extract.tokens import TextSource
+
+    source = TextSource.__new__(TextSource)
+    source._lengths = np.sort(np.random.default_rng(0).integers(1, 513, 5000))
+    source._order = np.argsort(-source._lengths, kind="stable")
+    lengths = source._lengths[source._order]
+    cuts = list(source._cuts(128))
+    assert cuts[0][0] == 0 and cuts[-1][1] == 5000 and all(a[1] == b[0] for a, b in itertools.pairwise(cuts))
+    assert all(lengths[start:stop].min() >= 0.75 * lengths[start] for start, stop in cuts)
+    assert max(stop - start for start, stop in cuts) <= 128 and len(cuts) < 5000 / 128 + 25

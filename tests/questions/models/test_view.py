@@ -1,0 +1,75 @@
+"""What a person sees of two models: the depths, the verdict, the order, then the heat map."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import nearid
+from nearid.questions.models.view import order_of_depths
+from nearid.show.figures import HeatMap
+
+
+@pytest.fixture(scope="module")
+def comparison(network, inputs):
+    names = ["small", "large"]
+    return nearid.compare_models(network(0), network(1), inputs, names=names, permutations=19, cache=False)
+
+
+def test_the_headline_names_both_depths_and_the_group(comparison):
+    shown = comparison.view
+    left, right = comparison.layers.layers
+    i, j = np.unravel_index(np.argmax(comparison.layers["cka"]), comparison.layers["cka"].shape)
+    source, target = f"Layer {left[i]} of small ({i + 1} of 4)", f"layer {right[j]} of large ({j + 1} of 4)"
+    assert shown.headline.startswith(f"{source} corresponds to {target}. ")
+    assert comparison.best.view.headline in shown.headline
+    assert f"Best of 16 pairs of layers by cka: {comparison.pair.value.value:.3f}" in shown.reason
+
+
+def test_the_page_opens_with_the_answer_then_the_heat_map_then_the_ladders(comparison, tmp_path):
+    shown = comparison.view
+    assert isinstance(shown.figures[0], HeatMap) and shown.figures[0].panels[""] is comparison.layers["cka"]
+    assert [part.subject.partition(":")[0] for part in shown.parts] == ["Most alike layers", "Last layers", "Heads"]
+    assert not any(part.alerts for part in shown.parts)
+    comparison.save_report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8").split("<script>")[0]
+    places = [page.index(text) for text in (shown.headline[:40], "How nearly, and up to", "linear CKA, debiased")]
+    assert places == sorted(places)
+
+
+def test_the_ladders_of_both_pairs_stand_in_one_table(comparison):
+    most, last = comparison.view.tables[0].rows
+    assert most.cells[0].startswith("most alike: ") and last.cells[0] == "last: 3 -> 3"
+    assert last.cells[1] == comparison.layers["cka"][-1, -1]
+    assert list(last.cells[2:5]) == [group.r2 for group in comparison.last.groups.values()]
+
+
+def test_one_pair_is_not_shown_twice(network, inputs):
+    comparison = nearid.compare_models(network(0), network(1), inputs, layers="3", permutations=2)
+    assert comparison.best is comparison.last and len(comparison.view.parts) == 1
+
+
+def test_unrelated_models_are_not_said_to_correspond(network, inputs):
+    ids = np.random.default_rng(0).permutation(len(inputs))
+    comparison = nearid.compare_models(
+        network(0), network(1), inputs, options_b={"ids": ids}, permutations=19, cache=False
+    )
+    assert comparison.view.headline.startswith("No pair of layers is more alike than chance")
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (np.eye(3), "Deeper layers correspond to deeper ones. Nearest layers by number: 1 to 1, 2 to 2, 3 to 3."),
+        (np.eye(4)[::-1], "The order of depths is not kept. Nearest layers by number: 1 to 4, 2 to 3, 3 to 2, 4 to 1."),
+        (np.eye(2), "Nearest layers by number: 1 to 1, 2 to 2."),
+        (np.full((3, 3), np.nan), ""),
+    ],
+)
+def test_the_order_of_depths(comparison, values, expected):
+    assert order_of_depths(replace(comparison.layers, values={"cka": values})) == expected
+
+
+def test_many_layers_are_told_in_a_few_words(comparison):
+    text = order_of_depths(replace(comparison.layers, values={"cka": np.eye(40)}))
+    assert text.endswith("1 to 1, 7 to 7, 14 to 14, 20 to 20, 27 to 27, 33 to 33, 40 to 40.")
