@@ -131,6 +131,16 @@ def test_types_are_those_that_the_graph_declares(tmp_path, rng):
         extract(tmp_path / "net.onnx", ids + 0.5)
 
 
+def test_bytes_are_left_as_they_are_where_the_graph_takes_them(tmp_path, rng):
+    nodes = [("Cast", ["x"], ["f"], "cast", {"to": 1}), ("ReduceMean", ["f"], ["y"], "mean", {"axes": [1, 2]})]
+    model = save(tmp_path / "net.onnx", nodes, {"x": ("UINT8", ["n", 4, 4, 3])}, ["y"])
+    x = rng.integers(0, 256, (5, 4, 4, 3), dtype=np.uint8)
+    rows = extract(model, x, layers="y", pool="flatten")["y"].read(0, 5)
+    np.testing.assert_allclose(rows, x.mean((1, 2)), rtol=1e-5)
+    with pytest.raises(InputError, match=r"net.onnx takes whole numbers as they are; leave out scale"):
+        extract(model, x, mean=0.5)
+
+
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [

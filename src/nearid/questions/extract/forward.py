@@ -170,11 +170,20 @@ class Forward:
         return pooled, mask
 
     def main_of(self, arrays: Mapping[str, Tensor]) -> str | None:
-        """Name of the array that is preprocessed: the single one, the model's main argument, or the only input."""
+        """Name of the array that is preprocessed: the single one, the model's main argument, or the only input.
+
+        None where none is, as for an ONNX file that takes bytes.
+        """
         inputs = [name for name in arrays if name != MASK]
         main = next((name for name in (SINGLE, self.network.main_input()) if name in arrays), None)
         if main is None and len(inputs) == 1:
             main = inputs[0]
+        if isinstance(self.network, OnnxNetwork) and self.network.whole_numbers and main is not None:
+            if self.preprocess != Preprocess():
+                raise InputError(
+                    f"{self.network.name} takes whole numbers as they are; leave out scale, mean, std and channels."
+                )
+            return None
         if main is None and self.preprocess != Preprocess():
             raise InputError(
                 f"It is not clear which of {', '.join(inputs)} scale, mean, std and channels are for: normalise it "

@@ -62,6 +62,11 @@ class OnnxNetwork:
         return known.get(self.graph.inputs[self._main].dtype, torch.float32)
 
     @property
+    def whole_numbers(self) -> bool:
+        """Whether the first input takes whole numbers, such as tokens or bytes of images, left as they are."""
+        return self.graph.inputs[self._main].dtype.removeprefix("u").startswith("int")
+
+    @property
     def steps(self) -> bool:
         """Whether the axis after the first is one of steps, which are run one by one."""
         return bool(self._carry)
