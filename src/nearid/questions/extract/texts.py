@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -160,7 +161,10 @@ def _from_path(path: Path, column: str | None, ids: Any) -> _Column | None:
 
 def _refuse_unnamed(path: Path, known: Format, ids: Any) -> None:
     """Refuse a table with columns of texts of which none is chosen: its numbers may be counts or ids."""
-    table = None if known.columns is None else known.columns(os.path.abspath(path), path.name, None)
+    table = None
+    # What is wrong with a table of numbers is told where it is read as such.
+    with suppress(InputError):
+        table = None if known.columns is None else known.columns(os.path.abspath(path), path.name, None)
     texts = [] if table is None else [name for name, values in table.values.items() if _is_texts(values)]
     if any(name != ids for name in texts):
         raise InputError(
