@@ -64,11 +64,16 @@ class Texts:
     """
 
     def __init__(self, name: str, values: Sequence[Any], ids: Any = None) -> None:
-        every = np.arange(len(values)) if ids is None else row_ids(name, ids, len(values))
         kept = [at for at, value in enumerate(values) if not _is_empty(value)]
         self.name = name
         self.texts: list[str] = [values[at] for at in kept]
-        self.ids = every[kept]
+        if ids is None:
+            self.ids = np.array(kept, np.int64)
+        else:
+            # Where a text is missing, its id may be missing too.
+            given = list(np.asarray(ids) if hasattr(ids, "shape") else ids)
+            whole = len(given) == len(values)
+            self.ids = row_ids(name, [given[at] for at in kept] if whole else given, len(kept if whole else values))
         self.alerts: tuple[Alert, ...] = ()
         for row, text in zip(kept, self.texts, strict=True):
             _refuse_other(name, row, text)
