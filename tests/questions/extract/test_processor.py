@@ -57,6 +57,10 @@ def test_pixels_are_those_of_transformers(tmp_path, pictures, told):
         states = model.eval()(**processor(images, return_tensors="pt"), output_hidden_states=True).hidden_states[1]
     np.testing.assert_allclose(found["hidden_states.1"].read(0, 5), states.mean(1), rtol=1e-4, atol=1e-5)
     assert found.provenance["options"]["processor"] is True
+    # A model in memory says where it comes from.
+    loaded = transformers.AutoModel.from_pretrained(tmp_path / "model", add_pooling_layer=False)
+    again = extract(loaded, pictures, layers="hidden_states.1", batch_size=2)
+    np.testing.assert_array_equal(again["hidden_states.1"].read(0, 5), found["hidden_states.1"].read(0, 5))
     # The model's own way is no difference between inputs; what somebody chose is.
     assert found["hidden_states.1"].preprocess is None
     chosen = extract(str(tmp_path / "model"), pictures, layers="hidden_states.1", mean=0.1, resize="16,16")
@@ -82,7 +86,7 @@ def test_sizes_in_all_spellings(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "told", ["{", "[]", {**VIT, "size": {"longest_edge": 9}}, {**VIT, "do_pad": True}, {**VIT, "image_mean": None}]
+    "told", ["{", "[]", {**VIT, "size": {"longest_edge": 9}}, {**VIT, "do_pad": True}, {**VIT, "resample": 9}]
 )
 def test_what_is_not_known_is_told(tmp_path, told):
     with pytest.raises(InputError, match="which nearid does not know"):

@@ -74,7 +74,7 @@ def test_ids_by_column_index_and_file(tmp_path):
     assert open_texts(pd.Series(["a b", "c d"], index=["x", "y"])).ids.tolist() == ["x", "y"]
     np.save(tmp_path / "ids.npy", np.array([7, 9]))
     assert open_texts(["a b", "c d"], ids=tmp_path / "ids.npy").ids.tolist() == [7, 9]
-    (tmp_path / "t.jsonl").write_text('{"text": "a", "k": 3}\n{"text": "b", "k": 5}\n')
+    (tmp_path / "t.jsonl").write_text('{"text": "a", "k": 3}\n\n{"text": "b", "k": 5}\n')
     assert open_texts(tmp_path / "t.jsonl", ids="k").ids.tolist() == [3, 5]
 
 
@@ -90,6 +90,7 @@ def test_ids_by_column_index_and_file(tmp_path):
         ("t.txt", b"a\nb", {"column": "text"}, "no columns"),
         ("t.txt", b"a\nb", {"ids": "key"}, "no file and no column key"),
         ("t.txt", b"a\nb", {"ids": [1, 1]}, "more than once"),
+        ("t.txt", b"a\n\nb", {"ids": [1, 2]}, "one id for each of its 3 rows"),
         ("t.jsonl", b'{"text": "a"}\n{"text"', {}, "Line 2 of t.jsonl is no JSON"),
         ("t.jsonl", b'{"text": "a"}\n[1]', {}, "Line 2 of t.jsonl is a list"),
         ("t.jsonl", b'{"a": "x", "b": "y"}\n{"a": "z", "b": "w"}', {}, "which column"),

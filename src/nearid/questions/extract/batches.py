@@ -314,7 +314,8 @@ def as_tensor(name: str, part: Any) -> Tensor:
         return part.detach()
     array = np.ascontiguousarray(part)
     if array.dtype.kind not in "fiub":
-        raise InputError(f"{name} has dtype {array.dtype}, but numbers are expected.")
+        texts = " Of a table with texts name the column: column (--column)." if array.dtype.kind in "OUST" else ""
+        raise InputError(f"{name} has dtype {array.dtype}, but numbers are expected.{texts}")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind == "u" and array.dtype.itemsize > 1:

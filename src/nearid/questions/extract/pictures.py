@@ -286,7 +286,7 @@ def open_pictures(data: Any, shaping: Shaping, *, ids: Any = None, drop: bool = 
     try:
         import PIL  # noqa: F401
     except ImportError:
-        raise InputError("Pictures are read with Pillow. Install it: pip install pillow") from None
+        raise InputError("Pictures are read with Pillow. Install it: pip install 'nearid[hf]'") from None
     return Pictures(folder, paths, shaping, ids=ids, drop=drop)
 
 

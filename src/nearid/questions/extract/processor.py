@@ -18,6 +18,8 @@ FILE = "preprocessor_config.json"
 SHORTER = ("CLIP", "ConvNext", "Bit", "Blip", "ChineseCLIP")
 # What some processors do besides, and nearid does not.
 STRANGE = ("do_pad", "do_split_image", "do_image_splitting", "do_reduce_labels", "do_thumbnail", "do_align_long_axis")
+# Filters that Pillow has.
+FILTERS = 6
 # ConvNext resizes to more than it keeps, below this size.
 LARGE = 384
 BYTE = 255.0
@@ -43,6 +45,9 @@ class Processor:
 def open_processor(model: Any, revision: str | None = None) -> Processor | None:
     """The processor of a folder of a transformers model, or of a model on the hub; None where it has none."""
     if not isinstance(model, str | os.PathLike):
+        # A transformers model in memory says where it comes from.
+        model = getattr(model, "name_or_path", None)
+    if not model or not isinstance(model, str | os.PathLike):
         return None
     folder = local_path(model)
     path = str(folder / FILE) if folder.is_dir() else _of_hub(os.fspath(model), revision)
@@ -80,8 +85,10 @@ def _processor(told: Mapping[str, Any]) -> Processor:
     crop = _size(told["crop_size"], False) if told.get("do_center_crop", False) else None
     if resize is not None and told.get("crop_pct") is not None:
         resize, crop = _cropped(resize, float(told["crop_pct"]))
-    usual = BICUBIC if kind.startswith(SHORTER) else BILINEAR
-    shaping = Shaping(resize, None if isinstance(crop, int) else crop, int(told.get("resample", usual)))
+    filter_ = int(told.get("resample", BICUBIC if kind.startswith(SHORTER) else BILINEAR))
+    if filter_ not in range(FILTERS):
+        raise ValueError(f"the resample {filter_}")
+    shaping = Shaping(resize, None if isinstance(crop, int) else crop, filter_)
     scale = 1 / float(told.get("rescale_factor", 1 / BYTE)) if told.get("do_rescale", True) else 1.0
     normal = told.get("do_normalize", "image_mean" in told)
     mean, std = (tuple(map(float, told[name])) if normal else None for name in ("image_mean", "image_std"))

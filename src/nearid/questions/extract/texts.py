@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,11 +64,16 @@ class Texts:
     """
 
     def __init__(self, name: str, values: Sequence[Any], ids: Any = None) -> None:
-        every = np.arange(len(values)) if ids is None else row_ids(name, ids, len(values))
         kept = [at for at, value in enumerate(values) if not _is_empty(value)]
         self.name = name
         self.texts: list[str] = [values[at] for at in kept]
-        self.ids = every[kept]
+        if ids is None:
+            self.ids = np.array(kept, np.int64)
+        else:
+            # Where a text is missing, its id may be missing too.
+            given = list(np.asarray(ids) if hasattr(ids, "shape") else ids)
+            whole = len(given) == len(values)
+            self.ids = row_ids(name, [given[at] for at in kept] if whole else given, len(kept if whole else values))
         self.alerts: tuple[Alert, ...] = ()
         for row, text in zip(kept, self.texts, strict=True):
             _refuse_other(name, row, text)
@@ -160,7 +166,10 @@ def _from_path(path: Path, column: str | None, ids: Any) -> _Column | None:
 
 def _refuse_unnamed(path: Path, known: Format, ids: Any) -> None:
     """Refuse a table with columns of texts of which none is chosen: its numbers may be counts or ids."""
-    table = None if known.columns is None else known.columns(os.path.abspath(path), path.name, None)
+    table = None
+    # What is wrong with a table of numbers is told where it is read as such.
+    with suppress(InputError):
+        table = None if known.columns is None else known.columns(os.path.abspath(path), path.name, None)
     texts = [] if table is None else [name for name, values in table.values.items() if _is_texts(values)]
     if any(name != ids for name in texts):
         raise InputError(
