@@ -18,6 +18,7 @@ from nearid.base.errors import InputError
 pytest.importorskip("onnxruntime", reason="needs the extra onnx")
 pytest.importorskip("onnx", reason="needs the extra onnx")
 from onnx_files import WEIGHTS, dense, recurrent, save
+from tiny_texts import SENTENCES, bert_folder
 
 W, V = WEIGHTS["w"], WEIGHTS["v"]
 RELU = "/enc/layer.0/Relu:0"
@@ -248,10 +249,47 @@ class Whole(torch.nn.Module):
         return self.module(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
 
 
-SILERO = Path("/tmp/models/silero5/silero_vad/data/silero_vad.onnx")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("pool", ["mean", "words"])
+def test_texts_go_through_the_tokeniser_beside_an_onnx_file(tmp_path, pool):
+    """As through the module that was exported."""
+    transformers = pytest.importorskip("transformers", reason="needs the extra hf")
+    folder = Path(bert_folder(tmp_path))
+    module = transformers.BertModel.from_pretrained(folder, attn_implementation="eager", add_pooling_layer=False).eval()
+    ids = torch.randint(1, 30, (3, 6))
+    names = ["input_ids", "attention_mask"]
+    try:
+        torch.onnx.export(
+            Whole(module),
+            (ids, torch.ones_like(ids)),
+            folder / "model.onnx",
+            input_names=names,
+            output_names=["last"],
+            dynamic_axes={name: {0: "n", 1: "t"} for name in (*names, "last")},
+            dynamo=False,
+        )
+    except Exception as error:  # exporters come and go, and are not what is tested
+        pytest.skip(f"torch cannot export here: {error}")
+    found = extract(folder / "model.onnx", SENTENCES, layers="last", pool=pool)
+    wanted = extract(folder, SENTENCES, layers="hidden_states.2", pool=pool)
+    x, y = found["last"], wanted["hidden_states.2"]
+    np.testing.assert_array_equal(x.ids, y.ids)
+    np.testing.assert_allclose(x.read(0, x.shape[0]), y.read(0, y.shape[0]), rtol=1e-4, atol=1e-5)
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(InputError, match="tokeniser"):
+        extract(folder / "model.onnx", SENTENCES, layers="last")
 
 
-@pytest.mark.skipif(not SILERO.is_file(), reason="silero-vad 5.1.2 is not unpacked here")
+def test_texts_for_a_graph_without_tokens_are_refused(tmp_path):
+    with pytest.raises(InputError, match="does not take tokens of texts"):
+        extract(dense(tmp_path / "net.onnx", "n"), SENTENCES)
+
+
+# silero-vad 5.1.2 as unpacked by somebody; its package installs only beside torchaudio.
+SILERO = Path(os.environ.get("NEARID_SILERO", "silero_vad.onnx"))
+
+
+@pytest.mark.skipif(not SILERO.is_file(), reason="NEARID_SILERO does not name silero_vad.onnx of silero-vad 5.1.2")
 def test_silero_is_run_as_its_own_package_does(rng):
     import onnxruntime
 

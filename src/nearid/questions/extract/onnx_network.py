@@ -17,6 +17,7 @@ from nearid.base.errors import InputError
 from nearid.questions.extract.batches import MASK
 from nearid.questions.extract.onnx_graph import Layer, OnnxGraph
 from nearid.questions.extract.pooling import Pooler, pooled
+from nearid.questions.extract.words import WordTokens
 
 # Types of layers by onnxruntime's names: patterns take those of floats, exact names those of whole numbers as well.
 FLOATS = ("tensor(float)", "tensor(double)", "tensor(float16)")
@@ -281,13 +282,13 @@ class OnnxTaps:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def run(self, call: Any, n: int, mask: Tensor | None, words: object = None) -> dict[str, Tensor]:
+    def run(self, call: Any, n: int, mask: Tensor | None, words: WordTokens | None = None) -> dict[str, Tensor]:
         """Pooled outputs by layer, in the order in which the layers are computed, of one forward pass of n inputs."""
         tensors = call()
         present = [layer for layer in self._layers if layer.tensor in tensors]
-        return {layer.name: self._rows(layer, tensors[layer.tensor], n, mask) for layer in present}
+        return {layer.name: self._rows(layer, tensors[layer.tensor], n, mask, words) for layer in present}
 
-    def _rows(self, layer: Layer, x: Tensor, n: int, mask: Tensor | None) -> Tensor:
+    def _rows(self, layer: Layer, x: Tensor, n: int, mask: Tensor | None, words: WordTokens | None) -> Tensor:
         graph = self._network.graph
         steps = x.shape[1] if self._network.steps else None
         if steps is not None:
@@ -303,7 +304,7 @@ class OnnxTaps:
             x = x[:, layer.part]
         maps = layer.tensor in graph.maps
         if steps is None:
-            return pooled(layer.name, x, n, self._pool, mask, maps=maps)
+            return pooled(layer.name, x, n, self._pool, mask, maps=maps, words=words)
         inside = "flatten" if self._pool == "flatten" else "mean"
         rows = pooled(layer.name, x, n * steps, inside, None, maps=maps).unflatten(0, (n, steps))
         return pooled(layer.name, rows, n, self._pool, mask)

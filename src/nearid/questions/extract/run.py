@@ -15,6 +15,7 @@ from nearid.questions.extract.inputs import Given, open_inputs
 from nearid.questions.extract.onnx_graph import OnnxGraph, open_graph
 from nearid.questions.extract.result import Extraction
 from nearid.questions.extract.store import check_out, refuse_inputs_in
+from nearid.questions.extract.texts import TOKENS
 
 
 @checked
@@ -176,7 +177,7 @@ def extract(
     try:
         from nearid.questions.extract.batches import Source, open_source
         from nearid.questions.extract.forward import Forward, Preprocess, mixed_precision
-        from nearid.questions.extract.network import Network, open_network
+        from nearid.questions.extract.network import open_network
         from nearid.questions.extract.onnx_network import OnnxNetwork
         from nearid.questions.extract.passes import Run
         from nearid.questions.extract.pixels import PictureSource
@@ -201,7 +202,6 @@ def extract(
     if given.pictures is not None:
         source = PictureSource(given.pictures, labelled=labels)
     elif given.texts is not None:
-        assert isinstance(network, Network)  # an ONNX file was refused
         own = open_tokenizer(tokenizer, model, network, revision)
         source = TextSource(given.texts, own, network, pool=pool_name(pool), max_length=max_length)
     else:
@@ -273,12 +273,10 @@ def first_look(
         patterns = patterns_of(layers)
         refuse_layers(named, patterns)
         if named.kind == "onnx":
-            if given.texts is not None:
-                raise InputError(
-                    f"{named.place.name} is an ONNX file, which takes numbers. Tokenise the texts, or give the folder "
-                    "of the transformers model."
-                )
             graph = open_graph(named.place)
+            if given.texts is not None and TOKENS not in graph.inputs:
+                takes = ", ".join(f"{name}: {each}" for name, each in graph.inputs.items())
+                raise InputError(f"{named.place.name} does not take tokens of texts ({TOKENS}). It takes {takes}.")
             graph.layers(patterns)
             graph.carried(carry)
     if carry and graph is None:

@@ -24,6 +24,8 @@ from nearid.base.errors import InputError, type_of
 from nearid.base.files import local_path
 from nearid.base.limits import check_memory
 
+# The input of a model that takes the tokens of a text.
+TOKENS = "input_ids"
 LINES, RECORDS = (".txt",), (".jsonl", ".ndjson")
 # The column of texts, where none is named.
 USUAL = "text"

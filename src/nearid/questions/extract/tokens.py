@@ -17,10 +17,11 @@ from nearid.base.errors import InputError, type_of
 from nearid.base.files import local_path
 from nearid.questions.extract.batches import MASK, Batch, Source
 from nearid.questions.extract.network import Network, quiet, reason
-from nearid.questions.extract.texts import Texts, refuse_no_tokeniser
+from nearid.questions.extract.onnx_network import OnnxNetwork
+from nearid.questions.extract.texts import TOKENS, Texts, refuse_no_tokeniser
 from nearid.questions.extract.words import WordTokens, word_tokens
 
-TOKENS, OFFSETS = "input_ids", "offset_mapping"
+OFFSETS = "offset_mapping"
 # Texts that are tokenised at once.
 CHUNK = 1024
 # A text shorter than this share of the longest in a batch begins the next batch: at most a fourth is padding, and
@@ -36,7 +37,7 @@ class TextSource(Source):
     Parameters
     ----------
     tokenizer : transformers.PreTrainedTokenizerBase
-    network : Network
+    network : Network or OnnxNetwork
         The model, which says what its forward pass takes.
     pool : str
         How rows are made: one for each text, token or word.
@@ -45,7 +46,7 @@ class TextSource(Source):
     """
 
     def __init__(
-        self, texts: Texts, tokenizer: Any, network: Network, *, pool: str, max_length: int | None = None
+        self, texts: Texts, tokenizer: Any, network: Network | OnnxNetwork, *, pool: str, max_length: int | None = None
     ) -> None:
         self.name, self.rows, self.id_type, self.sha256 = texts.name, len(texts.texts), texts.ids.dtype, texts.digest()
         self._texts, self._tokenizer, self._by_words = texts, tokenizer, pool == "words"
@@ -148,7 +149,7 @@ class TextSource(Source):
         return {"text": {"dtype": "str", "shape": [], **self._about}}
 
 
-def open_tokenizer(given: Any, model: Any, network: Network, revision: str | None = None) -> Any:
+def open_tokenizer(given: Any, model: Any, network: Network | OnnxNetwork, revision: str | None = None) -> Any:
     """The tokeniser of a model; never one that runs code of its own.
 
     Parameters
@@ -192,8 +193,10 @@ def open_tokenizer(given: Any, model: Any, network: Network, revision: str | Non
     return tokenizer
 
 
-def _home(model: Any, network: Network) -> str | os.PathLike[str] | None:
-    """The folder or name that a transformers model comes from."""
+def _home(model: Any, network: Network | OnnxNetwork) -> str | os.PathLike[str] | None:
+    """The folder or name that a transformers model comes from, or the folder of an ONNX file."""
+    if isinstance(network, OnnxNetwork):
+        return network.graph.path.parent
     if not network.pretrained:
         return None
     if isinstance(model, str | os.PathLike):
@@ -201,8 +204,10 @@ def _home(model: Any, network: Network) -> str | os.PathLike[str] | None:
     return getattr(network.module, "name_or_path", None) or None
 
 
-def _names(network: Network, tokenizer: Any) -> list[str]:
+def _names(network: Network | OnnxNetwork, tokenizer: Any) -> list[str]:
     """What the tokeniser gives and the forward pass takes."""
+    if isinstance(network, OnnxNetwork):
+        return [name for name in tokenizer.model_input_names if name in network.graph.inputs and name != MASK]
     try:
         taken = set(inspect.signature(network.module.forward).parameters)
     except (TypeError, ValueError):  # compiled code has no signature
@@ -210,7 +215,7 @@ def _names(network: Network, tokenizer: Any) -> list[str]:
     return [TOKENS, *(name for name in tokenizer.model_input_names if name in taken - {TOKENS, MASK})]
 
 
-def _limit(network: Network, tokenizer: Any, wanted: int | None) -> int | None:
+def _limit(network: Network | OnnxNetwork, tokenizer: Any, wanted: int | None) -> int | None:
     """Tokens of a text at most; None where neither the model nor its tokeniser has a limit."""
     limits = [tokenizer.model_max_length, _positions(network)]
     most = min((limit for limit in limits if limit is not None and limit < NO_LIMIT), default=None)
@@ -224,8 +229,10 @@ def _limit(network: Network, tokenizer: Any, wanted: int | None) -> int | None:
     return wanted
 
 
-def _positions(network: Network) -> int | None:
+def _positions(network: Network | OnnxNetwork) -> int | None:
     """Positions that a transformers model has embeddings for; some number them from after that of the padding."""
+    if isinstance(network, OnnxNetwork):
+        return None
     most = getattr(getattr(network.module, "config", None), "max_position_embeddings", None)
     if not isinstance(most, int) or most < 1:
         return None
