@@ -106,7 +106,7 @@ def test_every_public_function_refuses_options_of_another_type(name):
     parameters = inspect.signature(function).parameters.values()
     hints = get_type_hints(inspect.unwrap(function), include_extras=True)
     assert hints.get("random_state", Seed) == Seed
-    required = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     data = ["digits" if str in (hints[p.name], *get_args(hints[p.name])) else np.zeros((20, 2)) for p in required]
     for parameter in parameters:
         if plain_type(hints[parameter.name]) is not None and parameter not in required:

@@ -93,24 +93,31 @@ def as_given(names: Iterable[str] | str | None) -> list[str] | str | None:
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """The function, refusing by name every argument of another type than its annotation names."""
 
-    @cache
-    def annotations() -> tuple[inspect.Signature, dict[str, Any]]:
-        return inspect.signature(function), get_type_hints(function, include_extras=True)
-
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        signature, hints = annotations()
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(_not_taken(function.__name__, error, signature, kwargs)) from None
-        for name, value in bound.arguments.items():
-            if name in hints and not _fits(value, hints[name]):
-                spelt = "random_state (--seed)" if name == "random_state" else name
-                raise InputError(f"{spelt} is {reprlib.repr(value)}, but {_described(hints[name])} is expected.")
+        check_arguments(function, *args, **kwargs)
         return function(*args, **kwargs)
 
     return call
+
+
+@cache
+def _annotations(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
+    return inspect.signature(function), get_type_hints(function, include_extras=True)
+
+
+def check_arguments(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
+    """Refuse arguments as the `checked` function does, which is not called."""
+    function = inspect.unwrap(function)
+    signature, hints = _annotations(function)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(_not_taken(function.__name__, error, signature, kwargs)) from None
+    for name, value in bound.arguments.items():
+        if name in hints and not _fits(value, hints[name]):
+            spelt = "random_state (--seed)" if name == "random_state" else name
+            raise InputError(f"{spelt} is {reprlib.repr(value)}, but {_described(hints[name])} is expected.")
 
 
 def _not_taken(name: str, error: TypeError, signature: inspect.Signature, given: Mapping[str, Any]) -> str:

@@ -114,7 +114,8 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
     parameters: list[inspect.Parameter] = []
     variadic = "*" in question.arguments
     if variadic:
-        info = typer.Argument(metavar=question.arguments["*"], help=described(function).get("*", ""))
+        text = described(function).get("*", "") + (f" {_paths()}" if question.paths == "*" else "")
+        info = typer.Argument(metavar=question.arguments["*"], help=text)
         parameters.append(_parameter("arguments", list[str], info))
     signature, instead = inspect.signature(function), question.instead
     for each in [function, *(instead.functions if instead else [])]:

@@ -190,6 +190,8 @@ def test_the_same_model_twice_is_known_as_the_same(network, inputs):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"pool": "men"}, "pool is 'men', but"),
+        ({"options_b": {"batch_size": 0}}, "batch_size is 0, but"),
         ({"poll": "mean"}, "no option of extract named 'poll'. Did you mean pool"),
         ({"out": "folder"}, "out is no option here: layers go to the cache"),
         ({"options_b": {"overwrite": True}}, "overwrite is no option here"),

@@ -18,6 +18,7 @@ from nearid.base.alerts import Alert
 from nearid.base.cache import Cache
 from nearid.base.errors import InputError
 from nearid.base.files import local_path, write_text
+from nearid.base.options import check_arguments
 from nearid.base.progress import Progress
 from nearid.questions.extract.result import Extraction, Head
 from nearid.questions.extract.run import extract, first_look
@@ -58,6 +59,7 @@ def refuse_early(model: Any, data: Any, options: Mapping[str, Any]) -> None:
 
     `extract` refuses the same; but the second model would be looked at only after the first has run.
     """
+    check_arguments(extract, model, data, **options)
     bound = inspect.signature(extract).bind(model, data, **options)
     bound.apply_defaults()
     first_look(**bound.arguments)
