@@ -86,6 +86,11 @@ class TestTensors:
         np.testing.assert_array_equal(open_rows(x).read(0, 3), x.detach().numpy())
         np.testing.assert_array_equal(open_rows(x.T).read(1, 3), x.detach().numpy().T[1:3])
 
+    def test_types_whose_names_others_taught_numpy_are_refused_alike(self) -> None:
+        pytest.importorskip("ml_dtypes", reason="comes with the extra onnx")
+        with pytest.raises(InputError, match=r"float8.*x\.to\(torch\.float32\)"):
+            open_rows(self.torch.ones(3, 3).to(self.torch.float8_e4m3fn))
+
     @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
     def test_refused(self) -> None:
         torch = self.torch

@@ -81,9 +81,11 @@ def tensor_dtype(tensor: Any) -> np.dtype[Any] | str:
     if name == "bfloat16":
         return np.dtype(np.float32)
     try:
-        return np.dtype(name)
+        dtype = np.dtype(name)
     except TypeError:
         return name
+    # ml_dtypes, which onnx imports, teaches numpy the names of types that torch does not hand over.
+    return dtype if dtype.isbuiltin == 1 else name
 
 
 def refuse_unreadable(name: str, source: Any) -> None:

@@ -358,8 +358,9 @@ class _Problem:
         """The search from the eigenvectors, followed on a part of the rows first where these suffice."""
         [start] = several(1, self.eigenvectors(), seed)
         search = begin(start.rotation, start.stage, groups=start.groups)
-        count = MOST_HELD // len(start.rotation)
-        if self.held or self.unwhitened or count > FIRST_SHARE * self.n or not stands_out(search.state, count):
+        k = len(start.rotation)
+        count = MOST_HELD // k
+        if self.held or self.unwhitened or not k < count <= FIRST_SHARE * self.n or not stands_out(search.state, count):
             return search
         first = begin(start.rotation, start.stage, self.part(count))
         first.advance(max(options.tol, FIRST_TOL))
