@@ -60,7 +60,8 @@ class IcaOptions:
     tol : float, default=1e-4
         Relative projected gradient to stop at. Products in float32 cannot tell much below 1e-6 from zero.
     max_passes : int, default=500
-        Passes over the rows after which the search from a start ends without having converged.
+        Passes over the rows after which the search from a start ends without having converged. Passes over a part of
+        many rows, to begin with, are not counted.
     starts : int, default=3
         Rotations that the search starts from, of which the best goes on. They are followed on all rows where these
         are few (up to 2^23 numbers once whitened), which takes two to three times the passes of one start, else on a
@@ -350,11 +351,11 @@ class _Problem:
         elif first is not None:
             search = begin(first)
         else:
-            search = self._one_start(begin, options, seed)
+            search = self._one_start(begin, options, seed, keep)
         search.advance(options.tol)
         return search
 
-    def _one_start(self, begin: Callable[..., Search], options: IcaOptions, seed: int) -> Search:
+    def _one_start(self, begin: Callable[..., Search], options: IcaOptions, seed: int, keep: Keep | None) -> Search:
         """The search from the eigenvectors, followed on a part of the rows first where these suffice."""
         [start] = several(1, self.eigenvectors(), seed)
         search = begin(start.rotation, start.stage, groups=start.groups)
@@ -362,9 +363,15 @@ class _Problem:
         count = MOST_HELD // k
         if self.held or self.unwhitened or not k < count <= FIRST_SHARE * self.n or not stands_out(search.state, count):
             return search
-        first = begin(start.rotation, start.stage, self.part(count))
+
+        def over_all(checkpoint: Checkpoint) -> Checkpoint:
+            """Where a search over all rows goes on, which has made no pass yet."""
+            return replace(checkpoint, gradients=checkpoint.gradients[-1:], stage="descend")
+
+        kept = (lambda checkpoint: keep(over_all(checkpoint))) if keep else None
+        first = begin(start.rotation, start.stage, self.part(count), kept)
         first.advance(max(options.tol, FIRST_TOL))
-        return begin(replace(first.checkpoint(), gradients=first.gradients[-1:], stage="descend"))
+        return begin(over_all(first.checkpoint()))
 
     def _best_start(
         self,

@@ -262,6 +262,7 @@ class Search:
             if len(self._aside) and self._should_rejoin():
                 self._set_aside = False
                 self._arrive(self._oracle(self._whole(), False, False), self.signs)
+                self._strengths = [_strength(self.state)]
                 continue
             if self.stage == "fixed point":
                 self._iterate()
@@ -309,11 +310,12 @@ class Search:
     def _arrive(self, state: State, signs: Floats, accepted: bool = True) -> None:
         """Take what a pass found, second derivatives only where the search stays."""
         self.state, self.signs, self._gradient = state, signs, state.gradient(signs)
-        if self._pairs is not None:
-            self._gradient *= self._pairs
         if accepted and state.seconds is not None:
             self._seconds, self._age = state.seconds, 0
+        # Of all pairs, also while only those within groups are turned: the search must not end there.
         self.gradients.append(_size(self._gradient) / ROOT_2 / _size(state.products))
+        if self._pairs is not None:
+            self._gradient *= self._pairs
         if self.keep:
             self.keep(self.checkpoint())
 
@@ -341,7 +343,8 @@ class Search:
         turned = polar(self.state.products - np.diag(self.state.slopes))
         turned *= _signs(np.diag(turned))[:, None]
         rotation, before = turned @ self.state.rotation, self.signs
-        if self._set_aside:
+        # The last pass must be of all components.
+        if self._set_aside and len(self.gradients) < self._max_passes - 1:
             moved = np.sqrt(np.maximum(2 - 2 * np.diag(turned), 0.0))
             self._rested = np.where(moved < AT_REST, self._rested + 1, 0)
             rest = self._rested >= 2

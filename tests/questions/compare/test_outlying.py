@@ -37,7 +37,7 @@ def test_damaged_rows_of_one_side_do_not_hide_that_runs_are_the_same(runs, side)
     assert (found.verdict.group, found.verdict.strength) == ("rigid", "nearly exactly")
     assert found.bulk.groups["rigid"].r2.value == pytest.approx(clean.groups["rigid"].r2.value, rel=1e-3)
     assert found.view.headline.startswith("Without 3 outlying rows: the same representation, nearly exactly")
-    assert found.verdict.reason.startswith("Rows 3, 500, 900 hold 9") and "Look for damaged values" in found.view.reason
+    assert found.verdict.reason.startswith("Rows 3, 500, 900 of ") and "Look for damaged values" in found.view.reason
     assert [table.title.endswith("without 3 outlying rows") for table in found.view.tables[:2]] == [True, False]
     # Everything that is shown beside the table of all rows is of the other rows.
     assert "clustered_rows" not in {alert.code for alert in found.alerts}
@@ -94,3 +94,35 @@ def test_pairs_without_rows_keep_their_partners_and_blocks(rng):
     np.testing.assert_array_equal(rest.read(0, 3)[0], pair.take(np.array([0, 3, 4]))[0])
     np.testing.assert_array_equal(rest.read(0, 3)[1], pair.take(np.array([0, 3, 4]))[1])
     assert rest.notes == pair.notes
+
+
+def test_rows_that_larger_ones_hide_are_left_out_too(rng):
+    x = rng.normal(size=(1200, 5))
+    y = x @ np.linalg.qr(rng.normal(size=(5, 5)))[0] + 0.05 * rng.normal(size=(1200, 5))
+    x[[10, 20]] *= 1e6
+    x[[30, 40, 50]] *= 300
+    comparison = compare(x, y, permutations=9)
+    assert comparison.outlying_rows == (10, 20, 30, 40, 50)
+    assert comparison.verdict.group == "rigid" and comparison.judged.n == 1195
+    assert comparison.view.headline.startswith("Without 5 outlying rows")
+
+
+def test_rows_are_named_by_their_places_in_the_side_that_they_decide(rng):
+    x = rng.normal(size=(600, 4))
+    y = x @ np.linalg.qr(rng.normal(size=(4, 4)))[0] + 0.05 * rng.normal(size=(600, 4))
+    y[[3, 5]] *= 200
+    order = rng.permutation(600)
+    ids = [np.arange(600), np.arange(600)[order]]
+    comparison = compare(x, y[order], ids=ids, names=["A", "B"], permutations=9)
+    there = sorted(np.flatnonzero(np.isin(order, [3, 5])).tolist())
+    told = comparison.verdict.reason.partition(" of B hold")[0].removeprefix("Rows ").split(", ")
+    assert sorted(map(int, told)) == there and comparison.outlying_rows == (3, 5)
+
+
+def test_several_runs_show_the_figures_of_the_rows_that_were_judged(rng):
+    x = rng.normal(size=(600, 4))
+    runs = [x @ np.linalg.qr(rng.normal(size=(4, 4)))[0] + 0.01 * rng.normal(size=(600, 4)) for _ in range(3)]
+    runs[1][7] *= 1000
+    table = compare(*runs, permutations=9).view.tables[0]
+    at = [column.title for column in table.columns].index("best R2")
+    assert min(float(row.cells[at]) for row in table.rows) > 0.99

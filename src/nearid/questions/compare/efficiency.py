@@ -91,10 +91,10 @@ def efficiency(
     value, low, high = (min(each, 1.0) for each in (value, value - half, value + half))
     figures = f"{100 * value:.0f}% [{100 * low:.0f}%, {100 * high:.0f}%]"
     if beyond and low > 0:
-        errors = (number(float(np.average(by_fold[at], weights=rows)) / guess) for at in order[1:])
+        with_ica, with_rigid = (number(float(np.average(by_fold[at], weights=rows)) / guess) for at in order[1:])
         reason = (
             f"ICA of each side alone removes all of the error that a rigid motion removes, and more: what remains of "
-            f"the error of a constant guess is {next(errors)} with ICA and {next(errors)} with a rigid motion, which "
+            f"the error of a constant guess is {with_ica} with ICA and {with_rigid} with a rigid motion, which "
             f"does not whiten. Its efficiency is {figures}"
         )
     elif low > 0:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # Of fewer rows a quantile says little. Rows this many times as far from the mean as 99% of the rows lie far out. They
 # decide where they hold more than this share of the variance.
 ENOUGH, FAR_OUT, DECIDE = 200, 4, 0.5
+# Rows beside which others do not look far out are looked for so often.
+ROUNDS = 3
 # Alerts about such rows.
 ABOUT_OUTLYING = ("outlying_source", "heavy_tails")
 
@@ -35,38 +37,45 @@ class Outlying:
         Their places among the pairs, ascending.
     source_rows : tuple of int
         Their places in the source.
-    shares : dict of str to float
-        Share of the variance that they hold, of each side of which they hold more than half.
+    held : dict of str to (tuple of int, float)
+        For each side of which some of them hold more than half of the variance: these, by their places there, and the
+        share that they hold.
     """
 
     rows: np.ndarray
     source_rows: tuple[int, ...]
-    shares: dict[str, float]
+    held: dict[str, tuple[tuple[int, ...], float]]
 
     @property
     def sentence(self) -> str:
         """Which rows these are, and how much they hold."""
-        held = " and ".join(f"{share:.0%} of the variance of {name}" for name, share in self.shares.items())
-        some = len(self.source_rows) > 1
-        which = f"{'Rows' if some else 'Row'} {few(map(str, self.source_rows), 5)} {'hold' if some else 'holds'}"
-        return f"{which} {held}"
+        text = " and ".join(
+            f"{'rows' if len(rows) > 1 else 'row'} {few(map(str, rows), 5)} of {name} "
+            f"{'hold' if len(rows) > 1 else 'holds'} {share:.0%} of its variance"
+            for name, (rows, share) in self.held.items()
+        )
+        return text[0].upper() + text[1:]
 
 
 def outlying(pair: Pair, evaluation: Evaluation) -> Outlying | None:
     """The few rows that hold more than half of the variance of a side; None where there are none."""
     rows: list[np.ndarray] = []
-    shares = {}
-    for name, radii in ((pair.x.name, evaluation.source_radii), (pair.y.name, evaluation.radii)):
+    held = {}
+
+    def places(index: Index, chosen: np.ndarray) -> tuple[int, ...]:
+        return tuple((chosen if index is None else index[chosen]).tolist())
+
+    sides = ((pair.x, pair.x_index, evaluation.source_radii), (pair.y, pair.y_index, evaluation.radii))
+    for side, index, radii in sides:
         far = far_out(radii)
         share = held_by(radii, far)
         if share > DECIDE:
             rows.append(far)
-            shares[name] = share
+            held[side.name] = places(index, far), share
     if not rows:
         return None
-    places = np.unique(np.concatenate(rows))
-    in_source = places if pair.x_index is None else pair.x_index[places]
-    return Outlying(places, tuple(in_source.tolist()), shares)
+    every = np.unique(np.concatenate(rows))
+    return Outlying(every, places(pair.x_index, every), held)
 
 
 def far_out(radii: Floats) -> np.ndarray:
@@ -106,7 +115,7 @@ def judged_without(answer: Comparison, far: Outlying, again: Callable[[], Compar
     own, other = answer.verdict, rest.verdict
     if (own.group, own.strength) == (other.group, other.strength):
         return answer
-    best = max(answer.groups.values(), key=lambda g: g.r2.value)
+    best = max((g for g in answer.groups.values() if g.estimable), key=lambda g: g.r2.value)
     reason = (
         f"{far.sentence}, so that they decide R2 of all rows (the best group, {best.title}, has {best.r2.value:.3f} "
         f"there). Look for damaged values. Without {'them' if len(far.rows) > 1 else 'it'}: {other.reason}"
@@ -114,4 +123,7 @@ def judged_without(answer: Comparison, far: Outlying, again: Callable[[], Compar
     # What else is said of the rows is said of those that the verdict is of.
     told = [*(alert for alert in answer.alerts if alert.code in ABOUT_OUTLYING), *rest.alerts]
     verdict = replace(other, reason=reason)
-    return replace(answer, verdict=verdict, bulk=rest, outlying_rows=far.source_rows, alerts=list(dict.fromkeys(told)))
+    # The rest may have had rows far out of its own, which the first ones hid.
+    left_out = tuple(sorted({*far.source_rows, *rest.outlying_rows}))
+    alerts = list(dict.fromkeys(told))
+    return replace(answer, verdict=verdict, bulk=rest.judged, outlying_rows=left_out, alerts=alerts)

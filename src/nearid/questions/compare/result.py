@@ -153,6 +153,11 @@ class Comparison(Result):
             "not computed", "The other direction was not computed and may differ: use --symmetric (symmetric=True)"
         )
 
+    @property
+    def judged(self) -> Comparison:
+        """The comparison of the rows that the verdict is of: `bulk`, or this one."""
+        return self.bulk or self
+
     def _cannot_differ(self) -> bool:
         """Whether the other direction has the same verdict for certain.
 
@@ -163,12 +168,13 @@ class Comparison(Result):
           misses by far: its inverse does as well, and Procrustes errors are the same both ways;
         - no relation at all: the squared canonical correlations bound what any linear map explains, both ways.
         """
-        group, correlations = self.verdict.group, self.similarity.correlations
+        similarity, groups = self.judged.similarity, self.judged.groups
+        group, correlations = self.verdict.group, similarity.correlations
         if group == "none":
             # Fewer directions than there are bound nothing.
-            every = min(self.similarity.directions["cca"]) == min(self.dims)
+            every = min(similarity.directions["cca"]) == min(self.dims)
             return every and bool(np.max(np.abs(correlations), initial=0.0) ** 2 < LEAST_EXPLAINED)
-        missed = {name: np.sqrt(max(1 - g.r2.value, 0.0)) for name, g in self.groups.items()}
+        missed = {name: np.sqrt(max(1 - g.r2.value, 0.0)) for name, g in groups.items()}
         if self.dims[0] != self.dims[1] or missed[group] > NONE:
             return False
         if group in ("permutation", "rigid"):

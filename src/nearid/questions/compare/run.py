@@ -49,7 +49,7 @@ from nearid.questions.compare.errors import (
     unexplained_share,
 )
 from nearid.questions.compare.intervals import influences
-from nearid.questions.compare.outlying import judged_without, outlying, without
+from nearid.questions.compare.outlying import ROUNDS, judged_without, outlying, without
 from nearid.questions.compare.result import Comparison, Comparisons
 from nearid.questions.compare.similar import with_intervals
 from nearid.questions.compare.unmixing import Benefit, benefit
@@ -327,10 +327,9 @@ def _compare(
     engine: Engine,
     progress: Progress,
     prepare: Sequence[Callable[..., Prepared]],
-    *,
-    rest: bool = False,
+    rounds: int = ROUNDS,
 ) -> Comparison:
-    """The comparison; of the `rest` where the rows that decided one of all rows are left out."""
+    """The comparison; rows that decide it are left out and the others compared again, so many times at most."""
     blocks, dependence = rows_together(pair, s.folds, s.random_state, detect=s.detect)
     # A penalty takes long to choose: there is none where no group has one.
     penalised = any("ridge" in g.options for g in s.groups)
@@ -359,11 +358,11 @@ def _compare(
         doubt = " Blocks are pieces of the file: name the rows that belong together (--blocks), and this may change."
         verdict = replace(verdict, reason=verdict.reason + doubt)
     answer = replace(answer, verdict=verdict, alerts=[*answer.alerts, *dependence])
-    far = None if rest else outlying(pair, judged.evaluation)
+    far = outlying(pair, judged.evaluation) if rounds else None
     if far is None:
         return answer
     return judged_without(
-        answer, far, lambda: _compare(without(pair, far.rows), given, s, engine, progress, prepare, rest=True)
+        answer, far, lambda: _compare(without(pair, far.rows), given, s, engine, progress, prepare, rounds - 1)
     )
 
 
@@ -595,7 +594,7 @@ def _both_ways(there: Comparison, back: Comparison) -> Comparison:
     above = [g for g in GROUPS.values() if reached <= {g.name, *g.contains} and g.name in there.groups]
     if "none" not in reached and above and above[0].name not in reached:
         # Neither group contains the other: what holds both ways is the smallest that contains both.
-        r2 = min(c.groups[above[0].name].r2.value for c in (there, back))
+        r2 = min(c.judged.groups[above[0].name].r2.value for c in (there, back))
         ways = " and ".join(f"up to a {GROUPS[c.verdict.group].title} from {c.names[0]}" for c in (there, back))
         reason = f"It is the same {ways}; a {above[0].title} is the smallest group that contains both."
         return replace(joined, verdict=Verdict(above[0].name, reason, strength(r2), worse.verdict.yardstick))

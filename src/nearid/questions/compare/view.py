@@ -160,13 +160,14 @@ def overview(comparisons: Comparisons) -> View:
         back += ", without outlying rows" if c.bulk is not None else ""
         group = f"between {' and '.join(c.verdict.between)}" if c.verdict.between else c.verdict.group
         cells: list[Cell] = [_pair(c), f"{group} ({c.verdict.strength}{back})"]
-        cells += [g.epsilon for g in c.groups.values()]
-        cells.append(max(g.r2.value for g in c.groups.values()))
+        judged = c.judged
+        cells += [g.epsilon for g in judged.groups.values()]
+        cells.append(max(g.r2.value for g in judged.groups.values()))
         if c.benefit is not None:
             cells.append(c.benefit.answer)
         if c.efficiency is not None:
             cells.append(f"{100 * c.efficiency.value:.0f}%" if np.isfinite(c.efficiency.value) else None)
-        rows.append(Row([*cells, float(c.similarity.cca)], part=k))
+        rows.append(Row([*cells, float(judged.similarity.cca)], part=k))
     title = with_intervals("Mean epsilon (error / diameter), held out", (cell for row in rows for cell in row.cells))
     # All pairs of runs make a matrix; one pair at several layers does not.
     whole = len(names) > 2 and len(set(comparisons.pairs)) == len(names) * (len(names) - 1) // 2
@@ -241,7 +242,7 @@ def _sentence(c: Comparison) -> str:
         line = _sentence(c.reverse)
         return f"From {c.names[1]} to {c.names[0]}, the worse direction: {line[0].lower()}{line[1:]}"
     if c.bulk is not None:
-        line = _sentence(c.bulk)
+        line = _sentence(replace(c.bulk, verdict=c.verdict))
         return f"Without {counted(len(c.outlying_rows), 'outlying row')}: {line[0].lower()}{line[1:]}"
     verdict = c.verdict
     if verdict.strength == "almost unrelated":

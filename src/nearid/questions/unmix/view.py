@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nearid.ica.diagnostics import NOT_CHECKED
+from nearid.ica.held import MOST_HELD
 from nearid.moments import Floats
 from nearid.show.figures import Curve, Figure, Lines, Scatter
 from nearid.show.view import BAD, CAREFUL, GOOD, Column, Row, Table, View, counted, number
@@ -71,7 +72,8 @@ def reason(ica: IcaEstimator) -> str:
     sentences = [f"Not to be interpreted one by one: {counts}."] if counts else []
     if NOT_CHECKED in why:
         check = "--stability 5 (stability=5)"
-        if ica.starts == 1 and ica.whiten:
+        # Of more rows starts may not be tried.
+        if ica.starts == 1 and ica.whiten and d.rows * d.components <= MOST_HELD:
             check = f"--starts 3 (starts=3) or {check}"
         sentences.append(f"One start says nothing of whether components come out again: use {check} to see it.")
     return " ".join(sentences)
