@@ -47,6 +47,8 @@ def test_labels_are_written_and_can_be_blocks(net, folder, tmp_path):
     for name in ("a", "b"):
         extract(net, folder, layers="head,conv", out=tmp_path / name, labels=True)
     assert nearid.Extraction.open(tmp_path / "a").labels.tolist() == np.load(tmp_path / "a" / "labels.npy").tolist()
+    layers = nearid.compare_layers(tmp_path / "a", tmp_path / "b", blocks="labels", permutations=0, folds=2)
+    assert layers.provenance["blocks"] == 2
     found = nearid.compare(f"{tmp_path / 'a'}:head", f"{tmp_path / 'b'}:conv", blocks="labels", permutations=1, folds=2)
     assert found.provenance["blocks"]
     # Also in a folder to be replaced.

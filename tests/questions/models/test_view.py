@@ -60,9 +60,9 @@ def test_unrelated_models_are_not_said_to_correspond(network, inputs):
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        (np.eye(3), "Deeper layers correspond to deeper ones. Nearest layers by number: 1 to 1, 2 to 2, 3 to 3."),
-        (np.eye(4)[::-1], "The order of depths is not kept. Nearest layers by number: 1 to 4, 2 to 3, 3 to 2, 4 to 1."),
-        (np.eye(2), "Nearest layers by number: 1 to 1, 2 to 2."),
+        (np.eye(3), "Most deeper layers are nearest to deeper ones: see the table of nearest layers."),
+        (np.eye(4)[::-1], "The order of depths is not kept: see the table of nearest layers."),
+        (np.eye(2), ""),
         (np.full((3, 3), np.nan), ""),
     ],
 )
@@ -70,6 +70,13 @@ def test_the_order_of_depths(comparison, values, expected):
     assert order_of_depths(replace(comparison.layers, values={"cka": values})) == expected
 
 
-def test_many_layers_are_told_in_a_few_words(comparison):
-    text = order_of_depths(replace(comparison.layers, values={"cka": np.eye(40)}))
-    assert text.endswith("1 to 1, 7 to 7, 14 to 14, 20 to 20, 27 to 27, 33 to 33, 40 to 40.")
+def test_both_directions_are_shown(network, inputs):
+    both = nearid.compare_models(network(0), network(1), inputs, permutations=9, cache=False, symmetric=True)
+    table = both.view.tables[0]
+    shown = {str(row.cells[0]): row.cells for row in table.rows}
+    at = [column.title for column in table.columns].index("R2\nlinear")
+    for which, ladder in (("last", both.last), ("most alike", both.best)):
+        if ladder is not None and any(name.startswith(f"{which}, back") for name in shown):
+            back = next(cells for name, cells in shown.items() if name.startswith(f"{which}, back"))
+            assert back[at] == ladder.reverse.groups["linear"].r2
+    assert sum(", back: " in name for name in shown) == len(shown) / 2

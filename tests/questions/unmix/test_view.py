@@ -161,7 +161,7 @@ def test_a_gaussian_plane_is_not_trusted(rng):
     trust = found.to_frame()["trust"]
     assert plane.sum() == 2 and (trust[~plane] == "yes").all() and trust[plane].str.startswith("no: Gaussian").all()
     assert "; 6 of them can be interpreted one by one" in found.view.headline
-    assert found.view.reason == "Not to be interpreted one by one: Gaussian (2)."
+    assert found.view.reason == "To be interpreted: 0, 1, 2, 3, 4, 5. Not to be interpreted one by one: Gaussian (2)."
 
 
 def test_points_are_the_diagnostics_with_gaussian_ones_apart(ica):

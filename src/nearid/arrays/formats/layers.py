@@ -49,7 +49,10 @@ class LayerRows(Mapping[str, Rows]):
         """The layers of a folder that `extract` wrote."""
         place = local_path(folder)
         if not is_extraction(place):
-            raise InputError(f"{place} is no folder of extracted layers: it has no {MANIFEST}. Make one with extract.")
+            raise InputError(
+                f"{place} is no folder of extracted layers: it has no {MANIFEST}. Make one with extract, or compare "
+                "two models on inputs of yours: --data (compare_models)."
+            )
         with reached(place):
             contents = LayersContents(os.path.abspath(place), place.name)
             rows = {layer: contents.rows(layer, None) for layer in contents.entries}

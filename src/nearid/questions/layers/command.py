@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from nearid.show.command import Instead, Question
 
@@ -13,11 +14,18 @@ def _measures() -> Iterable[str]:
     return measures()
 
 
+def _left(options: Mapping[str, Any]) -> str:
+    if options.get("data") is None or not options.get("cache"):
+        return "nothing was written"
+    return "what was extracted is in the cache, and the same command goes on from there"
+
+
 QUESTION = Question(
     "nearid.questions.layers.run:compare_layers",
     {"x": "A", "y": "[B]"},
     hidden=("names",),
     choices={"measures": _measures},
+    left=_left,
     # Inputs for two models instead of layers that were extracted before.
     instead=Instead(
         "data",

@@ -34,6 +34,8 @@ from nearid.questions.layers.result import LayerComparison, is_error, measures a
 from nearid.questions.layers.tiles import Fitting, Layers, fill_errors, fill_from_moments
 
 Measure = str | Callable[[np.ndarray, np.ndarray], float]
+# The name of the blocks that are the labels of an extraction.
+LABELS = "labels"
 
 
 @checked
@@ -82,9 +84,9 @@ def compare_layers(
         Seed of the folds and of the chance level.
     blocks : str, path or array of shape (n,), optional
         Rows that belong together, as the tokens of a text: folds hold out whole blocks. A column of a layer's table, a
-        file with one label for each row, or the labels themselves, in the order of the source's rows. "none" takes all
-        rows as independent. Default: the blocks that `extract` wrote for tokens; without any, nearid looks for rows
-        that depend on their neighbours.
+        file with one label for each row, or the labels themselves, in the order of the source's rows; "labels" for
+        those that were extracted with the layers of the source. "none" takes all rows as independent. Default: the
+        blocks that `extract` wrote for tokens; without any, nearid looks for rows that depend on their neighbours.
     permutations : int, optional
         Repetitions of the chance level of the best pair: by default 99, or 19 for fitted measures of more than 256
         pairs of layers. 0 leaves it out.
@@ -108,7 +110,8 @@ def compare_layers(
     [1.0]
     """
     wanted = named_measures(measures)
-    sides = [x, x if y is None else y]
+    sides = [_opened(x), _opened(x if y is None else y)]
+    blocks = own_blocks(blocks, sides[0])
     itself = y is None or y is x or _folder(x) == _folder(y) is not None
     called = list(names) if names is not None else [_name(x, "x"), _name(x, "x") if y is None else _name(y, "y")]
     if names is None and called[0] == called[1] and not itself:
@@ -218,9 +221,17 @@ def _name(side: object, default: str) -> str:
     return side.folder.name if isinstance(side, LayerRows) and side.folder else default
 
 
+def own_blocks(blocks: Any, side: object) -> Any:
+    """Blocks as they were given; for "labels" those that were extracted with the layers, where there are some."""
+    known = side.labels if isinstance(side, LayerRows) and isinstance(blocks, str) and blocks == LABELS else None
+    return blocks if known is None else known
+
+
+def _opened(side: object) -> object:
+    return LayerRows.open(side) if isinstance(side, str | os.PathLike) else side
+
+
 def _open(side: object, name: str, patterns: list[str] | None) -> tuple[Layers, dict[str, Any]]:
-    if isinstance(side, str | os.PathLike):
-        side = LayerRows.open(side)
     if not isinstance(side, Mapping) or not side:
         raise InputError(
             f"{name} is {type_of(side)}; an extraction, its folder, or a dict of layer -> rows is expected."

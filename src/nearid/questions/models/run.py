@@ -24,7 +24,7 @@ from nearid.questions.extract.result import Extraction
 from nearid.questions.extract.run import extract
 from nearid.questions.heads.result import HeadComparison
 from nearid.questions.heads.run import compare_heads
-from nearid.questions.layers.run import Measure, compare_layers, named_measures
+from nearid.questions.layers.run import Measure, compare_layers, named_measures, own_blocks
 from nearid.questions.models.extractions import Kept, extracted, refuse_early
 from nearid.questions.models.result import ModelComparison
 from nearid.show.alerts import each_once
@@ -131,9 +131,10 @@ def compare_models(
         refuse_early(model, data, each)
     kept = Cache.of_user("extractions") if cache else None
     fitting: dict[str, Any] = {"folds": folds, "ridge": ridge, "random_state": random_state}
-    fitting |= {"svcca_k": svcca_k, "blocks": blocks}
+    fitting |= {"svcca_k": svcca_k}
     with reporting(progress) as stages, extracted((a, b), data, own, kept, stages, heads=heads) as sides:
         x, y = (side.layers for side in sides)
+        fitting["blocks"] = own_blocks(blocks, x)
         called = _names(names, sides)
         layers = compare_layers(
             x, y, measures=wanted.values(), permutations=permutations, names=called, progress=stages, **fitting

@@ -19,8 +19,6 @@ from nearid.questions.models.result import ModelComparison
 from nearid.show.alerts import each_once, joined
 from nearid.show.view import Cell, Column, Row, Table, View, counted, with_intervals
 
-# So many pairs of depths stand in a sentence at most.
-SHOWN = 7
 # The nearest layers are said to come in order where so large a share of two layers do; two that share one count half.
 ORDERED = 0.8
 
@@ -99,19 +97,15 @@ def _nearest_places(c: LayerComparison) -> list[tuple[int, int]]:
 
 
 def order_of_depths(c: LayerComparison) -> str:
-    """Which depths are nearest to which, and whether in order."""
+    """Whether deeper layers are nearest to deeper ones; the table of nearest layers names them."""
     places = _nearest_places(c)
-    if len(places) < 2:
+    if len(places) < 3:
         return ""
-    some = places if len(places) <= SHOWN else [places[i] for i in np.linspace(0, len(places) - 1, SHOWN).astype(int)]
-    listed = ", ".join(f"{i} to {j}" for i, j in some)
-    order = ""
-    if len(places) > 2:
-        step = np.diff(np.array(list(itertools.combinations([j for _, j in places], 2))), axis=1)
-        share = float(np.mean((step > 0) + 0.5 * (step == 0)))
-        kept = "Deeper layers correspond to deeper ones" if share >= ORDERED else "The order of depths is not kept"
-        order = f"{kept}. "
-    return f"{order}Nearest layers by number: {listed}."
+    step = np.diff(np.array(list(itertools.combinations([j for _, j in places], 2))), axis=1)
+    share = float(np.mean((step > 0) + 0.5 * (step == 0)))
+    if share >= ORDERED:
+        return "Most deeper layers are nearest to deeper ones: see the table of nearest layers."
+    return "The order of depths is not kept: see the table of nearest layers."
 
 
 def _ladders(c: ModelComparison) -> Table:
@@ -129,6 +123,11 @@ def _ladders(c: ModelComparison) -> Table:
         cells: list[Cell] = [f"{which}: {source} -> {target}", float(c.layers[c.measure][at])]
         cells += [each.groups[name].r2 if each.groups[name].estimable else None for name in groups]
         rows.append(Row([*cells, _reached(each)]))
+        if each.reverse is not None:
+            back = {name: each.reverse.groups[name] for name in groups}
+            cells = [f"{which}, back: {target} -> {source}", None]
+            cells += [group.r2 if group.estimable else None for group in back.values()]
+            rows.append(Row([*cells, _reached(each.reverse)]))
     note = "R2: share of the target layer's variance that the group explains, held out."
     if c.pair is not None and c.pair.pairs > 1:
         note += f" The ladder of the most alike layers does not allow for the choice among {c.pair.pairs} pairs."

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 COLOURS = {"super-Gaussian": "#0072B2", "sub-Gaussian": "#E69F00", "Gaussian": "#999999"}
 # Components of the table that is always shown, and columns that are named for each.
 LEADING, LOADINGS = 10, 3
+# So many trusted components are named above the table, which shows the least Gaussian ones.
+NAMED = 10
 LOADED = (
     "A loading is what one standard deviation of the component adds to a column. Pale components should not be "
     "interpreted one by one."
@@ -69,7 +71,9 @@ def reason(ica: IcaEstimator) -> str:
     # The first of several reasons is the one to look into.
     why = Counter(doubt.split(", ")[0] for doubt in d.doubts if doubt)
     counts = ", ".join(f"{word} ({count})" for word, count in why.items() if word != NOT_CHECKED)
-    sentences = [f"Not to be interpreted one by one: {counts}."] if counts else []
+    sound = [str(i) for i, doubt in enumerate(d.doubts) if not doubt]
+    sentences = [f"To be interpreted: {', '.join(sound)}."] if counts and 0 < len(sound) <= NAMED else []
+    sentences += [f"Not to be interpreted one by one: {counts}."] if counts else []
     if NOT_CHECKED in why:
         check = "--stability 5 (stability=5)"
         # Of more rows starts may not be tried.
