@@ -65,6 +65,27 @@ def test_a_damaged_picture_is_refused_or_left_out(net, folder, tmp_path):
     assert len(found.labels) == 36 and [alert.code for alert in found.alerts] == ["unreadable_pictures"]
 
 
+def test_batches_that_do_not_fit_are_refused_before_reading(net, folder, monkeypatch):
+    from nearid.base import limits
+
+    one = 8 * 8 * 3
+    monkeypatch.setattr(limits, "available_memory", lambda: 20 * one)
+    with pytest.raises(InputError, match=r"A batch of 16 pictures of set.* needs .* of memory.*--batch-size"):
+        extract(net, folder, batch_size=16)
+    # Four batches at a time, of a third as many bytes where they are grey.
+    assert next(iter(pictures(folder).batches(5))).n == 5
+    with pytest.raises(InputError, match="of memory"):
+        next(iter(pictures(folder).batches(6)))
+    assert next(iter(pictures(folder, grey=True).batches(15))).n == 15
+
+
+def pictures(folder, **options):
+    from nearid.questions.extract.pictures import Shaping, open_pictures
+    from nearid.questions.extract.pixels import PictureSource
+
+    return PictureSource(open_pictures(folder, Shaping(**options)))
+
+
 def test_grey_pictures_have_one_channel(folder, rng):
     from torch import nn
 
