@@ -82,6 +82,30 @@ def test_numbers_that_are_not_there_are_refused(folder, layer):
         refuse_layers(given_model("./bert"), [layer])
 
 
+@needs_transformers
+def test_every_module_of_a_model_passes(tmp_path):
+    """Also those without weights, as activations between numbered convolutions."""
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("torch")
+    config = transformers.RegNetConfig(
+        embedding_size=4, hidden_sizes=[4, 8], depths=[1, 2], groups_width=4, layer_type="y"
+    )
+    model = transformers.RegNetModel(config)
+    model.save_pretrained(tmp_path)
+    layers = [name for name, _ in model.named_modules() if name]
+    assert "encoder.stages.0.layers.0.layer.2.attention.1" in layers
+    refuse_layers(given_model(str(tmp_path)), layers)
+
+
+@needs_transformers
+@pytest.mark.parametrize("weights", [["0.weight"], ["0.weight", "1.weight"], ["0.a.weight", "2.a.weight"], ["0.a.b"]])
+def test_numbers_that_may_be_of_modules_without_weights_pass(tmp_path, weights):
+    (tmp_path / "config.json").write_text("{}")
+    names = [f"net.{name}" for name in weights] + [f"sub.xnet.{number}.a.weight" for number in range(2)]
+    save_file({name: np.ones(2) for name in names}, tmp_path / "model.safetensors")
+    refuse_layers(given_model(str(tmp_path)), ["net.1", "net.3"])
+
+
 @pytest.mark.parametrize(
     "command",
     [

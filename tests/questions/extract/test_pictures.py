@@ -95,6 +95,51 @@ def test_pictures_of_all_kinds_become_three_colours(tmp_path, drawn):
     np.testing.assert_array_equal(found.decode(found.names.index("RGBA.png")).pixels, drawn[0])
 
 
+@pytest.mark.parametrize("orientation", [3, 6])
+def test_pictures_that_are_turned(tmp_path, drawn, orientation):
+    from PIL import ImageOps
+
+    turned = Image.Exif()
+    turned[0x0112] = orientation
+    for name in ("0.png", "1.png", "2.jpg", "3.webp"):
+        save(tmp_path / name, drawn[0], exif=turned)
+    found = open_pictures(tmp_path, Shaping())
+    assert found.shape == ((10, 12) if orientation == 6 else (12, 10))
+    for at, path in enumerate(found.paths):
+        expected = ImageOps.exif_transpose(Image.open(path)).convert("RGB")
+        np.testing.assert_array_equal(found.decode(at).pixels, np.asarray(expected))
+
+
+def test_a_turn_that_stands_behind_the_pixels_is_seen_nowhere(tmp_path, drawn):
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    for name in ("0.png", "1.png"):
+        whole = save(tmp_path / name, drawn[0]).read_bytes()
+        tags = turned.tobytes().removeprefix(b"Exif\0\0")
+        more = struct.pack(">I", len(tags)) + b"eXIf" + tags + struct.pack(">I", zlib.crc32(b"eXIf" + tags))
+        # Before the last chunk, which has 12 bytes.
+        (tmp_path / name).write_bytes(whole[:-12] + more + whole[-12:])
+    found = open_pictures(tmp_path, Shaping())
+    np.testing.assert_array_equal(found.decode(0).pixels, drawn[0])
+
+
+def test_thin_pictures_are_not_enlarged_beyond_all_bounds(tmp_path):
+    for name in ("a.png", "b.png"):
+        save(tmp_path / name, np.zeros((1, 100_000, 3), np.uint8))
+    with pytest.raises(InputError, match=r"a.png .* resizing would make 224 x 22400000: too many.*--resize 224,224"):
+        open_pictures(tmp_path, Shaping(224, (224, 224)))
+    with pytest.raises(InputError, match="resizing would make 16384 x 16384: too many"):
+        open_pictures(tmp_path, Shaping((1 << 14, 1 << 14)))
+    assert open_pictures(tmp_path, Shaping((8, 8))).decode(0).pixels.shape == (8, 8, 3)
+
+
+def test_a_list_of_absolute_and_relative_paths(folder, drawn, monkeypatch):
+    monkeypatch.chdir(folder)
+    found = open_pictures(["a/x.png", folder / "b" / "10.png"], Shaping())
+    assert found.ids.tolist() == ["a/x.png", "b/10.png"]
+    np.testing.assert_array_equal(found.decode(1).pixels, drawn[1])
+
+
 @pytest.fixture
 def spoilt(folder, drawn):
     (folder / "empty.png").write_bytes(b"")

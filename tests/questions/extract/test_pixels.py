@@ -1,15 +1,12 @@
 """Pictures through a model: the bytes of the same pixels as an array; labels, damage, and interruptions."""
 
 import os
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
 
 import nearid
+from killed_runs import kill_extraction
 from nearid import InputError, extract
 from nearid.questions.extract import store
 
@@ -65,6 +62,44 @@ def test_a_damaged_picture_is_refused_or_left_out(net, folder, tmp_path):
     found = extract(net, folder, out=tmp_path / "out", batch_size=5, drop_unreadable=True, labels=True)
     assert found["head"].shape == (36, 7) and "class0/7.png" not in found["head"].ids
     assert len(found.labels) == 36 and [alert.code for alert in found.alerts] == ["unreadable_pictures"]
+
+
+def test_batches_that_do_not_fit_are_refused_before_reading(net, folder, monkeypatch):
+    from nearid.base import limits
+
+    one = 8 * 8 * 3
+    monkeypatch.setattr(limits, "available_memory", lambda: 20 * one)
+    with pytest.raises(InputError, match=r"A batch of 16 pictures of set.* needs .* of memory.*--batch-size"):
+        extract(net, folder, batch_size=16)
+    # Four batches at a time, of a third as many bytes where they are grey.
+    assert next(iter(pictures(folder).batches(5))).n == 5
+    with pytest.raises(InputError, match="of memory"):
+        next(iter(pictures(folder).batches(6)))
+    assert next(iter(pictures(folder, grey=True).batches(15))).n == 15
+
+
+def test_the_search_for_a_batch_size_ends_where_pictures_do_not_fit(net, folder, monkeypatch):
+    from nearid.questions.extract import pixels, tuning
+
+    asked = []
+
+    def check(name, size, advice):
+        asked.append(size)
+        if size > 40 * 8 * 8 * 3:
+            raise InputError(name)
+
+    monkeypatch.setattr(pixels, "check_memory", check)
+    monkeypatch.setattr(tuning, "SHARE", 1)
+    monkeypatch.setattr(tuning, "WORTH", 0.0)
+    assert extract(net, folder, batch_size="auto")["head"].shape == (37, 7)
+    assert max(asked) > 40 * 8 * 8 * 3
+
+
+def pictures(folder, **options):
+    from nearid.questions.extract.pictures import Shaping, open_pictures
+    from nearid.questions.extract.pixels import PictureSource
+
+    return PictureSource(open_pictures(folder, Shaping(**options)))
 
 
 def test_grey_pictures_have_one_channel(folder, rng):
@@ -126,15 +161,7 @@ def small():
 
 def test_killed_in_the_middle_of_pictures(folder, tmp_path, contents):
     extract(small(), folder, out=tmp_path / "whole", batch_size=2)
-    note = tmp_path / "out.partial" / "progress.json"
-    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
-    command = [sys.executable, "-c", KILLED, folder, tmp_path / "out"]
-    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}) as run:
-        # Importing takes a while on a busy machine.
-        while run.poll() is None and not (note.exists() and '"inputs": 0' not in note.read_text()):
-            time.sleep(0.02)
-        run.send_signal(signal.SIGKILL)
-    assert not (tmp_path / "out").exists() and note.exists()
+    kill_extraction(KILLED, folder, out=tmp_path / "out", path=[os.path.dirname(__file__)])
     found = extract(small(), folder, out=tmp_path / "out", batch_size=2)
     assert [alert.code for alert in found.alerts] == ["resumed"]
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from nearid import InputError, extract
-from nearid.questions.extract.processor import open_processor
+from nearid.questions.extract.forward import Preprocess
+from nearid.questions.extract.processor import KNOWN, open_processor
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -86,11 +87,86 @@ def test_sizes_in_all_spellings(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "told", ["{", "[]", {**VIT, "size": {"longest_edge": 9}}, {**VIT, "do_pad": True}, {**VIT, "resample": 9}]
+    "told",
+    [
+        "{",
+        "[]",
+        {**VIT, "size": {"longest_edge": 9}},
+        {**VIT, "do_pad": True},
+        {**VIT, "resample": 9},
+        {**VIT, "image_processor_type": None},
+        {**VIT, "image_processor_type": "LevitImageProcessor"},
+        {**VIT, "do_flip_channel_order": True},
+        {**VIT, "rescale_offset": True},
+        {**VIT, "size_divisor": 32},
+        {**VIT, "crop_pct": 0.9},
+        {**CLIP, "crop_size": {"shortest_edge": 16}},
+        {**CLIP, "crop_size": None},
+    ],
 )
 def test_what_is_not_known_is_told(tmp_path, told):
     with pytest.raises(InputError, match="which nearid does not know"):
         read(tmp_path, told)
+
+
+def test_what_makes_no_difference_passes(tmp_path):
+    more = {"rescale_offset": False, "do_pad": None, "processor_class": "X", "data_format": "channels_first"}
+    assert read(tmp_path, {**VIT, **more, "_valid_processor_keys": ["images"]}) == read(tmp_path, VIT)
+    older = {**VIT, "image_processor_type": None, "feature_extractor_type": "ViTFeatureExtractor"}
+    assert read(tmp_path, older) == read(tmp_path, VIT)
+
+
+def slow(name):
+    """The processor that works with Pillow, as nearid does; its name has changed over the versions."""
+    import transformers
+
+    return getattr(transformers, f"{name}Pil", None) or getattr(transformers, name)
+
+
+@pytest.fixture(scope="module")
+def picture():
+    return Image.fromarray(np.random.default_rng(0).integers(0, 256, (300, 400, 3), dtype=np.uint8))
+
+
+def assert_equal(found, processor, picture):
+    pixels = torch.from_numpy(found.shaping(picture).copy())[None]
+    ours = Preprocess.of(found.scale, found.mean, found.std, None)(pixels, torch.float32)[0].numpy()
+    np.testing.assert_allclose(ours, processor(picture, return_tensors="np")["pixel_values"][0], atol=1e-5)
+
+
+def test_every_processor_of_transformers_is_equal_or_refused(tmp_path, picture):
+    transformers = pytest.importorskip("transformers")
+    equal, refused = set(), set()
+    for name in (name for name in dir(transformers) if name.endswith("ImageProcessor")):
+        try:
+            processor = slow(name)()
+        except Exception:  # no torchvision, or values that only a model has
+            continue
+        told = {**processor.to_dict(), "image_processor_type": name}
+        try:
+            found = read(tmp_path, json.dumps(told, default=str))
+        except InputError:
+            refused.add(name.removesuffix("ImageProcessor"))
+        else:
+            assert_equal(found, processor, picture)
+            equal.add(name.removesuffix("ImageProcessor"))
+    assert equal == set(KNOWN) and {"MobileViT", "EfficientNet", "Levit", "Perceiver", "TextNet"} <= refused
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+@pytest.mark.parametrize("size", [56, {"height": 40, "width": 50}, {"shortest_edge": 56}, {"shortest_edge": 384}])
+@pytest.mark.parametrize("more", [{}, {"do_center_crop": True}, {"do_resize": False, "do_rescale": False}])
+def test_what_a_configuration_leaves_out_is_as_in_transformers(tmp_path, picture, kind, size, more):
+    pytest.importorskip("transformers")
+    colours = {"image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.3, 0.4]}
+    told = {"image_processor_type": f"{kind}ImageProcessor", "size": size, "crop_size": 32, **colours, **more}
+    if kind == "ConvNext" and size == {"height": 40, "width": 50} and "do_resize" not in more:
+        # Of which transformers makes nothing, either.
+        with pytest.raises(InputError, match="the size"):
+            read(tmp_path, told)
+        return
+    found = read(tmp_path, told)
+    assert_equal(found, slow(told["image_processor_type"]).from_pretrained(tmp_path), picture)
 
 
 def test_models_without_one(tmp_path):

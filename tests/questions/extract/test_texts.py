@@ -61,10 +61,11 @@ def test_a_saved_data_set_needs_no_library(tmp_path):
         open_texts(tmp_path / "several")
     state = tmp_path / "set" / "state.json"
     told = json.loads(state.read_text())
-    told["_data_files"][0]["filename"] = "../several/train/data-00000-of-00001.arrow"
-    state.write_text(json.dumps(told))
-    with pytest.raises(InputError, match="outside of the folder"):
-        open_texts(tmp_path / "set")
+    for outside in ("../several/train/data-00000-of-00001.arrow", "..", ".", ""):
+        told["_data_files"][0]["filename"] = outside
+        state.write_text(json.dumps(told))
+        with pytest.raises(InputError, match="outside of the folder"):
+            open_texts(tmp_path / "set")
 
 
 def test_ids_by_column_index_and_file(tmp_path):
@@ -103,6 +104,31 @@ def test_what_is_no_text_is_told(tmp_path, name, content, options, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
         open_texts(tmp_path / name, **options)
+
+
+@pytest.mark.parametrize("name", ["words", "a;b"])
+def test_the_only_column_of_a_table_may_begin_with_a_gap(tmp_path, name):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({name: [None, "a b", "c d"]}), tmp_path / "t.parquet")
+    found = open_texts(tmp_path / "t.parquet")
+    assert found.texts == ["a b", "c d"] and found.ids.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("column", [None, "text"])
+@pytest.mark.parametrize(
+    ("name", "mark", "message"),
+    [
+        ("t.csv", ";", "separated by semicolons, but commas are expected"),
+        ("t.csv", "\t", "separated by tabs, but commas are expected"),
+        ("t.tsv", ";", "separated by semicolons, but tabs are expected"),
+    ],
+)
+def test_other_delimiters_are_refused(tmp_path, name, mark, message, column):
+    (tmp_path / name).write_text(f"text{mark}id\na b{mark}3\nc d{mark}4\n")
+    with pytest.raises(InputError, match=message):
+        open_texts(tmp_path / name, column)
+    # As somebody may mean it.
+    assert open_texts(tmp_path / name, f"text{mark}id").texts == [f"a b{mark}3", f"c d{mark}4"]
 
 
 def test_arrays_are_no_texts(tmp_path):

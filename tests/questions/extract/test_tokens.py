@@ -1,12 +1,7 @@
 """Texts through a model's own tokeniser: rows as of each text alone, in the given order, however batches are cut."""
 
 import itertools
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,6 +10,7 @@ import pytest
 import torch
 
 import nearid
+from killed_runs import kill_extraction
 from nearid import InputError, extract
 from nearid.questions.extract import store
 from tiny_texts import SENTENCES, bert_folder, gpt_folder
@@ -221,14 +217,7 @@ def test_killed_in_the_middle_of_texts(folders, tmp_path, contents):
     texts = tmp_path / "t.txt"
     texts.write_text("\n".join(f"{text} {at}" for at in range(4) for text in SENTENCES), encoding="utf-8")
     extract(folders[0], texts, out=tmp_path / "whole", batch_size=2)
-    note = tmp_path / "out.partial" / "progress.json"
-    command = [sys.executable, "-c", KILLED, folders[0], texts, tmp_path / "out"]
-    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) as run:
-        # Importing takes a while on a busy machine.
-        while run.poll() is None and not (note.exists() and '"inputs": 0' not in note.read_text()):
-            time.sleep(0.02)
-        run.send_signal(signal.SIGKILL)
-    assert not (tmp_path / "out").exists()
+    kill_extraction(KILLED, folders[0], texts, out=tmp_path / "out")
     found = extract(folders[0], texts, out=tmp_path / "out", batch_size=2)
     assert [alert.code for alert in found.alerts] == ["resumed"]
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")

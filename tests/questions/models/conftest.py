@@ -5,18 +5,10 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from torch_threads import one_thread  # noqa: F401
+
 # Every test here runs a network; a conftest cannot skip, and without torch the files cannot even be imported.
 collect_ignore_glob = [] if find_spec("torch") else ["test_*.py"]
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True)

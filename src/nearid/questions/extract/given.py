@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -153,15 +154,29 @@ def refuse_layers(given: Given, patterns: Iterable[str] | None) -> None:
 
 
 def _refuse_number(layer: str, parts: list[str], names: list[str]) -> None:
-    """Refuse encoder.layer.9 where weights of encoder.layer are numbered, but not up to 9."""
+    """Refuse encoder.layer.9 where encoder.layer has equally built blocks, but fewer.
+
+    Other numbers may be of modules without weights, as activations.
+    """
     for at in (at for at, part in enumerate(parts) if at and part.isdecimal()):
         before = f"{'.'.join(parts[:at])}."
         # A checkpoint may have the name of the whole model before.
-        under = [rest for name in names for rest in [name.partition(before)] if rest[1] and rest[0].count(".") <= 1]
-        numbers = {rest[2].partition(".")[0] for rest in under}
-        if numbers and all(number.isdecimal() for number in numbers) and parts[at] not in numbers:
-            near = nearest(f"{before}{parts[at]}", sorted(f"{before}{number}" for number in numbers))
+        under = [name.partition(before) for name in names]
+        blocks: dict[str, set[str]] = {}
+        for rest in (rest for start, found, rest in under if found and re.fullmatch(r"([^.]+\.)?", start)):
+            number, _, weight = rest.partition(".")
+            blocks.setdefault(number, set()).add(weight)
+        if parts[at] not in blocks and _are_blocks(blocks):
+            near = nearest(f"{before}{parts[at]}", sorted(f"{before}{number}" for number in blocks))
             raise InputError(f"The model has nothing named {layer!r} (given as layers). {near}")
+
+
+def _are_blocks(weights: dict[str, set[str]]) -> bool:
+    """Whether these are several blocks, counted from 0, with modules of the same names in each."""
+    first = weights.get("0", set())
+    counted = weights.keys() == {str(number) for number in range(len(weights))}
+    alike = all(each == first for each in weights.values())
+    return len(weights) > 1 and counted and alike and any("." in weight for weight in first)
 
 
 def _weights_of(folder: Path) -> list[str]:

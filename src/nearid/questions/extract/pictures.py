@@ -72,6 +72,11 @@ class Shaping:
     resample: int = BILINEAR
     grey: bool = False
 
+    @property
+    def channels(self) -> int:
+        """Numbers for each pixel."""
+        return 1 if self.grey else 3
+
     def resized(self, size: Size) -> Size:
         """Height and width after resizing."""
         if not isinstance(self.resize, int):
@@ -82,6 +87,9 @@ class Shaping:
     def shape(self, size: Size) -> Size:
         """Height and width in the end."""
         height, width = self.resized(size)
+        # A long and thin picture that is enlarged may take any amount of memory.
+        if (height, width) != size and (height * width > MOST or max(height, width) > LONGEST):
+            raise Unreadable(f"{_by(*size)} pixels, which resizing would make {_by(height, width)}: too many")
         if self.crop is None:
             return height, width
         if height < self.crop[0] or width < self.crop[1]:
@@ -175,7 +183,10 @@ class Pictures:
         try:
             return self.shaping.shape(header.size)
         except Unreadable as error:
-            raise InputError(f"{name} of {self.name} has {error}. Choose a smaller crop, or resize first.") from None
+            raise InputError(
+                f"{name} of {self.name} has {error}. Remove it, or choose other sizes: resize to a height and a width "
+                "(--resize 224,224), or a smaller crop (--crop)."
+            ) from None
 
     @property
     def alerts(self) -> tuple[Alert, ...]:
@@ -214,6 +225,7 @@ class Pictures:
 
         try:
             with Image.open(self.paths[at], formats=FORMATS) as image:
+                _turns(image)
                 image.load()
                 palette = bytes(image.getpalette() or ()) if image.mode in ("P", "PA") else b""
                 hashed = hashlib.sha256(f"{image.mode} {image.size} ".encode() + palette)
@@ -245,9 +257,7 @@ def _header(path: Path) -> _Header:
         with Image.open(path, formats=FORMATS) as image:
             frames = 1 if image.format == "MPO" else getattr(image, "n_frames", 1)
             size, mode = (image.height, image.width), image.mode
-            # A .png file would be decoded for it. 5 to 8: the camera was held upright.
-            told = image.getexif() if image.format != "PNG" else {}
-            turned = told.get(0x0112, 1) in (5, 6, 7, 8)
+            turned = _turns(image)
     except Image.DecompressionBombError:
         raise Unreadable(f"more than {MOST // 10**6} million pixels") from None
     except Exception as error:  # the libraries of the formats raise many things
@@ -260,6 +270,18 @@ def _header(path: Path) -> _Header:
     if mode not in MODES:
         raise Unreadable(f"more than 8 bits a channel ({mode})")
     return _Header(size[::-1] if turned else size, mode)
+
+
+def _turns(image: Any) -> bool:
+    """Whether height and width change places where a picture is shown.
+
+    Pillow remembers the tags that it reads here. Called before decoding, it lets `exif_transpose` see the same ones: a
+    .png file may have more of them behind its pixels, and its own `getexif` decodes them first.
+    """
+    from PIL import Image
+
+    # 5 to 8: the camera was held upright.
+    return Image.Image.getexif(image).get(0x0112, 1) in (5, 6, 7, 8)
 
 
 def open_pictures(data: Any, shaping: Shaping, *, ids: Any = None, drop: bool = False) -> Pictures | None:
@@ -280,6 +302,8 @@ def open_pictures(data: Any, shaping: Shaping, *, ids: Any = None, drop: bool = 
         gone = next((path for path in paths if not path.exists()), None)
         if gone is not None:
             raise InputError(f"There is no picture {gone}.")
+        if len({path.is_absolute() for path in paths}) > 1:
+            paths = [Path(os.path.abspath(path)) for path in paths]
         folder = Path(os.path.commonpath([path.parent for path in paths]))
     else:
         return None

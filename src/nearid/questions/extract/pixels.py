@@ -12,6 +12,7 @@ from itertools import islice
 import numpy as np
 import torch
 
+from nearid.base.limits import check_memory
 from nearid.questions.extract.batches import SINGLE, Batch, Source
 from nearid.questions.extract.pictures import Decoded, Pictures, Unreadable
 
@@ -37,6 +38,14 @@ class PictureSource(Source):
 
     def batches(self, size: int) -> Iterator[Batch]:
         start = 0
+        # Those ahead, those of a batch one by one, and the batch.
+        held = min((AHEAD + 2) * size, 2 * len(self._pictures.paths))
+        height, width = self._pictures.shape
+        check_memory(
+            f"A batch of {size} pictures of {self.name}, with those read ahead,",
+            held * height * width * self._pictures.shaping.channels,
+            "Choose a smaller batch_size (--batch-size) or smaller pictures (--resize).",
+        )
         with closing(self._decoded(AHEAD * size)) as decoded:
             while some := list(islice(decoded, size)):
                 places = [at for at, _ in some]

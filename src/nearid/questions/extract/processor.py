@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from nearid.arrays.formats.registry import suffixes
 from nearid.base.errors import InputError
@@ -14,10 +15,51 @@ from nearid.base.files import local_path
 from nearid.questions.extract.pictures import BICUBIC, BILINEAR, Shaping, Size
 
 FILE = "preprocessor_config.json"
-# Processors for which a size that is one number means the shorter side; for the others both.
-SHORTER = ("CLIP", "ConvNext", "Bit", "Blip", "ChineseCLIP")
-# What some processors do besides, and nearid does not.
-STRANGE = ("do_pad", "do_split_image", "do_image_splitting", "do_reduce_labels", "do_thumbnail", "do_align_long_axis")
+
+
+class Habits(NamedTuple):
+    """What a kind of processor does where its configuration does not say.
+
+    Attributes
+    ----------
+    resample : int
+        Pillow's filter for resizing.
+    crop : bool or None
+        Whether it keeps the middle only. None: it never does, whatever its configuration says.
+    shorter : bool
+        Whether a size that is one number means the shorter side; otherwise both.
+    """
+
+    resample: int
+    crop: bool | None = False
+    shorter: bool = False
+
+
+# Processors whose pixels nearid makes exactly. Of others, the same keys may mean other things.
+KNOWN = {
+    "Beit": Habits(BICUBIC),
+    "Bit": Habits(BICUBIC, crop=True, shorter=True),
+    "Blip": Habits(BICUBIC),
+    "ChineseCLIP": Habits(BICUBIC, crop=True, shorter=True),
+    "CLIP": Habits(BICUBIC, crop=True, shorter=True),
+    "ConvNext": Habits(BICUBIC, shorter=True),
+    "DeiT": Habits(BICUBIC, crop=True),
+    "MobileNetV1": Habits(BILINEAR, crop=True, shorter=True),
+    "MobileNetV2": Habits(BILINEAR, crop=True, shorter=True),
+    "Pvt": Habits(BICUBIC),
+    "Segformer": Habits(BILINEAR, crop=None),
+    "Siglip": Habits(BICUBIC, shorter=True),
+    "ViT": Habits(BILINEAR),
+}
+# The only one that crops by a share of the size, and its share.
+SHARED, SHARE = "ConvNext", 224 / 256
+TYPES = ("image_processor_type", "feature_extractor_type")
+# The steps that nearid does, and what they take.
+STEPS = ("do_resize", "do_center_crop", "do_rescale", "do_normalize", "do_convert_rgb")
+VALUES = ("size", "crop_size", "resample", "rescale_factor", "image_mean", "image_std")
+# What makes no difference to pixels.
+HARMLESS = (*TYPES, "processor_class", "_valid_processor_keys", "model_input_names", "return_tensors", "device")
+FIRST = ("channels_first", "ChannelDimension.FIRST")
 # Filters that Pillow has.
 FILTERS = 6
 # ConvNext resizes to more than it keeps, below this size.
@@ -77,22 +119,41 @@ def _of_hub(name: str, revision: str | None) -> str | None:
 
 
 def _processor(told: Mapping[str, Any]) -> Processor:
-    kind = str(told.get("image_processor_type") or told.get("feature_extractor_type") or "")
-    strange = next((name for name in STRANGE if told.get(name)), None)
-    if strange is not None:
-        raise ValueError(f"{strange}: {told[strange]!r}")
-    resize = _size(told["size"], kind.startswith(SHORTER)) if told.get("do_resize", "size" in told) else None
-    crop = _size(told["crop_size"], False) if told.get("do_center_crop", False) else None
-    if resize is not None and told.get("crop_pct") is not None:
-        resize, crop = _cropped(resize, float(told["crop_pct"]))
-    filter_ = int(told.get("resample", BICUBIC if kind.startswith(SHORTER) else BILINEAR))
+    name = next((str(told[key]) for key in TYPES if told.get(key)), None)
+    if name is None:
+        raise ValueError(f"nothing of {TYPES[0]}")
+    kind = re.sub("(ImageProcessor(Fast|Pil)?|FeatureExtractor)$", "", name)
+    if kind not in KNOWN:
+        raise ValueError(f"{TYPES[0]}: {name}")
+    _refuse_strange(told, kind)
+    habits, resize, crop = KNOWN[kind], None, None
+    if told.get("do_resize", True):
+        resize = _size(_value(told, "size"), habits.shorter)
+        if kind == SHARED:
+            resize, crop = _cropped(resize, float(told.get("crop_pct") or SHARE))
+    if habits.crop is not None and told.get("do_center_crop", habits.crop):
+        crop = _square(_size(_value(told, "crop_size"), False))
+    filter_ = int(told.get("resample", habits.resample))
     if filter_ not in range(FILTERS):
         raise ValueError(f"the resample {filter_}")
-    shaping = Shaping(resize, None if isinstance(crop, int) else crop, filter_)
     scale = 1 / float(told.get("rescale_factor", 1 / BYTE)) if told.get("do_rescale", True) else 1.0
-    normal = told.get("do_normalize", "image_mean" in told)
-    mean, std = (tuple(map(float, told[name])) if normal else None for name in ("image_mean", "image_std"))
-    return Processor(shaping, None if abs(scale - BYTE) < 1e-6 else scale, mean, std)
+    normal = told.get("do_normalize", True)
+    mean, std = (tuple(map(float, _value(told, key))) if normal else None for key in ("image_mean", "image_std"))
+    return Processor(Shaping(resize, crop, filter_), None if abs(scale - BYTE) < 1e-6 else scale, mean, std)
+
+
+def _refuse_strange(told: Mapping[str, Any], kind: str) -> None:
+    """Refuse whatever is switched on and not known: it may be a step that changes pixels."""
+    for key, value in told.items():
+        known = key in (*STEPS, *VALUES, *HARMLESS) or (key == "crop_pct" and kind == SHARED)
+        if value and not known and not (key == "data_format" and value in FIRST):
+            raise ValueError(f"{key}: {value!r}")
+
+
+def _value(told: Mapping[str, Any], key: str) -> Any:
+    if told.get(key) is None:
+        raise ValueError(f"nothing of {key}")
+    return told[key]
 
 
 def _size(told: Any, shorter: bool) -> int | Size:
@@ -107,7 +168,15 @@ def _size(told: Any, shorter: bool) -> int | Size:
     raise ValueError(f"the size {told!r}")
 
 
+def _square(size: int | Size) -> Size:
+    """Height and width; a shorter side says nothing of the other."""
+    if isinstance(size, int):
+        raise ValueError(f"the crop_size {size}")
+    return size
+
+
 def _cropped(resize: int | Size, share: float) -> tuple[int | Size, Size | None]:
     """How ConvNext does it: small pictures lose their margins, large ones are squeezed."""
-    side = resize if isinstance(resize, int) else resize[0]
-    return ((side, side), None) if side >= LARGE else (int(side / share), (side, side))
+    if not isinstance(resize, int):
+        raise ValueError(f"the size {resize}")
+    return ((resize, resize), None) if resize >= LARGE else (int(resize / share), (resize, resize))

@@ -29,6 +29,8 @@ TOKENS = "input_ids"
 LINES, RECORDS = (".txt",), (".jsonl", ".ndjson")
 # The column of texts, where none is named.
 USUAL = "text"
+# What separates the cells of tables of text, and what does in other programs.
+TABLES, DELIMITERS = {".csv": "commas", ".tsv": "tabs"}, {";": "semicolons", "\t": "tabs"}
 # What a folder that the library `datasets` saved holds: one set, or several.
 SAVED, SPLIT = "state.json", "dataset_dict.json"
 # Files of which a folder of a model has at least one, where it has a tokeniser.
@@ -153,9 +155,11 @@ def _from_path(path: Path, column: str | None, ids: Any) -> _Column | None:
         return None
     place = os.path.abspath(path)
     names, values = known.column(place, path.name, USUAL if column is None else column)
+    if column not in names:
+        _refuse_delimiter(path, names)
     if values is None and column is None and len(names) == 1:
         names, values = known.column(place, path.name, names[0])
-        values = values if len(values) and isinstance(values[0], str) else None
+        values = values if _is_texts(values) else None
     if values is None:
         if column is not None:
             raise not_found(path.name, "column", column, names)
@@ -164,6 +168,19 @@ def _from_path(path: Path, column: str | None, ids: Any) -> _Column | None:
     if isinstance(ids, str) and ids in names:
         ids = known.column(place, path.name, ids)[1]
     return _Column(values, ids)
+
+
+def _refuse_delimiter(path: Path, names: list[str]) -> None:
+    """Refuse a file of text whose cells something else separates, so that each line would be one text."""
+    kind = path.name.lower().removesuffix(".gz")
+    expected = next((word for suffix, word in TABLES.items() if kind.endswith(suffix)), None)
+    found = next((word for mark, word in DELIMITERS.items() if len(names) == 1 and mark in names[0]), None)
+    if expected is not None and found is not None:
+        raise InputError(
+            f"The first line of {path.name} is {names[0]!r}: its cells seem to be separated by {found}, but {expected} "
+            f"are expected. Save it with {expected}, or name the whole line as the column "
+            f"(--column {shlex.quote(names[0])})."
+        )
 
 
 def _refuse_unnamed(path: Path, known: Format, ids: Any) -> None:
@@ -241,7 +258,7 @@ def _from_folder(path: Path, column: str | None, ids: Any) -> _Column | None:
     with damage_told(str(path), "folder of the library datasets", "Save it again."):
         state = json.loads((path / SAVED).read_text(encoding="utf-8"))
         files = [str(entry["filename"]) for entry in state["_data_files"]]
-        if any(file != os.path.basename(file) for file in files):
+        if any(file != os.path.basename(file) or file in ("", os.curdir, os.pardir) for file in files):
             raise InputError(f"{path / SAVED} names files outside of the folder.")
         check_memory(path.name, 2 * sum((path / file).stat().st_size for file in files), "Save a part of it.")
         table = pa.concat_tables(pa.ipc.open_stream(pa.memory_map(str(path / file))).read_all() for file in files)

@@ -61,11 +61,11 @@ def fitting_batch(forward: Forward, source: Source) -> int:
         if SHARE * size > (source.rows or 0):
             break
         # Of texts, the longest of which so many are of a like length.
-        batch = next((batch for batch in islice(source.batches(size), LOOKED_AT) if batch.n == size), None)
-        if batch is None:
-            break
-        peak = _peak()
         try:
+            batch = next((batch for batch in islice(source.batches(size), LOOKED_AT) if batch.n == size), None)
+            if batch is None:
+                break
+            peak = _peak()
             seconds = _seconds(forward.with_layout(batch)[0], [batch])[0]
         except InputError:
             break  # it does not fit; or the first pass says what is wrong
