@@ -280,7 +280,7 @@ def open_pictures(data: Any, shaping: Shaping, *, ids: Any = None, drop: bool = 
         gone = next((path for path in paths if not path.exists()), None)
         if gone is not None:
             raise InputError(f"There is no picture {gone}.")
-        folder = Path(os.path.commonpath([path.parent for path in paths]))
+        folder = common_folder(paths)
     else:
         return None
     try:
@@ -316,6 +316,11 @@ def are_pictures(data: Any) -> bool:
     if not isinstance(data, Sequence) or isinstance(data, str | bytes) or not data:
         return False
     return all(isinstance(each, str | os.PathLike) and os.fspath(each).lower().endswith(SUFFIXES) for each in data)
+
+
+def common_folder(paths: Sequence[Path]) -> Path:
+    """The folder that ids of a list of pictures are relative to."""
+    return Path(os.path.commonpath([path.parent for path in paths]))
 
 
 def sides(name: str, given: Any) -> tuple[int, ...] | None:
