@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import nn
 
+from nearid.base.cache import Unkeyed
 from nearid.questions.models import keys
-from nearid.questions.models.keys import Unkeyed, data_key, key_of, model_key, options_key
+from nearid.questions.models.keys import data_key, key_of, model_key, options_key
 
 
 def key_of_data(data):

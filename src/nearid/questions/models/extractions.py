@@ -16,14 +16,14 @@ from nearid.arrays import Rows
 from nearid.arrays.formats.layers import is_extraction
 from nearid.arrays.names import matches, patterns_of, split_part
 from nearid.base.alerts import Alert
-from nearid.base.cache import Cache
+from nearid.base.cache import Cache, Unkeyed
 from nearid.base.errors import InputError
 from nearid.base.files import local_path, write_text
 from nearid.base.options import check_arguments
 from nearid.base.progress import Progress
 from nearid.questions.extract.result import Extraction, Head
 from nearid.questions.extract.run import extract, first_look
-from nearid.questions.models.keys import Unkeyed, data_key, key_of, model_key, opened_network, options_key
+from nearid.questions.models.keys import data_key, key_of, model_key, opened_network, options_key
 
 # In an entry of the cache: the folder of the layers, what was said when they were made, and the head.
 LAYERS, SAID, HEAD = "layers", "alerts.json", "head.npz"

@@ -15,7 +15,7 @@ import numpy as np
 from nearid import __version__
 from nearid.arrays.formats.registry import format_of
 from nearid.arrays.memory import as_numpy, is_a
-from nearid.base.cache import file_hash
+from nearid.base.cache import Unkeyed, file_hash
 from nearid.base.files import local_path
 from nearid.questions.extract.pictures import are_pictures, common_folder
 from nearid.questions.extract.texts import TOKENISER
@@ -28,10 +28,6 @@ TOKENIZER = "tokenizer"
 PATHS = ("ids", "mask", TOKENIZER)
 # Files beside an ONNX file that are no part of a tokeniser, and large.
 WEIGHTS = (".onnx", ".onnx_data", ".data", ".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack")
-
-
-class Unkeyed(Exception):
-    """Something whose contents nobody can tell without using it up, such as a generator or a function."""
 
 
 def key_of(*parts: Any) -> str:
@@ -60,8 +56,8 @@ def model_key(model: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
     if isinstance(model, str | os.PathLike) and (local_path(model) / CONFIGURATION).is_file():
         place = local_path(model)
         return model, [place.resolve().name, _files(place)]
+    from nearid.questions.extract.identity import computed
     from nearid.questions.extract.network import Network
-    from nearid.questions.models.modules import computed
 
     network = opened_network(model, options)
     if not isinstance(network, Network):

@@ -19,10 +19,9 @@ import torch
 from torch import nn
 
 from nearid.arrays.memory import is_a
-from nearid.base.cache import file_hash
+from nearid.base.cache import Unkeyed, file_hash
 from nearid.base.errors import type_of
 from nearid.questions.extract.network import ORIGIN
-from nearid.questions.models.keys import Unkeyed
 
 PLAIN = (int, float, complex, str, bytes, NoneType)
 # Of torch, told by how they print themselves.
@@ -90,10 +89,9 @@ def _told(name: str, value: Any, module: nn.Module) -> Any:
 
 def _public(value: Any) -> str | None:
     """The name of a function or class of torch or transformers, under which it can be found there."""
-    name = getattr(value, "__name__", None)
-    for place in (torch, nn.functional, sys.modules.get(getattr(value, "__module__", None) or "")):
-        ours = isinstance(name, str) and place is not None and _package(place.__name__) in BOTH
-        if ours and getattr(place, name, None) is value:
+    name, home = (str(getattr(value, each, None)) for each in ("__name__", "__module__"))
+    for place in (torch, nn.functional, sys.modules.get(home)):
+        if place is not None and _package(place.__name__) in BOTH and getattr(place, name, None) is value:
             return f"{place.__name__}.{name}"
     return None
 
