@@ -48,6 +48,10 @@ def cache_bytes() -> int:
     return int(size * 1e9)
 
 
+class Unkeyed(Exception):
+    """What nobody can tell by its contents for certain, such as a function: it has no key."""
+
+
 @dataclass(frozen=True)
 class Cache:
     """Folders by key, each whole or made again.

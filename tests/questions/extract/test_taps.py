@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from nearid.base.errors import InputError
+from nearid.questions.extract.network import Network
 from nearid.questions.extract.run import extract
 from nearid.questions.extract.taps import blocks, tensor_of
 
@@ -62,3 +63,8 @@ def test_what_a_module_is_given_is_a_layer(net, pixels):
     np.testing.assert_allclose(found["head:input"].read(0, 37), given.numpy(), atol=1e-6)
     # Before the module works in place.
     np.testing.assert_allclose(found["act:input"].read(0, 37), normed.mean((2, 3)).numpy(), atol=1e-6)
+
+
+def test_a_layer_that_is_chosen_and_taken_beside_is_one_layer(net, pixels):
+    network = Network(net, "net", also=("head:input", "norm"))
+    assert list(extract(network, pixels, layers=["head:input", "conv"])) == ["conv", "norm", "head:input"]

@@ -87,6 +87,15 @@ def test_the_head_of_a_language_model_reads_its_last_state(language, from_folder
     assert comparison.layers.layers[0] == ("hidden_states.0", "hidden_states.1", "hidden_states.2")
 
 
+@pytest.mark.parametrize("cache", [True, False])
+@pytest.mark.parametrize("layers", ["lm_head:input", "lm_*:input,hidden_states.1"])
+def test_what_the_head_reads_is_a_layer_once_where_it_is_asked_for(language, layers, cache):
+    models, tokens, _ = language
+    comparison = quick(*models, tokens, pool="last", layers=layers, cache=cache)
+    assert set(comparison.layers.layers[0]) == {layer.replace("_*", "_head") for layer in layers.split(",")}
+    assert comparison.heads is not None
+
+
 def test_the_body_of_a_language_model_has_no_head(language):
     models, tokens, folder = language
     for seed, model in enumerate(models):

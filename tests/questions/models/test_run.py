@@ -166,6 +166,12 @@ def test_what_has_no_key_is_not_kept(network, inputs, place):
     assert len(list(place.iterdir())) == 1
 
 
+def test_what_the_first_model_would_use_up_is_refused(network, inputs, calls):
+    with pytest.raises(InputError, match="The data is a generator, which the first model would use up"):
+        quick(network(0), network(1), (inputs[at : at + 60] for at in range(0, 240, 60)))
+    assert not calls
+
+
 def test_each_model_may_have_options_of_its_own(network, inputs):
     comparison = quick(network(0), network(1), inputs, layers="0,2", options_b={"layers": "1"})
     assert comparison.layers.layers == (("0", "2"), ("1",))

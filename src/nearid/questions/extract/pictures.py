@@ -302,9 +302,7 @@ def open_pictures(data: Any, shaping: Shaping, *, ids: Any = None, drop: bool = 
         gone = next((path for path in paths if not path.exists()), None)
         if gone is not None:
             raise InputError(f"There is no picture {gone}.")
-        if len({path.is_absolute() for path in paths}) > 1:
-            paths = [Path(os.path.abspath(path)) for path in paths]
-        folder = Path(os.path.commonpath([path.parent for path in paths]))
+        folder, paths = common_folder(paths)
     else:
         return None
     try:
@@ -340,6 +338,13 @@ def are_pictures(data: Any) -> bool:
     if not isinstance(data, Sequence) or isinstance(data, str | bytes) or not data:
         return False
     return all(isinstance(each, str | os.PathLike) and os.fspath(each).lower().endswith(SUFFIXES) for each in data)
+
+
+def common_folder(paths: list[Path]) -> tuple[Path, list[Path]]:
+    """The folder that ids of a list of pictures are relative to, and their paths, all absolute where some are."""
+    if len({path.is_absolute() for path in paths}) > 1:
+        paths = [Path(os.path.abspath(path)) for path in paths]
+    return Path(os.path.commonpath([path.parent for path in paths])), paths
 
 
 def sides(name: str, given: Any) -> tuple[int, ...] | None:

@@ -73,7 +73,9 @@ class Taps:
         self._model = model
         usual = [f"{HIDDEN}.*"] if hidden else [*blocks(model)] or [WHOLE]
         self._taps, self._states = _taps(model, patterns or usual, hidden, wanted=patterns is not None)
-        self._taps += _taps(model, list(also), hidden, wanted=False)[0]
+        # A layer with two hooks would seem to be called twice.
+        known = {tap.name for tap in self._taps}
+        self._taps += [tap for tap in _taps(model, list(also), hidden, wanted=False)[0] if tap.name not in known]
         self._stack = ExitStack()
         self._pooled: dict[str, Tensor] = {}
         self._calls: Counter[str] = Counter()

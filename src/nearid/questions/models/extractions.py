@@ -14,15 +14,16 @@ from typing import Any
 
 from nearid.arrays import Rows
 from nearid.arrays.formats.layers import is_extraction
+from nearid.arrays.names import matches, patterns_of, split_part
 from nearid.base.alerts import Alert
-from nearid.base.cache import Cache
+from nearid.base.cache import Cache, Unkeyed
 from nearid.base.errors import InputError
 from nearid.base.files import local_path, write_text
 from nearid.base.options import check_arguments
 from nearid.base.progress import Progress
 from nearid.questions.extract.result import Extraction, Head
 from nearid.questions.extract.run import extract, first_look
-from nearid.questions.models.keys import Unkeyed, key_of, model_key, opened_network
+from nearid.questions.models.keys import data_key, key_of, model_key, opened_network, options_key
 
 # In an entry of the cache: the folder of the layers, what was said when they were made, and the head.
 LAYERS, SAID, HEAD = "layers", "alerts.json", "head.npz"
@@ -115,7 +116,7 @@ class _Work:
         if cache is not None:
             try:
                 self._model, identity = model_key(model, self._options)
-                self.key = key_of(identity, data, self._options, heads)
+                self.key = key_of(identity, data_key(data), options_key(self._options), heads)
             except Unkeyed:
                 pass  # nothing to find it by again
 
@@ -166,10 +167,17 @@ class _Work:
         if head is None or head.layer not in layers:
             return Kept(layers, key=self.key, there=there)
         features = layers[head.layer]
-        if head.layer.endswith(f":{GIVEN}"):
-            others = {layer: rows for layer, rows in layers.items() if layer != head.layer}
+        if head.layer.endswith(f":{GIVEN}") and not self._is_asked(head.layer):
+            again = f"{head.layer}#"  # where the head is called more than once
+            others = {n: rows for n, rows in layers.items() if n != head.layer and not n.startswith(again)}
             layers = Extraction(layers.folder, layers.provenance, others, tuple(layers.alerts))
         return Kept(layers, head, features, self.key, there)
+
+    def _is_asked(self, layer: str) -> bool:
+        """Whether what the head reads is among the layers that were chosen."""
+        name = layer.removesuffix(f":{GIVEN}")
+        parts = (split_part(pattern, [name]) for pattern in patterns_of(self._options.get("layers")) or ())
+        return any(part == GIVEN and matches(pattern, name) for pattern, part in parts)
 
     def _make(self, folder: Path) -> None:
         out = folder / LAYERS

@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from nearid import __version__
+from nearid.arrays.formats.registry import format_of
 from nearid.arrays.memory import as_numpy, is_a
-from nearid.base.cache import file_hash
-from nearid.base.errors import type_of
+from nearid.base.cache import Unkeyed, file_hash
 from nearid.base.files import local_path
+from nearid.questions.extract.pictures import are_pictures, common_folder
+from nearid.questions.extract.texts import TOKENISER
 
 # What rows depend on beside model, inputs and options.
 CONFIGURATION = "config.json"
 LIBRARIES = ("torch", "transformers", "tokenizers", "onnxruntime", "numpy", "pillow")
-# Attributes of modules that are told in a key.
-PLAIN = (int, float, str, NoneType)
-
-
-class Unkeyed(Exception):
-    """Something whose contents nobody can tell without using it up, such as a generator or a function."""
+# Options of `extract` that may be paths.
+TOKENIZER = "tokenizer"
+PATHS = ("ids", "mask", TOKENIZER)
+# Files beside an ONNX file that are no part of a tokeniser, and large.
+WEIGHTS = (".onnx", ".onnx_data", ".data", ".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack")
 
 
 def key_of(*parts: Any) -> str:
     """SHA-256 of the contents of all parts, of nearid and of the libraries that make rows; Unkeyed where one has none.
 
-    A path stands for the bytes of the file, or of all files below a folder.
+    A string is a string, whatever lies on disk under that name.
     """
     digest = hashlib.sha256(f"nearid {__version__}\n".encode())
     for name in LIBRARIES:
@@ -52,19 +51,49 @@ def model_key(model: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
     """A model for `extract`, and what its rows depend on, for a key; Unkeyed where that cannot be told.
 
     The folder of a transformers model is told by the bytes of its files, so that nothing is loaded. Any other model is
-    loaded: weights, code and plain numbers of its modules count.
+    loaded: weights, code and attributes of its modules count.
     """
     if isinstance(model, str | os.PathLike) and (local_path(model) / CONFIGURATION).is_file():
         place = local_path(model)
         return model, [place.resolve().name, _files(place)]
+    from nearid.questions.extract.identity import computed
     from nearid.questions.extract.network import Network
 
     network = opened_network(model, options)
     if not isinstance(network, Network):
-        return model, network.about()
+        # Where its tokeniser comes from, unless another is named.
+        beside = network.graph.path.parent
+        own = TOKENIZER not in options and any((beside / name).is_file() for name in TOKENISER)
+        return model, [network.about(), _files(beside, but=WEIGHTS) if own else None]
     # Where a tokeniser comes from.
-    home = getattr(network.module, "name_or_path", None)
-    return network, [network.about(), home, _files(Path(home)) if home else None, *_code(network.module)]
+    home = getattr(network.module, "name_or_path", None) if network.pretrained else None
+    return network, [network.about(), home, _files(Path(home)) if home else None, *computed(network.module)]
+
+
+def data_key(data: Any) -> list[Any]:
+    """Inputs for a key: those on disk by name and contents, wherever they lie; strings are otherwise only strings."""
+    if isinstance(data, str | os.PathLike):
+        return ["path", *_contents(local_path(data))]
+    if are_pictures(data):
+        folder, paths = common_folder([local_path(each) for each in data])
+        # Ids and labels are made of where each lies below.
+        each = [[path.relative_to(folder).as_posix(), _hashed(path)] for path in paths]
+        return ["pictures", folder.name or str(folder.resolve()), each]
+    return ["values", data]
+
+
+def options_key(options: Mapping[str, Any]) -> list[Any]:
+    """Options of `extract` for a key, and the contents of those that are paths."""
+    found = {}
+    for name in PATHS:
+        value = options.get(name)
+        if isinstance(value, str | os.PathLike):
+            place = local_path(value)
+            if name == TOKENIZER:
+                found[name] = ["folder", _files(place)]
+            elif place.is_file() or (place.exists() and format_of(place) is not None):
+                found[name] = _contents(place)
+    return [dict(options), found]
 
 
 def opened_network(model: Any, options: Mapping[str, Any]) -> Any:
@@ -74,33 +103,41 @@ def opened_network(model: Any, options: Mapping[str, Any]) -> Any:
     return open_network(model, **{name: options[name] for name in ("factory", "prefix", "revision") if name in options})
 
 
-def _files(folder: Path) -> dict[str, str]:
-    """The hash of every file directly in the folder of a model: weights, configuration, tokeniser."""
+def _files(folder: Path, but: tuple[str, ...] = ()) -> dict[str, str]:
+    """The hash of every file directly in the folder of a model: weights, configuration, tokeniser.
+
+    Parameters
+    ----------
+    but : tuple of str
+        Suffixes of files that are left out.
+    """
     found = sorted(each for each in folder.iterdir() if each.is_file()) if folder.is_dir() else []
-    return {each.name: file_hash(each) for each in found}
+    return {each.name: _hashed(each) for each in found if each.suffix.lower() not in but}
 
 
-def _code(model: Any) -> Iterator[Any]:
-    """What the weights of a module do not tell: the files that its classes stand in, and numbers beside the weights."""
-    files = set()
-    for name, module in model.named_modules():
-        kind = type(module)
-        own = kind.__module__.partition(".")[0] not in ("torch", "transformers")
-        if own:
-            file = inspect.getsourcefile(kind) if kind.__module__ != "__main__" else None
-            if file is None or not os.path.isfile(file):
-                raise Unkeyed(f"{kind.__qualname__}, whose code is in no file")
-            files.add(Path(file))
-        if module._forward_hooks or module._forward_pre_hooks:
-            raise Unkeyed("a module with hooks")
-        for attribute, value in vars(module).items():
-            if attribute == "training":
-                continue
-            if isinstance(value, PLAIN):
-                yield [name, attribute, value]
-            elif own and not attribute.startswith("_") and not is_a(value, "torch", "Tensor"):
-                raise Unkeyed(f"{attribute}, {type_of(value)}")
-    yield sorted(file_hash(file) for file in files)
+def _contents(place: Path) -> list[Any]:
+    """What lies at a path: file or folder, its name, and the hashes of all that is in it."""
+    name = place.name or str(place.resolve())
+    if not place.is_dir():
+        return ["file", name, _hashed(place)]
+    found = {}
+    for where, folders, files in os.walk(place, onerror=_unread):
+        if any(os.path.islink(os.path.join(where, folder)) for folder in folders):
+            raise Unkeyed(f"{place}, in which folders are links")
+        paths = (Path(where, file) for file in files)
+        found.update({path.relative_to(place).as_posix(): _hashed(path) for path in paths})
+    return ["folder", name, dict(sorted(found.items()))]
+
+
+def _hashed(path: Path) -> str:
+    try:
+        return file_hash(path)
+    except OSError as error:
+        raise Unkeyed(f"{path}, which cannot be read") from error
+
+
+def _unread(error: OSError) -> None:
+    raise Unkeyed(str(error)) from error
 
 
 def _pieces(value: Any) -> Iterator[bytes | memoryview]:
@@ -109,7 +146,7 @@ def _pieces(value: Any) -> Iterator[bytes | memoryview]:
     if value is None or isinstance(value, bool | int | float | complex | np.generic):
         yield repr(value).encode()
     elif isinstance(value, str | os.PathLike):
-        yield from _text_or_path(value)
+        yield os.fspath(value).encode("utf-8", "surrogatepass")
     elif isinstance(value, bytes):
         yield value
     elif isinstance(value, Mapping):
@@ -125,7 +162,12 @@ def _pieces(value: Any) -> Iterator[bytes | memoryview]:
         for each in value:
             yield from _pieces(each)
     elif isinstance(value, np.ndarray) or is_a(value, "torch", "Tensor"):
-        array = as_numpy(value)
+        try:
+            array = as_numpy(value)
+        except (TypeError, RuntimeError, NotImplementedError) as error:  # sparse tensors, and types that numpy lacks
+            raise Unkeyed(type(value).__name__) from error
+        # numpy has no name for some types of torch.
+        yield str(value.dtype).encode()
         if array.dtype.hasobject:
             yield from _pieces(array.tolist())
         else:
@@ -133,19 +175,3 @@ def _pieces(value: Any) -> Iterator[bytes | memoryview]:
             yield np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     else:
         raise Unkeyed(type(value).__name__)
-
-
-def _text_or_path(value: str | os.PathLike[str]) -> Iterator[bytes]:
-    """The name and the contents of what is there; or a text."""
-    path = os.path.expanduser(value)
-    # Of a text that is longer than any path the answer is no, too.
-    if not os.path.exists(path):
-        yield os.fspath(value).encode("utf-8", "surrogatepass")
-    elif os.path.isfile(path):
-        yield os.fsencode(os.path.basename(path))
-        yield file_hash(Path(path)).encode()
-    else:
-        place = Path(path)
-        for each in sorted(each for each in place.rglob("*") if each.is_file()):
-            yield os.fsencode(each.relative_to(place))
-            yield file_hash(each).encode()

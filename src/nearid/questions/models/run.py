@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Annotated, Any, Literal
 
@@ -13,7 +13,7 @@ from nearid.arrays import Rows
 from nearid.arrays.blocks import recorded
 from nearid.base.alerts import Alert
 from nearid.base.cache import Cache
-from nearid.base.errors import InputError, unknown
+from nearid.base.errors import InputError, type_of, unknown
 from nearid.base.options import Bound, Count, Folds, Seed, Size, checked
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.base.provenance import provenance
@@ -71,8 +71,8 @@ def compare_models(
     b : the same
         The target.
     data : anything `extract` takes as data
-        The inputs of both models: texts, pictures, arrays or a file. On the command line A and B are then models;
-        without it they are folders that extract wrote.
+        The inputs of both models: texts, pictures, arrays or a file; no generator, which can be used once. On the
+        command line A and B are then models; without it they are folders that extract wrote.
     measures : names or callables, default="cka"
         Measures between layers, as of `compare_layers`. The first one decides which layers are most alike.
     folds : int, default=5
@@ -122,6 +122,11 @@ def compare_models(
     """
     if b is None:
         raise InputError("Two models are needed; one was given.")
+    if isinstance(data, Iterator):
+        raise InputError(
+            f"The data is {type_of(data)}, which the first model would use up. Give an array, a file, or a loader that "
+            "begins anew each time, such as a DataLoader."
+        )
     wanted = named_measures(measures)
     names = names.split(",") if isinstance(names, str) else names
     if names is not None and len(names) != 2:
