@@ -128,12 +128,21 @@ def test_words_lack_none_of_their_tokens(folders, side, limit):
         {t for t, (a, b) in enumerate(offsets) if a < b and a < end and b > start} for start, end in [(0, 2), (3, 6)]
     ]
     options = {"pool": "words", "layers": "hidden_states.0", "tokenizer": tokenizer}
-    found = extract(folders[1], ["x y", text], max_length=limit, **options)
+    found = extract(folders[1], ["x", "y", text], max_length=limit, **options)
     wanted = [number for number, own in enumerate(words) if own <= set(kept)]
-    assert [id - 2**20 for id in found["hidden_states.0"].ids.tolist() if id >= 2**20] == wanted
+    assert [id - 2**21 for id in found["hidden_states.0"].ids.tolist() if id >= 2**21] == wanted
     for alert in found.alerts:
         assert ("their beginning is left out" if side == "left" else "what comes after is left out") in alert.message
     assert len(found.alerts) == (limit < 11)
+
+
+@pytest.mark.parametrize("form", ["npy", "zarr"])
+def test_batches_without_a_word_have_no_rows(folders, tmp_path, form):
+    texts = ["... !!! ??? ...", "one two", "?"]
+    found = extract(folders[0], texts, pool="words", batch_size=1, format=form, out=tmp_path / "out")
+    assert found["hidden_states.2"].ids.tolist() == [2**20, 2**20 + 1]
+    alone = extract(folders[0], texts[1:2], pool="words")["hidden_states.2"].read(0, 2)
+    np.testing.assert_allclose(found["hidden_states.2"].read(0, 2), alone, rtol=1e-5, atol=1e-6)
 
 
 def test_models_in_memory_find_their_tokeniser_or_are_given_one(folders):
