@@ -29,7 +29,7 @@ def x(rng):
     return rng.normal(size=(7, 3)).astype(np.float32)
 
 
-@pytest.mark.parametrize("rows", ["n", 1, 2, 3, 50])
+@pytest.mark.parametrize("rows", ["n", 1, 2, 3, 4, 50])
 @pytest.mark.parametrize("batch_size", [3, 128])
 def test_rows_are_those_of_numpy_whatever_the_batches(tmp_path, x, rows, batch_size):
     taken = extract(dense(tmp_path / "net.onnx", rows), x, layers=[RELU, "output"], batch_size=batch_size)
@@ -98,6 +98,62 @@ def test_recurrent_nodes_give_a_row_for_each_step(tmp_path, rng):
     np.testing.assert_allclose(taken["last"].read(0, 5), last[0].detach(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("batch", [1, 2, 5])
+@pytest.mark.parametrize("t", [1, 2, 5])
+def test_a_fixed_batch_is_told_from_directions_and_steps_of_its_size(tmp_path, rng, batch, t):
+    """Against the same graph with an open axis, run one input at a time."""
+    weights = {name: rng.normal(size=(2, 12, k)).astype(np.float32) for name, k in (("W", 4), ("R", 3))}
+    nodes = [
+        ("Transpose", ["x"], ["turned"], "turn", {"perm": [1, 0, 2]}),
+        ("LSTM", ["turned", "W", "R"], ["Y", "Yh", "Yc"], "lstm", {"hidden_size": 3, "direction": "bidirectional"}),
+        ("Tanh", ["turned"], ["steps"], "steps"),
+    ]
+    for name, size in (("fixed", batch), ("open", "n")):
+        save(tmp_path / f"{name}.onnx", nodes, {"x": [size, t, 4]}, ["Y", "Yh", "Yc", "steps"], weights)
+    x = rng.normal(size=(6, t, 4)).astype(np.float32)
+    # Inputs that differ at their last step alone tell no axis from that of the steps by where the change is.
+    for data in (x, np.concatenate([np.repeat(x[:1, :-1], 6, 0), x[:, -1:]], 1)):
+        options = {"layers": "Y,Yh,Yc,steps", "pool": "last"}
+        found, wanted = (extract(tmp_path / f"{name}.onnx", data, **options) for name in ("fixed", "open"))
+        for name, rows in wanted.items():
+            np.testing.assert_allclose(found[name].read(0, 6), rows.read(0, 6), rtol=1e-5, atol=1e-6)
+
+
+def test_a_state_of_a_fixed_batch_has_the_axes_of_the_output_that_it_is(tmp_path, rng):
+    """As many layers of states as inputs."""
+    nodes = [
+        ("MatMul", ["x", "w"], ["in"], "in"),
+        ("Add", ["in", "state"], ["sum"], "add"),
+        ("Mul", ["sum", "half"], ["stateN"], "halve"),
+    ]
+    weights = {**WEIGHTS, "half": np.array([[[0.5]], [[0.25]]], np.float32)}
+    save(tmp_path / "net.onnx", nodes, {"x": [2, 3], "state": [2, 2, 4]}, ["stateN"], weights)
+    x = rng.normal(size=(5, 3, 3)).astype(np.float32)
+    found = extract(tmp_path / "net.onnx", {"x": x}, carry={"state": "stateN"}, layers="stateN:0,stateN:1", pool="last")
+    for part, share in enumerate((0.5, 0.25)):
+        state = np.zeros((5, 4))
+        for step in range(3):
+            state = share * (x[:, step] @ W + state)
+        np.testing.assert_allclose(found[f"stateN:{part}"].read(0, 5), state, rtol=1e-4, atol=1e-5)
+
+
+def test_a_tensor_of_a_fixed_batch_without_an_axis_of_inputs_is_refused(tmp_path, x):
+    """Products of all pairs of inputs, and a table that has as many rows as there are inputs."""
+    nodes = [
+        ("Transpose", ["x"], ["turned"], "turn", {"perm": [1, 0]}),
+        ("MatMul", ["x", "turned"], ["pairs"], "pairs"),
+        ("Tanh", ["w"], ["table"], "table"),
+        ("MatMul", ["x", "w"], ["y"], "dense"),
+    ]
+    save(tmp_path / "net.onnx", nodes, {"x": [3, 3]}, ["pairs", "table", "y"])
+    for layer in ("pairs", "table"):
+        with pytest.raises(InputError, match=f"The layer {layer} has no axis along which the inputs are"):
+            extract(tmp_path / "net.onnx", x, layers=layer)
+    np.testing.assert_allclose(
+        extract(tmp_path / "net.onnx", x, layers="y")["y"].read(0, 7), x @ W, rtol=1e-5, atol=1e-6
+    )
+
+
 def test_a_graph_without_an_axis_for_inputs_runs_one_by_one(tmp_path, rng):
     nodes = [("CumSum", ["x", "zero"], ["s"], "sum"), ("MatMul", ["s", "w"], ["y"], "dense")]
     model = save(tmp_path / "net.onnx", nodes, {"x": ["time", 3]}, ["y"], {**WEIGHTS, "zero": np.array(0)})
@@ -164,12 +220,13 @@ def test_carry_is_for_onnx(x):
         extract(torch.nn.Linear(3, 2), x, carry={"state": "stateN"})
 
 
-SLOW = """
-import sys, time
+WAITING = """
+import itertools, time
 from nearid.questions.extract import onnx_network, store
 store.SECONDS = 0.0
-call = onnx_network.OnnxNetwork.call
-onnx_network.OnnxNetwork.call = lambda self, inputs: time.sleep(0.2) or call(self, inputs)
+call, calls = onnx_network.OnnxNetwork.call, itertools.count()
+# It runs at full speed until the tenth call, and there waits for the signal.
+onnx_network.OnnxNetwork.call = lambda self, inputs: next(calls) == 10 and time.sleep(600) or call(self, inputs)
 from nearid.cli.app import main
 main()
 """
@@ -181,7 +238,7 @@ def test_interrupted_and_resumed_equals_undisturbed(tmp_path, rng, contents, num
     np.save(tmp_path / "x.npy", rng.normal(size=(600, 3)).astype(np.float32))
     command = ["extract", "net.onnx", "x.npy", "--batch-size", "20", "--layers", "**", "-o"]
     progress = tmp_path / "out.partial" / "progress.json"
-    with Popen([sys.executable, "-c", SLOW, *command, "out"], cwd=tmp_path) as child:
+    with Popen([sys.executable, "-c", WAITING, *command, "out"], cwd=tmp_path) as child:
         deadline = time.monotonic() + 200
         while time.monotonic() < deadline and child.poll() is None:
             if progress.exists() and json.loads(progress.read_text())["state"]["inputs"] >= 60:
@@ -215,22 +272,10 @@ def test_an_exported_encoder_gives_the_hidden_states_of_its_module(tmp_path, rng
     config = transformers.BertConfig(vocab_size=30, **sizes, attn_implementation="eager")
     module = transformers.BertModel(config, add_pooling_layer=False).eval()
     ids, mask = torch.randint(1, 30, (7, 6)), torch.arange(6) < torch.tensor([6, 4, 1, 5, 2, 3, 6])[:, None]
-    names = ["input_ids", "attention_mask"]
-    try:
-        torch.onnx.export(
-            Whole(module),
-            (ids, mask.long()),
-            tmp_path / "bert.onnx",
-            input_names=names,
-            output_names=["last"],
-            dynamic_axes={name: {0: "n", 1: "t"} for name in (*names, "last")},
-            dynamo=False,
-        )
-    except Exception as error:  # exporters come and go, and are not what is tested
-        pytest.skip(f"torch cannot export here: {error}")
+    exported(module, tmp_path / "bert.onnx")
     for flip in (False, True):
-        given = zip(names, (ids, mask), strict=True)
-        data = {name: (x.flip(1) if flip else x).long().numpy() for name, x in given}
+        given = {"input_ids": ids, "attention_mask": mask}
+        data = {name: (x.flip(1) if flip else x).long().numpy() for name, x in given.items()}
         layers, states = extract(tmp_path / "bert.onnx", data, batch_size=4), extract(module, data)
         assert len(layers) == 3 and layers.alerts == ()
         for number, rows in enumerate(layers.values(), 1):
@@ -249,20 +294,14 @@ class Whole(torch.nn.Module):
         return self.module(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("pool", ["mean", "words"])
-def test_texts_go_through_the_tokeniser_beside_an_onnx_file(tmp_path, pool):
-    """As through the module that was exported."""
-    transformers = pytest.importorskip("transformers", reason="needs the extra hf")
-    folder = Path(bert_folder(tmp_path))
-    module = transformers.BertModel.from_pretrained(folder, attn_implementation="eager", add_pooling_layer=False).eval()
-    ids = torch.randint(1, 30, (3, 6))
-    names = ["input_ids", "attention_mask"]
+def exported(module, path):
+    """Write a transformers encoder as a graph of tokens and mask."""
+    names, ids = ["input_ids", "attention_mask"], torch.randint(1, 30, (3, 6))
     try:
         torch.onnx.export(
             Whole(module),
             (ids, torch.ones_like(ids)),
-            folder / "model.onnx",
+            path,
             input_names=names,
             output_names=["last"],
             dynamic_axes={name: {0: "n", 1: "t"} for name in (*names, "last")},
@@ -270,6 +309,16 @@ def test_texts_go_through_the_tokeniser_beside_an_onnx_file(tmp_path, pool):
         )
     except Exception as error:  # exporters come and go, and are not what is tested
         pytest.skip(f"torch cannot export here: {error}")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("pool", ["mean", "words"])
+def test_texts_go_through_the_tokeniser_beside_an_onnx_file(tmp_path, pool):
+    """As through the module that was exported."""
+    transformers = pytest.importorskip("transformers", reason="needs the extra hf")
+    folder = Path(bert_folder(tmp_path))
+    module = transformers.BertModel.from_pretrained(folder, attn_implementation="eager", add_pooling_layer=False).eval()
+    exported(module, folder / "model.onnx")
     found = extract(folder / "model.onnx", SENTENCES, layers="last", pool=pool)
     wanted = extract(folder, SENTENCES, layers="hidden_states.2", pool=pool)
     x, y = found["last"], wanted["hidden_states.2"]
@@ -278,6 +327,23 @@ def test_texts_go_through_the_tokeniser_beside_an_onnx_file(tmp_path, pool):
     (folder / "tokenizer.json").unlink()
     with pytest.raises(InputError, match="tokeniser"):
         extract(folder / "model.onnx", SENTENCES, layers="last")
+
+
+def test_nothing_is_padded_for_a_graph_without_a_mask(tmp_path, rng):
+    """A mean over tokens inside of the graph is that of each text alone."""
+    transformers = pytest.importorskip("transformers", reason="needs the extra hf")
+    folder = Path(bert_folder(tmp_path))
+    table = rng.normal(size=(150, 4)).astype(np.float32)
+    nodes = [
+        ("Gather", ["table", "input_ids"], ["embedded"], "embed"),
+        ("ReduceMean", ["embedded"], ["y"], "mean", {"axes": [1], "keepdims": 0}),
+    ]
+    save(folder / "net.onnx", nodes, {"input_ids": ("INT64", ["n", "t"])}, ["y"], {"table": table})
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    wanted = [table[tokenizer(text)["input_ids"]].mean(0) for text in SENTENCES]
+    np.testing.assert_allclose(
+        extract(folder / "net.onnx", SENTENCES, layers="y")["y"].read(0, 10), wanted, rtol=1e-5, atol=1e-6
+    )
 
 
 def test_texts_for_a_graph_without_tokens_are_refused(tmp_path):

@@ -111,6 +111,37 @@ def test_long_texts_are_cut_and_counted(folders):
             extract(folders[0], texts, max_length=limit)
 
 
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("limit", range(2, 12))
+def test_words_lack_none_of_their_tokens(folders, side, limit):
+    """A letter of several bytes may be cut in its middle: by hand, words all of whose tokens are kept."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders[1], truncation_side=side)
+    text = "ab 日本語"
+    offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
+    assert len(offsets) == 11
+    kept = range(limit) if side == "right" else range(11 - limit, 11)
+    words = [
+        {t for t, (a, b) in enumerate(offsets) if a < b and a < end and b > start} for start, end in [(0, 2), (3, 6)]
+    ]
+    options = {"pool": "words", "layers": "hidden_states.0", "tokenizer": tokenizer}
+    found = extract(folders[1], ["x", "y", text], max_length=limit, **options)
+    wanted = [number for number, own in enumerate(words) if own <= set(kept)]
+    assert [id - 2**21 for id in found["hidden_states.0"].ids.tolist() if id >= 2**21] == wanted
+    for alert in found.alerts:
+        assert ("their beginning is left out" if side == "left" else "what comes after is left out") in alert.message
+    assert len(found.alerts) == (limit < 11)
+
+
+@pytest.mark.parametrize("form", ["npy", "zarr"])
+def test_batches_without_a_word_have_no_rows(folders, tmp_path, form):
+    texts = ["... !!! ??? ...", "one two", "?"]
+    found = extract(folders[0], texts, pool="words", batch_size=1, format=form, out=tmp_path / "out")
+    assert found["hidden_states.2"].ids.tolist() == [2**20, 2**20 + 1]
+    states, offsets = alone(folders[0], texts[1])
+    wanted = [states[2][[start <= a < b <= start + 3 for a, b in offsets]].mean(0) for start in (0, 4)]
+    np.testing.assert_allclose(found["hidden_states.2"].read(0, 2), wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_models_in_memory_find_their_tokeniser_or_are_given_one(folders):
     expected = extract(folders[0], SENTENCES)["hidden_states.1"].read(0, 10)
     model = transformers.AutoModel.from_pretrained(folders[0])
@@ -137,6 +168,35 @@ def test_models_in_memory_find_their_tokeniser_or_are_given_one(folders):
         np.testing.assert_allclose(
             rows.read(5, 6)[0], bag.embed(torch.tensor(tokenizer("one")["input_ids"])).mean(0), atol=1e-6
         )
+
+
+def test_nothing_is_padded_for_a_module_without_a_mask(folders):
+    class Mean(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = torch.nn.Embedding(150, 4)
+
+        def forward(self, input_ids):
+            return self.embed(input_ids).mean(1)
+
+    module, tokenizer = Mean(), transformers.AutoTokenizer.from_pretrained(folders[0])
+    rows = extract(module, SENTENCES, tokenizer=tokenizer, layers="output")["output"].read(0, 10)
+    for row, text in zip(rows, SENTENCES, strict=True):
+        wanted = module(torch.tensor([tokenizer(text)["input_ids"]]))[0].detach()
+        np.testing.assert_allclose(row, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_lengths_and_devices_are_refused_before_the_model_is_loaded(folders, tmp_path, monkeypatch):
+    from nearid.questions.extract import network
+
+    monkeypatch.setattr(network, "load_pretrained", lambda *_: pytest.fail("the model is loaded"))
+    for options, message in (
+        ({"max_length": 9999}, "max_length is 9999, but bert takes 64 tokens at most"),
+        ({"max_length": 9999, "tokenizer": folders[1]}, "bert takes 64 tokens at most"),
+        ({"device": "nosuch"}, "The device 'nosuch' is not available here"),
+    ):
+        with pytest.raises(InputError, match=message):
+            extract(folders[0], SENTENCES, **options)
 
 
 def test_tokenisers_that_cannot_be_used_are_told(folders, tmp_path):
@@ -198,27 +258,52 @@ def test_an_interruption_is_taken_up_to_the_same_bytes(folders, tmp_path, monkey
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
+# A module and a tokeniser that are imported at once, unlike those of transformers.
+SMALL = """
+import torch
+
+class Letters:
+    is_fast, model_input_names, pad_token_id, model_max_length = False, ["input_ids"], 0, 64
+
+    def __call__(self, texts, **options):
+        return {"input_ids": [[ord(letter) % 100 for letter in text][:64] for text in texts]}
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed = torch.nn.Embedding(100, 4)
+
+    def forward(self, input_ids, attention_mask):
+        return self.embed(input_ids)
+"""
 KILLED = """
-import sys, time
+import itertools, sys, time
 import torch
 from nearid import extract
 from nearid.questions.extract import store
-from transformers import AutoModel
+from small import Letters, Net
 
 store.SECONDS = 0.0
-model = AutoModel.from_pretrained(sys.argv[1])
-model.register_forward_hook(lambda *_: time.sleep(0.1))
 torch.set_num_threads(1)
-extract(model, sys.argv[2], out=sys.argv[3], batch_size=2)
+model, calls = Net(), itertools.count()
+# It runs at full speed until the tenth call, and there waits to be killed.
+model.register_forward_hook(lambda *_: next(calls) == 10 and time.sleep(600) or None)
+extract(model, sys.argv[1], out=sys.argv[2], batch_size=2, tokenizer=Letters())
 """
 
 
-def test_killed_in_the_middle_of_texts(folders, tmp_path, contents):
+def test_killed_in_the_middle_of_texts(tmp_path, contents, monkeypatch):
+    (tmp_path / "small.py").write_text(SMALL)
+    monkeypatch.syspath_prepend(tmp_path)
+    from small import Letters, Net
+
     texts = tmp_path / "t.txt"
     texts.write_text("\n".join(f"{text} {at}" for at in range(4) for text in SENTENCES), encoding="utf-8")
-    extract(folders[0], texts, out=tmp_path / "whole", batch_size=2)
-    kill_extraction(KILLED, folders[0], texts, out=tmp_path / "out")
-    found = extract(folders[0], texts, out=tmp_path / "out", batch_size=2)
+    options = {"batch_size": 2, "tokenizer": Letters()}
+    extract(Net(), texts, out=tmp_path / "whole", **options)
+    kill_extraction(KILLED, texts, out=tmp_path / "out")
+    found = extract(Net(), texts, out=tmp_path / "out", **options)
     assert [alert.code for alert in found.alerts] == ["resumed"]
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
@@ -245,9 +330,10 @@ def test_a_real_encoder():
 
 def test_padding_is_small():
     """At most a fourth of a batch is padding, and batches are hardly more than of texts in any order."""
-    from nearid.questions.extract.tokens import TextSource
+    from nearid.questions.extract.tokens import LIKE, TextSource
 
     source = TextSource.__new__(TextSource)
+    source._like = LIKE
     source._lengths = np.sort(np.random.default_rng(0).integers(1, 513, 5000))
     source._order = np.argsort(-source._lengths, kind="stable")
     lengths = source._lengths[source._order]

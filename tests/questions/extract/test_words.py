@@ -15,8 +15,9 @@ def test_words_of_a_text():
     assert words("... --") == [] and spans("").shape == (0, 2)
 
 
-def pairs(texts, offsets, cut=None):
-    found = word_tokens(texts, offsets, np.array(cut or [False] * len(texts)))
+def pairs(texts, offsets, dropped=()):
+    lost = [np.array(each, np.int64).reshape(-1, 2) for each in dropped or [[]] * len(texts)]
+    found = word_tokens(texts, offsets, lost)
     return list(zip(found.inputs.tolist(), found.words.tolist(), found.tokens.tolist(), strict=True)), found
 
 
@@ -35,11 +36,14 @@ def test_tokens_of_words():
 def test_a_word_that_is_cut_is_none():
     text, marks = "the unbelievable", [(0, 3), (4, 6)]
     assert pairs([text], [marks])[0] == [(0, 0, 0), (0, 1, 1)]
-    assert pairs([text], [marks], [True])[0] == [(0, 0, 0)]
+    assert pairs([text], [marks], [[(6, 16)]])[0] == [(0, 0, 0)]
+    # Its last letter, of which some bytes are a token that is missing; its beginning.
+    assert pairs([text], [[(0, 3), (4, 16)]], [[(15, 16)]])[0] == [(0, 0, 0)]
+    assert pairs([text], [[(1, 3), (4, 16)]], [[(0, 1)]])[0] == [(0, 1, 1)]
 
 
 def test_texts_without_words():
     entries, found = pairs(["...", "a", ""], [[(0, 3)], [(0, 1)], []])
     assert entries == [(1, 0, 0)] and found.counts(3).tolist() == [0, 1, 0]
-    empty = word_tokens(["?"], [[(0, 1)]], np.array([False]))
+    empty = pairs(["?"], [[(0, 1)]])[1]
     assert len(empty.starts) == len(empty.sizes) == 0 and empty.counts(1).tolist() == [0]

@@ -218,6 +218,9 @@ class Forward:
             if not self.network.named:
                 return single, mask
             ready = {str(self.network.main_input()): single, **ready}
+        if mask is not None and bool(mask.all()) and not self.network.takes_mask:
+            # Nothing is padded, so that the model does not miss it.
+            del ready[MASK]
         if mask is not None and self.network.named:
             ready, mask = unpadded_left(ready, mask)
         return ready, mask

@@ -153,6 +153,25 @@ def refuse_layers(given: Given, patterns: Iterable[str] | None) -> None:
             _refuse_number(layer, parts, names)
 
 
+def refuse_length(given: Given, wanted: int | None, *, own: bool) -> None:
+    """Refuse more tokens than a folder's configuration allows, before its model is loaded.
+
+    Parameters
+    ----------
+    own : bool
+        Whether the tokeniser is that of the folder.
+    """
+    if wanted is None or given.kind not in ("folder", "onnx"):
+        return
+    folder = given.place if given.kind == "folder" else given.place.parent
+    limits = [_loaded(folder / "tokenizer_config.json").get("model_max_length")] if own else []
+    if given.kind == "folder":
+        limits.append(_loaded(folder / "config.json").get("max_position_embeddings"))
+    most = min((limit for limit in limits if isinstance(limit, int | float) and limit >= 1), default=wanted)
+    if wanted > most:
+        raise InputError(f"max_length is {wanted}, but {given.place.resolve().name} takes {int(most)} tokens at most.")
+
+
 def _refuse_number(layer: str, parts: list[str], names: list[str]) -> None:
     """Refuse encoder.layer.9 where encoder.layer has equally built blocks, but fewer.
 

@@ -17,7 +17,7 @@ from nearid.arrays.memory import is_a
 from nearid.arrays.names import few
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError, type_of
-from nearid.questions.extract.batches import byte_view
+from nearid.questions.extract.batches import MASK, byte_view
 from nearid.questions.extract.given import Given, given_model
 from nearid.questions.extract.onnx_graph import open_graph
 from nearid.questions.extract.onnx_network import OnnxNetwork
@@ -102,6 +102,18 @@ class Network:
             return next(iter(inspect.signature(self.module.forward).parameters), None)
         except (TypeError, ValueError):  # compiled code has no signature
             return None
+
+    @property
+    def takes_mask(self) -> bool:
+        """Whether the forward pass takes a mask of the padding.
+
+        transformers models ignore names that they do not list; a module that takes any name passes it on.
+        """
+        try:
+            taken = inspect.signature(self.module.forward).parameters
+        except (TypeError, ValueError):  # compiled code has no signature
+            return True
+        return MASK in taken or (not self.pretrained and any(each.kind is each.VAR_KEYWORD for each in taken.values()))
 
     def call(self, inputs: Inputs) -> Any:
         """One forward pass."""

@@ -15,6 +15,7 @@ from nearid.arrays.names import few
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.questions.extract.batches import MASK
+from nearid.questions.extract.onnx_axes import ROUNDED, grown_axis, moved_axis
 from nearid.questions.extract.onnx_graph import Layer, OnnxGraph
 from nearid.questions.extract.pooling import Pooler, pooled
 from nearid.questions.extract.words import WordTokens
@@ -22,8 +23,6 @@ from nearid.questions.extract.words import WordTokens
 # Types of layers by onnxruntime's names: patterns take those of floats, exact names those of whole numbers as well.
 FLOATS = ("tensor(float)", "tensor(double)", "tensor(float16)")
 WHOLE_NUMBERS = tuple(f"tensor({sign}int{bits})" for sign in ("", "u") for bits in (8, 16, 32, 64))
-# Rows of a batch may differ by this share of the largest number from the same rows alone: kernels round differently.
-ROUNDED = 1e-3
 # Where onnxruntime looks for the weights of a model that it is given as bytes.
 FOLDER = "session.model_external_initializers_file_folder_path"
 
@@ -66,6 +65,11 @@ class OnnxNetwork:
     def whole_numbers(self) -> bool:
         """Whether the first input takes whole numbers, such as tokens or bytes of images, left as they are."""
         return self.graph.inputs[self._main].dtype.removeprefix("u").startswith("int")
+
+    @property
+    def takes_mask(self) -> bool:
+        """Whether the graph takes a mask of the padding."""
+        return MASK in self.graph.inputs
 
     @property
     def steps(self) -> bool:
@@ -162,13 +166,33 @@ class OnnxNetwork:
                 self._raw(last)
                 self._size = 1
             else:
-                self._axes = {name: _axis(two[name].shape, three[name].shape) for name in self._fetched}
+                self._axes = {name: grown_axis(two[name].shape, three[name].shape) for name in self._fetched}
                 self._compare({name: self._step(name, a, 0) for name, a in arrays.items()}, two)
                 return
-        one = self._raw({k: np.repeat(a, self._size, 0) for k, a in last.items()})
-        self._axes = {
-            name: next((at for at, size in enumerate(one[name].shape) if size == self._size), None)
-            for name in self._fetched
+        self._axes = self._moving({name: self._step(name, a, 0) for name, a in arrays.items()}, self._size)
+
+    def _moving(self, arrays: Arrays, size: int) -> dict[str, int | None]:
+        """Of each tensor the axis along which a change goes with the one input that differs from all others.
+
+        Sizes alone do not tell: there may be as many directions or steps as inputs.
+        """
+        x = arrays[self._main]
+        # The input that is least like the last one.
+        other = int((x != x[-1:]).reshape(len(x), -1).sum(1).argmax())
+        equal = {name: np.repeat(a[-1:], size, 0) for name, a in arrays.items()}
+        runs = [self._raw(equal)]
+        for place in (0, size - 1) if size > 1 else ():
+            given = {name: a.copy() for name, a in equal.items()}
+            for name, a in given.items():
+                # One value for all inputs stays.
+                if a.ndim == len(self.graph.inputs[name].axes or a.shape):
+                    a[place] = arrays[name][other]
+            if (x[other] == x[-1]).all():
+                given[self._main][place] = 0 if x[-1].any() else 1
+            runs.append(self._raw(given))
+        layouts = self.graph.recurrent
+        return {
+            name: moved_axis(size, *(run[name] for run in runs), layout=layouts.get(name)) for name in self._fetched
         }
 
     def _compare(self, arrays: Arrays, alone: Arrays) -> None:
@@ -267,6 +291,10 @@ class OnnxNetwork:
     def _axis_of(self, name: str) -> int | None:
         """The axis of the inputs in an input: the first of any size, or of the size that goes through at once."""
         axes = self.graph.inputs[name].axes or ()
+        # A state has the axes of the output that it is taken from.
+        given = self._axes.get(self._carry.get(name, ""))
+        if given is not None and given < len(axes) and axes[given] in (None, self._size):
+            return given
         return next((at for at, size in enumerate(axes) if size in (None, self._size)), None)
 
 
@@ -351,10 +379,3 @@ def _why(error: Exception) -> str:
     message = " ".join(str(error).split()).rpartition("Status Message: ")[2]
     message = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : |\S+\.(h|cc):\d+ |(\S+ )?onnxruntime::[^)]*\) ", "", message)
     return message[:300].rstrip(" .")
-
-
-def _axis(two: Sequence[int], three: Sequence[int]) -> int | None:
-    """The axis that has the size 2 for two inputs and 3 for three."""
-    if len(two) != len(three):
-        return None
-    return next((at for at, sizes in enumerate(zip(two, three, strict=True)) if sizes == (2, 3)), None)

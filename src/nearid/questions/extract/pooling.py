@@ -108,6 +108,8 @@ def _refuse_other_mask(layer: str, x: Tensor, mask: Tensor | None) -> None:
 def _words(x: Tensor, words: WordTokens) -> Tensor:
     """The mean over the tokens of each word."""
     inputs, tokens, sizes = (torch.from_numpy(each).to(x.device) for each in (words.inputs, words.tokens, words.sizes))
+    if not len(sizes):  # texts without a word, or with none that is whole
+        return x[inputs, tokens]
     return torch.segment_reduce(x[inputs, tokens], "mean", lengths=sizes)
 
 

@@ -10,7 +10,7 @@ from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.base.options import Bound, Count, checked
 from nearid.base.progress import Reporting, reporting
-from nearid.questions.extract.given import given_model, refuse_layers
+from nearid.questions.extract.given import given_model, refuse_layers, refuse_length
 from nearid.questions.extract.inputs import Given, open_inputs
 from nearid.questions.extract.onnx_graph import OnnxGraph, open_graph
 from nearid.questions.extract.result import Extraction
@@ -177,7 +177,7 @@ def extract(
     try:
         from nearid.questions.extract.batches import Source, open_source
         from nearid.questions.extract.forward import Forward, Preprocess, mixed_precision
-        from nearid.questions.extract.network import open_network
+        from nearid.questions.extract.network import open_network, torch_device
         from nearid.questions.extract.onnx_network import OnnxNetwork
         from nearid.questions.extract.passes import Run
         from nearid.questions.extract.pixels import PictureSource
@@ -190,6 +190,8 @@ def extract(
         raise InputError("Models run with torch. Install it: pip install 'nearid[lab]'") from None
     prepare = Preprocess.of(**given.colours, channels=channels)
     if graph is None:
+        if device is not None:
+            torch_device(device)  # before a large model is loaded
         network = open_network(model, factory=factory, prefix=prefix, revision=revision)
     else:
         network = OnnxNetwork(graph, carry)
@@ -272,6 +274,8 @@ def first_look(
         named = given_model(model, factory=factory, prefix=prefix, revision=revision)
         patterns = patterns_of(layers)
         refuse_layers(named, patterns)
+        if given.texts is not None:
+            refuse_length(named, options["max_length"], own=options["tokenizer"] is None)
         if named.kind == "onnx":
             graph = open_graph(named.place)
             if given.texts is not None and TOKENS not in graph.inputs:

@@ -19,7 +19,7 @@ from nearid.questions.extract.batches import MASK, Batch, Source
 from nearid.questions.extract.network import Network, quiet, reason
 from nearid.questions.extract.onnx_network import OnnxNetwork
 from nearid.questions.extract.texts import TOKENS, Texts, refuse_no_tokeniser
-from nearid.questions.extract.words import WordTokens, word_tokens
+from nearid.questions.extract.words import WordTokens, lettered, word_tokens
 
 OFFSETS = "offset_mapping"
 # Texts that are tokenised at once.
@@ -33,6 +33,8 @@ NO_LIMIT = 10**9
 
 class TextSource(Source):
     """Texts as batches of tokens, the longest first, each padded to its own longest.
+
+    A model that takes no mask would take padding for tokens: its batches hold texts of one length.
 
     Parameters
     ----------
@@ -56,8 +58,10 @@ class TextSource(Source):
                 "stands for, so that tokens cannot be joined to words. Choose another pool (--pool)."
             )
         self._most = _limit(network, tokenizer, max_length)
+        self._from_left = getattr(tokenizer, "truncation_side", "right") == "left"
         self._names = _names(network, tokenizer)
         self._pad = tokenizer.pad_token_id or 0
+        self._like = LIKE if network.takes_mask else 1.0
         lengths, words, tokens, cut = self._measured()
         if self._by_words and words.sum() < 2:
             raise InputError(f"The texts of {self.name} have {words.sum()} words, but at least 2 rows are needed.")
@@ -70,8 +74,8 @@ class TextSource(Source):
         self.alerts = texts.alerts
         if cut:
             sentence = (
-                f"{cut:,} of {self.rows:,} texts ({cut / self.rows:.1%}) are longer than {self._most} tokens; what "
-                "comes after is left out."
+                f"{cut:,} of {self.rows:,} texts ({cut / self.rows:.1%}) are longer than {self._most} tokens; "
+                f"{'their beginning' if self._from_left else 'what comes after'} is left out."
             )
             self.alerts += (Alert("truncated_texts", sentence),)
 
@@ -85,10 +89,10 @@ class TextSource(Source):
             for tokens in encoded[TOKENS]:
                 hashed.update(len(tokens).to_bytes(8, "little") + np.array(tokens, "<i8").tobytes())
             lengths += [len(tokens) for tokens in encoded[TOKENS]]
-            short = self._cut(places, encoded)
+            short, dropped = self._cut(places, encoded)
             cut += int(np.sum(short))
             if self._by_words:
-                words.append(self._words(places, encoded, short).counts(len(places)))
+                words.append(self._words(places, encoded, dropped).counts(len(places)))
         if not min(lengths):
             at = int(np.argmin(lengths))
             raise InputError(f"The text with the id {self._texts.ids[at].item()!r} of {self.name} has no token.")
@@ -104,16 +108,21 @@ class TextSource(Source):
                 **({"truncation": False} | options),
             )
 
-    def _cut(self, places: np.ndarray, encoded: Mapping[str, Any]) -> np.ndarray:
-        """Which texts lack tokens at their end."""
+    def _cut(self, places: np.ndarray, encoded: Mapping[str, Any]) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Which texts lack tokens and, for words, the letters of the tokens that each of them lacks."""
         full = np.array([len(tokens) == self._most for tokens in encoded[TOKENS]])
+        dropped = [np.zeros((0, 2), np.int64)] * len(places)
         if full.any():
-            whole = self._encoded(places[full], whole=True)[TOKENS]
-            full[full] = [len(tokens) > int(self._most or 0) for tokens in whole]
-        return full
+            at = np.flatnonzero(full)
+            whole = self._encoded(places[full], whole=True)
+            full[full] = [len(tokens) > int(self._most or 0) for tokens in whole[TOKENS]]
+            for place, letters in zip(at, whole[OFFSETS] if self._by_words else (), strict=False):
+                every, kept = lettered(letters), len(lettered(encoded[OFFSETS][place]))
+                dropped[place] = every[: len(every) - kept] if self._from_left else every[kept:]
+        return full, dropped
 
-    def _words(self, places: np.ndarray, encoded: Mapping[str, Any], cut: np.ndarray) -> WordTokens:
-        return word_tokens([self._texts.texts[at] for at in places], encoded[OFFSETS], cut)
+    def _words(self, places: np.ndarray, encoded: Mapping[str, Any], dropped: list[np.ndarray]) -> WordTokens:
+        return word_tokens([self._texts.texts[at] for at in places], encoded[OFFSETS], dropped)
 
     def _cuts(self, size: int) -> Iterator[tuple[int, int]]:
         """First and end of each batch among the texts in the order of their lengths."""
@@ -121,7 +130,7 @@ class TextSource(Source):
         start = 0
         while start < len(lengths):
             # Negative, as they fall.
-            like = int(np.searchsorted(-lengths, -LIKE * lengths[start], side="right"))
+            like = int(np.searchsorted(-lengths, -self._like * lengths[start], side="right"))
             stop = min(start + size, max(like, start + 1))
             yield start, stop
             start = stop
@@ -137,7 +146,7 @@ class TextSource(Source):
             mask = np.arange(lengths.max()) < lengths[:, None]
             arrays = {name: self._padded(encoded[name], mask, name) for name in self._names if name in encoded}
             arrays[MASK] = torch.from_numpy(mask.astype(np.int64))
-            words = self._words(places, encoded, self._cut(places, encoded)) if self._by_words else None
+            words = self._words(places, encoded, self._cut(places, encoded)[1]) if self._by_words else None
             yield Batch(start, arrays, self._texts.ids[places], None, self._spans[places], words)
 
     def _padded(self, values: list[list[int]], mask: np.ndarray, name: str) -> torch.Tensor:

@@ -70,26 +70,41 @@ class WordTokens:
         return np.bincount(self.inputs[self.starts], minlength=n)
 
 
-def word_tokens(texts: Sequence[str], offsets: Sequence[Sequence[tuple[int, int]]], cut: np.ndarray) -> WordTokens:
+def lettered(offsets: Sequence[tuple[int, int]]) -> np.ndarray:
+    """First letter and end of each token that stands for a letter, of shape (tokens, 2)."""
+    places = np.array(offsets, np.int64).reshape(-1, 2)
+    return places[places[:, 1] > places[:, 0]]
+
+
+def word_tokens(
+    texts: Sequence[str], offsets: Sequence[Sequence[tuple[int, int]]], dropped: Sequence[np.ndarray]
+) -> WordTokens:
     """Tokens that share a letter with a word; a token across two words belongs to both.
 
     Parameters
     ----------
     offsets : sequence of sequences of (int, int)
         Of each token of each text the first letter and the end; equal for tokens that stand for no letter.
-    cut : ndarray of bool, shape (n,)
-        Whether tokens are missing at the end of a text. A word that is cut there is left out.
+    dropped : sequence of ndarray of shape (m, 2)
+        The same of the tokens that each text lacks because it is too long. Words that share a letter with one of them
+        are left out: a letter may be of several tokens.
     """
     parts = [
         np.vstack([np.full(len(pairs), at), pairs.T])
-        for at, (text, places, short) in enumerate(zip(texts, offsets, cut, strict=True))
-        for pairs in [_pairs(spans(text), np.array(places, np.int64).reshape(-1, 2), short)]
+        for at, (text, places, lost) in enumerate(zip(texts, offsets, dropped, strict=True))
+        for pairs in [_whole(spans(text), np.array(places, np.int64).reshape(-1, 2), lost)]
     ]
     inputs, tokens, words = np.concatenate(parts, axis=1).astype(np.int64)
     return WordTokens(inputs, tokens, words)
 
 
-def _pairs(words: np.ndarray, tokens: np.ndarray, cut: bool) -> np.ndarray:
+def _whole(words: np.ndarray, tokens: np.ndarray, lost: np.ndarray) -> np.ndarray:
+    """Pairs of tokens and words that lack none of their tokens."""
+    pairs = _pairs(words, tokens)
+    return pairs[~np.isin(pairs[:, 1], _pairs(words, lost)[:, 1])]
+
+
+def _pairs(words: np.ndarray, tokens: np.ndarray) -> np.ndarray:
     """Places of tokens and numbers of words, of shape (k, 2), sorted by word."""
     real = np.flatnonzero(tokens[:, 1] > tokens[:, 0])
     if not len(words) or not len(real):
@@ -100,8 +115,5 @@ def _pairs(words: np.ndarray, tokens: np.ndarray, cut: bool) -> np.ndarray:
     count = np.maximum(last - first, 0)
     token = np.repeat(real, count)
     word = np.repeat(first, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    if cut:
-        seen = words[word, 1] <= end.max()
-        token, word = token[seen], word[seen]
     order = np.argsort(word, kind="stable")
     return np.stack([token[order], word[order]], axis=1)
