@@ -47,6 +47,8 @@ def test_natural_order_ids_and_labels(folder, drawn):
     found = open_pictures(folder, Shaping())
     assert found.ids.tolist() == ["1.png", "a/x.png", "b/2.png", "b/10.png", "b/c/3.png"]
     assert found.labels.tolist() == [".", "a", "b", "b", "b/c"] and found.shape == (12, 10)
+    [alert] = found.alerts
+    assert alert.code == "other_files" and "1 other file of set left out: notes.txt" in alert.message
     for at, place in enumerate((3, 2, 0, 1, 4)):
         np.testing.assert_array_equal(found.decode(at).pixels, drawn[place])
     listed = open_pictures([folder / "b" / "10.png", str(folder / "b" / "c" / "3.png")], Shaping())
@@ -171,7 +173,7 @@ def test_what_cannot_be_read_is_listed_and_refused_or_left_out(spoilt):
         assert part in str(told.value)
     found = open_pictures(spoilt, Shaping(), drop=True)
     assert found.ids.tolist() == ["1.png", "a/x.png", "b/2.png", "b/10.png", "b/c/3.png"]
-    (alert,) = found.alerts
+    alert = next(alert for alert in found.alerts if alert.code == "unreadable_pictures")
     assert alert.code == "unreadable_pictures" and "empty.png" in alert.message
 
 

@@ -139,8 +139,16 @@ class Pictures:
     """
 
     def __init__(
-        self, folder: Path, paths: list[Path], shaping: Shaping, *, ids: Any = None, drop: bool = False
+        self,
+        folder: Path,
+        paths: list[Path],
+        shaping: Shaping,
+        *,
+        ids: Any = None,
+        drop: bool = False,
+        others: list[str] | None = None,
     ) -> None:
+        self._others = others or []
         self.name, self.shaping, self.drop = folder.name or str(folder.resolve()), shaping, drop
         names = [path.relative_to(folder).as_posix() for path in paths]
         every = row_ids(self.name, names if ids is None else ids, len(names))
@@ -190,8 +198,12 @@ class Pictures:
 
     @property
     def alerts(self) -> tuple[Alert, ...]:
-        """Pictures that were left out, and those of inks."""
+        """Files and pictures that were left out, and pictures of inks."""
         alerts: tuple[Alert, ...] = ()
+        if self._others:
+            kinds = f"only {', '.join(SUFFIXES)} are read"
+            told = f"{counted(len(self._others), 'other file')} of {self.name} left out: {few(self._others, SHOWN)}"
+            alerts += (Alert("other_files", f"{told}; {kinds}."),)
         if self.unreadable:
             count = counted(len(self.unreadable), "picture")
             told = f"Left out because they cannot be read: {count} of {self.name}, {few(self.unreadable, SHOWN)}."
@@ -286,13 +298,14 @@ def _turns(image: Any) -> bool:
 
 def open_pictures(data: Any, shaping: Shaping, *, ids: Any = None, drop: bool = False) -> Pictures | None:
     """The pictures of a folder, of all folders in it, or of a list; None for anything else."""
+    others: list[str] = []
     if isinstance(data, str | os.PathLike):
         folder = local_path(data)
         if folder.is_file() and folder.suffix.lower() in SUFFIXES:
             raise InputError(f"{folder.name} is a single picture, but at least 2 are needed. Give their folder.")
         if not folder.is_dir():
             return None
-        paths = _found(folder)
+        paths, others = _found(folder)
         if not paths:
             raise InputError(
                 f"{folder} holds neither pictures ({', '.join(SUFFIXES)}) nor a data set of the library datasets."
@@ -309,17 +322,19 @@ def open_pictures(data: Any, shaping: Shaping, *, ids: Any = None, drop: bool = 
         import PIL  # noqa: F401
     except ImportError:
         raise InputError("Pictures are read with Pillow. Install it: pip install 'nearid[hf]'") from None
-    return Pictures(folder, paths, shaping, ids=ids, drop=drop)
+    return Pictures(folder, paths, shaping, ids=ids, drop=drop, others=others)
 
 
-def _found(folder: Path) -> list[Path]:
-    """Pictures below a folder in natural order: 2.png before 10.png."""
+def _found(folder: Path) -> tuple[list[Path], list[str]]:
+    """Pictures below a folder in natural order, 2.png before 10.png; and the names of files that are none."""
     found = []
     # Links to folders may lead in circles.
     for place, folders, files in os.walk(folder, onerror=_unreached):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(place, name) for name in files if name.lower().endswith(SUFFIXES) and not name.startswith(".")]
-    return sorted(found, key=lambda path: _natural(path.relative_to(folder).as_posix()))
+        found += [Path(place, name) for name in files if not name.startswith(".")]
+    found.sort(key=lambda path: _natural(path.relative_to(folder).as_posix()))
+    others = [path.relative_to(folder).as_posix() for path in found if path.suffix.lower() not in SUFFIXES]
+    return [path for path in found if path.suffix.lower() in SUFFIXES], others
 
 
 def _unreached(error: OSError) -> None:

@@ -345,7 +345,7 @@ def _is_empty(value: Any) -> bool:
 def _refuse_other(name: str, row: int, text: Any) -> None:
     """Refuse what is no text, and letters that no file can hold."""
     if not isinstance(text, str):
-        raise InputError(f"Entry {row} of {name} is {type_of(text)}, but a text is expected like the others.")
+        raise InputError(f"Entry {row} of {name} is {type_of(text)}, but a text is expected.")
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -170,7 +170,7 @@ class _Work:
         if head.layer.endswith(f":{GIVEN}") and not self._is_asked(head.layer):
             again = f"{head.layer}#"  # where the head is called more than once
             others = {n: rows for n, rows in layers.items() if n != head.layer and not n.startswith(again)}
-            layers = Extraction(layers.folder, layers.provenance, others, tuple(layers.alerts))
+            layers = Extraction(layers.folder, layers.provenance, others, tuple(layers.alerts), layers.labels)
         return Kept(layers, head, features, self.key, there)
 
     def _is_asked(self, layer: str) -> bool:
