@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,7 @@ class Batch:
         return None if self.spans is None else np.concatenate([np.arange(at, at + count) for at, count in self.spans])
 
 
-class Source:
+class Source(ABC):
     """Inputs of a model in batches, always the same ones in the same order.
 
     Attributes
@@ -113,9 +114,9 @@ class Source:
     total: int | None = None
     alerts: tuple[Alert, ...] = ()
 
+    @abstractmethod
     def batches(self, size: int) -> Iterator[Batch]:
         """Batches of at most `size` inputs."""
-        raise NotImplementedError
 
     def count(self, size: int) -> int:
         """Number of batches; 0 where it is not known."""
