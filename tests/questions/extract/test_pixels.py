@@ -159,6 +159,8 @@ def small():
     return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
 
 
+# The process that is killed draws the same weights.
+@pytest.mark.own_seeds
 def test_killed_in_the_middle_of_pictures(folder, tmp_path, contents):
     extract(small(), folder, out=tmp_path / "whole", batch_size=2)
     kill_extraction(KILLED, folder, out=tmp_path / "out", path=[os.path.dirname(__file__)])

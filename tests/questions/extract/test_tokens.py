@@ -293,6 +293,8 @@ extract(model, sys.argv[1], out=sys.argv[2], batch_size=2, tokenizer=Letters())
 """
 
 
+# The process that is killed draws the same weights.
+@pytest.mark.own_seeds
 def test_killed_in_the_middle_of_texts(tmp_path, contents, monkeypatch):
     (tmp_path / "small.py").write_text(SMALL)
     monkeypatch.syspath_prepend(tmp_path)
