@@ -366,12 +366,12 @@ class _Problem:
 
         def over_all(checkpoint: Checkpoint) -> Checkpoint:
             """Where a search over all rows goes on, which has made no pass yet."""
-            return replace(checkpoint, gradients=checkpoint.gradients[-1:], stage="descend")
+            return replace(checkpoint, gradients=checkpoint.gradients[-1:])
 
         kept = (lambda checkpoint: keep(over_all(checkpoint))) if keep else None
         first = begin(start.rotation, start.stage, self.part(count), kept)
         first.advance(max(options.tol, FIRST_TOL))
-        return begin(over_all(first.checkpoint()))
+        return begin(replace(over_all(first.checkpoint()), stage="descend"))
 
     def _best_start(
         self,
