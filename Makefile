@@ -15,6 +15,7 @@ UV     ?= $(or $(shell command -v uv 2>/dev/null),$(VENV)/bin/uv)
 PY    := $(VENV)/bin/python
 CORE  := $(VENV)/.nearid-core
 TEST  := $(VENV)/.nearid-test
+DOCS  := $(VENV)/.nearid-docs
 SETUP := pyproject.toml constraints.txt
 
 pip_install = $(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
@@ -22,11 +23,11 @@ uv_install  = "$(UV)" pip install --quiet --python $(PY) -c constraints.txt
 # True when uv is wanted and can be had.
 have_uv = { test -n "$(UV)" && { "$(UV)" --version || { test "$(UV)" = "$(VENV)/bin/uv" && $(pip_install) uv; }; }; } >/dev/null 2>&1
 
-.PHONY: help demo test lint clean
+.PHONY: help demo test lint docs package clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 demo: $(CORE) ## set up the core and write the demo report
 	@$(VENV)/bin/nearid demo $(ARGS)
@@ -41,8 +42,16 @@ lint: $(TEST) ## ruff check, ruff format --check, mypy
 	$(VENV)/bin/ruff format --check .
 	$(PY) -m mypy
 
+# Warnings are errors: a missing page, link or anchor inside the site fails the build. Links to other hosts are not tried.
+docs: $(DOCS) ## build the site, check its links; docs/_build/html/index.html
+	@$(PY) -m sphinx -b html -W --keep-going -q -j $(JOBS) docs docs/_build/html
+	@echo "nearid: the site is docs/_build/html/index.html"
+
+package: $(TEST) ## build wheel and sdist and try each in an empty environment
+	@bash .ci/package
+
 clean: ## remove .venv, caches and builds
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist docs/_build docs/reference/generated
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(PY):
@@ -66,4 +75,10 @@ $(TEST): $(SETUP) $(CORE) | $(PY)
 	@echo "nearid: installing what the tests need, pinned (torch takes a while) ..."
 	@if $(have_uv); then $(uv_install) -e '.[dev,distributed,boost,anndata]' || true; fi
 	@$(pip_install) -e '.[dev,distributed,boost,anndata,lab,hf,onnx,lightning]'
+	@touch $@
+
+# The reference imports everything that has a page, the callbacks included.
+$(DOCS): $(SETUP) $(TEST) | $(PY)
+	@echo "nearid: installing what the site needs, pinned ..."
+	@if $(have_uv) && $(uv_install) -e '.[docs]'; then :; else $(pip_install) -e '.[docs]'; fi
 	@touch $@
