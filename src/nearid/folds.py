@@ -474,7 +474,7 @@ def refuse_range(name: str, largest: float, nonzero: bool) -> None:
     """Refuse values whose sums of squares, `largest` in any column, overflow or vanish although some are not zero."""
     if not largest < LARGEST**2 or 0 < largest < LARGEST**-2 or (largest == 0 and nonzero):
         raise InputError(
-            f"Fourth powers of the values of {name} leave the range of float64; divide it by its typical size."
+            f"Fourth powers of the values of {name} leave the range of float64. Divide it by its typical size."
         )
 
 

@@ -96,7 +96,7 @@ class JoinedRows(Rows):
                     "model must be of the same inputs."
                 )
             if (other.ids is None) != (first.ids is None) or not np.array_equal(other.ids, first.ids):  # type: ignore[arg-type]
-                raise InputError(f"{other.name} and {first.name} have different ids, or in another order.")
+                raise InputError(f"{other.name} and {first.name} have different ids, or the same ids in another order.")
             if other.index is not None and not other.index.equals(indexed.index):
                 raise InputError(
                     f"{other.name} and {indexed.name} have different indexes, or in another order: layers of one model "

@@ -49,7 +49,7 @@ class TensorRows(Rows):
         stored = tensor_dtype(tensor)
         if isinstance(stored, str):
             raise InputError(
-                f"{name} is a tensor of dtype {stored}, which cannot be read as it is. "
+                f"{name} is a tensor of dtype {stored}, which nearid cannot read. "
                 "Convert it first, for example with x.to(torch.float32)."
             )
         refuse_unreadable(name, tensor)

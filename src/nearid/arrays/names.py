@@ -45,7 +45,7 @@ def choose(name: str, entries: Mapping[str, Entry]) -> str:
 
 
 def whole_name(key: str, names: Iterable[str]) -> str:
-    """The only name that ends in a key, as linear.weight of state_dict.module.linear.weight; else the key itself."""
+    """The name that ends in a key, if just one does (state_dict.linear.weight for linear.weight); else the key."""
     names = list(names)
     ends = [name for name in names if name.endswith(f".{key}")]
     return ends[0] if key not in names and len(ends) == 1 else key
@@ -62,7 +62,7 @@ def not_found(name: str, option: str, wanted: str, available: Iterable[str]) -> 
 
 
 def nearest(wanted: str, available: Iterable[str]) -> str:
-    """The names that are nearest to one that there is not, or all, as a sentence."""
+    """A sentence with the names nearest to one that does not exist, or with all names."""
     names = list(available)
     near = [n for n in names if n.endswith(f".{wanted}")][:3] or near_names(wanted, names)
     if near:

@@ -59,6 +59,7 @@ def open_rows(
     Returns
     -------
     Rows
+        The rows with their shape, names and ids. The numbers are read when they are needed.
 
     Raises
     ------
@@ -74,7 +75,7 @@ def open_rows(
     """
     if isinstance(source, Rows):
         if key is not None or ids is not None or name is not None:
-            raise InputError(f"{source.name} is open already, so key, ids and name must be given when opening it.")
+            raise InputError(f"{source.name} is open already. Give key, ids and name when you open it.")
         return choose_columns([with_blocks(source, blocks)], features, exclude)[0]
     by_name = ids if isinstance(ids, str) else None
     rows = _open(source, name, key, by_name)

@@ -7,6 +7,13 @@ from dataclasses import dataclass
 class Alert:
     """One caution: a stable code for programs and a sentence for people.
 
+    Attributes
+    ----------
+    code : str
+        Stable code of the caution, for programs.
+    message : str
+        What was found and what to do, in a sentence.
+
     Examples
     --------
     >>> import numpy as np

@@ -13,11 +13,11 @@ class InputError(NearidError):
 
 
 class ReadError(InputError):
-    """Rows were opened, but are out of reach now: the file is gone, or its disk fails."""
+    """Rows were opened but cannot be read any more: the file was removed, or its disk fails."""
 
 
 class EngineError(NearidError):
-    """The engine that is to run the passes cannot be had, or was lost."""
+    """The engine that should run the passes is not available, or was lost."""
 
 
 def brief(error: BaseException) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from nearid.base.errors import InputError
+from nearid.base.printable import shortened
 
 try:
     import fcntl
@@ -36,13 +37,12 @@ def local_path(source: str | os.PathLike[str]) -> Path:
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """A path as messages show it: the beginning of a long one."""
-    text = os.fspath(path)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    """A path as messages show it: a long one without its middle."""
+    return shortened(os.fspath(path), _SHOWN)
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """Refuse a path that cannot be written to; asked before long work, so that nothing is computed in vain."""
+    """Refuse a path that cannot be written to. Called before long work, so that no result is lost at the end."""
     target = Path(path)
     try:
         target.stat()
@@ -54,7 +54,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     if target.is_dir():
         raise InputError(f"{target} is a folder; give the name of a file to write.")
     if target.exists() and not target.is_file():
-        raise InputError(f"{target} is not a regular file, and would be replaced; give the name of a file to write.")
+        raise InputError(f"{target} is not a regular file and would be replaced. Give the name of a file to write.")
     check_parent(Path(os.path.realpath(target)))
     return target
 
@@ -74,8 +74,14 @@ def check_parent(target: Path) -> None:
     """Refuse a path whose folder does not exist or cannot be written into."""
     if not target.parent.is_dir():
         raise InputError(f"There is no folder {target.parent} to write {target.name} into; make it first.")
-    if not os.access(target.parent, os.W_OK):
-        raise InputError(f"The folder {target.parent} does not allow writing {target.name}.")
+    try:
+        # Permissions alone do not decide it: a disk may be read-only, and /proc takes no file from anybody.
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{target.name} cannot be written into the folder {target.parent}: {error.strerror or error}."
+        ) from error
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -202,7 +208,7 @@ def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
     """Refuse a folder in which another process is at work, where the system has locks."""
     with _locked(folder) as alone:
         if alone is False:
-            raise InputError(f"Another process is at work in {folder}; wait for its end, or name another folder.")
+            raise InputError(f"Another process is at work in {folder}. Wait until it ends, or name another folder.")
         yield
 
 

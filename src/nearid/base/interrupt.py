@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
 
-from nearid.base.printable import printable
+from nearid.base.printable import one_line
 
 # Signals that stop a program: of Ctrl-C, of `kill` and batch systems, of a terminal that is closed.
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -47,7 +47,7 @@ def catch_signals() -> None:
             first = time.monotonic()
             raise Interrupted(number)
         if time.monotonic() - first > SAME:
-            leave("nearid: interrupted again, and stopped at once. What was finished before is kept.", 128 + number)
+            leave("nearid: interrupted again, and stopped at once. Finished work is kept.", 128 + number)
 
     def unraisable(lost: sys.UnraisableHookArgs) -> None:
         """Python drops what is raised while it deletes an object: the signal is sent once more, a moment later."""
@@ -89,7 +89,7 @@ def leave(message: str, code: int) -> None:
     Worker threads may still be busy with their blocks, and stdout may be full: neither is waited for.
     """
     try:
-        print(printable(message), file=sys.stderr, flush=True)
+        print(one_line(message), file=sys.stderr, flush=True)
     finally:
         # Also where nobody reads stderr any more.
         os._exit(code)

@@ -1,4 +1,4 @@
-"""Progress on stderr for work that takes more than a second or two; silent for the rest and where nobody looks."""
+"""Progress on stderr for work of more than a second. Nothing is drawn where stderr is no terminal."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from nearid.base.errors import InputError
+from nearid.base.printable import one_line
 
 # A stage: its name and number of steps -> a function to call after each step, with a note to show beside the name or
 # without one.
@@ -50,12 +51,13 @@ def reporting(on: Reporting = True) -> Iterator[Progress]:
     )
 
     bars = Bars(
-        TextColumn("{task.description}"),
+        # Stages may be named after layers or files: their names are neither styles nor pictures.
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=Console(stderr=True, emoji=False, highlight=False),
         transient=True,
     )
     began = time.monotonic()
@@ -65,11 +67,11 @@ def reporting(on: Reporting = True) -> Iterator[Progress]:
         # A stage may end early (a search that needs fewer sweeps); when the next begins, it is over.
         for earlier in bars.tasks:
             bars.update(earlier.id, completed=earlier.total)
-        task = bars.add_task(name, total=steps)
+        task = bars.add_task(one_line(name), total=steps)
 
         def tick(note: str = "") -> None:
             nonlocal started
-            bars.update(task, advance=1, description=f"{name}  {note}" if note else None)
+            bars.update(task, advance=1, description=one_line(f"{name}  {note}") if note else None)
             if not started and time.monotonic() - began > PATIENCE:
                 bars.start()
                 started = True

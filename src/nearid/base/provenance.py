@@ -14,7 +14,7 @@ from nearid.base.jsonable import plain
 
 
 class Input(Protocol):
-    """What is told of an input: rows of `nearid.open_rows` have all of it."""
+    """What provenance records about an input. Rows of `nearid.open_rows` have all of it."""
 
     name: str
 

@@ -13,17 +13,20 @@ else:
 
 
 class IdentifiabilityCallback(TrainerCallback):
-    """Log, every few steps, how near the features are to those of a reference run.
+    """Callback of a transformers Trainer that logs how close the features are to those of a reference run.
 
-    The figures go through `trainer.log`: to the history of its state and to every logger that it reports to.
+    The values go through `trainer.log`, so they appear in `trainer.state.log_history` and in every logger.
 
     Parameters
     ----------
     trainer : transformers.Trainer
+        The trainer that the callback is added to.
     probe : Probe
+        The inputs and the features of the reference run.
     every : int, default=500
-        Optimiser steps between two looks; there is one before the first step and one at the end, too.
+        Number of optimiser steps between two measurements. nearid also measures before the first step and at the end.
     prefix : str, default="nearid"
+        Beginning of the names in the log, as in "nearid/rigid_error".
 
     Examples
     --------
@@ -35,15 +38,15 @@ class IdentifiabilityCallback(TrainerCallback):
         self._trainer, self._look = trainer, Look(probe, every, prefix)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Look before the first step."""
+        """Measure before the first step."""
         self._log("start", state, control)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Look every few steps."""
+        """Measure every few steps."""
         self._log("step", state, control)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Look at the end, unless that step was looked at."""
+        """Measure at the end, unless the last step was measured."""
         self._log("end", state, control)
 
     def _log(self, when: Literal["start", "step", "end"], state: Any, control: Any) -> None:

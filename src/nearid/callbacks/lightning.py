@@ -18,18 +18,25 @@ else:
 
 
 class IdentifiabilityCallback(Callback):
-    """Log, every few steps, how near the features are to those of a reference run.
+    """Callback of a Lightning Trainer that logs how close the features are to those of a reference run.
 
-    The figures go to every logger of the trainer at the step they belong to, and to `trainer.callback_metrics`, where
-    other callbacks (checkpoints, early stopping) find them.
+    The values go to every logger of the trainer at their step. They also go to `trainer.callback_metrics`, where other
+    callbacks (checkpoints, early stopping) find them.
 
     Parameters
     ----------
     probe : Probe
-        Its layer is that of the LightningModule, or of the `part` of it that is run.
+        The inputs and the features of the reference run. Its layer is a layer of the LightningModule, or of its
+        `part`.
     every : int, default=500
-        Optimiser steps between two looks; there is one before the first step and one at the end, too.
+        Number of optimiser steps between two measurements. nearid also measures before the first step and at the end.
     prefix : str, default="nearid"
+        Beginning of the names in the log, as in "nearid/rigid_error".
+
+    Examples
+    --------
+    >>> probe = Probe("run1:net.2", "pictures", layer="net.2")  # doctest: +SKIP
+    >>> trainer = lightning.Trainer(callbacks=[IdentifiabilityCallback(probe, every=200)])  # doctest: +SKIP
     """
 
     def __init__(self, probe: Probe, *, every: int = 500, prefix: str = "nearid") -> None:
@@ -37,15 +44,15 @@ class IdentifiabilityCallback(Callback):
         self._look = Look(probe, every, prefix)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Look before the first step."""
+        """Measure before the first step."""
         self._log("start", trainer, pl_module)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Look every few steps; where gradients are accumulated, a step takes several batches."""
+        """Measure every few steps; with accumulated gradients a step takes several batches."""
         self._log("step", trainer, pl_module)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Look at the end, unless that step was looked at."""
+        """Measure at the end, unless the last step was measured."""
         self._log("end", trainer, pl_module)
 
     def _log(self, when: Literal["start", "step", "end"], trainer: Any, pl_module: Any) -> None:

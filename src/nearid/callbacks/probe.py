@@ -1,4 +1,4 @@
-"""What the callbacks share: probe inputs through the model in training, its features against those of another run."""
+"""Shared by the callbacks: run the model in training on fixed inputs and compare its features with another run."""
 
 from __future__ import annotations
 
@@ -22,26 +22,38 @@ from nearid.questions.extract.run import extract
 
 
 class Probe:
-    """Fixed inputs, and the features that a reference run has for them.
+    """Fixed inputs together with the features that a reference run gives them.
 
     Parameters
     ----------
     reference : Extraction, array, tensor, DataFrame, file, FILE:ENTRY or FOLDER:LAYER
-        Features of the reference run. Rows are paired by id where both sides have ids, by position otherwise. The ids
-        of a DataFrame are its index; inputs without ids are numbered from 0. Of an extraction the same layer is taken,
-        or the only one.
+        Features of the reference run. Rows are paired by id if both sides have ids, by position otherwise. The index of
+        a DataFrame holds its ids. Inputs without ids are numbered from 0. Of an extraction, nearid uses `layer`, or its
+        only layer.
     inputs : anything `extract` takes as data
-        The probe: the same texts, pictures, arrays or file, in the same order or with the same ids.
+        The inputs of the reference run: texts, pictures, arrays or a file, in the same order or with the same ids.
     layer : str
-        Layer of the model whose features are compared, as of `extract`.
+        Layer of the model in training whose features are compared, named as in `extract`.
     part : str, optional
-        Module inside the model that is run on the inputs, where that is not the whole.
+        Module inside the model that runs on the inputs. Default: the whole model.
     folds : int, default=5
+        Number of folds for held-out rows.
     blocks : str, path or array of shape (n,), optional
-        Rows that belong together, as the tokens of a text; whole blocks are held out. A column of the reference, a file
-        with one label for each row of the probe, or the labels themselves. Default: the inputs, with pool "tokens".
-    options
-        Of `extract`, such as pool, batch_size, tokenizer, mean and std.
+        Rows that belong together, such as the tokens of a text. Folds hold out whole blocks. A column of the reference,
+        a file with one label for each row of the probe, or the labels themselves. Default: with pool="tokens", the
+        rows of one input are a block.
+    **options
+        Options of `extract`, such as pool, batch_size, tokenizer, mean and std.
+
+    Examples
+    --------
+    >>> import nearid, numpy as np
+    >>> from torch import nn
+    >>> inputs = np.random.default_rng(0).normal(size=(200, 3))
+    >>> finished = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    >>> probe = Probe(nearid.extract(finished, inputs), inputs, layer="2")
+    >>> round(probe.measure(finished)["rigid_error"], 3)
+    0.0
     """
 
     def __init__(
@@ -56,17 +68,29 @@ class Probe:
         **options: Any,
     ) -> None:
         if isinstance(inputs, Iterator):
-            raise InputError("The probe is gone through at every look; give arrays, a file or a loader, no iterator.")
+            raise InputError(
+                "The inputs of a probe are read at every measurement. Give arrays, a file or a loader, not an iterator."
+            )
         self._reference = _reference(reference, layer)
         self._inputs, self._layer, self._part, self._folds = inputs, layer, part, folds
         self._blocks, self._options = blocks, options
 
     def measure(self, model: nn.Module) -> dict[str, float]:
-        """Held-out errors over the reference's diameter, and R2, of each group of the ladder; lower errors are nearer.
+        """Held-out errors over the reference's diameter, and R2, for each group of the ladder.
 
-        The model and torch's random numbers are left as they were, so that training goes on as if nobody had looked.
+        The state of the model and of torch's random numbers is restored afterwards, so training is not affected.
+
+        Parameters
+        ----------
+        model : torch.nn.Module
+            The model in training.
+
+        Returns
+        -------
+        dict of str to float
+            "rigid_error", "rigid_r2" and so on. Lower errors are closer; 0 is the same representation.
         """
-        # Nobody asks which weights these were: reading them all for a hash at each look would be slow.
+        # Nobody needs to know which weights these were: a hash of all of them would be slow at each measurement.
         network = Network(self._module(model), type(model).__name__, hashed=False)
         with torch.random.fork_rng(devices=_devices(model)):
             layers = extract(network, self._inputs, layers=[self._layer], **self._options)
@@ -78,11 +102,11 @@ class Probe:
         return {**errors, **{f"{name}_r2": group.r2.value for name, group in groups.items()}}
 
     def try_measure(self, model: nn.Module) -> dict[str, float]:
-        """The measure; a warning and nothing where it fails, as with a run that diverges: training is not ended."""
+        """The same as `measure`; if it fails, as after divergence, a warning and an empty dict: training continues."""
         try:
             return self.measure(model)
         except InputError as error:
-            warnings.warn(f"No near-identifiability at this step: {error}", stacklevel=2)
+            warnings.warn(f"nearid could not measure at this step: {error}", stacklevel=2)
             return {}
 
     def _module(self, model: nn.Module) -> nn.Module:
@@ -95,16 +119,16 @@ class Probe:
 
 
 class Look:
-    """Figures of a run in training: before the first step, every few steps and at the end, at each step once."""
+    """Measurements of a run in training: before the first step, every few steps and at the end, once per step."""
 
     def __init__(self, probe: Probe, every: int, prefix: str) -> None:
         self._probe, self._every, self._prefix = probe, at_least("every", every, 1), prefix
         self._last = -1
 
     def __call__(self, model: nn.Module, step: int, when: Literal["start", "step", "end"]) -> dict[str, float]:
-        """Figures under the names that loggers show; none where this step is not looked at, or nothing was measured.
+        """Values under the names that loggers show; empty if this step is not measured or the measurement failed.
 
-        What is wrong with the probe is an error at the start; later it is a warning.
+        A probe that does not fit the model is an error at the start. Later failures are warnings.
         """
         if when != "start" and (step == self._last or (when == "step" and step % self._every)):
             return {}

@@ -1,4 +1,4 @@
-"""The entry point: streams and signals before anything slow is imported, and every way out as one sentence."""
+"""The entry point: it prepares streams and signals before slow imports, and ends every failure with one sentence."""
 
 from __future__ import annotations
 
@@ -6,23 +6,30 @@ import errno
 import io
 import os
 import sys
+import traceback
+import warnings
+from types import TracebackType
+from typing import TextIO
 
 from nearid.base.errors import NearidError
 from nearid.base.interrupt import Interrupted, catch_signals, ignore_signals, leave
+from nearid.base.printable import printable
+from nearid.base.streams import tolerant
 
 
 def main() -> None:
     """Run the command line.
 
-    Exit codes: 0 done, 1 output cannot be written, or its reader has left, 2 bad input, 3 cells failed, 128 + n ended
-    by the signal n (130 for Ctrl-C).
+    Exit codes: 0 when the result was printed, 1 when it could not be written to stdout or its reader has left, 2 for
+    bad input, 3 when cells failed, 128 + n when the signal n ended the command (130 for Ctrl-C). Messages that cannot
+    be written to stderr change no exit code.
     """
     _open_streams()
     catch_signals()
     try:
         _run()
     except SystemExit:
-        # All is done, and the interpreter would take its handlers away before it ends.
+        # The work is done. The interpreter removes its signal handlers before it ends, so a late signal would count.
         ignore_signals()
         raise
     except NearidError as error:
@@ -41,16 +48,51 @@ def main() -> None:
 def _run() -> None:
     from nearid.cli.commands import app
 
-    app(prog_name="nearid")
+    try:
+        # The exit code that a command gives; None for one that has done its work.
+        code = app(prog_name="nearid", standalone_mode=False)
+    except Exception as error:
+        # What Typer cannot read of the command line, which may hold names of files, it shows as several lines.
+        if not hasattr(error, "format_message"):
+            raise
+        shown = io.StringIO()
+        error.show(file=shown)  # type: ignore[attr-defined]
+        sys.stderr.write(printable(shown.getvalue()))
+        code = getattr(error, "exit_code", 2)
+    sys.exit(code)
 
 
 def _open_streams() -> None:
-    """Let every name be printed, and no file that is opened later take the number of a stream that is closed."""
+    """Make the streams safe: any name can be printed, and messages that cannot be written are lost without an error.
+
+    A stream that is closed is opened on the null device, so that no later file gets its number.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            # The lowest number that is free: that of this stream. A result that is printed to a closed stdout is lost,
-            # so that writing there must fail; messages to a closed stderr are not missed.
+            # The system gives the lowest free number, which is that of this stream. A result that is printed to a
+            # closed stdout would be lost, so writing there must fail. Messages to a closed stderr may be lost.
             flags = os.O_RDWR if name == "stderr" else os.O_RDONLY
             setattr(sys, name, open(os.open(os.devnull, flags), "r" if number == 0 else "w"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    real = sys.__stderr__
+    if real is not None and sys.stderr is real:
+        sys.stderr = tolerant(real)
+    sys.excepthook, warnings.showwarning = _show_error, _show_warning
+
+
+def _show_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an error that nearid does not expect, as Python does, without what a terminal would obey."""
+    sys.stderr.write(printable("".join(traceback.format_exception(kind, error, trace))))
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning of a library, as Python does, without what a terminal would obey."""
+    (file or sys.stderr).write(printable(warnings.formatwarning(str(message), category, filename, lineno, line)))

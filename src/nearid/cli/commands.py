@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -11,7 +12,7 @@ import typer
 from nearid import __version__
 from nearid.base.errors import InputError, unknown
 from nearid.show.command import Question
-from nearid.show.help import Command, Group, plain
+from nearid.show.help import CommandHelp, Group, Guide, described_commands, plain, single
 
 # In the order in which help lists them; each module has a Question, a Typer app or a function of the command's name.
 COMMANDS = {
@@ -40,13 +41,11 @@ def _command(name: str) -> Any:
     declared = _declared(name)
     if isinstance(declared, typer.Typer):
         return typer.main.get_command(declared)
-    app = plain(name, "")
-    app.command(name, cls=Command)(declared.command() if isinstance(declared, Question) else declared)
-    return typer.main.get_command(app)
+    return single(name, declared.command() if isinstance(declared, Question) else declared)
 
 
 class _Commands(Group):
-    """Commands that are loaded when they are called; the list of them loads none of what they run."""
+    """Commands that are loaded when they are called. Listing them imports none of the questions."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -60,19 +59,18 @@ class _Commands(Group):
             raise InputError(unknown("command", name, COMMANDS))
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        entries = []
-        for name in COMMANDS:
-            declared = _declared(name)
-            is_question = isinstance(declared, Question)
-            entries.append((name, declared.summary if is_question else _command(name).get_short_help_str()))
-        with formatter.section("Commands"):
-            formatter.write_dl(entries)
+    def summaries(self, ctx: Any) -> dict[str, str]:
+        declared = {name: _declared(name) for name in COMMANDS}
+        return {
+            name: each.summary if isinstance(each, Question) else _command(name).get_short_help_str()
+            for name, each in declared.items()
+        }
 
 
 app = plain(
     "nearid",
-    "Are learned representations the same, are they the true ones? Up to what, and how nearly?",
+    "Are learned representations the same? Are they the true ones? Up to which maps, and how closely?",
+    Guide("index", ("nearid demo", "nearid compare run1.npy run2.npy", "nearid compare --help")),
     cls=_Commands,
     add_completion=True,
 )
@@ -84,8 +82,15 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+def reference() -> Iterable[CommandHelp]:
+    """The help of every command as data, for the documentation."""
+    return described_commands(typer.main.get_command(app), "nearid")
+
+
 @app.callback()
 def _common(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+    ),
 ) -> None:
     pass

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nearid.show.command import QUIET
+from nearid.show.help import OUTPUT, guided
+
 if TYPE_CHECKING:
     from nearid.moments import Floats
     from nearid.questions.compare.result import Comparisons
@@ -61,12 +64,16 @@ def compare_layers(first: list[Floats], second: list[Floats]) -> Comparisons:
     return Comparisons(("seed 0", "seed 1"), ((0, 1),) * len(results), tuple(results))
 
 
+@guided("start/index", "nearid demo", "nearid demo -o digits.html")
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("nearid-demo.html"),
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but errors on stderr.")] = False,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File to write the report to.", rich_help_panel=OUTPUT)
+    ] = Path("nearid-demo.html"),
+    quiet: Annotated[bool, QUIET] = False,
 ) -> None:
     """Train two small autoencoders on handwritten digits from different seeds and compare them layer by layer."""
     from nearid.base.progress import reporting
+    from nearid.base.streams import say
     from nearid.show.deliver import show
     from nearid.show.page import check_report, write
     from nearid.show.terminal import render
@@ -75,7 +82,7 @@ def demo(
     images = digits()
     if not quiet:
         size = f"{len(images)} handwritten digits of 8 x 8 pixels"
-        typer.echo(f"{size}; training two autoencoders (64-16-64) ...", err=True)
+        say(f"Training two autoencoders (64-16-64) on {size} ...")
     with reporting(not quiet) as stages:
         first, second = (autoencoder_states(images, seed, stages(f"seed {seed}", EPOCHS)) for seed in (0, 1))
     comparisons = compare_layers(first, second)
@@ -83,4 +90,4 @@ def demo(
     write(view, out)
     show(lambda width: render(view, width))
     if not quiet:
-        typer.echo(f"Report written to {out}: open it in a browser.", err=True)
+        say(f"Report written to {out}. Open it in a browser.")

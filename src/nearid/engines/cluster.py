@@ -208,7 +208,7 @@ class Cluster(Engine):
             # Only with the scheduler are futures lost that nobody let go.
             self._await_worker()
             raise EngineError(
-                f"The Dask cluster at {self._address} has lost its tasks. Repeat the call: what was done is kept."
+                f"The Dask cluster at {self._address} has lost its tasks. Repeat the call: finished work is kept."
             ) from lost
 
     def _send(self, value: Any) -> Any:
@@ -268,8 +268,8 @@ class Cluster(Engine):
             ) from None
         except (OSError, RuntimeError):
             raise EngineError(
-                f"The Dask scheduler at {self._address} is gone. Start it again and repeat the call: where a "
-                "checkpoint is kept, the fit goes on from its last pass."
+                f"The Dask scheduler at {self._address} is gone. Start it again and repeat the call. If a "
+                "checkpoint is kept, the fit continues from its last pass."
             ) from None
 
 

@@ -22,7 +22,7 @@ class Diversity:
     needed : int
         Rank that the condition requires.
     condition : float
-        Largest over smallest singular value of the matrix in question; infinite where the rank falls short.
+        Largest over smallest singular value of the matrix in question; infinite if the rank is too small.
     """
 
     holds: bool
@@ -79,16 +79,29 @@ class Prior:
 def affine_generator(vectors: ArrayLike) -> Diversity:
     """Whether the differences of vectors of shape (classes, d) span R^d: at least d + 1 in general position.
 
-    This is what cross-entropy asks of class vectors, and Roeder's diversity condition for the head of one model.
+    Cross-entropy needs this of class vectors. It is also Roeder's diversity condition for the head of one model.
+
+    Examples
+    --------
+    >>> from nearid.geometry.diversity import affine_generator
+    >>> affine_generator([[0, 0], [1, 0], [0, 1]]).holds, affine_generator([[0, 0], [1, 1], [2, 2]]).holds
+    (True, False)
     """
     v = finite_rows("The class vectors", vectors)
     return _spanned(centred(v), v.shape[1], v.shape[1] + 1, rounding(vectors))
 
 
 def quadratic_generator(vectors: ArrayLike) -> Diversity:
-    """Whether the rows [v * v, v] of vectors of shape (classes, d) have rank 2d: what normalised heads ask for.
+    """Whether the rows [v * v, v] of vectors of shape (classes, d) have rank 2d, which normalised heads need.
 
-    With normalised heads and free features, only this makes the learned map a scaled rotation.
+    With normalised heads and free features, the learned map is a scaled rotation only under this condition.
+
+    Examples
+    --------
+    >>> from nearid.geometry.diversity import quadratic_generator
+    >>> found = quadratic_generator([[1, 0], [0, 1], [-1, 0], [0, -1]])
+    >>> found.holds, found.rank
+    (True, 4)
     """
     v = finite_rows("The class vectors", vectors)
     # The rounding of a square is twice that of its root, in units of the square.
@@ -112,13 +125,20 @@ def choose_pairs(
     *heads : arrays of shape (K, M)
         Vectors g of the K classes, one array per model.
     largest_condition : float
-        What counts as well conditioned.
+        Largest condition number that counts as well conditioned.
     tick : callable
         Called after each choice, for progress.
 
     Returns
     -------
     Pairs
+        The best choice, its condition number, and whether this is small enough.
+
+    Examples
+    --------
+    >>> from nearid.geometry.diversity import choose_pairs
+    >>> choose_pairs([[0, 0], [1, 0], [0, 1]]).holds
+    True
     """
     g = matching_heads(heads)
     if draws < 1:
@@ -150,6 +170,17 @@ def uniform_prior(counts: ArrayLike, *, level: float = 0.01) -> Prior:
         Samples of each class, as `np.bincount(labels, minlength=classes)` gives them.
     level : float
         A p-value below it speaks against the uniform prior.
+
+    Returns
+    -------
+    Prior
+        The largest deviation from equal counts, the test, and its outcome.
+
+    Examples
+    --------
+    >>> from nearid.geometry.diversity import uniform_prior
+    >>> uniform_prior([100, 96, 104]).holds, uniform_prior([100, 10, 190]).holds
+    (True, False)
     """
     from scipy.special import chdtrc
 

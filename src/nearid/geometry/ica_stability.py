@@ -49,11 +49,11 @@ class IcaStability:
     curvature : float
         mu, smallest eigenvalue of the Riemannian Hessian of the contrast, in angles of pairs.
     whole_hessian : bool
-        Whether mu is that of all rotations; otherwise of single pairs only, which is no smaller.
+        Whether mu is that of all rotations. Otherwise it is that of single pairs, which is at least as large.
     whitening : float
         Factor of Lemma A.5.
     ica : float
-        Factor of Lemma A.8; infinite where mu is not above 0.
+        Factor of Lemma A.8; infinite if mu is not above 0.
     total : float
         The product: components of two runs are within total * eps of a signed permutation, to first order in eps.
     """
@@ -76,7 +76,20 @@ def ica_stability(ica: IcaEstimator, rows: ArrayLike) -> IcaStability:
     ica : nearid.ICA
         Fitted with whitening, with all components.
     rows : array of shape (n, d)
-        What it was fitted to.
+        The rows that it was fitted to.
+
+    Returns
+    -------
+    IcaStability
+        The terms of the theorem and the factors that follow from them.
+
+    Examples
+    --------
+    >>> import nearid, numpy as np
+    >>> rows = np.random.default_rng(0).laplace(size=(500, 3))
+    >>> stability = ica_stability(nearid.ICA().fit(rows), rows)
+    >>> stability.total == stability.whitening * stability.ica
+    True
     """
     x = finite_rows("The rows", rows)
     if not ica.whiten or ica.n_components_ != x.shape[1]:
@@ -91,7 +104,7 @@ def ica_stability(ica: IcaEstimator, rows: ArrayLike) -> IcaStability:
     smallest = float(eigenvalues[0])
     if not smallest > k * np.finfo(np.float64).eps * eigenvalues[-1]:
         raise InputError(
-            f"The covariance of {len(x)} rows of {k} columns has not full rank, and whitening has no bound there: give "
+            f"The covariance of {len(x)} rows of {k} columns does not have full rank, so whitening has no bound. Give "
             "more rows, or leave out columns that follow from the others (fewer principal components)."
         )
     radius, whitened = (float(np.sqrt(np.einsum("ij,ij->i", v, v).max())) for v in (x, y))

@@ -71,7 +71,7 @@ class Group:
     degrees_of_freedom : callable
         (p, q) -> number of continuous parameters fitted to pairs of rows, translation and scale included.
     default : bool
-        Whether it is fitted where no groups are named.
+        Whether it is fitted if no groups are named.
     prepare : callable, optional
         (seed, engine, progress) -> function of (pair, fold, parts) -> Prepared, for a fit that needs more than moments.
         What such a map can be depends on the rows of each side, so that it has no place among groups that contain each
@@ -139,14 +139,15 @@ def register(group: Group) -> None:
 
 
 def ladder(names: Iterable[str] | str | None = None) -> list[Group]:
-    """The named groups in the ladder's order; by default those with `default`, every one for "all"."""
+    """The named groups in the order of the ladder. Default: those with `default`. "all" gives every group."""
     if names is None:
         return [g for g in GROUPS.values() if g.default]
     wanted = listed(names, "group", GROUPS)
     chosen = [g for name, g in GROUPS.items() if name in wanted]
     if all(g.prepare for g in chosen):
         raise InputError(
-            f"{chosen[0].name} stands beside the ladder and gives no verdict: add permutation,rigid, or say all."
+            f"{chosen[0].name} stands beside the ladder and gives no verdict. Add permutation and rigid, or give "
+            'groups="all" (--groups all).'
         )
     return chosen
 

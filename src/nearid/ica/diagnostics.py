@@ -137,7 +137,7 @@ class Diagnostics:
 
     def _doubts(self, i: int) -> Iterator[str]:
         if not self.converged:
-            yield "not settled"
+            yield "not converged"
         if self.kurtosis is not None and made_by_few(self.kurtosis[i], self.rows):
             yield "few rows"
         # One Gaussian component is what the others leave over; two or more mix freely.
@@ -235,8 +235,8 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
     if not d.converged:
         yield Alert(
             "not_converged",
-            f"The search stopped after {d.passes} passes at a relative gradient of {d.gradient:.1e} (tol {d.tol:g}): "
-            "raise max_passes or tol.",
+            f"The search stopped after {d.passes} passes at a relative gradient of {d.gradient:.1e} (tol {d.tol:g}). "
+            "Raise max_passes (--max-passes) to continue, or tol (--tol).",
         )
     if d.rank < requested:
         yield Alert("rank", lost_rank(d.columns, d.rank, requested))
@@ -244,7 +244,7 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
         yield Alert(
             "few_rows",
             f"{d.rows} rows are few for the {'angle' if k == 2 else f'{k * (k - 1) // 2} angles'} between {k} "
-            "components: part of the result is noise. More rows, or fewer components, would help.",
+            "components, so part of the result is noise. Use more rows, or fewer components (--n-components).",
         )
     # One Gaussian component is what the others leave over; two or more mix freely.
     if np.sum(d.gaussian) > 1:
@@ -255,8 +255,8 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
         i, j, value = saddles[0]
         yield Alert(
             "saddle",
-            f"The contrast does not curve upwards along the rotation of component {i} into {j} ({value:.1e}): this is "
-            "no optimum. Another seed may find one.",
+            f"The search did not end in an optimum: rotating component {i} into {j} would improve the contrast (second "
+            f"derivative {value:.1e}). Try another seed.",
         )
     if d.recurrence is not None:
         unlike = chosen_by_start(d.recurrence, d.starts, d.gaussian)
@@ -271,8 +271,8 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
     if d.stability is not None and np.any(d.stability < UNSTABLE):
         yield Alert(
             "unstable",
-            f"{int(np.sum(d.stability < UNSTABLE))} of {k} components come out differently from other starts and "
-            f"halves of the rows (matched correlation below {UNSTABLE}).",
+            f"{int(np.sum(d.stability < UNSTABLE))} of {k} components are unstable: fits to random halves of the rows, "
+            f"from other starts, find different ones (matched correlation below {UNSTABLE}).",
         )
     # Where more components than stand out are not in doubt, small directions are no noise.
     above, sound = d.above_noise or 0, sum(doubt in ("", NOT_CHECKED) for doubt in d.doubts)
@@ -281,9 +281,9 @@ def fit_alerts(d: Diagnostics, requested: int) -> Iterator[Alert]:
         enlarged = np.sqrt(d.largest_variance / d.smallest_variance)
         yield Alert(
             "noise_floor",
-            f"{k - above} of {k} principal directions hold no more variance than unrelated columns would. Whitening "
-            f"makes all directions equally large: it enlarges the smallest one {enlarged:,.0f} times as much as the "
-            f"largest. Try --n-components {above} (n_components={above}).",
+            f"{k - above} of {k} principal directions hold no more variance than unrelated columns would, so they "
+            "may be noise. Whitening makes all directions equally large: it enlarges the smallest one "
+            f"{enlarged:,.0f} times as much as the largest. Try --n-components {above} (n_components={above}).",
         )
 
 
@@ -365,8 +365,8 @@ def _outlying(n: int, shares: Floats, kurtosis: Floats) -> Iterator[Alert]:
         most = made[int(shares[made].argmax())]
         yield Alert(
             "outlying_rows",
-            f"{FURTHEST} of {n} rows carry {shares[most]:.0%} of the variance of component {most}: outlying rows make "
-            f"{len(made)} of {len(shares)} components. Look for damaged values.",
+            f"A few outlying rows make {len(made)} of {len(shares)} components: {FURTHEST} of {n} rows carry "
+            f"{shares[most]:.0%} of the variance of component {most}. Look for damaged values.",
         )
 
 
@@ -375,6 +375,6 @@ def _repeated(traits: Floats) -> Iterator[Alert]:
     if copies > max(COPIES * len(traits), 1):
         yield Alert(
             "repeated_rows",
-            f"About {copies} of {len(traits)} rows repeat others: the components are founded on fewer rows than the "
-            "diagnostics count. Drop repeated rows.",
+            f"About {copies} of {len(traits)} rows repeat others, so the diagnostics count too many rows and are too "
+            "optimistic. Drop repeated rows.",
         )

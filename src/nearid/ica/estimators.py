@@ -64,9 +64,9 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     Attributes
     ----------
-    mean_ : ndarray of shape (n_features_in_,)
-    components_ : ndarray of shape (n_components_, n_features_in_)
-    mixing_ : ndarray of shape (n_features_in_, n_components_)
+    mean_ : ndarray of shape (n_features,)
+    components_ : ndarray of shape (n_components, n_features)
+    mixing_ : ndarray of shape (n_features, n_components)
     n_components_ : int
     rank_ : int
         Directions that exist in the data.
@@ -218,17 +218,18 @@ def _rounded(name: str, values: Floats, dtype: np.dtype) -> Floats:
 
 @dataclass(eq=False, repr=False)
 class Whitening(LinearUnmixer):
-    """Bring the covariance to the identity on the directions that exist, from float64 moments in one pass.
+    """Transform rows so that their covariance is the identity on the directions that exist.
 
-    Safe for float32 with large offsets, for any units and mixtures of them, for fewer rows than columns and for
-    dependent columns: directions below float64's resolution are left out, and a RankWarning says so.
+    The moments are computed in float64 in one pass. This is safe for float32 with large offsets, for columns in
+    different units, for fewer rows than columns and for dependent columns. Directions below the resolution of float64
+    are left out, and a RankWarning reports it.
 
     Parameters
     ----------
     n_components : int, optional
         Leading principal directions to keep; all by default.
     form : {"pca", "zca"}, default="pca"
-        "pca" gives components by descending variance; "zca" turns them back, as near to the columns as can be.
+        "pca" gives components by descending variance. "zca" rotates them back as close to the columns as possible.
     rtol : float, default=0.0
         Leave out directions with less than this share of the largest variance.
     engine : {"local", "dask"}, address or Engine, optional
@@ -237,8 +238,22 @@ class Whitening(LinearUnmixer):
 
     Attributes
     ----------
-    variances_ : ndarray of shape (rank_,)
-        Variances along all principal directions that exist (of the sample, divided by n).
+    mean_ : ndarray of shape (n_features,)
+        Mean of the rows.
+    components_ : ndarray of shape (n_components, n_features)
+        The whitening matrix. Whitened rows are ``(x - mean_) @ components_.T``.
+    mixing_ : ndarray of shape (n_features, n_components)
+        Pseudo-inverse of the whitening matrix. Rows are ``s @ mixing_.T + mean_``.
+    n_components_ : int
+        Number of directions that were kept.
+    rank_ : int
+        Number of directions that exist in the data.
+    variances_ : ndarray of shape (rank,)
+        Variance of the sample (divided by n) along each principal direction that exists.
+    n_features_in_ : int
+        Number of columns of the rows.
+    feature_names_in_ : ndarray of str, shape (n_features,)
+        Names of the columns, if the rows have them.
 
     Examples
     --------
@@ -366,7 +381,7 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
 
     @property
     def whitening_(self) -> Floats:
-        """The matrix (n_components_, n_features_in_) that whitens centred rows, as scikit-learn's FastICA has it."""
+        """The matrix (n_components, n_features) that whitens centred rows, as scikit-learn's FastICA has it."""
         check_is_fitted(self)
         if not self.whiten:
             raise AttributeError("whitening_ exists only for fits with whiten=True.")

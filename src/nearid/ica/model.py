@@ -86,8 +86,7 @@ def make_folder(folder: Path) -> None:
             raise InputError(f"{folder} is a link to {os.readlink(folder)}, which does not exist; give another name.")
         check_parent(folder)
         folder.mkdir()
-    elif not os.access(folder, os.W_OK):
-        raise InputError(f"The folder {folder} does not allow writing a model into it.")
+    check_parent(folder / ABOUT)
 
 
 def refuse_foreign(folder: Path, *others: Path) -> None:

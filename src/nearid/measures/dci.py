@@ -177,12 +177,12 @@ def _concentration(importances: Floats) -> Floats:
 def _degenerate(matrix: Floats, names: tuple[str, ...]) -> tuple[Alert, ...]:
     alerts: tuple[Alert, ...] = ()
     if matrix.shape[1] == 1:
-        alerts += (Alert("one_factor", "There is one factor: every latent is disentangled, which says nothing."),)
+        alerts += (Alert("one_factor", "Disentanglement means nothing with one factor: every latent is disentangled."),)
     if matrix.shape[0] == 1:
-        alerts += (Alert("one_latent", "There is one latent: every factor is complete, which says nothing."),)
+        alerts += (Alert("one_latent", "Completeness means nothing with one latent: every factor is complete."),)
     unused = ", ".join(repr(name) for name, column in zip(names, matrix.T, strict=True) if not column.any())
     if unused:
-        alerts += (Alert("no_importance", f"No latent was used to predict {unused}: completeness counts as 0 there."),)
+        alerts += (Alert("no_importance", f"The predictor of {unused} used no latent: its completeness counts as 0."),)
     return alerts
 
 

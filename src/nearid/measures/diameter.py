@@ -57,19 +57,19 @@ class Diameter:
 
 @checked
 def diameter(points: object, *, budget: float = BUDGET) -> Measured:
-    """Largest pairwise distance among rows, or a bracket of it.
+    """Largest distance between two rows, or a lower and an upper bound of it.
 
     Parameters
     ----------
     points : array, tensor, path or Rows, of shape (n, d)
     budget : float
-        Multiply-adds that an exact search may spend; beyond it the result is a bracket.
+        Multiply-adds that an exact search may take. If it would take more, the result is a pair of bounds.
 
     Returns
     -------
     Measured
-        The value is `lower`. Parts: `lower`, the distance of an actual pair of rows, `upper`, equal to it (up to
-        rounding) when exact, and `exact`. `pair` holds the two rows.
+        The value is `lower`, the distance of two actual rows, which `pair` names. `upper` is an upper bound, and
+        `exact` says whether both are equal (up to rounding).
 
     Examples
     --------

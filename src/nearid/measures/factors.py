@@ -243,16 +243,16 @@ def plausibility_alerts(factor: Factor) -> Iterator[Alert]:
     if factor.kind == "continuous" and factor.inferred and n >= 20 and not np.any(values % 1) and len(set(values)) == n:
         yield Alert(
             "looks_like_ids",
-            f"The factor {factor.name!r} has another whole number in every row. If it names the rows, say so with ids "
-            f"(--ids), or {_left_out(factor.name)}: otherwise it is a factor that must be recovered.",
+            f"The factor {factor.name!r} has a different whole number in every row. If it only names the rows, "
+            f"give it as ids (--ids) or {_left_out(factor.name)}. Otherwise it counts as a factor to recover.",
         )
     if factor.period is not None:
         turns = float(np.ptp(values)) / factor.period
         if not 0.05 <= turns <= 3:
             yield Alert(
                 "doubtful_period",
-                f"The values of {factor.name!r} run over {turns:.2g} of the period {factor.period:g}. Is that its "
-                "period, in the units of the values (degrees or radians)?",
+                f"The values of {factor.name!r} cover {turns:.2g} times its period {factor.period:g}. Check that the "
+                "period is in the units of the values (degrees or radians).",
             )
 
 
@@ -343,16 +343,20 @@ def open_factors(
         "continuous", "integer", "categorical" or "circular"; or "none" for a column that is no factor. Other columns
         have their kind inferred: text is categorical; booleans and whole numbers are integer if they have at most 256
         levels and two rows a level on average; the rest is continuous. Dates are left out with an alert, unless they
-        are given as categorical. Angles cannot be told from other numbers, so
-        circular factors must be given.
+        are given as categorical. Angles look like other numbers, so circular factors must be given.
     periods : mapping of column to number, optional
         Period of each circular factor, such as 360 or 2 * pi; a column with a period is circular.
-    key, ids, name
-        As of `nearid.open_rows`.
+    key : str, optional
+        Which array of a file with several, as in `nearid.open_rows`.
+    ids : str or array-like of shape (n,), optional
+        Names of the rows, as in `nearid.open_rows`.
+    name : str, optional
+        Name of the factors in messages and reports; the file name by default.
 
     Returns
     -------
     Factors
+        The factors by column, each with its name, kind and values.
 
     Examples
     --------
@@ -487,7 +491,7 @@ def constant_latents(still: np.ndarray) -> tuple[Alert, ...]:
     at = np.flatnonzero(still)
     if not len(at):
         return ()
-    text = f"{len(at)} of {len(still)} latents are constant ({shortened(at)}): they tell nothing."
+    text = f"{len(at)} of {len(still)} latents are constant ({shortened(at)}) and carry no information."
     return (Alert("constant_latents", text),)
 
 
@@ -511,7 +515,7 @@ def repeated_pairs(x: Floats, factors: Factors, folds: int) -> tuple[Alert, ...]
 
 def constant_factor(name: str) -> Alert:
     """The caution about a factor that does not vary."""
-    return Alert("constant_factor", f"The factor {name!r} is constant: there is nothing to recover, it is left out.")
+    return Alert("constant_factor", f"The factor {name!r} is constant and is left out: there is nothing to recover.")
 
 
 def _checked(name: str, items: list[Factor], ids: np.ndarray | None, alerts: tuple[Alert, ...]) -> Factors:
@@ -528,8 +532,8 @@ def _checked(name: str, items: list[Factor], ids: np.ndarray | None, alerts: tup
             alerts += (
                 Alert(
                     "one_class",
-                    f"All rows but {single} of the factor {factor.name!r} are of one class, and the others are of "
-                    "classes seen once: there is nothing to recover, it is left out.",
+                    f"The factor {factor.name!r} is left out: all rows but {single} are of one class, and the other "
+                    "classes have one row each.",
                 ),
             )
             continue
@@ -539,8 +543,8 @@ def _checked(name: str, items: list[Factor], ids: np.ndarray | None, alerts: tup
             alerts += (
                 Alert(
                     "singleton_classes",
-                    f"{single} classes of the factor {factor.name!r} have one row each: nothing can be learned about "
-                    "them that is then seen in other rows. Merge rare classes, or give the factor as continuous.",
+                    f"{single} classes of the factor {factor.name!r} have one row each. Such a class cannot be both "
+                    "learned and tested. Merge rare classes, or give the factor as continuous.",
                 ),
             )
     if not kept:

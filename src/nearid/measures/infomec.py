@@ -247,37 +247,41 @@ def _alerts(
     if len(quiet) and len(nmi) > 1:
         yield Alert(
             "uninformative_latents",
-            f"Active latents {shortened(quiet)} inform of no factor (0/0): each counts as no preference, 0 in InfoM.",
+            f"Active latents {shortened(quiet)} carry no information about any factor (0/0). Each counts as 0 in "
+            "InfoM.",
         )
     lost = np.flatnonzero(nmi[:, active].sum(axis=1) == 0)
     if len(lost):
         yield Alert(
             "unrecovered_factors",
-            f"No active latent informs of {shortened(names[lost])} (0/0): each counts as no preference, 0 in InfoC.",
+            f"No active latent carries information about {shortened(names[lost])} (0/0). Each counts as 0 in InfoC.",
         )
     cut = [repr(factor.name) for factor in factors.items if not factor.discrete]
     if cut:
-        yield Alert("binned_factors", f"InfoMEC needs classes: {', '.join(cut)} cut into {bins} bins of equal width.")
+        yield Alert(
+            "binned_factors", f"InfoMEC needs classes, so it cuts {', '.join(cut)} into {bins} bins of equal width."
+        )
     capped = np.flatnonzero([not fit.finished for fit in fits])
     if len(capped):
         most = max(fits[i].iterations for i in capped)
-        advice = "" if converged else "; infomec(..., converged=True) goes on"
+        advice = "" if converged else ". To continue them: nearid.infomec(..., converged=True)"
         yield Alert(
             "unfinished_fits",
-            f"Linear fits of {shortened(names[capped])} ended before their tolerance, after {most} iterations at most: "
-            f"their explicitness can be too small{advice}.",
+            f"Linear fits of {shortened(names[capped])} stopped before they converged, after at most {most} "
+            f"iterations: their InfoE can be too low{advice}.",
         )
     n, d = shape
     if not fits:
         yield Alert(
             "few_rows",
-            f"InfoE is not defined for {n} rows and {d - 1} latents: a linear fit tells any classes apart, also those "
-            "of noise. Give more rows, or take explicitness, which is held out.",
+            f"InfoE is not defined for {n} rows and {d - 1} latents: a linear fit can separate any classes, "
+            "even random ones. Give more rows, or use explicitness, which is held out.",
         )
     elif n < FEW_ROWS * d:
         yield Alert(
             "few_rows",
-            f"{n} rows for linear fits on {d} columns, in sample: InfoE is too large; aim for {FEW_ROWS} a column.",
+            f"InfoE is too high: it is an in-sample fit of {n} rows and {d} columns. Aim for {FEW_ROWS} rows per "
+            "column.",
         )
 
 

@@ -55,8 +55,8 @@ def mutual_information(
         alerts += (
             Alert(
                 "few_rows",
-                f"{len(x)} rows are few for {bins} bins and the levels of {', '.join(short)}: noise alone has up to "
-                f"about {min(float(bias.max()), 1.0):.2g} of the entropy in common. Take fewer bins or more rows.",
+                f"{len(x)} rows are few for {bins} bins and the levels of {', '.join(short)}: even noise would share "
+                f"about {min(float(bias.max()), 1.0):.2g} of their entropy. Use fewer bins or more rows.",
             ),
         )
     return matrix, entropies, alerts

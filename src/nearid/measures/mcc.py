@@ -132,7 +132,10 @@ def _matched(targets: Targets, seen: Floats, held: Floats) -> Measured:
     alerts = targets.alerts + few_rows_per_fold("MCC", sum(targets.source.counts), len(targets.source.counts))
     if d < m:
         alerts += (
-            Alert("fewer_latents", f"{d} latents cannot match {m} factors one to one: {m - d} of them count as 0."),
+            Alert(
+                "fewer_latents",
+                f"There are fewer latents ({d}) than factors ({m}): {m - d} factors have no match and count as 0.",
+            ),
         )
     per_factor = values.mean(axis=0)
     value, matrix = float(per_factor.mean()), held.mean(axis=0)

@@ -47,6 +47,8 @@ def mig(x: Floats, factors: Factors, *, bins: Bins = BINS, progress: Progress = 
 def gaps(matrix: Floats) -> tuple[Floats, tuple[Alert, ...]]:
     """Difference of the two largest values of each column; with one row, its values and an alert."""
     if len(matrix) == 1:
-        return matrix[0], (Alert("one_latent", "There is one latent: the gap to the next is its whole value."),)
+        return matrix[0], (
+            Alert("one_latent", "There is only one latent, so the gap to the second best is the whole value."),
+        )
     ordered = np.sort(matrix, axis=0)
     return np.asarray(ordered[-1] - ordered[-2]), ()

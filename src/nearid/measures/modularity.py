@@ -44,14 +44,14 @@ def modularity(x: Floats, factors: Factors, *, bins: Bins = BINS, progress: Prog
     matrix, _, alerts = mutual_information(x, factors, bins, progress)
     m = matrix.shape[1]
     if m == 1:
-        alerts += (Alert("one_factor", "There is one factor: every latent is modular, which says nothing."),)
+        alerts += (Alert("one_factor", "Modularity means nothing with one factor: every latent is modular."),)
     largest = matrix.max(axis=1)
     telling = largest > 0
     others = np.sum(matrix[telling] ** 2, axis=1) / largest[telling] ** 2 - 1
     per_latent = np.zeros(len(matrix))
     per_latent[telling] = 1 - others / max(m - 1, 1)
     if not telling.all():
-        text = f"{int(np.sum(~telling))} latents tell nothing of any factor; they are left out."
+        text = f"{int(np.sum(~telling))} latents carry no information about any factor and are left out of the mean."
         alerts += (Alert("uninformative_latents", text),)
     value = float(per_latent[telling].mean()) if telling.any() else 0.0
     return Measured(value, matrix, factors.names, arrays={"per_latent": per_latent}, alerts=alerts)
@@ -105,8 +105,8 @@ def explicitness(
             alerts += (
                 Alert(
                     "no_class_in_folds",
-                    f"No class of the factor {factor.name!r} is both learned and seen in other rows: its explicitness "
-                    "counts as 0. Merge rare classes or take more rows.",
+                    f"The factor {factor.name!r} has no class with rows both to learn from and to test on: its "
+                    "explicitness counts as 0. Merge rare classes or use more rows.",
                 ),
             )
         tick()

@@ -50,11 +50,11 @@ def r2(inputs: Inputs, *, ridge: Size | Literal["auto"] = "auto", folds: int = 5
         latents and factors in units of their standard deviations. Parts, NaN where all factors are categorical (these
         have no geometry):
 
-        - `orthogonality_error`: relative distance |A - c R| / |A| of the map A on all rows from the nearest scaled
-          rotation (or projection, or embedding) c R. It is 0 for a scaled rotation and tends to 1 for a map that keeps
-          one direction of many.
+        - `orthogonality_error`: relative distance ``|A - c R| / |A|`` of the map A on all rows from the nearest
+          scaled rotation (or projection, or embedding) c R. It is 0 for a scaled rotation and tends to 1 for a map
+          that keeps one direction of many.
         - `scale`: that c, the mean of the singular values of A.
-        - `scale_error`: |ln c|, 0 where latents and factors have the same scale.
+        - `scale_error`: ``|ln c|``, 0 where latents and factors have the same scale.
 
         `ridge`, an array of shape (m,), holds the penalty of each factor in that fit (a median if several).
 
@@ -92,8 +92,8 @@ def r2(inputs: Inputs, *, ridge: Size | Literal["auto"] = "auto", folds: int = 5
         alerts += (
             Alert(
                 "few_rows",
-                f"A fit to {n} rows with {d} latents interpolates noise: give more rows than latents, or leave the "
-                'penalty to nearid (ridge="auto").',
+                f"Without a penalty, a fit of {n} rows with {d} latents follows noise. Give more rows than latents, or "
+                'let nearid choose the penalty (ridge="auto").',
             ),
         )
     return Measured(

@@ -230,23 +230,26 @@ def _register(new: Measure) -> None:
 
 # Descriptions that the docstrings of measures share.
 _COMMON = {
-    "latents": "array, tensor, path or Rows, of shape (n, d)",
-    "factors": "anything `open_factors` takes, of m factors",
-    "bins": """int
-    Bins of equal width of each latent, and of each factor that has no classes of its own.""",
-    "folds": """int
+    "latents": """array, tensor, path or Rows, of shape (n, d)
+    Learned latents, one row per example.""",
+    "factors": """array, DataFrame, dict of columns, path or Factors, of m factors
+    True factors of the same rows, in any form that `open_factors` takes.""",
+    "bins": """int, default={}
+    Number of bins of equal width, for each latent and for each factor without classes of its own.""",
+    "folds": """int, default={}
     Number of folds; 1 gives the in-sample value.""",
-    "random_state": """int, default=0
-    Seed of the folds and of what is fitted.""",
+    "random_state": """int, default={}
+    Seed of the folds and of the fits.""",
     "blocks": """column, path, labels or "none", optional
-    Rows that belong together, as frames of a film: whole blocks are held out. A column or entry of the latents or of
-    the factors, a file, or one label per row of the latents. Default: the blocks that the latents carry.""",
-    "drop_nonfinite": """bool, default=False
-    Leave out rows with a NaN or an infinity among the latents; otherwise they are an error.""",
-    "engine": """{"local", "dask"}, address or Engine, optional
-    Where the pass over the rows runs. Rows that are fewer than the latents are read into memory here.""",
-    "progress": """bool or function, default=False
-    Draw progress bars on stderr; or a function of the name of a stage and its number of steps.""",
+    Rows that belong together, such as the frames of a film. Blocks are held out as a whole. Give a column or entry of
+    the latents or of the factors, a file, or one label per row of the latents. Default: the blocks that the latents
+    have.""",
+    "drop_nonfinite": """bool, default={}
+    Whether to leave out rows with a NaN or an infinity among the latents. By default they are an error.""",
+    "engine": """{{"local", "dask"}}, address or Engine, optional
+    Where the pass over the rows runs. If there are fewer rows than latents, they are read into memory here.""",
+    "progress": """bool or callable, default={}
+    Whether to draw progress bars on stderr; or a function that takes the name of a stage and its number of steps.""",
 }
 
 
@@ -289,15 +292,17 @@ def _public(maths: Callable[..., Measured]) -> Callable[..., Measured]:
     parameters = [common["latents"], common["factors"], *own, *tail]
     call.__signature__ = inspect.Signature(parameters, return_annotation=Measured)  # type: ignore[attr-defined]
     call.__annotations__ = {p.name: p.annotation for p in parameters} | {"return": Measured}
-    call.__doc__ = _documented(maths.__doc__ or "", [p.name for p in parameters])
+    call.__doc__ = _documented(maths.__doc__ or "", parameters)
     call.__name__, call.__qualname__, call.__module__ = maths.__name__, maths.__qualname__, maths.__module__
     return checked(call)
 
 
-def _documented(doc: str, names: list[str]) -> str:
-    """A docstring with a description of every parameter, its own or the common one."""
+def _documented(doc: str, parameters: list[inspect.Parameter]) -> str:
+    """A docstring with a description of every parameter, its own or the common one with its default."""
     head, _, returned = inspect.cleandoc(doc).partition("Returns\n-------\n")
     head, _, own = head.partition("Parameters\n----------\n")
     texts = dict(entry.split(" : ", 1) for entry in re.split(r"\n(?=\w)", own.strip()) if entry)
-    entries = "\n".join(f"{name} : {texts.get(name) or _COMMON.get(name, '')}" for name in names)
+    entries = "\n".join(
+        f"{p.name} : {texts.get(p.name) or _COMMON.get(p.name, '').format(p.default)}" for p in parameters
+    )
     return f"{head.rstrip()}\n\nParameters\n----------\n{entries}\n\nReturns\n-------\n{returned or 'Measured'}"

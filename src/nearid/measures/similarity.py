@@ -37,8 +37,8 @@ def cca(x: object, y: object, *, folds: int = 5, random_state: Seed = 0) -> Meas
     Returns
     -------
     Measured
-        `ranks` is an array with the number of directions in each fold. `correlations` has one entry for each direction,
-        in the order of the fitted ones; the value is their mean over all folds.
+        The mean of the correlations over all folds. `correlations` has one entry for each direction, in the order of
+        the fitted ones. `ranks` has the number of directions in each fold.
 
     Examples
     --------
@@ -62,15 +62,15 @@ def svcca(x: object, y: object, *, k: Count | None = None, folds: int = 5, rando
     ----------
     x, y : array, tensor, path or Rows, of shape (n, p) and (n, q)
     k : int, optional
-        Principal components kept on each side; by default as many as hold 99% of the variance, or fewer, chosen as in
-        `cca`.
+        Principal components of each side. Default: as many as hold 99% of the variance, or fewer if there are few rows,
+        chosen as in `cca`.
     folds, random_state : int
-        As of `cca`.
+        See `cca`.
 
     Returns
     -------
     Measured
-        With `correlations` and `ranks`, as of `cca`.
+        The mean of the correlations, with `correlations` and `ranks`; see `cca`.
 
     Examples
     --------
@@ -93,13 +93,13 @@ def linear_cka(x: object, y: object, *, debiased: bool = True) -> Measured:
     ----------
     x, y : array, tensor, path or Rows, of shape (n, p) and (n, q)
     debiased : bool
-        Use the unbiased estimate of HSIC (Song et al. 2012), near 0 for independent rows; otherwise the classical
-        ratio, which tends to 1 as n/d falls.
+        Use the unbiased estimate of HSIC (Song et al. 2012), which is near 0 for independent rows. False gives the
+        classical ratio, which tends to 1 if there are few rows for the columns.
 
     Returns
     -------
     Measured
-        The value alone. It is NaN where rows are too few for the unbiased estimate.
+        The value alone. It is NaN if there are too few rows for the unbiased estimate.
 
     Examples
     --------

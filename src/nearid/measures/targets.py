@@ -171,8 +171,8 @@ def _varying(
             alerts += (
                 Alert(
                     "constant_in_fold",
-                    f"The factor {names[at]!r} is constant among the rows of a fold, where nothing can be recovered: "
-                    "its held-out value is too low. Take fewer folds or more rows.",
+                    f"The factor {names[at]!r} is constant within a fold, so nothing can be recovered there and its "
+                    "held-out value is too low. Use fewer folds or more rows.",
                 ),
             )
     pick = [columns[at] for at in live]

@@ -18,16 +18,11 @@ SHOWN = 3
 FIGURE = r"(?<![\w.'])(?:(?<![\w.'\-])-)?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?(?![\w'])"
 
 
-def each_once(results: Sequence[tuple[Pair, Iterable[Alert]]]) -> list[Alert]:
-    """Alerts of some results, each once; one that names no run begins with the results that have it, if not all do."""
-    lines = Lines(results)
-    return [lines.told([alert]) for alert in lines.having]
-
-
 def joined(results: Sequence[tuple[Pair, Iterable[Alert]]]) -> list[Alert]:
-    """The same in fewer lines: alerts that differ in figures and names alone become one, with the range of figures.
+    """Alerts of some results in few lines: those that differ only in numbers and names become one, with the range.
 
-    Of one result, which has figures of its own for both runs, those that differ in names alone.
+    Alerts of a single result become one only if their numbers are the same. An alert that names no run begins with the
+    pairs that have it, unless all have it.
     """
     lines = Lines(results)
     together: dict[Hashable, list[Alert]] = {}
@@ -70,7 +65,7 @@ class Lines:
         # It goes on after a colon; names and abbreviations stay as they are.
         words[0] = re.sub(r"^[A-Z](?=[a-z ])", lambda letter: letter[0].lower(), words[0])
         if of_runs:
-            of = few(runs, SHOWN)
+            of = few(runs, SHOWN) if len(runs) > SHOWN else " and ".join(filter(None, [", ".join(runs[:-1]), runs[-1]]))
         else:
             of = f"All {self.count} pairs" if len(pairs) == self.count else few(map(" -> ".join, pairs), SHOWN)
         return replace(alike[0], message=f"{of}: {''.join(words)}")
@@ -98,4 +93,4 @@ class Lines:
         for k, role in enumerate(ROLES):
             if not of_runs and all(value == self.having[a][0][k] for a, value in zip(alike, values, strict=True)):
                 return role
-        return "the run"
+        return "each run"

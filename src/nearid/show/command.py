@@ -15,10 +15,29 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import typer
 
+from nearid.show.help import COMPUTED, INPUT, MODEL, OUTPUT, PREPARATION, TOGETHER, WHERE, Guide
+
 # Parameters that a command gives itself.
 OWN = ("progress",)
+# The group of each option in help; the others belong to "What is computed".
+GROUPED = {
+    INPUT: "key ids features exclude factors_key meta labels batches data layers mask drop_nonfinite drop_unreadable "
+    "kinds periods normal width names",
+    PREPARATION: "column tokenizer max_length resize crop grey scale mean std channels",
+    MODEL: "factory prefix revision carry options_a options_b pool",
+    TOGETHER: "blocks",
+    WHERE: "engine device batch_size mixed cache dtype",
+    OUTPUT: "out format restart overwrite keep_nonfinite",
+}
 # Parameters with another name on the command line.
 SPELT = {"random_state": "seed"}
+# Options that commands have in common.
+JSON = typer.Option("--json", help="Print the result as JSON on stdout.", rich_help_panel=OUTPUT)
+REPORT = typer.Option("--report", help="Write an HTML report to this file.", rich_help_panel=OUTPUT)
+INTERACTIVE = typer.Option(
+    "--interactive", help="Make the figures of --report interactive. The page grows by 5 MB.", rich_help_panel=OUTPUT
+)
+QUIET = typer.Option("--quiet", "-q", help="Print only errors on stderr, no progress.", rich_help_panel=OUTPUT)
 
 
 @dataclass(frozen=True)
@@ -77,6 +96,12 @@ class Question:
         From the options: what was written, in words, for the end.
     instead : Instead, optional
         Another function, which is called where a certain option is given.
+    page : str
+        The page of the documentation, as "guide/compare".
+    examples : sequence of str
+        Command lines that help shows.
+    groups : mapping of str to str
+        Titles of the groups of options in help, for options that do not belong to the group of `GROUPED`.
     """
 
     home: str
@@ -90,6 +115,9 @@ class Question:
     left: Callable[[Mapping[str, Any]], str] | None = None
     done: Callable[[Mapping[str, Any]], str] | None = None
     instead: Instead | None = None
+    page: str = ""
+    examples: Sequence[str] = ()
+    groups: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -108,7 +136,7 @@ class Question:
 def command(function: Callable[..., Any], question: Question) -> Callable[..., None]:
     """A function for Typer with the arguments and options of a public function.
 
-    `--json`, `--report` and `--quiet` come with every question.
+    `--json`, `--report`, `--interactive` and `--quiet` come with every question.
     """
     converters: dict[str, Callable[[str, Any], Any]] = {}
     parameters: list[inspect.Parameter] = []
@@ -127,9 +155,10 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
                 parameters.append(_made(parameter, kind, texts.get(name, ""), question))
     defaults = {parameter.name: parameter.default for parameter in parameters}
     parameters += [
-        _parameter("as_json", bool, typer.Option("--json", help="Print the result as JSON on stdout."), False),
-        _parameter("report", Path | None, typer.Option("--report", help="Write an HTML report to this file."), None),
-        _parameter("quiet", bool, typer.Option("--quiet", "-q", help="Nothing but errors on stderr."), False),
+        _parameter("as_json", bool, JSON, False),
+        _parameter("report", Path | None, REPORT, None),
+        _parameter("interactive", bool, INTERACTIVE, False),
+        _parameter("quiet", bool, QUIET, False),
     ]
 
     def run(**given: Any) -> None:
@@ -137,6 +166,7 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
         from nearid.base.streams import stdout_to_stderr
 
         as_json, report, quiet = given.pop("as_json"), given.pop("report"), given.pop("quiet")
+        interactive = given.pop("interactive")
         if report is not None:
             _check_report(report, given.get(question.makes))
         positional = given.pop("arguments", [])
@@ -161,9 +191,10 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
         from nearid.show.deliver import answer
 
         written = question.done(given) if question.done else ""
-        answer(result, as_json, report, written, quiet)
+        answer(result, as_json, report, written, quiet, interactive)
 
     run.__name__, run.__doc__ = function.__name__, _without_sections(function)
+    run.guide = Guide(question.page, question.examples)  # type: ignore[attr-defined]
     # Options without a default come first in Python, but any order is right for Typer's keywords.
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -267,7 +298,8 @@ def _option(name: str, kind: Any, default: Any, text: str, question: Question) -
     if name in question.short:
         names.append(question.short[name])
     metavar = "NAME=VALUE" if get_origin(kind) is list else None
-    return typer.Option(*names, help=text, metavar=metavar)
+    group = question.groups.get(name) or next((t for t, listed in GROUPED.items() if name in listed.split()), COMPUTED)
+    return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=group)
 
 
 def _kind(hint: Any) -> tuple[Any, Callable[[str, Any], Any]]:

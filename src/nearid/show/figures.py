@@ -365,7 +365,7 @@ class HeatMap(Figure):
         """Panels that share the names of their rows, which stand on the left, and have those of their columns below."""
         data: list[dict[str, Any]] = []
         rows, columns = [wrapped(r) for r in self.rows], [wrapped(c) for c in self.columns]
-        layout: dict[str, Any] = {"annotations": [], "height": 160 + max(200, LINE * len(rows))}
+        layout: dict[str, Any] = {"annotations": [], "height": 160 + max(200, min(LINE * len(rows), 800))}
         layout["grid"] = {"rows": 1, "columns": len(self.panels), "pattern": "independent", "xgap": 0.06}
         layout["meta"] = {"panels": len(self.panels)}
         room = WHOLE if self.wide else HALF

@@ -12,11 +12,13 @@ from nearid import __version__
 from nearid.base.errors import InputError
 from nearid.base.files import check_target, write_text
 from nearid.base.jsonable import finite, plain
-from nearid.show.figures import Drawing, Figure
+from nearid.show.figures import Figure
+from nearid.show.svg import HALF, PHONE, WHOLE, svg
 from nearid.show.view import View, cell_lines
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 
 def check_report(path: str | os.PathLike[str]) -> Path:
@@ -28,19 +30,19 @@ def check_report(path: str | os.PathLike[str]) -> Path:
     return check_target(path)
 
 
-def write(view: View, path: str | os.PathLike[str]) -> None:
+def write(view: View, path: str | os.PathLike[str], interactive: bool = False) -> None:
     """Write the page of a view, atomically."""
-    write_text(check_report(path), page(view))
+    write_text(check_report(path), page(view, interactive))
 
 
-def page(view: View) -> str:
-    """The whole page as text."""
-    from plotly.offline import get_plotlyjs
+def page(view: View, interactive: bool = False) -> str:
+    """The whole page as text: with static figures, or also with Plotly and figures that can be zoomed."""
+    live: dict[str, Any] = {}
+    if interactive:
+        from plotly.offline import get_plotlyjs
 
-    template = _environment().get_template("page.html")
-    return template.render(
-        view=view, drawings=_drawings(view, "top"), plotly=get_plotlyjs(), version=__version__, pictures=True
-    )
+        live = {"plotly": get_plotlyjs(), "drawings": [f.draw() for f in view.all_figures if f.draws]}
+    return _environment().get_template("page.html").render(view=view, version=__version__, pictures=True, **live)
 
 
 def fragment(view: View) -> str:
@@ -57,12 +59,15 @@ def plotly_figure(figure: Figure) -> Any:
     return plotly.graph_objects.Figure(drawing["data"], {**drawing["layout"], "title": {"text": figure.title}})
 
 
-def _drawings(view: View, name: str) -> dict[str, Drawing]:
-    """The drawings of a view and its parts, by the names that the template gives their places."""
-    drawings = {f"{name}-{k}": figure.draw() for k, figure in enumerate(view.figures) if figure.draws}
-    for k, part in enumerate(view.parts):
-        drawings |= _drawings(part, f"part{k}" if name == "top" else f"{name}part{k}")
-    return drawings
+def _static(figure: Figure) -> Markup:
+    """The pictures of a figure: one for half of the page, or one for the whole and one for a telephone."""
+    from markupsafe import Markup
+
+    drawing = figure.draw()
+    if not figure.wide:
+        return Markup(svg(drawing, HALF))
+    both = (("broad", WHOLE), ("slim", PHONE))
+    return Markup("".join(f'<div class="{name}">{svg(drawing, width)}</div>' for name, width in both))
 
 
 @cache
@@ -72,7 +77,7 @@ def _environment() -> Environment:
     from markupsafe import Markup
 
     env = Environment(loader=PackageLoader("nearid.show"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    env.filters.update(lines=cell_lines, script=lambda value: Markup(_script_json(value)))
+    env.filters.update(lines=cell_lines, static=_static, script=lambda value: Markup(_script_json(value)))
     env.policies["json.dumps_kwargs"] = {"sort_keys": False, "default": plain}
     return env
 

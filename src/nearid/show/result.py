@@ -13,6 +13,8 @@ from nearid.base.errors import InputError
 from nearid.base.jsonable import plain
 
 if TYPE_CHECKING:
+    from nearid.show.figures import Figure
+    from nearid.show.svg import Picture
     from nearid.show.view import View
 
 
@@ -61,21 +63,80 @@ class Result(ABC):
         return pandas.DataFrame(self._records())
 
     def plot(self, title: str | None = None) -> Any:
-        """A figure of the report as a plotly Figure: the first one, or the one whose title contains `title`."""
+        """A figure of the report as an interactive plotly Figure.
+
+        Parameters
+        ----------
+        title : str, optional
+            A part of the figure's title, in any case. Default: the first figure.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import nearid
+        >>> x = np.random.default_rng(0).normal(size=(60, 2))
+        >>> nearid.compare(x, 2 * x, permutations=1).plot().layout.title.text
+        'How nearly: the ladder'
+        """
         from nearid.show.page import plotly_figure
 
+        return plotly_figure(self._figure(title))
+
+    def picture(self, title: str | None = None) -> Picture:
+        """A figure of the report as a static SVG picture, which a notebook shows and `save` writes to a file.
+
+        Parameters
+        ----------
+        title : str, optional
+            A part of the figure's title, in any case. Default: the first figure.
+
+        Returns
+        -------
+        Picture
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import nearid
+        >>> x = np.random.default_rng(0).normal(size=(60, 2))
+        >>> nearid.compare(x, 2 * x, permutations=1).picture().save("ladder.svg")
+        """
+        from nearid.show.svg import picture
+
+        return picture(self._figure(title))
+
+    def _figure(self, title: str | None) -> Figure:
         figures = [figure for figure in self.view.all_figures if figure.draws]
         named = [figure for figure in figures if title is None or title.lower() in figure.title.lower()]
         if not named:
             titles = ", ".join(dict.fromkeys(figure.title for figure in figures)) or "none"
             raise InputError(f"No figure is called {title!r}; the figures are: {titles}.")
-        return plotly_figure(named[0])
+        return named[0]
 
-    def save_report(self, path: str | os.PathLike[str]) -> None:
-        """Write one self-contained HTML page."""
+    def save_report(self, path: str | os.PathLike[str], *, interactive: bool = False) -> None:
+        """Write the result as one self-contained HTML page.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            A file name that ends in .html. A file of that name is replaced.
+        interactive : bool
+            Whether the figures can be zoomed and show values under the pointer. This adds about 5 MB to the page.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import nearid
+        >>> x = np.random.default_rng(0).normal(size=(60, 2))
+        >>> nearid.compare(x, 2 * x, permutations=1).save_report("report.html")
+        """
         from nearid.show.page import write
 
-        write(self.view, path)
+        write(self.view, path, interactive)
 
     def __str__(self) -> str:
         from nearid.show.terminal import text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from io import StringIO
 from itertools import groupby
@@ -12,13 +13,18 @@ from rich.panel import Panel
 from rich.table import Table as Grid
 from rich.text import Text
 
-from nearid.base.printable import printable
+from nearid.base.estimate import Estimate
+from nearid.base.printable import one_line, printable, shortened
 from nearid.show.view import Column, Row, Table, View, cell_lines
 
 # From so many columns of text on, a table shows all it has.
 WIDE = 105
-# Characters that the name of a row has in any case before it is broken into lines.
-NAME = 22
+# Characters that the name of a row has before it is broken into lines, and in a terminal that is too narrow for that.
+NAME, SHORT_NAME = 22, 8
+# Characters of a name in an alert, such as a run's: of a longer one the middle is left out. Lists of columns, which
+# somebody may copy, have commas, and addresses have colons.
+LONG = 60
+_LONG_NAME = re.compile(rf"(?<!\S)[^\s,:]{{{LONG + 1},}}(?=[:,.]?(?:\s|$))")
 
 
 def text(view: View, width: int = 120) -> str:
@@ -30,30 +36,31 @@ def text(view: View, width: int = 120) -> str:
 
 def render(view: View, width: int) -> RenderableType:
     """The headline, tables, facts and alerts of a view, for so many columns of text."""
-    head = Text(printable(view.headline), style=f"bold {view.colour}")
+    head = Text(one_line(view.headline), style=f"bold {view.colour}")
     if view.reason:
         head.append(f"\n{printable(view.reason)}", style="default not bold")
     # Not as markup, in which brackets are styles, and names between colons pictures.
-    title = Text(printable(view.subject)) if view.subject else None
+    title = Text(one_line(view.subject)) if view.subject else None
     shown: list[RenderableType] = [Panel(head, title=title, border_style=view.colour)]
     for table in view.tables:
         if not table.folded:
             shown += _tables(_printable_table(table), width)
-    shown += [Text(printable(f"{name}: {sentence}")) for name, sentence in view.facts.items()]
-    return Group(*shown, *(Text(printable(f"! {alert.message}"), style="yellow") for alert in view.alerts))
+    shown += [Text(one_line(f"{name}: {sentence}")) for name, sentence in view.facts.items()]
+    alerts = (_LONG_NAME.sub(lambda name: shortened(name[0], LONG), alert.message) for alert in view.alerts)
+    return Group(*shown, *(Text(one_line(f"! {alert}"), style="yellow") for alert in alerts))
 
 
 def _printable_table(table: Table) -> Table:
     columns = [replace(column, title=printable(column.title)) for column in table.columns]
     rows = [replace(r, cells=[printable(c) if isinstance(c, str) else c for c in r.cells]) for r in table.rows]
-    return replace(table, title=printable(table.title), note=printable(table.note), columns=columns, rows=rows)
+    return replace(table, title=one_line(table.title), note=printable(table.note), columns=columns, rows=rows)
 
 
 def _tables(table: Table, width: int) -> list[RenderableType]:
     """A table; columns for which there is no room beside the others follow in further ones below."""
     # The padding of a column, and the rule between two.
     gap = 3 if width >= WIDE else 2
-    columns = [k for k, c in enumerate(table.columns) if width >= WIDE or not c.wide]
+    columns = [k for k, c in enumerate(table.columns) if width >= WIDE or not c.wide or _has_intervals(table, k)]
     # Where they fit, an interval stands beside its value.
     beside = _width(table, columns, gap, " ") <= width
     joint = " " if beside else "\n"
@@ -71,7 +78,8 @@ def _tables(table: Table, width: int) -> list[RenderableType]:
                 Text(column.title),
                 justify="left" if left else "right",
                 overflow="fold",
-                no_wrap=not left,
+                # A cell that is too long even for a line beside short names is broken between its words.
+                no_wrap=not left and _needed(table, j, joint) + SHORT_NAME + 2 * gap + 1 <= width,
             )
         for row in table.rows:
             cells = [_text(row, j, table.columns[j], joint) for j in (columns[0], *part)]
@@ -80,9 +88,13 @@ def _tables(table: Table, width: int) -> list[RenderableType]:
     notes = [table.note] if table.note else []
     left_out = [" ".join(c.title.split()) for k, c in enumerate(table.columns) if k not in columns]
     if left_out:
-        # A note may speak of them, and nobody looks for what is not there.
+        # A note may explain them, and readers should know that there is more.
         notes.append(f"Left out: {', '.join(left_out)}. {WIDE} columns of text show them, --json (to_dict()) has all.")
     return [*drawn, *(Text(note, style="dim") for note in notes)]
+
+
+def _has_intervals(table: Table, k: int) -> bool:
+    return any(isinstance(cell, Estimate) and cell.has_interval for cell in (row.cells[k] for row in table.rows))
 
 
 def _text(row: Row, k: int, column: Column, joint: str) -> str:
@@ -113,14 +125,18 @@ def _width(table: Table, columns: list[int], gap: int, joint: str) -> int:
 
 
 def _parts(table: Table, columns: list[int], gap: int, joint: str, width: int) -> list[list[int]]:
-    """Columns that fit beside one another; those with the same first line of a title stay together."""
+    """Columns that fit beside one another; those with the same first line of a title stay together if they fit."""
     room = width - _name_width(table, 0, NAME) - gap - 1
     parts: list[list[int]] = []
+
+    def taken(part: list[int]) -> int:
+        return sum(_needed(table, k, joint) + gap for k in part)
+
     for _, group in groupby(columns, key=lambda k: table.columns[k].title.split("\n")[0]):
         together = list(group)
-        taken = sum(_needed(table, k, joint) + gap for k in [*(parts[-1] if parts else []), *together])
-        if parts and taken <= room:
-            parts[-1] += together
-        else:
-            parts.append(together)
+        for piece in [together] if taken(together) <= room else [[k] for k in together]:
+            if parts and taken([*parts[-1], *piece]) <= room:
+                parts[-1] += piece
+            else:
+                parts.append(piece)
     return parts or [[]]

@@ -66,7 +66,7 @@ def read_text(path: str, name: str, ids: str | None) -> tuple[Any, bool, tuple[s
         return _read_table(path, delimiter, lines, has_header, ids), has_header, notes
     except MemoryError:
         raise InputError(
-            f"{name} needs more memory than there is. Save it as .parquet or .npy, which are read block by block."
+            f"{name} needs more memory than is available. Save it as .parquet or .npy, which are read block by block."
         ) from None
     except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         first_line = str(error).partition("\n")[0].strip().rstrip(".")

@@ -60,7 +60,7 @@ class Hdf5Rows(Rows):
 
 @contextmanager
 def opened(path: str, name: str) -> Iterator[Any]:
-    """An HDF5 file open for reading; damage is told in a sentence."""
+    """An HDF5 file open for reading. If it is damaged, the error is one sentence."""
     import h5py
 
     advice = "Close the program that writes it, or write or copy it again."

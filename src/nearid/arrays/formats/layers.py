@@ -31,7 +31,7 @@ class LayerRows(Mapping[str, Rows]):
     provenance : dict
         What made them: model and data with their hashes, layers, pooling, options and versions.
     labels : ndarray of shape (n,) or None
-        A label for each row, where they were asked for.
+        A label for each row, if the extraction wrote labels.
     """
 
     def __init__(
@@ -50,8 +50,8 @@ class LayerRows(Mapping[str, Rows]):
         place = local_path(folder)
         if not is_extraction(place):
             raise InputError(
-                f"{place} is no folder of extracted layers: it has no {MANIFEST}. Make one with extract, or compare "
-                "two models on inputs of yours: --data (compare_models)."
+                f"{place} is not a folder of extracted layers: it has no {MANIFEST}. Make one with extract, or compare "
+                "two models on your own inputs: --data (compare_models)."
             )
         with reached(place):
             contents = LayersContents(os.path.abspath(place), place.name)
@@ -92,7 +92,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             known = isinstance(manifest.get("data", {}), dict) and all(name in (None, file) for name, file in named)
             if known and all(_sound(layer, n) for layer in layers.values()):
                 return dict(manifest)
-    raise InputError(f"{path} does not describe extracted layers: it is damaged or of something else. Extract again.")
+    raise InputError(
+        f"{path} does not describe extracted layers: it is damaged or belongs to something else. Extract again."
+    )
 
 
 def _sound(layer: Any, n: int) -> bool:
@@ -168,7 +170,7 @@ class LayersContents(Contents):
 
     @cached_property
     def labels(self) -> np.ndarray | None:
-        """A label for each row, where the extraction was asked for them."""
+        """A label for each row, if the extraction wrote labels."""
         return _read_beside(Path(self.path), self.manifest, "labels")
 
 

@@ -223,7 +223,7 @@ _ADVICE = "Write it again with np.savez, or copy it again."
 
 
 class NpzContents(Contents):
-    """The arrays of an .npz archive, each loaded when it is asked for."""
+    """The arrays of an .npz archive. Each is loaded when it is first used."""
 
     @cached_property
     def entries(self) -> Mapping[str, Entry]:

@@ -61,7 +61,7 @@ def _read_header(path: str, name: str) -> tuple[dict[str, Any], int]:
         if size < 8 or length > min(size - 8, _LONGEST_HEADER):
             raise InputError(
                 f"{name} declares a header of {readable(length)} in a file of {readable(size)}: "
-                "it is truncated or no safetensors file. Write or copy it again."
+                "it is truncated or not a safetensors file. Write or copy it again."
             )
         text = file.read(length)
     try:
@@ -95,14 +95,14 @@ def _located(path: str, name: str, base: int, tensor: str, header: dict[str, Any
     fields, size = header[tensor], os.path.getsize(path) - base
     if fields["dtype"] not in _STORED:
         raise InputError(
-            f"{name}:{tensor} has dtype {fields['dtype']}, which cannot be read as it is. "
+            f"{name}:{tensor} has dtype {fields['dtype']}, which nearid cannot read. "
             "Convert it first, for example with x.to(torch.float32)."
         )
     stored = np.dtype(_STORED[fields["dtype"]])
     begin, end = fields["data_offsets"]
     if not 0 <= begin <= end <= size:
         raise InputError(
-            f"{name}:{tensor} is said to lie at bytes {begin} to {end}, outside the file's numbers: "
+            f"{name}:{tensor} should be at bytes {begin} to {end}, which are outside the file: "
             "the file is truncated or its header is damaged. Write or copy it again."
         )
     if end - begin != math.prod(fields["shape"]) * stored.itemsize:

@@ -139,7 +139,7 @@ def _entries_of(saved: Any, name: str) -> dict[str, Any]:
     if len(values) < len(leaves):
         twice = next(entry for entry, count in Counter(entry for entry, _ in leaves).items() if count > 1)
         raise InputError(
-            f"{name} has several entries named {twice!r}, so that a name does not say which is meant. Save it again "
+            f"{name} has several entries named {twice!r}, so the name is ambiguous. Save it again "
             "with a name of its own for each, without points and as text."
         )
     return values

@@ -134,7 +134,7 @@ class FileSet:
             return self.splits
         if split not in self.splits:
             said = f"has the splits {', '.join(self.splits)}" if self.splits else "has no splits"
-            raise InputError(f"{self.title} {said}, but split={split!r} was asked for. Leave split out for all of it.")
+            raise InputError(f"{self.title} {said}, but split={split!r} was given. Leave split out to get all of it.")
         return (split,)
 
 

@@ -49,7 +49,7 @@ def _pictures(path: Path) -> Iterator[tuple[str, bytes]]:
         for member in members:
             if member.size > MOST:
                 raise InputError(
-                    f"{path.name} declares {member.size} bytes for {member.name!r}, which is no picture of this set."
+                    f"{path.name} declares {member.size} bytes for {member.name!r}, which is not a picture of this set."
                 )
             file = member.open() if member.plain and not member.folder else None
             if file is not None:

@@ -73,12 +73,12 @@ def fetch(
     sources = _matched(dataset, given)
     folder, here = cache_folder() / dataset.name, find(dataset)
     if here is not None and not (again or sources):
-        say(f"{dataset.title} is here already: {here}. To get it anew: nearid data fetch {dataset.name} --again")
+        say(f"{dataset.title} is here already: {here}. To get it again: nearid data fetch {dataset.name} --again")
         return here
     if here not in (None, folder):
         raise InputError(
             f"{dataset.title} is read from {here}, below the folder {VARIABLE}, and not from the cache. Remove it "
-            f"there, or unset {VARIABLE}, before getting it anew."
+            f"there, or unset {VARIABLE}, before getting it again."
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def fetch(
         raise InputError(f"The cache {folder} cannot be made: {error.strerror or error}.") from None
     wanted = [file for file in dataset.files if again or file.name in sources or not _is_in(file, folder)]
     if any(file.by_hand and file.name not in sources for file in wanted):
-        raise missing(dataset) if here is None else InputError(f"To get {dataset.title} anew, {how_to_get(dataset)}")
+        raise missing(dataset) if here is None else InputError(f"To get {dataset.title} again, {how_to_get(dataset)}")
     with alone_in(folder), reporting(progress) as stages:
         asked = [file for file in wanted if file.name not in sources and (again or not (folder / file.name).exists())]
         if asked and dataset.name in DOUBTFUL:
@@ -95,7 +95,7 @@ def fetch(
             for file in wanted:
                 _one(file, folder, sources.get(file.name), again, stages, say)
         except Unreachable as error:
-            raise InputError(f"{error}\n{_without_network(dataset, folder)}") from None
+            raise InputError(f"{error} {_without_network(dataset, folder)}") from None
     return folder
 
 
@@ -200,7 +200,7 @@ def download(file: RemoteFile, target: Path, *, progress: Progress = silent, say
             if not transfer.resumed:
                 raise
             # Parts of two different files may have met: once more from the beginning tells.
-            say(f"{file.name}: what was put together from parts is not right; beginning anew")
+            say(f"{file.name}: the file made of its parts is damaged. The download starts again.")
             continue
         os.replace(part, target)
         _forget(part)
@@ -261,7 +261,7 @@ class _Transfer:
                 "the data set: nearid data list --json tells it."
             )
         if status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {self.have}-"):
-            raise InputError(f"{file.url} answers with another part than the one that was asked for.")
+            raise InputError(f"{file.url} sent another part of the file than the one that nearid requested.")
         begin, length = self.have if status == 206 else 0, response.headers.get("Content-Length", "")
         self.total = begin + int(length) if length.isdecimal() else file.size
         if file.size not in (None, self.total):

@@ -97,7 +97,7 @@ def _prototypes(path: Path) -> frozenset[str]:
     if not prototypes:
         raise InputError(
             f"The package imagenet-x is damaged: a table with the column file_name cannot be read from {path}. Install "
-            "it anew, or name a file of annotations with --set annotations=FILE."
+            "it again, or name a file of annotations with --set annotations=FILE."
         )
     return prototypes
 

@@ -22,30 +22,35 @@ def load(
     unpack: bool = False,
     progress: Reporting = False,
 ) -> LabelledImages:
-    """Images of a data set, read block by block, and the true factors of each.
+    """Return the images of a data set and the true factors of each image.
+
+    The images are read block by block, when they are needed.
 
     Parameters
     ----------
     name : str
-        As `nearid data list` tells. Looked for below the folder NEARID_DATA, then in the user's cache.
+        Name of the data set. The command `nearid data list` lists all names. nearid looks for the files in the folder
+        that the environment variable NEARID_DATA names, then in the user's cache.
     split : str, optional
-        A part that the source keeps apart, such as "train"; all images by default.
+        Part of the data set, such as "train", if its source has several. Default: all images.
     size : int, optional
-        Height and width to scale the images to, by the mean over the area of each new pixel.
-    unpack : bool
-        Write the images to the cache as plain numbers, once, and map that file: for batches in random order of sets
-        that are compressed or kept in many files. Takes their full size on disk.
-    progress : bool or function, default=False
-        Draw a progress bar of the unpacking on stderr; or a function of the name of a stage and its number of steps.
+        Height and width of the returned images. Each new pixel is the mean over its area. Default: the original size.
+    unpack : bool, default=False
+        Whether to write the images uncompressed to the cache, once, and to read them from there. This makes batches in
+        random order fast if the files are compressed or many. It takes the full size of the images on disk.
+    progress : bool or callable, default=False
+        Whether to draw a progress bar of the unpacking on stderr; or a function that takes the name of a stage and its
+        number of steps.
 
     Returns
     -------
     LabelledImages
+        The images, of shape (n, height, width, channels), in `images`, and the true factors by name in `columns`.
 
     Raises
     ------
     InputError
-        If the data set is not here (the message says how to get it), or its files are not what they should be.
+        If the data set is not on this machine (the message says how to get it), or if a file is damaged.
 
     Examples
     --------

@@ -38,7 +38,7 @@ def decompress(data: bytes, name: str, most: int) -> bytes:
             elif code == len(table) and before:
                 entry = before + before[:1]
             else:
-                raise InputError(f"{name} is damaged: it refers to a string that it has not told. {AGAIN}")
+                raise InputError(f"{name} is damaged: it refers to a string that it has not defined. {AGAIN}")
             size += len(entry)
             if size > most:
                 raise InputError(f"{name} holds more than {most} bytes, which is not what is expected of it.")

@@ -193,7 +193,7 @@ def decide(
     failed = sorted({seed for row in rows for seed in result.failed_seeds(row)})
     if failed:
         seeds = ", ".join(map(str, failed))
-        return Outcome(Status.NOT_TESTABLE, f"{label}: there is no result of seed {seeds}, of which cells failed.")
+        return Outcome(Status.NOT_TESTABLE, f"{label}: there is no result of seed {seeds}, because its cells failed.")
     if estimate.n == 0:
         return Outcome(Status.NOT_TESTABLE, f"{label}: there is no result.")
     words = ("more than" if above else "less than") if strict else ("at least" if above else "at most")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -11,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nearid.base.interrupt import leaving
+from nearid.base.streams import say
+from nearid.show.command import JSON, QUIET
+from nearid.show.help import COMPUTED, OUTPUT, WHERE, guided
 
 if TYPE_CHECKING:
     from nearid.lab.framework.result import ExperimentResult
@@ -21,33 +23,75 @@ if TYPE_CHECKING:
 FAILED = 3
 
 
+@guided(
+    "reproduce",
+    "nearid reproduce",
+    "nearid reproduce contrastive-box --preset smoke",
+    "nearid reproduce contrastive-box --seeds 2 --show",
+)
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="An experiment, or all; without a name they are listed.")
+        str | None,
+        typer.Argument(metavar="[NAME]", help='An experiment, or "all". Without a name, nearid lists the experiments.'),
     ] = None,
-    preset: Annotated[str, typer.Option(help="smoke (seconds), cpu, or paper (the published protocol).")] = "cpu",
-    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds of each row (those of the preset).")] = None,
+    preset: Annotated[
+        str, typer.Option(help="smoke (seconds), cpu, or paper (the published protocol).", rich_help_panel=COMPUTED)
+    ] = "cpu",
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Number of seeds for each row. Default: that of the preset.", rich_help_panel=COMPUTED
+        ),
+    ] = None,
     rows: Annotated[
-        list[str] | None, typer.Option("--row", metavar="KEY", help="Run this row alone; may be repeated (all).")
+        list[str] | None,
+        typer.Option(
+            "--row",
+            metavar="KEY",
+            help="Run this row only. May be repeated. Default: all rows.",
+            rich_help_panel=COMPUTED,
+        ),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a parameter; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Set a parameter. May be repeated. --show lists the parameters.",
+            rich_help_panel=COMPUTED,
+        ),
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="Where cells run: local, dask (a cluster of this machine), or a scheduler's address.")
+        str,
+        typer.Option(
+            help="Where cells run: local, dask (a cluster of this machine), or the address of a Dask scheduler.",
+            rich_help_panel=WHERE,
+        ),
     ] = "local",
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results, one in it by experiment.")] = Path(
-        "nearid-results"
-    ),
-    show: Annotated[bool, typer.Option("--show", help="Print the parameters and claims, and run nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but errors on stderr.")] = False,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Folder for the results. Each experiment gets a folder in it.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = Path("nearid-results"),
+    show: Annotated[
+        bool,
+        typer.Option(
+            "--show", help="Print the parameters and claims of the experiment. Run nothing.", rich_help_panel=COMPUTED
+        ),
+    ] = False,
+    as_json: Annotated[bool, JSON] = False,
+    quiet: Annotated[bool, QUIET] = False,
 ) -> None:
-    """Run an experiment of a paper: published and measured side by side, every claim marked.
+    """Run an experiment of a paper, and show the published beside the measured numbers, claim by claim.
 
-    Writes result.json and report.html to OUT/NAME; with another preset, --seeds, --row or --set to a folder in it that
-    is named after these. Finished cells of the table are kept in OUT/NAME/cells: after Ctrl-C the same command goes on.
-    Of all, those that lack a data set or a package are left out. Exit code 3 where cells failed.
+    nearid writes result.json and report.html to OUT/NAME. With another preset, --seeds, --row or --set it writes them
+    to a folder in OUT/NAME that is named after these options. Finished cells of the table are kept in OUT/NAME/cells.
+    After Ctrl-C, the same command continues. "all" skips experiments that lack a data set or a package. The exit code
+    is 3 if cells failed.
     """
     from nearid.lab.framework.experiment import experiment, experiments, summary
     from nearid.lab.framework.run import details, plan, resume_hint, run
@@ -77,7 +121,7 @@ def reproduce(
     results: dict[str, ExperimentResult] = {}
     command = shlex.join(["nearid", *sys.argv[1:]])
     with leaving(lambda: resume_hint(out if several else out / name)):
-        for result in run(plans, engine=engine, command=command, say=(lambda text: None) if quiet else _say):
+        for result in run(plans, engine=engine, command=command, say=(lambda text: None) if quiet else say):
             results[result.experiment.name] = result
             if not as_json:
                 _draw(result.view)
@@ -85,13 +129,13 @@ def reproduce(
             _print([results[planned.experiment.name].to_dict() for planned in plans], several)
     failed = sum(len(result.failures) for result in results.values())
     if failed:
-        again = "it alone" if failed == 1 else "these alone"
-        _say(f"nearid: {counted(failed, 'cell')} failed; run the same command again to try {again}.")
+        again = "it" if failed == 1 else "these cells"
+        say(f"nearid: {counted(failed, 'cell')} failed. Run the same command again to retry only {again}.")
         raise typer.Exit(FAILED)
 
 
 def _possible(plans: list[Plan], engine: str) -> list[Plan]:
-    """Those that have what they need; what the others lack is printed."""
+    """The plans that can run here. What the others lack is printed."""
     from nearid.base.errors import InputError
     from nearid.lab.framework.run import check_machine
 
@@ -100,16 +144,12 @@ def _possible(plans: list[Plan], engine: str) -> list[Plan]:
         try:
             check_machine(planned, engine)
         except InputError as lacking:
-            _say(f"nearid: {planned.experiment.name} is left out. {lacking}")
+            say(f"nearid: {planned.experiment.name} is skipped. {lacking}")
         else:
             possible.append(planned)
     if not possible:
-        raise InputError("Every experiment lacks something: nothing was run.")
+        raise InputError("Every experiment lacks a data set or a package, so nothing was run.")
     return possible
-
-
-def _say(text: str) -> None:
-    typer.echo(text, err=True)
 
 
 def _draw(*views: View) -> None:
@@ -123,4 +163,6 @@ def _draw(*views: View) -> None:
 
 def _print(records: list[dict[str, Any]], several: bool) -> None:
     """JSON on stdout: a list, or the only one."""
-    typer.echo(json.dumps(records if several else records[0], indent=2, allow_nan=False))
+    from nearid.show.deliver import show_json
+
+    show_json(records if several else records[0])

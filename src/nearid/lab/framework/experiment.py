@@ -226,7 +226,7 @@ ZIMMERMANN = Paper(
 )
 
 
-# Where each experiment is; its file is loaded when it is asked for.
+# Where each experiment is. Its file is loaded when it is first used.
 HOMES = {
     "radial": "nearid.lab.papers.roeder.radial:RADIAL",
     "cpc": "nearid.lab.papers.roeder.cpc:CPC",

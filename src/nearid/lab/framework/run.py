@@ -62,14 +62,14 @@ def reproduce(
     engine: str | Engine | None = None,
     progress: Reporting = False,
 ) -> ExperimentResult:
-    """Run an experiment of a paper: published and measured side by side, every claim tested.
+    """Run an experiment of a paper and return published and measured values side by side, with every claim tested.
 
     The result depends on the parameters and seeds alone, not on the engine or on how often the run was interrupted.
 
     Parameters
     ----------
     name : str
-        The experiment, as `nearid reproduce` lists them.
+        Name of the experiment. The command `nearid reproduce` lists all names.
     out : path, optional
         Folder for result.json and report.html, made if it does not exist. The whole table of the preset cpu is written
         to the folder itself; any other run to a folder in it that is named after what was set, so that no run replaces
@@ -92,6 +92,7 @@ def reproduce(
     Returns
     -------
     ExperimentResult
+        The table of published and measured values with intervals, the outcome of each claim, and figures.
 
     Examples
     --------

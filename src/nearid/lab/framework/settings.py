@@ -76,7 +76,7 @@ def parameter(
     Parameters
     ----------
     default : object
-        The value wherever nothing else is said.
+        The value that every preset uses unless it sets another one.
     about : str
         A line that says what it is.
     least, most, positive, multiple, choices

@@ -1,4 +1,4 @@
-"""What a reader should know before trusting a comparison, as codes and sentences."""
+"""Alerts of a comparison: what to know about inputs and figures before trusting the verdict."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def alerts(gathered: Gathered, evaluation: Evaluation, diameter: Diameter) -> It
     if p != q:
         yield Alert(
             "widths_differ",
-            f"{x} has {p} columns and {y} has {q}: the verdict says whether {y} can be had from {x}, not the reverse. "
-            "Compare both ways with symmetric=True (--symmetric).",
+            f"{x} has {p} columns and {y} has {q}: the verdict says whether {y} can be computed from {x}, not the "
+            "reverse. Compare both ways with symmetric=True (--symmetric).",
         )
     yield from repeated_rows(gathered.parts.traits, in_blocks=gathered.blocks is not None)
     yield from few_rows(n, max(p, q))
@@ -55,8 +55,8 @@ def few_rows(n: int, widest: int) -> Iterator[Alert]:
     if n < FEW_ROWS * widest:
         yield Alert(
             "few_rows",
-            f"{n} rows for {widest} columns (n/d = {n / widest:.2g}): fits of large groups are noisy, and errors "
-            "and R2 of the groups have no intervals. Aim for n/d >= 10.",
+            f"{n} rows for {widest} columns (n/d = {n / widest:.2g}): maps with many parameters are noisy, and errors "
+            "and R2 have no intervals. Use at least 10 rows for each column.",
         )
 
 
@@ -66,8 +66,8 @@ def few_blocks(count: int) -> Iterator[Alert]:
         yield Alert(
             "few_blocks",
             f"There {'are only' if count > 1 else 'is only'} {counted(count, 'block')} of rows that belong together. "
-            f"Held-out scores, intervals and p-values rest on {f'these {count}' if count > 1 else 'it'}: aim for "
-            f"{FEW_BLOCKS} or more.",
+            f"Held-out scores, intervals and p-values depend on {f'these {count}' if count > 1 else 'it'} alone. Use "
+            f"{FEW_BLOCKS} blocks or more.",
         )
 
 
@@ -79,7 +79,7 @@ def _columns(rows: Rows, scatter: Floats, n: int) -> Iterator[Alert]:
     if len(constant):
         some = len(constant) > 1
         which = f"{'Columns' if some else 'Column'} {few((repr(names[at]) for at in constant), 5)} of {name}"
-        yield Alert("constant_columns", f"{which} {'are' if some else 'is'} constant: nothing in it can be aligned.")
+        yield Alert("constant_columns", f"{which} {'are' if some else 'is'} constant and cannot be aligned.")
     live = np.flatnonzero(size > 0)
     rho = scatter[np.ix_(live, live)] / size[live, None] / size[live]
     twins = np.argwhere(np.triu(np.abs(rho) > 1 - DUPLICATE, 1))
@@ -87,8 +87,8 @@ def _columns(rows: Rows, scatter: Floats, n: int) -> Iterator[Alert]:
         i, j = (names[at] for at in live[twins[0]])
         yield Alert(
             "duplicate_columns",
-            f"{name} has {len(twins)} pair(s) of columns that are copies of each other up to scale (first: {i!r} "
-            f"and {j!r}); matching between copies is arbitrary.",
+            f"{name} has {counted(len(twins), 'pair')} of columns that are copies of each other up to a scale, such as "
+            f"{i!r} and {j!r}. Which of the copies is matched is arbitrary.",
         )
     if cholesky(scatter[np.ix_(live, live)], n) is not None:
         return
@@ -96,8 +96,9 @@ def _columns(rows: Rows, scatter: Floats, n: int) -> Iterator[Alert]:
     if rank < possible:
         yield Alert(
             "rank_deficient",
-            f"{name} has rank {rank} with {len(live)} varying columns: some are linear combinations of others, as "
-            "far as float64 moments tell (to about 3e-7 of the spread); the linear map is the one of least norm.",
+            f"{name} has rank {rank} with {len(live)} varying columns: some are linear combinations of others (to "
+            "about 3e-7 of the spread, the precision of float64 moments). The linear map with the smallest norm is "
+            "used.",
         )
 
 
@@ -108,7 +109,7 @@ def _outliers(name: str, radii: Floats) -> Iterator[Alert]:
         yield Alert(
             "outlying_source",
             f"A few outlying rows dominate {name}: the furthest lies {times:.1f} times as far from "
-            "the mean as 99% of the rows, so the fitted maps follow it rather than others. Look for damaged values.",
+            "the mean as 99% of the rows, so the maps fit this row at the cost of others. Look for damaged values.",
         )
 
 
@@ -117,15 +118,16 @@ def _tails(name: str, radii: Floats, diameter: Diameter) -> Iterator[Alert]:
     bulk = 2 * float(np.quantile(radii, 0.99))
     if len(radii) >= ENOUGH and diameter.lower > 2 * bulk:
         decide = held_by(radii, far_out(radii)) > DECIDE
-        advice = "They decide R2 too. Look for damaged values." if decide else "Compare R2."
+        advice = "They determine R2 too. Look for damaged values." if decide else "Compare R2."
         yield Alert(
             "heavy_tails",
-            f"A few outlying rows decide the diameter of {name}: it is {diameter.lower / bulk:.1f} times as wide as "
-            f"the ball around 99% of its rows, so every epsilon is that much smaller than for the bulk. {advice}",
+            f"A few outlying rows determine the diameter of {name}: it is {diameter.lower / bulk:.1f} times as wide as "
+            f"the ball around 99% of its rows. Without these rows every epsilon would be about that many times larger. "
+            f"{advice}",
         )
     if not diameter.exact:
         yield Alert(
             "diameter_bracket",
             f"The diameter of {name} lies between {diameter.lower:.6g} and {diameter.upper:.6g}; epsilon divides by "
-            "the lower bound, so it can only be too large.",
+            "the lower bound, so it is exact or too large.",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nearid.show.command import Question
+from nearid.show.help import COMPUTED
 
 
 def _groups() -> Iterable[str]:
@@ -19,4 +20,11 @@ QUESTION = Question(
     hidden=("names",),
     choices={"groups": _groups},
     paths="*",
+    page="guide/compare",
+    examples=(
+        "nearid compare run1.npy run2.npy --report comparison.html",
+        "nearid compare seed*.npy --groups all",
+        "nearid compare a.parquet b.parquet --ids cell_id --blocks well",
+    ),
+    groups={"scale": COMPUTED},
 )

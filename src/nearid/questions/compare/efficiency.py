@@ -76,13 +76,13 @@ def efficiency(
         The lower end of what a rigid motion gains, over rows (`least_gain_of_rigid`). Few folds say little of it.
     """
     if not set(NEEDED) <= set(names):
-        return Efficiency(math.nan, reason="Not known: it needs the groups permutation and rigid beside ica.")
+        return Efficiency(math.nan, reason="It is not known: it needs the groups permutation and rigid beside ica.")
     order = [list(names).index(n) for n in NEEDED]
     permutation, ica, rigid = by_fold[order]
     gain = float(np.average(permutation - rigid, weights=rows))
     # Where a rigid motion gains nothing for certain, the ratio is one of noise to noise.
     if not max(gain - half_over_folds(permutation - rigid), np.nan_to_num(least_gain)) > ROUNDING * guess:
-        reason = "There is none: a rigid motion does not clearly gain over a signed permutation."
+        reason = "It is not defined: a rigid motion is not clearly better than a signed permutation."
         return Efficiency(math.nan, reason=reason)
     value = float(np.average(permutation - ica, weights=rows)) / gain
     # How far each fold moves the ratio of the two means.
@@ -93,15 +93,15 @@ def efficiency(
     if beyond and low > 0:
         with_ica, with_rigid = (number(float(np.average(by_fold[at], weights=rows)) / guess) for at in order[1:])
         reason = (
-            f"ICA of each side alone removes all of the error that a rigid motion removes, and more: what remains of "
-            f"the error of a constant guess is {with_ica} with ICA and {with_rigid} with a rigid motion, which "
-            f"does not whiten. Its efficiency is {figures}"
+            f"ICA of each side alone removes all of the error that a rigid motion removes, and more. Mean error over "
+            f"that of a constant guess: {with_ica} with ICA and {with_rigid} with a rigid motion, which does not "
+            f"whiten. The efficiency is {figures}"
         )
     elif low > 0:
         reason = f"ICA of each side alone removes {figures} of the error that a rigid motion removes"
     else:
-        loss = "does worse than" if high < 0 else "gains nothing certain over"
-        reason = f"ICA of each side alone {loss} matching the columns themselves: its efficiency is {figures}"
+        loss = "is worse than" if high < 0 else "is not clearly better than"
+        reason = f"ICA of each side alone {loss} matching the columns themselves: the efficiency is {figures}"
     within = math.nan
     if in_sample is not None and in_sample[order[0]] > in_sample[order[2]]:
         within = float(_ratio(in_sample[order]))

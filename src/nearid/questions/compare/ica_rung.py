@@ -195,13 +195,13 @@ def _fit_options(sides: Sides) -> dict[str, Floats]:
 def _alerts(names: tuple[str, str], whole: Sides, folds: list[Sides], most: int | None) -> Iterator[Alert]:
     """What a reader should know before trusting the figures of the ica rung."""
     if most is not None:
-        text = f"ICA unmixes the {most} leading principal components of each side: {whole[0].n} rows cannot carry more."
-        yield Alert("ica_few_rows", f"{text} Take more rows for more components.")
+        text = f"ICA unmixes only the {most} leading principal components of each side: {whole[0].n} rows are too few "
+        yield Alert("ica_few_rows", f"{text}for more components. Use more rows.")
     for k, (name, side) in enumerate(zip(names, whole, strict=True)):
         yield from _side_alerts(name, side, [sides[k] for sides in folds])
     first, second = (len(side.components) for side in whole)
     if first != second:
-        left = f"; {second - first} of {names[1]} are estimated by their mean" if second > first else ""
+        left = f" and estimates the other {second - first} of {names[1]} by their mean" if second > first else ""
         yield Alert(
             "ica_counts_differ",
             f"{names[0]} has {first} components and {names[1]} has {second}: ica matches {min(first, second)}{left}.",
@@ -214,7 +214,7 @@ def _side_alerts(name: str, side: Components, folds: list[Components]) -> Iterat
         yield Alert(
             "ica_not_converged",
             f"ICA of {name} stopped after {worst.passes} passes at a relative gradient of {worst.gradient:.1e}, short "
-            "of 1e-4: its components, and the ica figures with them, are not settled.",
+            "of 1e-4. Its components and all figures of ica may still change.",
         )
     k = len(side.gaussian)
     doubtful = int(np.sum(side.gaussian))
@@ -222,9 +222,9 @@ def _side_alerts(name: str, side: Components, folds: list[Components]) -> Iterat
     if doubtful > 1:
         yield Alert(
             "ica_gaussian",
-            f"{doubtful} of {k} components of {name} cannot be told from Gaussian ones with {side.n} rows. ICA "
-            "cannot separate components that are Gaussian. Where these match all the same, it may be because both runs "
-            "have the same rows. nearid unmix --stability 5 shows which components come out again from half of them.",
+            f"{doubtful} of {k} components of {name} look Gaussian with {side.n} rows. ICA cannot separate Gaussian "
+            "components. If such components match between the runs, the reason may be that both runs have the same "
+            "rows. nearid unmix --stability 5 shows which components half of the rows find again.",
         )
     if side.recurrence is not None:
         every = int(np.sum(side.recurrence == side.starts))

@@ -117,8 +117,9 @@ def judged_without(answer: Comparison, far: Outlying, again: Callable[[], Compar
         return answer
     best = max((g for g in answer.groups.values() if g.estimable), key=lambda g: g.r2.value)
     reason = (
-        f"{far.sentence}, so that they decide R2 of all rows (the best group, {best.title}, has {best.r2.value:.3f} "
-        f"there). Look for damaged values. Without {'them' if len(far.rows) > 1 else 'it'}: {other.reason}"
+        f"{far.sentence}, so {'these rows determine' if len(far.rows) > 1 else 'this row determines'} R2 of all rows "
+        f"({best.r2.value:.3f} for the best group, {best.title}). Look for damaged values. Without "
+        f"{'them' if len(far.rows) > 1 else 'it'}: {other.reason}"
     )
     # What else is said of the rows is said of those that the verdict is of.
     told = [*(alert for alert in answer.alerts if alert.code in ABOUT_OUTLYING), *rest.alerts]

@@ -8,7 +8,7 @@ Halves differ from all rows by as much as all rows do from the population, which
 the figure where it is linear in the rows. In the choice it is not. Where very many partners are about equally good it
 is quadratic, and halves overstate its variance three times: the cross products of the rows that were drawn with their
 average count as well. Where two are, it jumps, and halves understate its variance by a third. One half is taken, which
-simulations bear out (docs/validity.md).
+simulations bear out (docs/concepts/validity.md).
 
 Everything comes from sums over pieces of the folds. Of many rows a sample is taken; its deviations are scaled to all.
 """

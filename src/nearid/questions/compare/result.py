@@ -20,7 +20,7 @@ from nearid.questions.compare.efficiency import Efficiency
 from nearid.questions.compare.errors import Similarities
 from nearid.questions.compare.unmixing import Benefit
 from nearid.questions.compare.verdict import LEAST_EXPLAINED, ROUNDING, GroupResult, Verdict
-from nearid.show.alerts import each_once
+from nearid.show.alerts import joined
 from nearid.show.result import Result
 
 if TYPE_CHECKING:
@@ -70,20 +70,20 @@ class Comparison(Result):
     diameter : Diameter
         Of the target.
     efficiency : Efficiency or None
-        Of ICA, where it was asked for.
+        Of ICA, if the group ica was compared.
     benefit : Benefit or None
-        Whether ICA of each side brings the two sides closer than their own columns are, where the groups permutation
-        and ica were compared.
+        Whether matched components of ICA are more alike than matched columns, if the groups permutation and ica were
+        compared.
     in_sample : dict of name -> GroupResult, or None
-        The papers' convention, on request.
+        Figures on the rows that were fitted on, with ``in_sample=True``.
     in_sample_similarity : Similarities or None
     reverse : Comparison or None
         Target to source, with ``symmetric=True``.
     one_way : Verdict or None
         Of source to target alone, with ``symmetric=True``; `verdict` is then the worse of the two directions.
     bulk : Comparison or None
-        Of all rows but a few that hold more than half of the variance of a side, where its verdict is another one. The
-        verdict is then that of `bulk`, and all other figures are of all rows.
+        The comparison without a few rows that hold more than half of the variance of a side, if it has another verdict.
+        `verdict` is then that of `bulk`. All other figures are of all rows.
     outlying_rows : tuple of int
         These few rows, by their place in the source; empty without `bulk`.
     alerts : list of Alert
@@ -94,7 +94,7 @@ class Comparison(Result):
     own_order : ndarray of shape (groups,)
         R2 of every group with the rows in their own order, measured as `by_chance` is; not in `to_dict`.
     unmeasured : str
-        Why chance cannot be measured, as the beginning of a sentence; empty where it can.
+        Why chance cannot be measured, as the beginning of a sentence; empty if it can.
     views : Views
         What the report draws.
 
@@ -139,7 +139,7 @@ class Comparison(Result):
 
     @property
     def other_direction(self) -> Direction:
-        """Whether the verdict from target to source is another one, is the same, or is not known."""
+        """What is known of the verdict from target to source."""
         if self.reverse is not None and self.one_way is not None:
             there, back = self.one_way, self.reverse.verdict
             if (there.group, there.strength) == (back.group, back.strength):
@@ -258,8 +258,8 @@ class Comparisons(Result, Sequence[Comparison]):
 
     @property
     def alerts(self) -> list[Alert]:  # type: ignore[override]
-        """Alerts of all pairs, each once; those that do not name a run begin with the pairs that have them."""
-        return each_once([(c.names, c.alerts) for c in self.results])
+        """Alerts of all pairs. Those that differ only in numbers and names are one, with the range of numbers."""
+        return joined([(c.names, c.alerts) for c in self.results])
 
     @property
     def provenance(self) -> dict[str, Any]:  # type: ignore[override]
@@ -287,15 +287,15 @@ class Comparisons(Result, Sequence[Comparison]):
         return Matrix(f"{MATRICES[what]}, {self.results[0].groups[group].title}", self.names, full)
 
     def best(self, group: str) -> Best | None:
-        """The pair of which a group explains most (R2), with an interval that holds although the pair was chosen.
+        """The pair with the largest R2 of a group; its interval allows for the choice among all pairs.
 
-        Both directions count where ``symmetric=True`` measured them. None where rows are too few to estimate the group.
+        With ``symmetric=True`` both directions count. None if there are too few rows to estimate the group.
         """
         found = extremes(self.results, self._known(group))
         return None if found is None else found[0]
 
     def worst(self, group: str) -> Best | None:
-        """The pair of which a group explains least, with an interval as of `best`."""
+        """The pair with the smallest R2 of a group; its interval allows for the choice among all pairs."""
         found = extremes(self.results, self._known(group))
         return None if found is None else found[1]
 

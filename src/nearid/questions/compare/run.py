@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -155,57 +156,57 @@ def compare(
 ) -> Comparison | Comparisons:
     """Are these runs the same representation? Up to which group, and how nearly?
 
-    The first run is the source, the second the target: errors are measured in the target's space, over its diameter, on
-    held-out rows.
+    The first run is the source and the second one the target. Errors are measured on held-out rows, in the space of the
+    target, and divided by its diameter.
 
     Parameters
     ----------
     *runs : arrays, tensors, paths or Rows, each of shape (n, d)
-        Two or more runs with one row per example. Rows are paired by position, or by id where ids are given; DataFrames
-        by their index.
+        Two or more runs with one row per example. Rows are paired by position, or by id if ids are given. DataFrames
+        are paired by their index.
     groups : names, optional
-        Groups to fit, in a text with commas or a list; permutation, rigid and linear by default. On request also
-        scaled_permutation, and beside the ladder ica: ICA fitted on each side alone, then signed matching, at the cost
-        of two fits per fold. "all" takes every group.
+        Groups to fit, as a list or a text with commas. Default: permutation, rigid and linear. "all" also fits
+        scaled_permutation and ica. ICA is fitted on each run alone, which costs two fits per fold, and takes no part in
+        the verdict.
     folds : int, default=5
-        Every error is measured on rows that its map was not fitted on, in this many folds.
+        Number of folds. Each map is fitted on all folds but one and judged on that one.
     translation : bool, default=True
         Allow a translation in every group.
     scale : bool, default=True
         Allow one global scale in permutation, rigid and ica.
     ridge : float or "auto", default="auto"
-        Penalty of the linear map. By default it is chosen for each fold by cross-validation over the other folds; 0 is
-        plain least squares, as in the papers.
+        Penalty of the linear map. By default the other folds choose it for each fold. 0 is plain least squares, as in
+        the papers.
     blocks : column, path, labels or "none", optional
-        Rows that belong together, as tokens of a text or cells of a well: whole blocks are held out, resampled and
-        permuted. A column or entry of the inputs, a file, or one label per row of the first run. By default the blocks
-        that the inputs carry; without any, nearid looks for rows that depend on their neighbours. "none" takes all
-        rows as independent.
+        Rows that belong together, such as tokens of a text or cells of a well. Whole blocks are held out, resampled and
+        permuted. Give a column or entry of the inputs, a file, or one label per row of the first run. Default: the
+        blocks that the inputs carry. If there are none, nearid looks for rows that depend on their neighbours. "none"
+        takes all rows as independent.
     svcca_k : int, optional
-        Principal components for SVCCA; by default those with 99% of the variance, or fewer where rows are few.
+        Principal components for SVCCA. Default: those with 99% of the variance, or fewer if there are few rows.
     in_sample : bool, default=False
-        Also give in-sample figures, as papers often print them.
+        Also compute figures on the rows that were fitted on, as papers often print them.
     symmetric : bool, default=False
-        Also compare in the other direction; the verdict is then the larger group of the two.
+        Also compare from target to source. The verdict is then the worse one of the two directions.
     drop_nonfinite : bool, default=False
         Leave out pairs of rows with a NaN or an infinity.
     permutations : int, optional
-        Repetitions of the chance level: 99 by default.
+        Number of other orders of the rows that the chance level is measured with. Default: 99.
     unrelated : float, default=0.05
-        Runs of which the group of the verdict explains less than this share are called almost unrelated.
+        The runs are called almost unrelated if the group of the verdict explains less than this share.
     random_state : int, default=0
         Seed of folds, bootstrap, permutations and ICA.
     names : sequence of str, optional
-        What to call the runs.
+        Names of the runs.
     key : str, optional
         Entry to read from files that hold several arrays.
     ids : str or sequence of arrays, optional
-        Column (or entry) of files with row ids; rows are paired by it. For arrays, one array of ids per run.
+        Column (or entry) of files that holds row ids. Rows are paired by it. For arrays: one array of ids per run.
     features : sequence of str or str, optional
-        Columns of tables to use, all numeric ones by default: names or patterns, as "emb_*", one by one or in a text
-        with commas.
+        Columns of tables to use: names or patterns such as "emb_*", as a list or a text with commas. Default: all
+        numeric columns.
     exclude : sequence of str or str, optional
-        Columns of tables to leave out, as "plate,well_*": metadata, for example.
+        Columns of tables to leave out, such as metadata: "plate,well_*".
     engine : {"local", "dask"}, address or Engine, optional
         Where the moments are gathered and ICA is fitted: this process by default, a Dask cluster of this machine's
         cores, or the cluster of the scheduler at an address such as "tcp://127.0.0.1:8786". The other passes run in
@@ -216,7 +217,7 @@ def compare(
     Returns
     -------
     Comparison
-        Of two runs; Comparisons (all pairs) of more.
+        The comparison of two runs. Three or more runs give Comparisons, with all pairs.
 
     Examples
     --------
@@ -352,10 +353,16 @@ def _compare(
     answer = _answer(gathered, fits, judged, inferred, given, s)
     verdict = answer.verdict
     if verdict.group != "none" and any(alert.code == "clustered_rows" for alert in dependence):
-        doubt = " This takes rows as independent, and many are near copies of others: name those that belong together."
+        doubt = (
+            " This assumes independent rows, but many rows are near copies of others: name the rows that belong "
+            "together with --blocks (blocks=)."
+        )
         verdict = replace(verdict, reason=verdict.reason + doubt)
     if verdict.group != "none" and blocks is not None and blocks.serial and not blocks.slow:
-        doubt = " Blocks are pieces of the file: name the rows that belong together (--blocks), and this may change."
+        doubt = (
+            " The rows were held out in pieces of the file. If you name the rows that belong together with --blocks "
+            "(blocks=), the verdict may change."
+        )
         verdict = replace(verdict, reason=verdict.reason + doubt)
     answer = replace(answer, verdict=verdict, alerts=[*answer.alerts, *dependence])
     far = outlying(pair, judged.evaluation) if rounds else None
@@ -453,6 +460,10 @@ def _infer(gathered: Gathered, fits: Fits, judged: _Judged, s: Settings, progres
         s.options["scale"],
     )
     verdict = decide(rungs, unrelated=s.unrelated, negligible=s.negligible)
+    if unmeasured:
+        # A p-value of orders that are too few, or too much alike, would be read as one.
+        verdict = replace(verdict, p_value=math.nan)
+        groups = {name: replace(group, p_value=math.nan) for name, group in groups.items()}
     groups |= {name: replace(groups[name], estimable=False) for name in verdict.not_estimable}
     in_sample = in_errors = gain = helps = None
     if judged.in_sample is not None:
@@ -567,8 +578,8 @@ def _one_column(s: Settings, pair: Pair) -> Iterator[Alert]:
     if _one_set(s, _dims(pair)):
         yield Alert(
             "one_column",
-            f"{pair.y.name} has one column: a rigid motion with a scale is then any linear map, and the verdict takes "
-            "both as a linear map, whose fit is the better of the two.",
+            f"{pair.y.name} has one column. A rigid motion with a scale is then the same as a linear map, so the "
+            "verdict uses the linear map alone, which fits better.",
         )
 
 
@@ -596,7 +607,7 @@ def _both_ways(there: Comparison, back: Comparison) -> Comparison:
         # Neither group contains the other: what holds both ways is the smallest that contains both.
         r2 = min(c.judged.groups[above[0].name].r2.value for c in (there, back))
         ways = " and ".join(f"up to a {GROUPS[c.verdict.group].title} from {c.names[0]}" for c in (there, back))
-        reason = f"It is the same {ways}; a {above[0].title} is the smallest group that contains both."
+        reason = f"The runs are the same {ways}. A {above[0].title} is the smallest group that contains both."
         return replace(joined, verdict=Verdict(above[0].name, reason, strength(r2), worse.verdict.yardstick))
     between = (
         there.verdict.between or back.verdict.between if standing(there) == standing(back) else worse.verdict.between

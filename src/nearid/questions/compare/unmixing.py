@@ -1,4 +1,4 @@
-"""Should I unmix? Whether components of the two sides are more alike, on held-out rows, than their own columns are."""
+"""Should I unmix? Whether matched components of the two sides correlate more than matched columns, on held-out rows."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ ANSWERS = {
     "helped": "ICA helped",
     "nothing": "ICA made no difference",
     "harm": "ICA did harm",
-    "mixed": "ICA helped in one way and did harm in another",
-    "unclear": "It is not clear whether ICA helped",
+    "mixed": "ICA helped by one measure and did harm by the other",
+    "unclear": "Correlations do not show whether ICA helped",
 }
 
 
@@ -36,9 +36,9 @@ class Benefit:
     Attributes
     ----------
     answer : {"helped", "nothing", "harm", "mixed", "unclear"}
-        "nothing" where the 95% interval of the difference lies within 0.02 of 0, unless errors clearly differ.
-        Otherwise "helped" or "harm" where it lies above or below 0, but "mixed" where mean errors say the opposite by
-        more than 0.02 of the error of the constant guess; else "unclear".
+        "nothing" if the 95% interval of the difference lies within 0.02 of 0, unless errors clearly differ.
+        Otherwise "helped" or "harm" if the interval lies above or below 0. "mixed" if mean errors then say the opposite
+        by more than 0.02 of the error of the constant guess. "unclear" in all other cases.
     columns, components : float
         Mean correlation of matched columns, and of matched components; partners and signs are those of the other folds.
     difference : Estimate
@@ -88,7 +88,8 @@ def benefit(
     value, half = after - before, half_over_folds(matched[1] - matched[0])
     difference = Estimate(value, value - half, value + half, of=FOLDS)
     gain = (by_fold[permutation] - by_fold[ica]) / (guess or 1.0)
-    answer = _answer(difference, float(np.average(gain, weights=rows)), half_over_folds(gain))
+    gained, half = float(np.average(gain, weights=rows)), half_over_folds(gain)
+    answer = _answer(difference, gained, half)
     of = [_number(each, name) for each, name in zip(numbers, ("column", "component"), strict=True)]
     low, high, with_components, with_columns = (
         f"{round(float(figure), 2) + 0.0:.2f}" for figure in (difference.low, difference.high, r2[ica], r2[permutation])
@@ -98,6 +99,8 @@ def benefit(
         f"{of[1]}), matched columns by {before:.2f} (mean of {of[0]}). The difference is {round(value, 2) + 0.0:+.2f} "
         f"[{low}, {high}]. R2 of the target is {with_components} with components and {with_columns} with columns."
     )
+    if answer == "unclear":
+        sentence += _by_errors(gained, half)
     return Benefit(answer, before, after, difference, sentence)
 
 
@@ -116,6 +119,12 @@ def _matched(match: MatchMap, train: PairMoments, test: PairMoments) -> Floats:
     if not len(targets):
         return np.zeros(1)
     return np.asarray(np.sign(match.weights[targets]) * correlation(test)[sources, targets])
+
+
+def _by_errors(gain: float, half: float) -> str:
+    """What mean errors show where correlations leave it open, as the efficiency of ICA is one of errors."""
+    changed = "smaller" if gain - half > NOTHING else "larger" if gain + half < -NOTHING else ""
+    return f" Mean errors are clearly {changed} with components." if changed else ""
 
 
 def _answer(difference: Estimate, gain: float, half: float) -> Answer:

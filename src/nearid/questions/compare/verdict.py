@@ -67,10 +67,10 @@ NEARER = 0.9
 
 STRENGTHS = ((0.99, "nearly exactly"), (0.9, "closely"), (0.5, "in part"), (0.0, "weakly"))
 # Why a group has no interval.
-FEW_ROWS = "rows are too few for the columns"
-NO_SPREAD = "too few rows decide the errors to say how far those of others would be"
-OTHER_PARTNERS = "columns find other partners in other folds, and are too many to try which"
-OTHER_COMPONENTS = "other rows would give other components, and ICA is not repeated to find out which"
+FEW_ROWS = "there are fewer than 10 rows for each column"
+NO_SPREAD = "one or two rows determine the errors"
+OTHER_PARTNERS = "folds match columns differently, and there are too many columns to repeat the matching"
+OTHER_COMPONENTS = "other rows would give other components, and nearid does not repeat ICA to measure that"
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class GroupResult:
         order.
     degrees_of_freedom : int
     p_value : float
-        Add-one permutation p-value of r2.
+        Add-one permutation p-value of r2; NaN where chance cannot be measured.
     penalty : tuple of float
         Smallest and largest ridge penalty of the folds' fits, where the group has one.
     estimable : bool
@@ -101,7 +101,7 @@ class GroupResult:
     freedom : float
         Degrees of freedom of Student's t in the interval of r2.
     no_interval : str
-        Why held-out figures have no interval; empty where they have one.
+        Why held-out figures have no interval; empty if they have one.
     """
 
     name: str
@@ -242,7 +242,7 @@ class Verdict:
     group : str
         Name of a group, or "none".
     reason : str
-        One or two sentences with the figures that decided.
+        Sentences with the figures that decided.
     strength : str
         How much of the target the group explains: "nearly exactly" (>= 99%), "closely" (>= 90%), "in part" (>= 50%),
         "weakly"; of the group "none" "almost unrelated" or "not at all".
@@ -253,7 +253,7 @@ class Verdict:
     not_estimable : tuple of str
         Groups that contain another one which explains clearly more: rows are too few to estimate them.
     p_value : float
-        Of the best group against the best group of rows in another order.
+        Of the best group against the best group of rows in another order; NaN where chance cannot be measured.
     """
 
     group: str
@@ -332,16 +332,17 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
         least = float(np.clip(FAR * reached.max(), LEAST_FAR, LEAST_WITHOUT_CHANCE))
     counts = (floor > 0) & (each <= level) & (r2 >= least)
     if not counts.any() or p_value > level:
-        reason = (
-            f"No group explains held-out rows better than chance: the best, {groups[top].title}, reaches R2 = "
-            f"{round(float(r2[top]), 3) + 0.0:.3f}; with the target's rows in another order the best group reaches up "
-            f"to {max(float(reached.max()), 0.0):.3f} (p = {p_value:.2g})."
-        )
+        figures = f"The best, {groups[top].title}, reaches R2 = {round(float(r2[top]), 3) + 0.0:.3f}."
+        reason = f"No group explains held-out rows better than chance. {figures} {_in_other_orders(reached, p_value)}"
+        if p_value <= level and each[top] <= level:
+            bound = f"the lower 99% bound of its R2 is {floor[top]:.2f}"
+            why = bound if floor[top] <= 0 else f"that is less than {100 * least:.2g}%"
+            reason = f"No group explains enough of held-out rows. {figures} {_in_other_orders(reached, p_value)}"
+            reason += f" It does not count because {why}."
         if rungs.unmeasured:
             reason = (
                 f"{rungs.unmeasured} that chance cannot be measured. A group then counts only if it explains "
-                f"{100 * least:.2g}%{_far(rungs, least)}: the best, {groups[top].title}, reaches R2 = {r2[top]:.3f}. "
-                f"{rungs.remedy}"
+                f"{100 * least:.2g}%{_far(rungs, least)}. {figures} {rungs.remedy}"
             ).rstrip()
         return Verdict("none", reason, "not at all", None, p_value=p_value)
     best = int(np.argmin(np.where(counts, rungs.unexplained, np.inf)))
@@ -418,6 +419,14 @@ def _far(rungs: Rungs, least: float) -> str:
     return f", {FAR} times what other orders reach" if rungs.slow and LEAST_FAR < least < LEAST_WITHOUT_CHANCE else ""
 
 
+def _in_other_orders(reached: Floats, p_value: float) -> str:
+    """What the best group reaches by chance."""
+    return (
+        f"With the target's rows in another order the best group reaches up to {max(float(reached.max()), 0.0):.3f} "
+        f"(p = {p_value:.2g})."
+    )
+
+
 def _by_chance(rungs: Rungs, g: int) -> str:
     """What a group reaches by chance, in words, where that is a good part of what it explains."""
     reached = float(rungs.chance[:, g].max())
@@ -443,15 +452,15 @@ def _reason(
     reason = f"A {groups[chosen].title} explains {_percent(r2[chosen])} of the target's variance on held-out rows"
     reason += _by_chance(rungs, chosen)
     if chosen != best:
-        reason += f", within the margin of what a {groups[best].title} explains ({_percent(r2[best])})"
+        reason += f", about as much as a {groups[best].title} ({_percent(r2[best])})"
     elif smaller and all(groups[k].name in lost for k in smaller):
-        reason += ", and rows are too few to estimate a smaller group"
+        reason += ", and there are too few rows to estimate a smaller group"
     elif more:
         pass
     elif smaller and not between:
         unknown = [groups[k].title for k in smaller if groups[k].name in lost]
         reason += (
-            f", and rows are too few to estimate a {unknown[-1]}"
+            f", and there are too few rows to estimate a {unknown[-1]}"
             if unknown
             else ", and no smaller group explains as much"
         )
@@ -464,32 +473,32 @@ def _reason(
             f"; a {groups[best_of_all].title} explains {_percent(r2[best_of_all])}, but these rows do not establish "
         )
         reason += (
-            f"it: R2 of resampled rows falls to {floor[best_of_all]:.2f} (the lower 99% bound)"
+            f"that: the lower 99% bound of its R2 is {floor[best_of_all]:.2f}"
             if floor[best_of_all] <= 0
-            else "it against chance"
+            else "that it is better than chance"
         )
     reason += "."
     if between:
         low = next(g.title for g in groups if g.name == between[0])
-        reason += f" These rows do not decide whether a {low} suffices: other folds or rows may change the answer."
+        reason += f" These rows do not show whether a {low} is enough: other folds or rows may change the answer."
     above = [g.title for g in groups if g.name in lost and groups[chosen].name in g.contains]
     if above:
         reason += (
-            f" A {above[0]} contains this group and could explain more, but these rows are too few to estimate it."
+            f" A {above[0]} contains this group and could explain more, but there are too few rows to estimate it."
         )
     if rungs.unmeasured:
         reason += (
-            f" {rungs.unmeasured} that chance cannot be measured: p-values mean little here. {rungs.remedy}".rstrip()
+            f" {rungs.unmeasured} that chance cannot be measured, so there are no p-values. {rungs.remedy}".rstrip()
         )
     nearest = int(np.argmin(np.where(r2 >= LEAST_EXPLAINED, rungs.errors, np.inf)))
     apart = rungs.errors[chosen] > ROUNDING and rungs.errors[nearest] < NEARER * rungs.errors[chosen]
     if nearest != best and apart:
         reason += (
-            f" By mean error a {groups[nearest].title} is nearer (error / spread {rungs.errors[nearest]:.3f} against "
-            f"{rungs.errors[chosen]:.3f}): a few rows dominate R2."
+            f" By mean error a {groups[nearest].title} is better (error / spread {rungs.errors[nearest]:.3f} against "
+            f"{rungs.errors[chosen]:.3f}), because a few rows dominate R2."
         )
         if groups[chosen].name in groups[nearest].contains:
-            reason += " It contains this group, so these rows do not rule it out."
+            reason += f" These rows do not rule out a {groups[nearest].title}."
     return reason
 
 

@@ -1,4 +1,4 @@
-"""What a person sees of a comparison: summaries of the rows for the eye, and the view of a result."""
+"""The view of a comparison: headline, tables and figures, and what the figures draw."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from nearid.groups.fits import correlation, fit_permutation
 from nearid.groups.ladder import GROUPS, Group
 from nearid.moments import Floats, PairMoments
 from nearid.questions.compare.errors import Fits, Gathered
+from nearid.questions.compare.verdict import LEVEL
 from nearid.show.alerts import joined
 from nearid.show.figures import CHANCE, SOURCE, TARGET, Cloud, Curve, Dots, Figure, HeatMap, Lines, Panels
-from nearid.show.view import BAD, Cell, Column, Row, Table, View, counted, with_intervals
+from nearid.show.view import BAD, Cell, Column, Row, Table, View, counted, number, with_intervals
 
 if TYPE_CHECKING:
     from nearid.questions.compare.result import Comparison, Comparisons
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 
 QUESTION = "Are these the same representation?"
 METHOD = (
-    "Verdict: the smallest group that, with 95% confidence, explains at least 90% of the variance that the best group "
-    "explains with at most 10% more root-mean-square error; “none” where no group beats rows in another order, or "
-    "where the group explains too little. The linear map has a ridge penalty, chosen inside the training folds. "
-    "Intervals allow for the fits (infinitesimal jackknife)."
+    "The verdict is the smallest group that passes two tests with 95% confidence: it explains at least 90% of the "
+    "variance that the best group explains, and its root-mean-square error is at most 10% larger. The verdict is "
+    "“none” if no group explains more than it does with the target's rows in another order, or if it explains too "
+    "little. The ridge penalty of the linear map is chosen inside the training folds. Intervals include the "
+    "uncertainty of the fits (infinitesimal jackknife)."
 )
 NOT_ESTIMABLE = "not estimable with these rows"
 BINS = 80
@@ -138,7 +140,7 @@ def view(c: Comparison) -> View:
         facts=facts,
         figures=[_dots(seen), _overlaid(seen), *_curves(seen)],
         method=f"Each group is fitted on {options['folds'] - 1} of {options['folds']} folds and judged on the other. "
-        f"{METHOD} Chance: the target's rows permuted ({c.provenance['chance_rows']:,} rows).",
+        f"{METHOD} Chance is measured with the target's rows in another order ({c.provenance['chance_rows']:,} rows).",
         provenance=c.provenance,
     )
 
@@ -150,7 +152,7 @@ def overview(comparisons: Comparisons) -> View:
     order = [*GROUPS, "none"]
     verdicts = sorted((c.verdict for c in results), key=lambda verdict: order.index(verdict.group))
     reached = Counter(up_to(verdict) if verdict.group in GROUPS else "up to no group" for verdict in verdicts)
-    counts = [f"{n} {words}" for words, n in reached.items()]
+    counts = [f"{n} {'agrees' if n == 1 else 'agree'} {words}" for words, n in reached.items()]
     columns = [Column("pair"), Column("verdict", left=True), *(Column(name) for name in groups), Column("best R2")]
     columns += [Column("ICA\nhelped?", left=True, wide=True)] if results[0].benefit is not None else []
     columns += [*([Column("efficiency\nof ICA")] if "ica" in groups else []), Column("CCA", wide=True)]
@@ -197,7 +199,7 @@ def _best(comparisons: Comparisons) -> str:
     if best is None:
         return ""
     pair = f"{best.source} -> {best.target}"
-    return f"Best of {counted(best.pairs, 'pair')} by R2 of a {GROUPS[ladder[-1]].title}: {pair}, {best.text}."
+    return f"The best of {counted(best.pairs, 'pair')} by R2 of a {GROUPS[ladder[-1]].title} is {pair}: {best.text}."
 
 
 def _extremes(comparisons: Comparisons) -> Table:
@@ -208,17 +210,17 @@ def _extremes(comparisons: Comparisons) -> Table:
     for name, group in comparisons.results[0].groups.items():
         best, worst = comparisons.best(name), comparisons.worst(name)
         if best is None or worst is None:
-            rows.append(Row([group.title, "not estimable with these rows", *[None] * 5], faint=True))
+            rows.append(Row([group.title, NOT_ESTIMABLE, *[None] * 5], faint=True))
             continue
         ends = (f"{each.source} -> {each.target}" for each in (best, worst))
         cells: list[Cell] = [group.title, next(ends), best.value, best.value.chance, best.p_value]
         rows.append(Row([*cells, next(ends), worst.value]))
     count = len(comparisons) + sum(c.reverse is not None for c in comparisons)
-    note = "By chance: the best of all pairs with the target's rows in another order."
+    note = "Best by chance: the best of all pairs with the target's rows in another order."
     title = f"Best and worst of {count} pairs, R2 held out"
     headed = with_intervals(title, (cell for row in rows for cell in row.cells))
     if headed != title:
-        note = f"Each interval allows for the choice among {count} pairs. {note}"
+        note = f"The intervals allow for the choice among {count} pairs. {note}"
     unmeasured = next((c.unmeasured for c in comparisons if c.unmeasured), "")
     note += f" {unmeasured} that chance cannot be measured." if unmeasured else ""
     return Table(headed, columns, rows, note)
@@ -231,7 +233,7 @@ def headline(c: Comparison) -> str:
 
 
 def _reason(c: Comparison) -> str:
-    """The number that decided; then that the other direction was not computed, where that leaves a doubt."""
+    """The figures that decided; then that the other direction was not computed, if it could differ."""
     other = c.other_direction
     return f"{c.verdict.reason}\n{other.text}." if other.status == "not computed" else c.verdict.reason
 
@@ -249,8 +251,15 @@ def _sentence(c: Comparison) -> str:
         best = max(g.r2.value for g in c.groups.values() if np.isfinite(g.r2.value))
         return f"Almost unrelated: no group explains more than {100 * best:.1f}% of the target's variance"
     if verdict.group == "none":
-        return "Not the same representation up to any group of the ladder"
-    reached = up_to(verdict)
+        figure = f"(best R2 {number(max(g.r2.value for g in c.groups.values() if np.isfinite(g.r2.value)))})"
+        if c.unmeasured:
+            return f"Not shown to be the same representation: chance cannot be measured, and no map is close {figure}"
+        too_little = "better than chance" if verdict.p_value > LEVEL else "reliably"
+        return f"Not the same representation: no map explains the target {too_little} {figure}"
+    # Of two directions, the worse one counts where the verdict lies between groups.
+    ways = [c.judged] if c.reverse is None or not verdict.between else [c.judged, c.reverse.judged]
+    figures = [number(min(way.groups[name].r2.value for way in ways)) for name in verdict.between or (verdict.group,)]
+    reached = f"{up_to(verdict)} (R2 {' and '.join(figures)})"
     if c.dims[0] != c.dims[1]:
         return f"The target is contained in the source, {verdict.strength}, {reached}"
     return {
@@ -282,7 +291,7 @@ def _directions(results: Sequence[Comparison]) -> dict[str, str]:
     unknown = sum(d.status == "not computed" for d in known)
     if unknown:
         facts["The other direction"] = (
-            f"It was not computed for {unknown} of {len(results)} pairs and may differ: use --symmetric "
+            f"It was not computed for {unknown} of {counted(len(results), 'pair')} and may differ: use --symmetric "
             "(symmetric=True)."
         )
     return facts
@@ -325,14 +334,16 @@ def _note(c: Comparison) -> str:
     """What the intervals are of, the penalty, and which error to compare across sizes."""
     groups = list(c.groups.values())
     of = next((g.r2.of for g in groups if g.r2.of), "")
-    sentences = [f"Intervals: {of}."] if of else [f"No intervals of errors and R2: {groups[0].no_interval}."]
-    sentences += [f"No interval of {g.name}: {g.no_interval}." for g in groups if of and g.no_interval]
+    sentences = [f"Intervals are for {of}."] if of else [f"Errors and R2 have no intervals: {groups[0].no_interval}."]
+    sentences += [f"{g.name} has no interval: {g.no_interval}." for g in groups if of and g.no_interval]
     penalty = next((g.penalty for g in groups if g.penalty), ())
     if penalty and penalty[1] > 0:
         low, high = (f"{value:.3g}" for value in penalty)
         sentences.append(f"Ridge penalty of the linear map: {low if low == high else f'{low} to {high}'}.")
-    sentences.append("R2 by chance: the most that rows in another order reach.")
-    sentences.append("The diameter grows with the number of rows; error / spread does not: compare that across sizes.")
+    sentences.append("R2 by chance: the largest R2 with the target's rows in another order.")
+    if c.unmeasured:
+        sentences.append(f"There is no p. {c.unmeasured} that chance cannot be measured.")
+    sentences.append("Use error / spread to compare data sets of different sizes: the diameter grows with the rows.")
     return " ".join(sentences)
 
 
@@ -369,7 +380,7 @@ def _overlaid(c: Comparison) -> Panels:
     points = {title: (p[:, 0], p[:, 1]) for title, p in c.views.overlay.items()}
     target = points.pop("target")
     panels = [Cloud(title, {"target": target, "source": source}) for title, source in points.items()]
-    about = "A sample of rows in the target's first two principal components. Maps of the first fold."
+    about = "A sample of rows in the target's first two principal components, with the maps of the first fold."
     colours = {"target": TARGET, "source": SOURCE}
     return Panels("Both runs before and after alignment", about, panels, len(panels), colours=colours)
 
@@ -382,11 +393,11 @@ def _curves(c: Comparison) -> Iterator[Figure]:
         for name, counts in v.epsilon_counts.items()
         if c.groups[name].estimable
     }
-    about = "Held out. A long right tail means a few rows disagree."
+    about = "Held-out rows. A long right tail means that a few rows disagree."
     yield Lines("Epsilon of each row", about, "epsilon", "share of rows", shares)
     about = (
-        "Absolute correlation, columns in the order of their matches (strongest first, at most 64). A bright diagonal "
-        "on a dark field is a permutation."
+        "Absolute correlation of columns in the order of their matches (strongest first, at most 64). If only the "
+        "diagonal is strong, the runs differ by a permutation."
     )
     sources, targets = [f"s{s}" for s in v.matched[:, 0]], [f"t{t}" for t in v.matched[:, 1]]
     matched = {"": v.correlation}
@@ -404,5 +415,5 @@ def _curves(c: Comparison) -> Iterator[Figure]:
         name: Curve(np.arange(1, len(s.correlations) + 1), s.correlations, colour, dash)
         for name, s, colour, dash in known
     }
-    about = "Directions fitted on the other folds."
+    about = "Each correlation is of held-out rows, along directions that were fitted on the other folds."
     yield Lines("Canonical correlations", about, "canonical direction", "correlation", curves)

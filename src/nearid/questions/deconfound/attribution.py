@@ -43,7 +43,7 @@ class Attribution:
     Attributes
     ----------
     batch, label : ndarray of shape (k,)
-        NaN where the two cannot be told apart, or rows are too few.
+        NaN where the two cannot be separated, or where there are too few rows.
     batch_p, label_p : ndarray of shape (k,)
         Of F tests. That of the label is NaN where label x batch leaves no degree of freedom.
     label_free : int

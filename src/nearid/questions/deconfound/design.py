@@ -135,7 +135,8 @@ def open_design(
         alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
     same = [] if rows.columns is None else _copies(rows, list(coded.values()))
     if same:
-        copies = f"{rows.name} holds labels, batches or blocks among its columns: {few(map(repr, same))} left out."
+        found = few(map(repr, same))
+        copies = f"{rows.name} holds labels, batches or blocks among its columns. These are left out: {found}."
         alerts.append(Alert("input", copies))
         rows = _features(rows, same)
     alerts += metadata_alerts(rows)
@@ -167,7 +168,7 @@ def _checked(rows: Rows, coded: dict[str, Categories], control: Any, alerts: lis
         )
     if single:
         sentence = f"{len(single)} of {len(batches.names)} batches have one label only ({few(map(repr, single))})"
-        alerts.append(Alert("single_label_batch", f"{sentence}: within them biology and batch cannot be separated."))
+        alerts.append(Alert("single_label_batch", f"{sentence}. Within them, biology and batch cannot be separated."))
     blocks = None
     if "blocks" in coded:
         # Names of wells repeat on every plate.

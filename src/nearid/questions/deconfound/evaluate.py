@@ -358,9 +358,9 @@ def _alerts(scores: dict[str, list[dict[Key, list[Scores]]]], results: dict[str,
         if unused:
             yield Alert(
                 "no_splits",
-                f"{unused} of {len(fits)} classifiers ({title}) used no component: LightGBM could not split such few "
-                "rows and has no scores there. Trees need twice as many rows as min_data_in_leaf. Lower it with "
-                "boosting (--boosting min_data_in_leaf=5), or look at logistic regression.",
+                f"{unused} of {len(fits)} classifiers ({title}) used no component: LightGBM could not split so few "
+                "rows, so these classifiers have no scores. Trees need twice as many rows as min_data_in_leaf. Lower "
+                "it with boosting (--boosting min_data_in_leaf=5), or look at logistic regression.",
             )
     if any(np.isnan(r.components.batch).all() for r in results.values()):
         yield Alert("confounded", "Batch and label cannot be separated, so no component is named technical.")
@@ -368,7 +368,6 @@ def _alerts(scores: dict[str, list[dict[Key, list[Scores]]]], results: dict[str,
     if free < FEW_FREE:
         yield Alert(
             "few_shared_labels",
-            f"Components are tested for the label against label x batch, which has {free} degrees of freedom here, so "
-            f"{'few components can' if free else 'no component can'} be named biological. More batches with the same "
-            "labels are needed.",
+            f"{'Few components can' if free else 'No component can'} be named biological: too few labels occur in "
+            f"several batches ({free} degrees of freedom of label x batch, 3 or more are needed).",
         )

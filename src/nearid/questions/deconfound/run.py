@@ -58,7 +58,7 @@ def deconfound(
     ----------
     X : array, tensor, DataFrame, AnnData, path or Rows, of shape (n, d)
         One row per cell, image or well. The features of a table are its numeric columns, except those named as label,
-        batch or block and those that begin with "Metadata_".
+        batch or block and those that begin with ``Metadata_``.
     labels : str or array-like of shape (n,)
         Perturbation of each row: a column of `meta`, of `obs`, or of the table X; in Python also the values themselves.
     batches : str or array-like of shape (n,)
@@ -125,6 +125,8 @@ def deconfound(
     Returns
     -------
     Deconfounding
+        The scores of every perturbation in each condition, tests of the differences between conditions, the share of
+        batch and label in every component, and alerts.
 
     Examples
     --------

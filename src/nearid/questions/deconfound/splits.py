@@ -166,12 +166,15 @@ def contrasts(
                 apart.append(repr(name))
             made.append(Contrast(name, code, int(hit.sum()), int(len(hit) - hit.sum()), splits))
     sentences = {
-        "no_split": (lacking, "No held-out split has both classes on both sides, to learn from and to judge on: {}."),
+        "no_split": (
+            lacking,
+            "These labels have no split with both classes in the training and in the held-out rows: {}.",
+        ),
         "single_batch_label": (
             single,
-            f"{len(single)} labels (or their controls) are in one batch only and cannot be judged in another: {{}}.",
+            f"{len(single)} labels (or their controls) are in one batch only, so no other batch can be held out: {{}}.",
         ),
-        "few_batches": (fewer, f"Labels in fewer batches than {folds} folds have as many folds as batches: {{}}."),
+        "few_batches": (fewer, f"These labels are in fewer than {folds} batches and have one fold for each: {{}}."),
         "unlike_batches": (
             apart,
             f"{len(apart)} of {len(made)} labels are not in the same batches as the rows that they are classified "

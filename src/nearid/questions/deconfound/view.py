@@ -75,7 +75,7 @@ def headline(result: Deconfounding) -> str:
     """Whether perturbations are recognised in held-out batches, then whether the last condition does it better."""
     direction, classifier = result.families[0]
     if not any(math.isfinite(result.mean(c).mean) for c in _conditions(result, direction, classifier)):
-        return f"{CLASSIFIERS[classifier]} could not be trained on such few rows, so nothing can be compared"
+        return f"There is no answer: {CLASSIFIERS[classifier]} could not be trained on so few rows"
     return f"{_recognised(result)}. {_helped(result)}"
 
 
@@ -83,22 +83,28 @@ def _recognised(result: Deconfounding) -> str:
     """Whether the first condition recognises perturbations in batches that it did not see."""
     test = base_test(result)
     if test is None:
-        return "No batch has perturbed rows beside others, so that batches may decide every AUROC"
+        return "Biology and batch cannot be separated: no batch holds both perturbed rows and rows to compare them with"
     one = len(result.perturbations) == 1
     what = f"{next(iter(result.perturbations))} is" if one else "Perturbations are"
     auroc = test.difference.value + 0.5
     if math.isnan(test.p):
-        return f"Too few splits or perturbations tell whether any is recognised in new batches (AUROC {number(auroc)})"
+        return (
+            "There are too few splits or perturbations to test whether classifiers work in new batches (AUROC within "
+            f"batches {number(auroc)})"
+        )
     interval = span(test.difference.low + 0.5, test.difference.high + 0.5)
     figures = f"AUROC within batches {number(auroc)} {interval}, a guess has 0.5{_range(result, test)}"
     single = [t.perturbation for t in _single(result.recognised, test) if t.p_holm < LEVEL and t.difference.value > 0]
     if test.p >= LEVEL and single:
         some = f"{len(single)} of {counted(len(result.perturbations), 'perturbation')} ({few(single, NAMED)})"
-        return f"{some} {'is' if len(single) == 1 else 'are'} recognised in new batches, all together not ({figures})"
+        return (
+            f"{some} {'is' if len(single) == 1 else 'are'} recognised in new batches, but the mean over all "
+            f"perturbations is not clearly above a guess ({figures})"
+        )
     if test.p >= LEVEL:
         return f"{what} not clearly recognised in new batches ({figures})"
     if test.difference.value < 0:
-        return f"{what} recognised less often in new batches than by a guess ({figures})"
+        return f"In new batches classifiers{f' of {what[:-3]}' if one else ''} do worse than a guess ({figures})"
     return f"{what} recognised in new batches ({figures})"
 
 
@@ -106,8 +112,9 @@ def _helped(result: Deconfounding) -> str:
     """Whether the last condition works better in held-out batches than the first, or that this is open."""
     test = main_test(result)
     if test is None:
-        return "There is one condition only, so nothing to compare"
+        return "Only one condition was evaluated, so there is nothing to compare"
     first, second = BRIEF[test.first], BRIEF[test.second]
+    figures = _compared(result, test)
     if _unlike(result, test):
         parts = [
             f"{word} for {len(names)} ({few(names, NAMED)})"
@@ -115,17 +122,26 @@ def _helped(result: Deconfounding) -> str:
             if names
         ]
         return (
-            f"Perturbations differ: of {len(result.perturbations)}, classifiers of {second} work "
-            f"{' and '.join(parts)} than those of {first}; the mean difference is {test.difference.value:+.3f}"
+            f"The {len(result.perturbations)} perturbations differ: compared with {first}, classifiers with {second} "
+            f"work {' and '.join(parts)} of them (mean {figures})"
         )
     if math.isnan(test.p):
-        return f"{second} and {first} cannot be compared: too few splits or perturbations for a test"
+        return f"{second} and {first} cannot be compared: there are too few splits or perturbations for a test"
     if test.p_holm >= LEVEL:
-        if test.difference.high <= LITTLE:
-            return f"{second} did not help: its classifiers do not clearly differ from those of {first}"
-        return f"Whether {second} helps over {first} cannot be told from {_over(test)}"
+        if test.difference.high > LITTLE:
+            return f"{_over(test)} do not show whether {second} helps ({figures})"
+        alike = f"equally well with {second} and with {first}"
+        work = alike if test.difference.low >= -LITTLE else f"no better with {second} than with {first}"
+        return f"{second} did not help: in new batches classifiers work {work} ({figures})"
     helped, better = ("helped", "better") if test.difference.value > 0 else ("did harm", "worse")
-    return f"{second} {helped}: its classifiers work {better} than those of {first}"
+    return f"{second} {helped}: in new batches classifiers work {better} with {second} than with {first} ({figures})"
+
+
+def _compared(result: Deconfounding, test: Paired) -> str:
+    """The AUROC of both conditions of a test, and their difference with its interval."""
+    second, first = (result.mean(c, "auroc", test.perturbation).mean for c in (test.second, test.first))
+    difference = f"difference {test.difference.value:+.3f} {span(test.difference.low, test.difference.high)}".strip()
+    return f"AUROC {number(second)} vs {number(first)}, {difference}"
 
 
 def _single(tests: Sequence[Paired], whole: Paired) -> list[Paired]:
@@ -170,9 +186,8 @@ def reason(result: Deconfounding) -> str:
     if test is None or math.isnan(test.p):
         return sentence
     return (
-        f"{sentence} {BRIEF[test.second]} less {BRIEF[test.first]}: {test.difference.value:+.3f} "
-        f"{span(test.difference.low, test.difference.high)}, p = {number(test.p_holm)} after Holm's correction, over "
-        f"{_over(test)}."
+        f"{sentence} Paired test of {BRIEF[test.second]} against {BRIEF[test.first]} over {_over(test)}: "
+        f"p = {number(test.p_holm)} after Holm's correction."
     )
 
 

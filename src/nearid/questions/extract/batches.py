@@ -151,7 +151,9 @@ class ArraySource(Source):
             raise InputError(f"{name} holds {n} inputs, but at least 2 are needed.")
         self._ids = np.arange(n) if ids is None else row_ids(name, ids, n)
         if ids is not None and len(np.unique(self._ids)) < n:
-            raise InputError(f"Some ids of {name} occur more than once, so that its rows could not be paired by them.")
+            raise InputError(
+                f"Some ids of {name} occur more than once, so rows cannot be paired by id. Give unique ids."
+            )
         self.id_type = self._ids.dtype
 
     def batches(self, size: int) -> Iterator[Batch]:
@@ -187,7 +189,7 @@ class BatchSource(Source):
             n = sizes.pop()
             if ids is None and not self._ordered:
                 raise InputError(
-                    "The loader shuffles or samples, so that rows could not be paired with another run: shuffle=False, "
+                    "The loader shuffles or samples, so rows could not be paired with another run. Use shuffle=False, "
                     f"or make each batch a dict with {IDS!r}."
                 )
             ids = np.arange(start, start + n) if ids is None else row_ids(self.name, ids, n)
@@ -249,7 +251,7 @@ def _batched(name: str, data: Any, mask: Any, ids: Any, key: str | None) -> Batc
             "batches is expected."
         )
     if mask is not None or ids is not None or key is not None:
-        raise InputError(f"Batches bring their own masks and ids: make each a dict with {MASK!r} and {IDS!r}.")
+        raise InputError(f"For batches, give masks and ids in the batches: make each a dict with {MASK!r} and {IDS!r}.")
     return BatchSource(name, data, ordered=_in_order(data))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nearid.show.command import Question
+from nearid.show.help import OUTPUT
 
 
 def _left(options: Mapping[str, Any]) -> str:
@@ -25,5 +26,12 @@ QUESTION = Question(
     short={"out": "-o"},
     required=("out",),
     left=_left,
+    groups={"labels": OUTPUT, "dtype": OUTPUT},
+    page="guide/extract",
+    examples=(
+        "nearid extract gpt2 texts.txt -o layers --pool words",
+        "nearid extract resnet.pt images.npy -o layers --factory nets:resnet",
+        "nearid extract model.onnx images.npy -o layers --layers output",
+    ),
     done=lambda options: f"Layers written to {options['out']}",
 )

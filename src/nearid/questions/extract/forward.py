@@ -160,7 +160,7 @@ class Forward:
             raise
         except torch.OutOfMemoryError:
             raise InputError(
-                f"A batch of {batch.n} inputs does not fit the memory of {self.device}; ask for a smaller "
+                f"A batch of {batch.n} inputs does not fit into the memory of {self.device}. Choose a smaller "
                 "batch_size (--batch-size)."
             ) from None
         except Exception as error:  # a model may raise anything at inputs that it does not take
@@ -181,13 +181,13 @@ class Forward:
         if isinstance(self.network, OnnxNetwork) and self.network.whole_numbers and main is not None:
             if self.preprocess != Preprocess():
                 raise InputError(
-                    f"{self.network.name} takes whole numbers as they are; leave out scale, mean, std and channels."
+                    f"{self.network.name} takes whole numbers without scaling. Leave out scale, mean, std and channels."
                 )
             return None
         if main is None and self.preprocess != Preprocess():
             raise InputError(
-                f"It is not clear which of {', '.join(inputs)} scale, mean, std and channels are for: normalise it "
-                "before, or name it as the first argument of the model's forward."
+                f"nearid cannot see which of {', '.join(inputs)} scale, mean, std and channels are for. Normalise it "
+                "before, or give it the name of the first argument of the model's forward."
             )
         return main
 
@@ -245,7 +245,12 @@ def mixed_precision(name: str | None, device: torch.device) -> tuple[torch.dtype
         fit = torch.cuda.is_bf16_supported()
     if fit:
         return dtype, ()
-    return None, (Alert("full_precision", f"The device {device.type} runs in full precision, not in {name}."),)
+    return None, (
+        Alert(
+            "full_precision",
+            f"The model runs in full precision, because the device {device.type} does not support {name}.",
+        ),
+    )
 
 
 def _refusal(network: Network, inputs: Inputs, error: Exception) -> InputError:

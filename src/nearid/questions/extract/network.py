@@ -238,7 +238,7 @@ def load_pretrained(given: Given, revision: str | None) -> tuple[nn.Module, tupl
         return module, ()
     # Drawn at random, it would differ each time.
     module.pooler = None
-    sentence = f"{name} has no weights for its pooler, which is left out; the hidden states do not depend on it."
+    sentence = f"{name} has no weights for its pooler, so nearid left it out. The hidden states do not depend on it."
     return module, (Alert("no_pooler", sentence),)
 
 

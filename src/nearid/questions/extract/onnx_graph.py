@@ -104,8 +104,8 @@ class OnnxGraph:
                 layer = self.outputs[0]
             if layer in self._inner:
                 raise InputError(
-                    f"The layer {layer} of {self.name} is inside a branch or loop of the node {self._inner[layer]}, of "
-                    f"which only the outputs can be had: {', '.join(self.outputs)}."
+                    f"The layer {layer} of {self.name} is inside a branch or loop of the node {self._inner[layer]} and "
+                    f"cannot be extracted. Choose among the outputs: {', '.join(self.outputs)}."
                 )
             for name in chosen(self.name, layer, self.tensors):
                 label = name if part is None else f"{name}:{part}"
@@ -161,7 +161,7 @@ class OnnxGraph:
             if giving not in self.tensors:
                 raise not_found(self.name, "carry", giving, [*self.outputs, *self.tensors])
         if pairs and not self.inputs.keys() - pairs.keys():
-            raise InputError(f"All inputs of {self.name} are carried (carry), so that nothing is left for the data.")
+            raise InputError(f"carry names all inputs of {self.name}. At least one input must come from the data.")
         return pairs
 
     @cached_property

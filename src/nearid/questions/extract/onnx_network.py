@@ -145,7 +145,9 @@ class OnnxNetwork:
     def _typed(self, name: str, x: np.ndarray) -> np.ndarray:
         dtype = self.graph.inputs[name].dtype
         if dtype == "object":
-            raise InputError(f"The input {name} of {self.name} takes text, which nearid does not give; cut the model.")
+            raise InputError(
+                f"The input {name} of {self.name} takes text, which nearid cannot give. Export it without that."
+            )
         if x.dtype.kind == "f" and np.dtype(dtype).kind in "iu":
             raise InputError(f"The input {name} of {self.name} takes {dtype}, but the data holds fractions.")
         return x.astype(dtype, copy=False)
@@ -204,10 +206,10 @@ class OnnxNetwork:
             largest = np.abs(rows.astype(float)).max(initial=0.0)
             if self._axes[name] is not None and off > ROUNDED * largest:
                 sentence = (
-                    f"{self.name} gives an input other numbers in a batch than alone ({name}: by {off / largest:.1%} "
-                    "of the largest). Inputs influence one another, as with quantisation that follows the batch: "
-                    "batch_size=1 (--batch-size 1) keeps them apart. If the first axis is time, give one axis more, "
-                    "(inputs, time, ...)."
+                    f"{self.name} gives an input other numbers in a batch than alone. In {name} they differ by "
+                    f"{off / largest:.1%} of the largest number. Inputs influence one another, for example by "
+                    "quantisation that depends on the batch. batch_size=1 (--batch-size 1) keeps them apart. If the "
+                    "first axis is time, add an axis for the inputs: (inputs, time, ...)."
                 )
                 self.alerts = (Alert("inputs_interact", sentence),)
                 return
@@ -266,7 +268,7 @@ class OnnxNetwork:
         others = [size for at, size in enumerate(declared.axes or ()) if at != axis and size is not None]
         if axis is None or len(others) < len(declared.axes or ()) - 1:
             raise InputError(
-                f"The state {name} of {self.name} is {declared}, which does not tell how it begins for each input. "
+                f"The state {name} of {self.name} is {declared}, so nearid cannot see how it begins for each input. "
                 f"Give its first value as an entry {name!r} of the data; a model without an axis for inputs takes "
                 "whole sequences, without carry."
             )

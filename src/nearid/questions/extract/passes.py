@@ -141,7 +141,7 @@ class Run:
         extraction = Extraction.open(out)
         extraction.alerts = source.alerts
         if before:
-            went_on = f"Went on from an earlier run: the rows of the first {before:,} inputs were there."
+            went_on = f"This run continued an earlier one, which had written the rows of the first {before:,} inputs."
             extraction.alerts += (Alert("resumed", went_on),)
         return extraction
 
@@ -168,7 +168,7 @@ class Run:
             if not store.kept or str(store.folder) in str(error):
                 raise
             left = f"The rows of {store.kept} inputs are kept in {store.folder}"
-            raise InputError(f"{error} {left}; with that mended, the same call goes on from there.") from error
+            raise InputError(f"{error} {left}. Correct this and run the same call again to continue.") from error
         except BaseException:
             # An interruption: what has been written counts.
             if store.inputs:
@@ -228,8 +228,8 @@ class Run:
         odd = next((layer for layer, count in counts.items() if count != len(ids)), None)
         if odd is not None:
             raise InputError(
-                f"The layer {odd} gives {counts[odd]} tokens, but {len(ids)} are those of the first layer or of the "
-                "mask; choose layers with the same tokens."
+                f"The layer {odd} gives {counts[odd]} tokens, but the first layer or the mask has {len(ids)}. Choose "
+                "layers with the same tokens."
             )
         each = real.sum(axis=1)
         return blocks, ids, {name: np.repeat(values, each) for name, values in {"blocks": batch.ids, **labels}.items()}

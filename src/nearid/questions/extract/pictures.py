@@ -201,16 +201,15 @@ class Pictures:
         """Files and pictures that were left out, and pictures of inks."""
         alerts: tuple[Alert, ...] = ()
         if self._others:
-            kinds = f"only {', '.join(SUFFIXES)} are read"
-            told = f"{counted(len(self._others), 'other file')} of {self.name} left out: {few(self._others, SHOWN)}"
-            alerts += (Alert("other_files", f"{told}; {kinds}."),)
+            told = f"nearid left out {counted(len(self._others), 'file')} of {self.name}: {few(self._others, SHOWN)}."
+            alerts += (Alert("other_files", f"{told} It reads {', '.join(SUFFIXES)}."),)
         if self.unreadable:
             count = counted(len(self.unreadable), "picture")
-            told = f"Left out because they cannot be read: {count} of {self.name}, {few(self.unreadable, SHOWN)}."
+            told = f"nearid left out {count} of {self.name} that cannot be read: {few(self.unreadable, SHOWN)}."
             alerts += (Alert("unreadable_pictures", told),)
         if self._inks:
             count = counted(self._inks, "picture")
-            told = f"Converted to RGB without a colour profile: {count} of {self.name} in colours of inks (CMYK)."
+            told = f"nearid converted {count} of {self.name} from CMYK to RGB without a colour profile."
             alerts += (Alert("cmyk_pictures", told),)
         return alerts
 

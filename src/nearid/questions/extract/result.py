@@ -48,17 +48,17 @@ class Head:
 
 
 class Extraction(Result, LayerRows):
-    """Layers of a model as rows of numbers, by name.
+    """Result of `extract`: a mapping from the name of each layer to its rows.
 
     Attributes
     ----------
     folder : Path or None
-        Where they are; None in memory.
+        Folder with the files of the layers; None if the rows are in memory.
     provenance : dict
-        What made them: model and data with their hashes, layers, pooling, options and versions.
+        Model and data with their hashes, layers, pooling, options and versions.
     alerts : tuple of Alert
     labels : ndarray of shape (n,) or None
-        A label for each row, where they were asked for.
+        A label for each row, if `labels` was given.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Hidden states of a model, layer by layer, into a folder or into memory."""
+"""Extract hidden states of a model, layer by layer, into a folder or into memory."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -55,108 +55,109 @@ def extract(
     overwrite: bool = False,
     progress: Reporting = False,
 ) -> Extraction:
-    """Run a model over inputs and keep what its layers give, one row for each input.
+    """Return the outputs of a model's layers as rows of numbers, one row for each input.
 
-    The model runs in evaluation mode without gradients, batch by batch; memory is bounded by a few batches, beside
-    inputs that are in memory, as all files but .npy are. A folder appears whole or not at all. An interrupted run
-    leaves `out`.partial, from which the same call goes on to the same bytes.
+    The model runs in evaluation mode, without gradients, batch by batch. Rows are written while the model runs, so
+    memory holds only a few batches, beside the inputs (of all files but .npy, the inputs are in memory). The folder
+    `out` appears only when it is complete. An interrupted run leaves the folder `out`.partial. The same call then
+    continues from there and gives the same bytes.
 
     Parameters
     ----------
     model : torch.nn.Module or str
-        A module; a file of weights (.safetensors, .pt, .pth, .th, .ckpt; never unpickled) with a `factory`;
-        package.module:function that returns a module; a folder of a transformers model, or its name on the hub; an
-        ONNX file (.onnx), which runs on the CPU.
+        A module; a file of weights (.safetensors, .pt, .pth, .th, .ckpt; nearid never unpickles objects) together with
+        a `factory`; package.module:function that returns a module; the folder of a transformers model, or its name on
+        the hub; an ONNX file (.onnx), which runs on the CPU.
     data : texts, pictures, array, tensor, dict of such, path, torch dataset or iterable of batches
-        Texts: a list or Series of strings; a file .txt (a text a line), .jsonl, .csv or .parquet (see `column`); a
-        folder of the library datasets. They are tokenised by the model's own tokeniser.
-        Pictures: a folder, with all folders in it, or a list of .png, .jpg and .webp files; their ids are their paths.
+        Texts: a list or Series of strings; a file .txt (one text per line), .jsonl, .csv or .parquet (see `column`); a
+        folder of the library datasets. The model's own tokeniser reads them.
+        Pictures: a folder, including the folders in it, or a list of .png, .jpg and .webp files. Their ids are their
+        paths.
         Arrays: one entry per input along the first axis. Images of bytes, (n, h, w, c) or (n, c, h, w), are divided by
-        255. Other whole numbers are token ids. A dict is passed by name; its "attention_mask" also guides pooling, its
-        "ids" name the rows. Files: .npy, .npz, .safetensors, .pt, .ckpt. If batches are tuples, the first entry is the
-        input.
+        255. Other whole numbers are token ids. A dict is passed to the model by name; pooling uses its
+        "attention_mask", and its "ids" name the rows. Files: .npy, .npz, .safetensors, .pt, .ckpt. If batches are
+        tuples, the first entry is the input.
     layers : names or patterns, optional
-        Dotted names of modules; * stays within a part, ** spans any number of them ("layer*.*", "encoder.**"); a part
-        of an output as "lstm:0"; what a module is given as "fc:input"; "output" is what the model returns. Of an ONNX
-        file names of node outputs, with parts between slashes or points. Default: the blocks of the model (its
-        children, with containers opened), "hidden_states.*" of a transformers model, or numbered blocks or else nodes
-        with weights of an ONNX file.
+        Dotted names of modules. * matches within one part of a name, ** matches any number of parts ("layer*.*",
+        "encoder.**"). "lstm:0" is a part of an output, "fc:input" the input of a module, "output" what the model
+        returns. In an ONNX file: names of node outputs, with parts between slashes or points. Default: the blocks of
+        the model (its children, with containers opened); "hidden_states.*" of a transformers model; the numbered blocks
+        of an ONNX file, or else its nodes with weights.
     pool : {"mean", "cls", "last", "patches", "tokens", "words", "flatten"} or callable, default="mean"
-        How a layer becomes rows. mean: over positions of maps and over tokens that are no padding. cls, last: the first
-        and the last such token. patches: mean of the tokens after the first. tokens: a row for each token that is no
-        padding, with the id input x 2^20 + position; rows of one input are a block, which the other questions keep
-        together. words: a row for each word of a text, the mean over its tokens, with the id text x 2^20 + word, so
-        that models with different tokenisers have the same rows. flatten: everything. A callable takes (tensor, mask)
-        and gives rows.
+        How the output of a layer becomes rows. Padding is never used. mean: mean over the positions of a map or over
+        tokens. cls, last: the first or the last token. patches: mean of the tokens after the first. tokens: one row
+        for each token, with the id input x 2^20 + position; the rows of one input are a block, and other questions
+        hold out whole blocks. words: one row for each word of a text, the mean over its tokens, with the id text x
+        2^20 + word, so models with different tokenisers have the same rows. flatten: all numbers. A callable takes
+        (tensor, mask) and returns rows.
     out : path, optional
-        Folder to write: a file for each layer, ids.npy, blocks.npy (for tokens and words: the input of each row) and
-        extraction.json. Default: rows are kept in memory.
+        Folder to write: a file for each layer, ids.npy, extraction.json, and for tokens and words blocks.npy (the input
+        of each row). Default: rows are kept in memory.
     format : str, default="npy"
-        Format of the files, as a suffix without its point.
+        Format of the files: "npy", "zarr", "safetensors", or one that you registered.
     dtype : {"float32", "float16", "float64"}, default="float32"
         Type of the rows.
     batch_size : int or "auto", default=128
-        Inputs that go through the model at once. "auto" doubles a batch of 8 as long as it fits and is faster by a
-        tenth; an interrupted run goes on with the size that it began with.
+        Number of inputs that go through the model at once. "auto" starts with 8 and doubles as long as the batch fits
+        into memory and is at least a tenth faster. A continued run keeps the size that it began with.
     device : str, optional
-        Such as "cpu" or "cuda"; "auto" for a GPU where there is one. Default: where the module is; "auto" for a model
-        that is loaded.
+        "cpu", "cuda" or another torch device; "auto" uses a GPU if there is one. Default: the device of the module;
+        "auto" for a model that nearid loads.
     mixed : {"float16", "bfloat16", "auto"}, optional
-        Automatic mixed precision; on the CPU bfloat16 alone. "auto" takes bfloat16 where it is faster by a tenth on the
-        first inputs. An alert says how much faster it is and how far rows differ from those in full precision.
+        Automatic mixed precision; on the CPU only bfloat16. "auto" uses bfloat16 if it is at least a tenth faster on
+        the first inputs. An alert reports the speed and how far rows differ from full precision.
     mask : array or path of shape (n, t), optional
-        Not 0 where a token is no padding. transformers models get it too; there padding may be on either side.
+        Not 0 for tokens, 0 for padding. transformers models get the mask too; their padding may be on either side.
     ids : array or path of shape (n,), optional
-        Strings or integers that name the inputs, or the entry or column of the data with them. Default: their numbers.
+        Strings or integers that name the inputs, or the entry or column that holds them. Default: numbers from 0.
     key : str, optional
-        The entry of a file (or dict) that is the input, where it holds other things.
+        The entry of a file or dict that is the input, if it holds several.
     column : str, optional
-        The column of a table that holds the texts. Default: the one named text, or the only one.
+        The column of a table that holds the texts. Default: the column "text", or the only one.
     tokenizer : str, path or transformers tokenizer, optional
-        For texts: a folder or a model on the hub whose tokeniser is used. Default: the model's own.
+        For texts: the folder or hub name of the tokeniser. Default: the model's own.
     max_length : int, optional
-        For texts: tokens at most; an alert counts the texts that are longer. Default: as many as the model takes.
+        For texts: cut texts after this many tokens. An alert counts these texts. Default: as many as the model takes.
     resize : int or (height, width), optional
-        For pictures: the shorter side in pixels, or both sides. Default: as the image processor of the model does.
+        For pictures: length of the shorter side in pixels, or of both. Default: as in the model's image processor.
     crop : int or (height, width), optional
-        For pictures: then keep this much of the middle. Default: as the image processor of the model does.
+        For pictures: then keep a centre of this size. Default: as in the model's image processor.
     grey : bool, default=False
-        For pictures: one channel of grey. Default: red, green and blue.
+        For pictures: read one channel of grey instead of red, green and blue.
     labels : bool, default=False
-        For pictures: write labels.npy, the folder of each picture.
+        For pictures: also write labels.npy, which holds the folder of each picture.
     drop_unreadable : bool, default=False
-        Leave out pictures that cannot be read; an alert lists them. Default: they are an error.
+        Leave out pictures that cannot be read. An alert lists them. Default: an error.
     scale : float, optional
         Divide the inputs by this number. Default: 255 for images of bytes.
     mean : float or sequence of float, optional
-        Then subtract this number, or one number per channel. Default for pictures: as the model's image processor.
+        Then subtract this number, or one per channel. Default for pictures: as in the model's image processor.
     std : float or sequence of float, optional
-        Then divide by this number, or one number per channel. Default for pictures: as the model's image processor.
+        Then divide by this number, or one per channel. Default for pictures: as in the model's image processor.
     channels : {"first", "last"}, optional
         Which axis of images holds the channels. Default: nearid infers it for whole numbers; floats are used as given.
     factory : str, optional
         package.module:function that makes the module for a file of weights.
     prefix : str, optional
-        Part of the weights that the module gets, as "model."; it is removed from their names.
+        Use only the weights whose names begin with this text, such as "model.", and remove it from the names.
     revision : str, optional
         Version of a model on the hub.
     carry : mapping of str to str, optional
-        Of an ONNX file with states: inputs that take, at each step, what an output gave at the step before, as
-        {"state": "stateN"} (--carry state=stateN). Data then has the axes (inputs, steps, ...); states begin with
-        zeros.
+        For a recurrent ONNX file: inputs that receive an output of the step before, such as {"state": "stateN"}
+        (--carry state=stateN). The data has the axes (inputs, steps, ...). States begin with zeros.
     keep_nonfinite : bool, default=False
-        Write NaN and infinities. Default: they are an error.
+        Write NaN and infinities. Default: an error.
     restart : bool, default=False
-        Begin anew instead of going on from an interrupted run.
+        Start again instead of continuing an interrupted run.
     overwrite : bool, default=False
-        Replace layers that are in the folder.
+        Replace a folder that extract wrote before.
     progress : bool or callable, default=False
-        Draw a progress bar on stderr, or report to a function.
+        Whether to draw progress bars on stderr; or a function that takes the name of a stage and its number of steps.
 
     Returns
     -------
     Extraction
-        A mapping from layers to rows.
+        A mapping from the name of each layer to its rows.
 
     Examples
     --------
@@ -199,7 +200,14 @@ def extract(
     if graph is None or mixed is None:
         cast, alerts = mixed_precision(mixed, place)
     else:
-        cast, alerts = None, (Alert("full_precision", "An ONNX file runs in the precision that it was saved in."),)
+        cast, alerts = (
+            None,
+            (
+                Alert(
+                    "full_precision", "An ONNX file runs in the precision that it was saved in. nearid ignored mixed."
+                ),
+            ),
+        )
     source: Source
     if given.pictures is not None:
         source = PictureSource(given.pictures, labelled=labels)
@@ -284,5 +292,5 @@ def first_look(
             graph.layers(patterns)
             graph.carried(carry)
     if carry and graph is None:
-        raise InputError("carry is for states of an ONNX file (.onnx); a module carries its own.")
+        raise InputError("carry is for ONNX files (.onnx). A torch module keeps its own state.")
     return given, graph

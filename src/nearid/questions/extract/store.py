@@ -199,8 +199,8 @@ class Store:
             near = CLOSE * np.abs(held, where=np.isfinite(held), out=np.zeros_like(held)).max(initial=0.0)
             if not np.allclose(now, held, rtol=CLOSE, atol=near, equal_nan=True):
                 raise InputError(
-                    f"{self.folder} holds other rows of the layer {layer} than the first inputs give now: inputs, "
-                    f"model or pool function have changed. {AGAIN}"
+                    f"{self.folder} holds other rows of the layer {layer} than the first inputs give now. The "
+                    f"inputs, the model or the pool function have changed. {AGAIN}"
                 )
 
     def put(
@@ -266,8 +266,8 @@ class Store:
         strange = min((path.name for path in there if not self._is_ours(path)), default=None)
         if strange is not None:
             raise InputError(
-                f"{self.folder} is in the way, and holds {strange}, which this extraction did not write; "
-                "move it, or write elsewhere."
+                f"{self.folder} exists and holds {strange}, which this extraction did not write. Move it, or choose "
+                "another folder."
             )
 
     def _is_ours(self, path: Path) -> bool:
@@ -299,7 +299,7 @@ class Store:
             why = error.strerror or str(error)
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 why += " (the disk is full, or a limit on sizes is reached)"
-            left = f"The rows of {self.kept} inputs are kept in {self.folder}; the same call goes on from there."
+            left = f"The rows of {self.kept} inputs are kept in {self.folder}. The same call continues from there."
             raise InputError(
                 f"Could not write {self.out}: {why}. {left if self.kept else 'Nothing was left behind.'}"
             ) from error
@@ -353,7 +353,7 @@ def resume_hint(out: str | os.PathLike[str]) -> str:
     folder = partial_folder(Path(out))
     if not (folder / NOTE).is_file():
         return "nothing was written"
-    return f"the rows so far are kept in {folder}; run the same command again (without --restart) to go on"
+    return f"the rows so far are kept in {folder}; run the same command again (without --restart) to continue"
 
 
 class Part:
@@ -403,7 +403,7 @@ class Part:
         size = self._offset + (rows if total is None else total) * self.row_bytes
         with open(self.path, "r+b" if rows else "wb") as file:
             if rows and os.fstat(file.fileno()).st_size < size:
-                raise InputError(f"{self.path} is shorter than it was: begin anew with restart=True (--restart).")
+                raise InputError(f"{self.path} is shorter than it was. Start again with restart=True (--restart).")
             file.truncate(size)
 
     def at(self, places: np.ndarray) -> np.ndarray:

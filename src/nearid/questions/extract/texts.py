@@ -88,13 +88,15 @@ class Texts:
         if len(np.unique(self.ids)) < len(kept):
             raise InputError(f"Some ids of {name} occur more than once, so that its rows could not be paired by them.")
         if len(values) > len(kept):
-            left_out = f"{len(values) - len(kept):,} of {len(values):,} texts of {name} are empty and are left out."
+            left_out = (
+                f"{len(values) - len(kept):,} of {len(values):,} texts of {name} are empty. nearid left them out."
+            )
             self.alerts += (Alert("empty_texts", left_out),)
         repeated = len(kept) - len(set(self.texts))
         if repeated:
             sentence = (
-                f"{repeated:,} of {len(kept):,} texts of {name} repeat an earlier one. Equal rows on both sides of a "
-                "split make held-out errors too small; remove the repetitions."
+                f"{repeated:,} of {len(kept):,} texts of {name} repeat an earlier one. If a text and its copy are on "
+                "different sides of a split, held-out errors are too small. Remove the copies."
             )
             self.alerts += (Alert("repeated_texts", sentence),)
 

@@ -74,8 +74,8 @@ class TextSource(Source):
         self.alerts = texts.alerts
         if cut:
             sentence = (
-                f"{cut:,} of {self.rows:,} texts ({cut / self.rows:.1%}) are longer than {self._most} tokens; "
-                f"{'their beginning' if self._from_left else 'what comes after'} is left out."
+                f"{cut:,} of {self.rows:,} texts ({cut / self.rows:.1%}) are longer than {self._most} tokens. nearid "
+                f"left out their {'beginning' if self._from_left else 'end'}."
             )
             self.alerts += (Alert("truncated_texts", sentence),)
 

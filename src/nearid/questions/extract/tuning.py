@@ -106,15 +106,15 @@ def fitting_precision(
     try:
         fast, half = _seconds(replace(plain, mixed=dtype), batches)
     except InputError as error:
-        sentence = f"Products run in full precision: the model does not run in {name} here ({error})"
+        sentence = f"The model runs in full precision, because it does not run in {name} here ({error})"
         return forward, (Alert("full_precision", sentence),)
     speed = (
         f"{slow / fast:.2g} times as fast as full precision on {counted(sum(batch.n for batch in batches), 'input')}"
     )
     if not asked and slow < WORTH * fast:
-        return forward, (Alert("full_precision", f"Products run in full precision: {name} is {speed}."),)
+        return forward, (Alert("full_precision", f"The model runs in full precision, because {name} is only {speed}."),)
     layer, off = max(((layer, _deviation(full[layer], half[layer])) for layer in full), key=lambda each: each[1])
-    sentence = f"Products run in {name}, {speed}. Rows differ by up to {off:.2%} of their spread (layer {layer})."
+    sentence = f"The model runs in {name}, {speed}. Rows differ by up to {off:.2%} of their spread (layer {layer})."
     return lower, (Alert("mixed_precision", sentence),)
 
 

@@ -1,4 +1,4 @@
-"""What a person sees of an extraction: its layers, their widths and their files."""
+"""The view of an extraction: its layers, their widths and their files."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def view(extraction: Extraction) -> View:
     ]
     widths = [Estimate(float(r["columns"])) for r in records]
     return View(
-        question="Layers of a model",
+        question="Which layers were extracted?",
         subject=f"{made['model']['name']}: {counted(made['rows'], 'row')}, pool {made['options']['pool']}",
-        headline=f"{counted(len(records), 'layer')} of {counted(made['rows'], 'row')} {place}",
+        headline=f"{counted(len(records), 'layer')} of {counted(made['rows'], 'row')}, {place}",
         reason=f"From {counted(made['data']['inputs'], 'input')} of {made['data']['name']}.",
         colour=GOOD,
         alerts=extraction.alerts,

@@ -1,1 +1,1 @@
-"""Does the map between two representations follow from their heads?"""
+"""Do the heads of two models predict the map between their features?"""

@@ -1,4 +1,4 @@
-"""`nearid heads`: do two models' heads tell the map between their features?"""
+"""`nearid heads`: do the heads of two models predict the map between their features?"""
 
 from nearid.show.command import Question
 
@@ -7,4 +7,9 @@ QUESTION = Question(
     {"head1": "HEAD1", "head2": "HEAD2", "features1": "FEATURES1", "features2": "FEATURES2"},
     hidden=("names",),
     paths="head1",
+    page="guide/heads",
+    examples=(
+        "nearid heads head1.npy head2.npy features1.npy features2.npy",
+        "nearid heads a.pt:fc.weight b.pt:fc.weight fa.npy fb.npy --pairs",
+    ),
 )

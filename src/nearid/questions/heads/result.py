@@ -26,21 +26,22 @@ class HeadVerdict:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class HeadComparison(Result):
-    """The map between two models' features that follows from their heads, beside the fitted one.
+    """Result of `compare_heads`: the map that the heads predict, beside a fitted map.
 
     Attributes
     ----------
     names : tuple of str
-        Of the heads.
+        Names of the two models.
     classes, width, n : int
-        Vectors in a head, features, and pairs of rows.
+        Number of class vectors in a head, of features, and of pairs of rows.
     biased : bool
-        Whether biases of the logits were taken into account: then the maps are affine.
+        Whether the logits have biases. The maps are then affine.
     pairs : Pairs or None
-        The pairs of classes that the map was built from; None where it was from all differences.
+        The pairs of classes that the map was computed from. None if it was computed from all differences.
     compared : TransformComparison
-        Both maps and how they do; `compared.heads.matrix` is the map from the heads, where there is one.
+        Both maps and what they explain. `compared.heads.matrix` is the map from the heads, or None.
     verdict : HeadVerdict
+        The outcome ("agree", "in part", "disagree", "undetermined") and the reason.
     alerts : list of Alert
     provenance : dict
 
@@ -66,9 +67,9 @@ class HeadComparison(Result):
 
     @property
     def explained(self) -> dict[str, Estimate]:
-        """R2 on held-out rows of both maps, and of logits that are guessed to be equal; empty where heads say nothing.
+        """R2 on held-out rows of both maps and of equal logits; empty if the heads determine nothing.
 
-        Where the heads see a part of the features only, it is that part of their variance.
+        If the heads read only some directions of the features, R2 is that of these directions.
         """
         seen = self.compared.seen
         if seen is None:

@@ -1,4 +1,4 @@
-"""Linear identifiability seen from the heads: the map that two heads imply, beside the one that features show."""
+"""Linear identifiability seen from the heads: the map that two heads imply, beside a map fitted to the features."""
 
 from __future__ import annotations
 
@@ -57,11 +57,12 @@ def compare_heads(
     random_state: Seed = 0,
     progress: Reporting = False,
 ) -> HeadComparison:
-    """Do these heads tell the map between the features? Evidence of linear identifiability from weights alone.
+    """Return how well the heads of two models predict the linear map between their features.
 
-    Models p(y | x) = softmax(f(x) . g(y) + b(y)) of equal likelihoods have features that are linear in each other, by
-    a map that follows from the heads g alone, if these are diverse enough: at least M + 1 classes, whose vectors span
-    the M features. The map is built from the heads, fitted to half of the rows, and both are judged on the other half.
+    Take two models p(y | x) = softmax(f(x) . g(y) + b(y)) with equal likelihoods. Their features f are then related by
+    a linear map that follows from the heads g alone. This needs at least M + 1 classes whose vectors span the M
+    features. nearid computes this map from the heads, fits another one to half of the rows, and judges both on the
+    other half. Agreement is evidence of linear identifiability.
 
     Parameters
     ----------
@@ -69,38 +70,39 @@ def compare_heads(
         Vectors of the K classes, tokens or samples y: the weights of a classifier, the output embeddings of a language
         model, g(y) of a contrastive model at some y.
     head2 : the same
-        Those of the other model, in the same order.
+        The head of the second model, with the classes in the same order.
     features1 : array of shape (n, M), file, FILE:ENTRY or FOLDER:LAYER
         What the first head reads.
     features2 : the same
-        What the second head reads, for the same inputs; rows are paired by id where both have ids, by position
-        otherwise.
+        What the second head reads, for the same inputs. If both sides have ids, rows are paired by id, otherwise by
+        position.
     biases : {"own", "none"}, or one of these, a vector or a file for each head, default="own"
-        Biases of the logits. "own" takes those that belong to the weights, of a module or of a checkpoint (the entry
-        x.bias beside x.weight); "none" leaves them out. Two files may stand in a text with a comma.
+        Biases of the logits. "own" uses the biases of the module, or the entry x.bias beside x.weight of a checkpoint.
+        "none" ignores them. Give two files in one text with a comma between them.
     pairs : bool, default=False
-        Build the map from M pairs of classes, as published, the best conditioned of `draws` random choices, rather
-        than from all differences in the sense of least squares, which is more exact.
+        Compute the map from M pairs of classes, as in the paper: the best conditioned of `draws` random choices.
+        Default: from all differences of classes by least squares, which is more exact.
     draws : int, default=100
-        Choices of pairs to draw, of which the best is taken.
+        Random choices of pairs to try with `pairs`.
     ridge : float or "auto", default="auto"
-        Penalty of the fitted map. By default it is chosen by cross-validation within the half that it is fitted to.
+        Ridge penalty of the fitted map. "auto" chooses it by cross-validation within the half that it is fitted to.
         0 is plain least squares.
     names : two of str, optional
         What to call the models.
     features : sequence of str or str, optional
-        Columns of features that are tables to use, all numeric ones by default: names or patterns, as "emb_*", one by
-        one or in a text with commas.
+        If the features are tables: columns to use, by name or pattern ("emb_*"), in a list or a text with commas.
+        Default: all numeric columns.
     exclude : sequence of str or str, optional
-        Columns of features that are tables to leave out, as "plate,well_*".
+        If the features are tables: columns to leave out, such as "plate,well_*".
     random_state : int, default=0
         Seed of the halves of the rows and of the pairs.
     progress : bool or function, default=False
-        Draw progress bars on stderr; or a function of the name of a stage and its number of steps.
+        Whether to draw progress bars on stderr; or a function that takes the name of a stage and its number of steps.
 
     Returns
     -------
     HeadComparison
+        Both maps, what each explains on held-out rows, and a verdict.
 
     Examples
     --------
@@ -132,7 +134,7 @@ def compare_heads(
             f"have {classes} classes. The arguments may be swapped: give the heads first, then the features (at least "
             f"{fewest} rows)."
         )
-    check_memory("The features", 6 * 8 * rows.n * m, "Give fewer rows: some thousand suffice.")
+    check_memory("The features", 6 * 8 * rows.n * m, "Give fewer rows: a few thousand are enough.")
     vectors = heads[0].vectors, heads[1].vectors
     biased = any(b is not None for b in shifts)
     with reporting(progress) as stages:
@@ -188,7 +190,7 @@ def _biases(given: Sequence[Any] | str | bool) -> list[Any]:
         given = given.split(",") * (2 if given in words else 1)
     each = [given] * 2 if isinstance(given, bool) else list(given)
     if len(each) != 2:
-        raise InputError(f"{len(each)} biases were given; one for each of the 2 heads is expected, or none.")
+        raise InputError(f"{len(each)} biases were given for 2 heads. Give one for each head, 'own' or 'none'.")
     return [words[b] if isinstance(b, str | bool) and b in words else b for b in each]
 
 
@@ -214,7 +216,7 @@ def _open_head(head: Any, name: str, with_bias: bool) -> _Head:
 def _check_width(head: Rows, features: Rows) -> None:
     if head.shape[1] == features.shape[1]:
         return
-    turned = " It seems to be turned: give its transpose." if head.shape[0] == features.shape[1] else ""
+    turned = " It seems to be transposed: give its transpose." if head.shape[0] == features.shape[1] else ""
     raise InputError(
         f"{head.name} has shape {head.shape}, classes by features, but {features.name} has {features.shape[1]} "
         f"features.{turned} Give what the head reads: the features after pooling and the last normalisation."
@@ -226,9 +228,7 @@ def _refuse_orders(head1: Rows, head2: Rows, sides: tuple[Rows, Rows]) -> None:
 
     def refuse(what: str, a: Rows, b: Rows, names: Any, others: Any) -> None:
         if names is not None and others is not None and list(names) != list(others) and set(names) == set(others):
-            raise InputError(
-                f"{a.name} and {b.name} have the same {what} in another order. Bring one to the order of the other."
-            )
+            raise InputError(f"{a.name} and {b.name} have the same {what} in another order. Sort one like the other.")
 
     refuse("classes, by their index,", head1, head2, head1.index, head2.index)
     for head, side in zip((head1, head2), sides, strict=True):
@@ -240,14 +240,19 @@ def _alerts(compared: TransformComparison, pairs: Pairs | None, n: int, width: i
     alerts = []
     if n // 2 < FEW * width:
         text = (
-            f"{n // 2} rows, half of all, are few to fit a map of {width} features: it may explain less than it could."
+            f"The fitted map uses {n // 2} rows, half of all, for {width} features. These are few, so it may explain "
+            f"less than a linear map could. Aim for {2 * FEW * width:,} rows or more."
         )
         alerts.append(Alert("few_rows", text))
     if pairs is not None and pairs.pairs is not None and not pairs.holds:
-        alerts.append(Alert("ill_conditioned", f"The best of {pairs.draws} choices of pairs has {pairs.note}."))
+        text = f"The best of {pairs.draws} choices of pairs is ill conditioned: {pairs.note}."
+        alerts.append(Alert("ill_conditioned", text))
     for i, d in enumerate(built.diversity, start=1):
         if d.holds and d.condition > LARGEST_CONDITION:
-            text = f"Head {i} has condition number {d.condition:.3g}: small errors of it become large ones of the map."
+            text = (
+                f"Head {i} has condition number {d.condition:.3g}, so small errors in the head become large errors in "
+                "the map."
+            )
             alerts.append(Alert("ill_conditioned", text))
     return alerts
 
@@ -261,33 +266,34 @@ def _decide(compared: TransformComparison, width: int) -> HeadVerdict:
     seen = compared.seen
     for which, diversity in zip(("first", "second"), compared.heads.diversity, strict=True):
         if not diversity.rank:
-            return HeadVerdict("undetermined", f"All classes have one vector in the {which} head, which says nothing.")
+            return HeadVerdict("undetermined", f"All classes have the same vector in the {which} head.")
     if seen is None or not seen.dimensions:
-        return HeadVerdict("undetermined", "The heads determine the map in no dimension.")
+        return HeadVerdict("undetermined", "The heads determine the map in no direction.")
     whole = compared.heads.matrix is not None
     why = next((d.note for d in compared.heads.diversity if not d.holds), compared.heads.note)
     scope = (
         ""
         if whole
-        else f"The diversity condition fails ({why}): the heads determine the map in {seen.dimensions} of {width} "
-        f"dimensions only, which hold {seen.variance:.1%} of the variance of the second model's features. In these, "
+        else f"The diversity condition fails ({why}). The heads determine the map in only {seen.dimensions} of {width} "
+        f"directions, which hold {seen.variance:.1%} of the variance of the second model's features. In these "
+        "directions, "
     )
     figures = (
-        f"{'T' if whole else 't'}he map from the heads alone {_explains(seen.heads.value)} on held-out rows, a fitted "
-        f"one {_explains(seen.fitted.value)}"
+        f"{'T' if whole else 't'}he map from the heads alone {_explains(seen.heads.value)} on held-out rows. A fitted "
+        f"map {_explains(seen.fitted.value)}."
     )
     others = width - seen.dimensions
-    rest = f" Of the other {others} dimensions the heads say nothing." if others else ""
+    rest = f" The heads say nothing about the other {others} directions." if others else ""
     # A map that was fitted to few rows may do worse than the one from the heads.
     best = max(seen.fitted.value, seen.heads.value)
     if best < LEAST_EXPLAINED:
-        outcome, meaning = "disagree", "the features are not linear in each other"
+        outcome, meaning = "disagree", "No linear map relates the features of the two models"
     elif seen.heads.low >= (1 - MARGIN) * best:
         # As many equations as unknowns or fewer: there the map restates that the logits are equal.
-        restated = "the features agree there up to that map, which says no more than that the logits agree"
-        outcome, meaning = "agree", "evidence of linear identifiability" if whole else restated
+        restated = "There the features agree up to that map, which only restates that the logits agree"
+        outcome, meaning = "agree", "This is evidence of linear identifiability" if whole else restated
     elif seen.heads.low > 0:
-        outcome, meaning = "in part", "the likelihoods of the models agree in part"
+        outcome, meaning = "in part", "The likelihoods of the two models agree in part"
     else:
-        outcome, meaning = "disagree", "the models' likelihoods differ too much for their heads to carry the map"
-    return HeadVerdict(outcome, f"{scope}{figures}: {meaning}.{rest}")
+        outcome, meaning = "disagree", "The models' likelihoods differ too much for the heads to predict the map"
+    return HeadVerdict(outcome, f"{scope}{figures} {meaning}.{rest}")

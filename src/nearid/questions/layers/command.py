@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nearid.show.command import Instead, Question
+from nearid.show.help import OUTPUT
 
 
 def _measures() -> Iterable[str]:
@@ -17,7 +18,7 @@ def _measures() -> Iterable[str]:
 def _left(options: Mapping[str, Any]) -> str:
     if options.get("data") is None or not options.get("cache"):
         return "nothing was written"
-    return "what was extracted is in the cache, and the same command goes on from there"
+    return "the rows so far are in the cache; run the same command again to continue"
 
 
 QUESTION = Question(
@@ -26,6 +27,13 @@ QUESTION = Question(
     hidden=("names",),
     choices={"measures": _measures},
     left=_left,
+    groups={"labels": OUTPUT},
+    page="guide/models",
+    examples=(
+        "nearid layers layers1 layers2 --measures cka,r2",
+        "nearid layers gpt2 distilgpt2 --data texts.txt --pool words",
+        "nearid layers a.onnx b.onnx --data images.npy --report models.html",
+    ),
     # Inputs for two models instead of layers that were extracted before.
     instead=Instead(
         "data",

@@ -55,25 +55,26 @@ def place_of_best(measure: str, values: Floats) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class LayerComparison(Result):
-    """Every layer of a source against every layer of a target.
+    """Result of `compare_layers`: every layer of a source against every layer of a target.
 
     Attributes
     ----------
     names : tuple of str
-        Source and target.
+        Names of the source and the target.
     layers : tuple of tuple of str
-        Their layers.
+        Layers of the source and of the target.
     widths : tuple of tuple of int
-        Columns of each layer.
+        Number of columns of each layer.
     n : int
-        Pairs of rows.
+        Number of pairs of rows.
     values : dict of measure -> ndarray of shape (layers of the source, layers of the target)
+        Similarity (or error) of each pair of layers.
     best : dict of measure -> Best
-        The best of all pairs. Its interval holds although the pair was chosen; it has none for `mcc`, for functions of
-        your own, and where rows are too few.
+        The best of all pairs. Its interval accounts for the choice among all pairs. There is no interval for `mcc`,
+        for functions of your own, and if rows are too few.
     p_values : dict of measure -> ndarray of the same shape
-        Add-one permutation p-value of each pair against the best of all pairs with the target's rows in another order:
-        a small one is small after allowance for the number of pairs. Errors and functions of your own have none.
+        Add-one permutation p-value of each pair, against the best of all pairs after the target's rows were shuffled.
+        It is thus corrected for the number of pairs. Errors and functions of your own have none.
     alerts : list of Alert
     provenance : dict
 
@@ -101,11 +102,11 @@ class LayerComparison(Result):
 
     def __getitem__(self, measure: str) -> Floats:
         if measure not in self.values:
-            raise InputError(f"{measure!r} was not measured; there are {', '.join(self.values)}.")
+            raise InputError(f"{measure!r} was not measured. Measured are {', '.join(self.values)}.")
         return self.values[measure]
 
     def nearest(self, measure: str) -> dict[str, tuple[str, float]]:
-        """For each layer of the source the layer of the target with the largest value, or with the least error."""
+        """For each layer of the source, the most similar layer of the target and the value."""
         nearest = {}
         for layer, row in zip(self.layers[0], self[measure], strict=True):
             found = place_of_best(measure, row)

@@ -55,50 +55,50 @@ def compare_layers(
     names: Sequence[str] | None = None,
     progress: Reporting = False,
 ) -> LayerComparison:
-    """Which layers of two models hold the same representation? Every layer of one is compared with every other's.
+    """Return how similar every layer of one model is to every layer of another.
 
     Parameters
     ----------
     x : Extraction, folder that `extract` wrote, or dict of layer -> rows
-        The source. Layers of one model hold the same rows in the same order: an array beside a DataFrame has its index.
+        The source. All layers of one model hold the same rows in the same order. If one layer is a DataFrame, its
+        index holds for the others too.
     y : the same, optional
-        The target; without it, the layers of the source are compared with each other. Rows are paired by index where
-        both have DataFrames, by id where both have ids, by position otherwise.
+        The target. Default: the layers of the source are compared with each other. Rows are paired by index if both
+        sides have DataFrames, by id if both have ids, and by position otherwise.
     measures : names or callables, default="cka"
-        "cka": linear CKA, debiased. "cca", "svcca": mean canonical correlation, held out. "mcc": mean correlation of
-        matched columns, held out. "r2", and "r2_rigid" and the like for the other groups of `compare`: share of the
-        target layer's variance that a linear map, a rigid motion of the source layer explains, held out. "epsilon",
-        "epsilon_rigid" and the like: mean held-out error of those maps over the target layer's diameter, of which less
-        is nearer; these take passes for each pair of layers. A callable takes the rows of two layers, paired, as
-        arrays and gives a number.
+        "cka": linear CKA, debiased. "cca", "svcca": mean canonical correlation on held-out rows. "mcc": mean
+        correlation of matched columns on held-out rows. "r2": share of the target layer's variance that a linear map
+        of the source layer explains on held-out rows; "r2_rigid", "r2_permutation" and so on for the other groups of
+        `compare`. "epsilon", "epsilon_rigid" and so on: mean held-out error of these maps over the target layer's
+        diameter; they are slower. A callable takes the paired rows of two layers as arrays and returns a number.
     layers : names or patterns, optional
-        Layers of both sides to take; all by default.
+        Layers of both models to compare. Default: all.
     folds : int, default=5
-        Folds for what is held out.
+        Number of folds for held-out rows.
     ridge : float or "auto", default="auto"
-        Penalty of linear maps. By default it is chosen for each fold by cross-validation over the other folds; 0 is
+        Ridge penalty of linear maps. "auto" chooses it for each fold by cross-validation over the other folds. 0 is
         plain least squares, as in the papers.
     svcca_k : int, optional
-        Principal components for SVCCA; those with 99% of the variance by default.
+        Number of principal components for SVCCA. Default: those with 99% of the variance.
     random_state : int, default=0
         Seed of the folds and of the chance level.
     blocks : str, path or array of shape (n,), optional
-        Rows that belong together, as the tokens of a text: folds hold out whole blocks. A column of a layer's table, a
-        file with one label for each row, or the labels themselves, in the order of the source's rows; "labels" for
-        those that were extracted with the layers of the source. "none" takes all rows as independent. Default: the
-        blocks that `extract` wrote for tokens; without any, nearid looks for rows that depend on their neighbours.
+        Rows that belong together, such as the tokens of a text. Folds hold out whole blocks. A column of a layer's
+        table, a file with one label for each row, or the labels themselves in the order of the source's rows.
+        "labels" uses the labels that were extracted with the source. "none" treats all rows as independent. Default:
+        the blocks that `extract` wrote for tokens and words; without any, nearid looks for dependent rows.
     permutations : int, optional
-        Repetitions of the chance level of the best pair: by default 99, or 19 for fitted measures of more than 256
-        pairs of layers. 0 leaves it out.
+        Number of shuffles for the chance level of the best pair. 0 leaves the chance level out. Default: 99, or 19
+        for fitted measures of more than 256 pairs of layers.
     names : two of str, optional
-        What to call the models.
+        Names of the two models in the output.
     progress : bool or function, default=False
-        Draw progress bars on stderr; or a function of the name of a stage and its number of steps.
+        Whether to draw progress bars on stderr; or a function that takes the name of a stage and its number of steps.
 
     Returns
     -------
     LayerComparison
-        A matrix for each measure, source layers by target layers.
+        A matrix for each measure (source layers by target layers), the best pair with its interval, and p-values.
 
     Examples
     --------
@@ -155,11 +155,16 @@ def compare_layers(
     alerts += dependence
     if together is not None and together.slow:
         why, remedy = together.unmeasured
-        text = f"{why} that chance cannot be measured: the best pair has no p-value. {remedy}"
+        text = f"{why} that chance cannot be measured. The best pair has no p-value. {remedy}"
         alerts.append(Alert("slow_rows", text))
     dead |= {layer for m in errors for layer in _all_nan(left, values[m]) | _all_nan(right, values[m].T)}
     if dead:
-        alerts.append(Alert("constant_layer", f"Every column of {', '.join(sorted(dead))} is constant: no measure."))
+        alerts.append(
+            Alert(
+                "constant_layer",
+                f"Every column of {', '.join(sorted(dead))} is constant, so no measure has a value there.",
+            )
+        )
     options = {
         "measures": list(wanted),
         "layers": "all" if layers == "all" else patterns,

@@ -1,4 +1,4 @@
-"""What a person sees of layers against layers."""
+"""The view of a comparison of layers: tables, heat maps and sentences."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from nearid.questions.layers.result import LayerComparison, is_error, measures
 from nearid.show.figures import TARGET, HeatMap
 from nearid.show.view import BAD, Cell, Column, Row, Table, View, counted, number, with_intervals
 
-AGREEMENT = "1 is full agreement; unrelated rows are about 0, or below."
-ERROR = "0 is full agreement: errors over the diameter of the target layer."
+AGREEMENT = "1 means full agreement. Unrelated rows give about 0 or less."
+ERROR = "0 means full agreement. Errors are divided by the diameter of the target layer."
 # Up to so many columns a heat map has its values in the cells, and a matrix is also a table in the terminal.
 WRITTEN, TABLED = 16, 12
 # Above this p-value, against the best of all pairs by chance, no pair is more alike than chance.
@@ -49,7 +49,7 @@ def _headline(c: LayerComparison, titles: dict[str, str]) -> str:
     pair = f"{best.source} of {c.names[0]} and {best.target} of {c.names[1]}"
     figure = f"{title}, {number(best.value.value)}"
     if best.p_value > LEVEL:
-        return f"No pair of layers is more alike than chance. The best is {pair}: {figure}, p = {best.p_value:.2g}"
+        return f"No pair of layers is more similar than chance. The best is {pair}: {figure}, p = {best.p_value:.2g}"
     if best.value.chance > WORTH_SAYING * best.value.value:
         figure += f", where chance alone reaches {number(best.value.chance)}"
     return f"The most similar layers are {pair}: {figure}"
@@ -61,7 +61,7 @@ def _colour(c: LayerComparison) -> str:
 
 
 def _reason(c: LayerComparison) -> str:
-    """What is known of the best pair by the first measure."""
+    """The value of the best pair by the first measure."""
     best = c.best.get(next(iter(c.values)))
     return "" if best is None else f"Best of {counted(best.pairs, 'pair')} of layers: {best.text}."
 
@@ -81,7 +81,7 @@ def nearest_layers(c: LayerComparison) -> Table:
             if measure in c.p_values:
                 cells.append(None if nearest is None else float(c.p_values[measure][i, c.layers[1].index(nearest)]))
         rows.append(Row(cells))
-    note = "p: against the best of all pairs with the target's rows in another order." if c.p_values else ""
+    note = "p compares a pair with the best of all pairs after the target's rows were shuffled." if c.p_values else ""
     return Table(f"The layer of {c.names[1]} that is nearest to each layer of {c.names[0]}", columns, rows, note)
 
 
@@ -96,9 +96,9 @@ def _best(c: LayerComparison, titles: dict[str, str]) -> Table:
     count = max(best.pairs for best in c.best.values())
     title = f"Best of {counted(count, 'pair')} of layers"
     headed = with_intervals(title, (best.value for best in c.best.values()))
-    sentences = ["Each interval allows for the choice among all pairs."] if headed != title else []
+    sentences = ["Each interval accounts for the choice among all pairs."] if headed != title else []
     if c.p_values:
-        sentences.append("By chance: the best of all pairs with the target's rows in another order.")
+        sentences.append("Best by chance: the best of all pairs after the target's rows were shuffled.")
     return Table(headed, columns, rows, " ".join([*sentences, _without_chance(c), _beyond_components(c)]).strip())
 
 
@@ -108,17 +108,17 @@ def _without_chance(c: LayerComparison) -> str:
     for name in c.values if c.provenance["options"]["permutations"] != 0 else ():
         if name in c.p_values or name not in c.best:
             continue
-        reason = "it has no value with these rows in some other orders"
+        reason = "it has no value for some shuffles of these rows"
         if is_error(name):
             reason = "R2 of the same map has one"
         elif name not in measures():
-            reason = "a function of your own may take any time"
+            reason = "nearid does not know how long your own function takes"
         elif "slow_rows" in [alert.code for alert in c.alerts]:
             reason = "rows depend on their neighbours for too long"
         elif c.provenance["blocks"] == 1:
-            reason = "one block of rows has no other order"
+            reason = "a single block of rows cannot be shuffled"
         elif not has_chance(name, max(map(max, c.widths))):
-            reason = f"layers are wider than {MATCHED} columns, which take long to match"
+            reason = f"some layers have more than {MATCHED} columns, which take too long to match"
         reasons.setdefault(reason, []).append(name)
     return " ".join(f"No chance level for {', '.join(names)}: {reason}." for reason, names in reasons.items())
 
@@ -133,8 +133,8 @@ def _beyond_components(c: LayerComparison) -> str:
         if wide and best.p_value > LEVEL:
             doubted.setdefault(own["components"], []).append(name)
     return " ".join(
-        f"p of {', '.join(names)} is measured along the {k} leading principal components of wide layers and cannot "
-        "see a relation of the other components."
+        f"The p-value of {', '.join(names)} uses the {k} leading principal components of wide layers. It cannot detect "
+        "a relation in the other components."
         for k, names in doubted.items()
     )
 
@@ -145,9 +145,9 @@ def _method(c: LayerComparison) -> str:
     for name, own in c.provenance["chance"].items():
         wide = max(map(max, c.widths)) > own["components"]
         sentences.append(
-            f"Chance of {name}: {own['repetitions']} different orders of the target's rows, the same for all layers, "
-            f"on {own['rows']:,} rows"
-            + (f"; wide layers along {own['components']} leading principal components." if wide else ".")
+            f"Chance level of {name}: {own['repetitions']} different shuffles of the target's rows, the same for all "
+            f"layers, on {own['rows']:,} rows"
+            + (f"; wide layers are reduced to {own['components']} leading principal components." if wide else ".")
         )
     return " ".join(sentences)
 

@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class BiLipschitz(Result):
-    """How far a decoder is from preserving distances.
+    """Result of `lipschitz`: how far a decoder is from preserving distances.
 
     Attributes
     ----------
     name : str
+        Name of the decoder.
     n, latents, outputs, directions : int
-        Points, coordinates of a latent and of an output, random directions at each point.
+        Number of points, of coordinates of a latent and of an output, and of random directions at each point.
     rows : ndarray of shape (n,)
-        Rows of the latents that are the points.
+        Which rows of the latents are the points.
     sampled : Constants
-        Over the random directions, as in the paper: lower bounds of the exact ones.
+        Constants over the random directions, as in the paper. They are lower bounds of the exact ones.
     exact : Constants or None
-        Over all directions, from singular values, where whole Jacobians were formed.
+        Constants over all directions, from singular values; None if whole Jacobians were not formed.
     isometry : Isometry or None
-        Dynamical isometry: the spectrum of these Jacobians.
+        Dynamical isometry: the spectrum of the Jacobians; None if they were not formed.
     pairwise : Pairwise
-        Global: distances between outputs over those between latents.
+        Distances between outputs divided by distances between latents, for all pairs of points.
     bound, scaled_bound : RigidBound
-        Theorem 1 at the largest constant found, as it is and under the best global scale (for a group of rigid motions
-        with one scale).
+        Theorem 1 at the largest constant found: for rigid motions, and for rigid motions with one scale.
     alerts : tuple of Alert
     provenance : dict
         What made the result.
@@ -68,7 +68,7 @@ class BiLipschitz(Result):
 
     @property
     def constants(self) -> Constants:
-        """The exact constants where they are known, the sampled ones otherwise."""
+        """The exact constants if they are known, the sampled ones otherwise."""
         return self.sampled if self.exact is None else self.exact
 
     def _view(self) -> View:

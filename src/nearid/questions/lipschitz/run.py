@@ -45,54 +45,56 @@ def lipschitz(
     name: str | None = None,
     progress: Reporting = False,
 ) -> BiLipschitz:
-    """Does this decoder preserve distances? Its bi-Lipschitz constants, and what Theorem 1 makes of them.
+    """Return how much a decoder changes distances: its local bi-Lipschitz constants.
 
-    The nearer the constant is to 1, the more nearly two runs of such a model agree up to a rigid motion. The local
-    constant at z is the largest of max(|J v|, 1 / |J v|) over unit vectors v, J being the decoder's Jacobian at z: over
-    some random v (a lower bound, as in Nelson et al. 2026), and over all by the singular values of J.
+    The closer the constant L is to 1, the more closely two runs of such a model agree up to a rigid motion (Theorem 1
+    of Nelson et al. 2026). The local constant at z is the largest of ``max(|J v|, 1 / |J v|)`` over unit vectors v,
+    where J is the decoder's Jacobian at z. nearid computes it over random v, as in the paper, which gives a lower
+    bound, and over all v from the singular values of J.
 
     Parameters
     ----------
     model : torch.nn.Module, a method of one, a callable, or str
-        The decoder: weights (.safetensors .pt .pth .th .ckpt) or package.module:function for a decoder. In Python also
-        a function that takes a tensor of shape (n, d) and returns one of shape (n, ...), each row on its own. A module
-        is in evaluation mode meanwhile.
+        The decoder: a file of weights (.safetensors .pt .pth .th .ckpt), or package.module:function that returns the
+        decoder. In Python also a module or a function that takes a tensor of shape (n, d) and returns one of shape
+        (n, ...). Each row must depend only on itself. A module runs in evaluation mode.
     latents : array, tensor, path or Rows, of shape (n, d), optional
-        Where to measure, one row of latents per example: encodings of data, or draws of the prior.
+        Points to measure at, one row of latents per example: encodings of data, or draws from the prior.
     normal : int, optional
-        Draw so many latents from a standard normal instead.
+        Instead of latents: number of points to draw from a standard normal distribution.
     width : int, optional
-        Coordinates of a latent, for normal draws; those of the first layer by default.
+        Number of coordinates of a latent for normal draws. Default: the inputs of the first layer.
     factory : str, optional
-        package.module:function that makes the module for the weights; not needed for decoders that are known (Burgess
-        et al. 2018).
+        package.module:function that makes the module for a file of weights. The decoder of Burgess et al. (2018) is
+        known and needs none.
     prefix : str, optional
-        Part of the weights that is the decoder, as "decoder.".
+        Beginning of the names of the decoder's weights in the file, such as "decoder.".
     directions : int, default=10
-        Random directions at each point.
+        Number of random directions at each point.
     exact : bool, optional
-        Whether to form whole Jacobians; by default with up to 128 latents.
+        Whether to form whole Jacobians. Default: with up to 128 latents.
     points : int, default=1000
-        Rows to use; of more, a random sample.
+        Largest number of rows to use. If there are more, nearid takes a random sample.
     constant : float, optional
-        Constant c of Theorem 1's bound c sqrt(L^2 - 1), where it is known (see nearid.geometry.bounds). Without it only
-        the rate is reported.
+        Constant c of Theorem 1's bound c sqrt(L^2 - 1), if you know it (see nearid.geometry.bounds). Default: nearid
+        reports the rate sqrt(L^2 - 1) alone.
     key : str, optional
-        Entry of the latents to read, of a file that holds several.
+        Entry that holds the latents, in a file with several.
     features : sequence of str or str, optional
-        Columns of a table to use, as "z_*,size"; all numeric columns by default.
+        Columns of a table to use, such as "z_*,size". Default: all numeric columns.
     exclude : sequence of str or str, optional
-        Columns of a table to leave out, as "plate,well_*": metadata, for example.
+        Columns of a table to leave out, such as "plate,well_*".
     random_state : int, default=0
         Seed of draws, rows and directions.
     name : str, optional
-        What to call the decoder.
+        Name of the decoder in the output.
     progress : bool or callable, default=False
-        Draw a bar on stderr for work that takes seconds.
+        Whether to draw progress bars on stderr; or a function that takes the name of a stage and its number of steps.
 
     Returns
     -------
     BiLipschitz
+        The constants over random and over all directions, the spectrum of the Jacobians, and Theorem 1.
 
     Raises
     ------
@@ -108,7 +110,7 @@ def lipschitz(
     (2.0, 1.0)
     """
     if (latents is None) == (normal is None):
-        raise InputError("Give either LATENTS or a number of draws, normal=N (--normal N), one of the two.")
+        raise InputError("Give either latents, or a number of random draws with normal=N (--normal N).")
     if isinstance(model, str | os.PathLike):
         given_model(model, factory=factory, prefix=prefix, decoder=True)
     try:
@@ -122,7 +124,7 @@ def lipschitz(
     if isinstance(model, str | os.PathLike):
         decoder = load_decoder(os.fspath(model), factory=factory, prefix=prefix)
     elif factory is not None or prefix is not None:
-        raise InputError("A factory or a prefix belongs to a file of weights, but the decoder itself was given.")
+        raise InputError("factory and prefix are for files of weights, but the decoder itself was given.")
     if normal is None:
         rows = open_rows(latents, key=key, features=features, exclude=exclude)
     else:
@@ -137,8 +139,8 @@ def lipschitz(
         lengths, singular, pairwise = stretches(working, z, index, directions, whole, rng, stage)
     if not lengths.any():
         raise InputError(
-            "The decoder's derivative is 0 at every point: it is constant, or made of steps (round, argmax, sign), and "
-            "no distance is preserved."
+            "The decoder's derivative is 0 at every point. It is constant, or made of steps (round, argmax, sign), so "
+            "it preserves no distance."
         )
     sampled = Constants.of(lengths.min(axis=1), lengths.max(axis=1))
     exactly = None if singular is None else Constants.of(singular[:, -1], singular[:, 0])
@@ -188,7 +190,7 @@ def _drawn(decoder: Any, count: int, width: int | None, seed: int) -> Rows:
     columns = width or latent_width(decoder)
     if columns is None:
         raise InputError(
-            "nearid cannot tell from this decoder how many coordinates a latent has: give width=N (--width N)."
+            "nearid cannot see from this decoder how many coordinates a latent has. Give width=N (--width N)."
         )
     # A stream of its own: directions are drawn from the seed itself.
     draws = np.random.default_rng([seed, 1]).standard_normal((count, columns), dtype=np.float32)
@@ -209,26 +211,28 @@ def _taken(rows: Rows, index: np.ndarray) -> Floats:
 def _alerts(best: Constants, exact: bool, outputs: int, latents: int) -> Iterator[Alert]:
     n = len(best.least)
     if outputs < latents:
-        yield Alert("fewer_outputs", f"{outputs} outputs of {latents} latents: no such decoder is injective.")
+        yield Alert(
+            "fewer_outputs", f"The decoder has {outputs} outputs for {latents} latents, so it cannot be injective."
+        )
     lost = int(np.sum(best.least == 0))
     if lost:
         yield Alert(
             "not_injective",
-            f"At {lost} of {n} points some direction of the latents changes nothing (to rounding): the decoder is not "
-            "injective there, no finite constant exists, and the theorems do not apply.",
+            f"At {lost} of {n} points some direction of the latents changes no output (to rounding). The decoder is "
+            "not injective there. It has no finite constant, and the theorems do not apply.",
         )
     if not exact:
         yield Alert(
             "directions_only",
-            f"With {latents} latents, some random directions miss the largest and smallest stretch: the constants are "
-            "lower bounds. exact=True (--exact) takes whole Jacobians.",
+            f"Only random directions of the {latents} latents were measured. They miss the largest and the smallest "
+            "stretch, so the constants are lower bounds. To form whole Jacobians: exact=True (--exact).",
         )
     largest = best.local.maximum
     if np.isfinite(largest.value) and largest.of_half < (1 - UNSETTLED) * largest.value:
         yield Alert(
             "unsettled_maximum",
-            f"The maximum has not settled: half of the points reach {largest.of_half:.3g} on average, all {n} "
-            f"{largest.value:.3g}. More points would find more.",
+            f"The maximum has not settled: a random half of the points reaches {largest.of_half:.3g} on average, all "
+            f"{n} points reach {largest.value:.3g}. More points would find a larger one.",
         )
 
 

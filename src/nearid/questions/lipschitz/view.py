@@ -1,4 +1,4 @@
-"""What a person sees of bi-Lipschitz constants."""
+"""The view of bi-Lipschitz constants: tables, figures and sentences."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def view(c: BiLipschitz) -> View:
 
 
 def colour(c: BiLipschitz) -> str:
-    """Whether the theorem applies (good), it does not or none can tell (careful), or there is no constant (bad).
+    """Good if the theorem applies, careful if it does not or is undecided, bad if there is no finite constant.
 
-    Random directions give lower bounds of L, from which nothing good follows.
+    Random directions give only lower bounds of L, so they never lead to good.
     """
     if not np.isfinite(c.constants.local.maximum.value):
         return BAD
@@ -48,20 +48,22 @@ def headline(c: BiLipschitz) -> str:
     """The outcome in a sentence."""
     best = c.constants
     if colour(c) == BAD:
-        return "Not bi-Lipschitz: some directions of the latents change nothing"
+        return "No: some directions of the latents change no output, so the decoder is not bi-Lipschitz"
     mean, largest, free = (number(v) for v in (best.local.mean.value, best.local.maximum.value, best.scale_free))
-    near = "near enough to an isometry" if c.scaled_bound.applies else "too far from an isometry"
-    if c.exact is not None:
-        return f"L is {mean} on average, {largest} at most ({free} under the best scale): {near} for Theorem 1"
-    sizes = f"L is at least {mean} on average and {largest} at its largest ({free} under the best scale)"
+    sizes = f"{mean} on average and {largest} at its largest ({free} under the best scale)"
+    if c.exact is None:
+        sizes = f"at least {sizes}"
     if not c.scaled_bound.applies:
-        return f"{sizes}: {near} for Theorem 1"
-    alone = counted(c.directions, "random direction")
-    return f"{sizes}: {alone} alone cannot tell whether that is {near} for Theorem 1"
+        return f"No: the decoder is too far from an isometry for Theorem 1. L is {sizes}"
+    if c.exact is not None:
+        kind = "an isometry" if c.bound.applies else "a scaled isometry"
+        return f"Nearly: the decoder is near enough to {kind} for Theorem 1. L is {sizes}"
+    few = counted(c.directions, "random direction")
+    return f"Undecided: {few} cannot show whether the decoder is near an isometry. L is {sizes}"
 
 
 def facts(c: BiLipschitz) -> Iterator[tuple[str, str]]:
-    """What was measured besides, name by name, in sentences."""
+    """The other measurements as sentences, by name."""
     if colour(c) != BAD:
         yield "Maximum", _largest(c)
     if c.isometry is not None:
@@ -70,19 +72,19 @@ def facts(c: BiLipschitz) -> Iterator[tuple[str, str]]:
         kind = (
             ""
             if np.isnan(i.anisotropy)
-            else f" {_percent(i.anisotropy)} of the variance of their logarithms is within points (conformal: 0%)."
+            else f" {_percent(i.anisotropy)} of the variance of their logarithms lies within points (conformal: 0%)."
         )
         yield (
             "Dynamical isometry",
             f"singular values from {_shown(i.smallest)} to {_shown(i.largest)}, median {_shown(i.quantiles[1])}; "
-            f"condition number {middle} in the median ({low} to {high} for 90% of points).{kind}",
+            f"median condition number {middle} ({low} to {high} for 90% of the points).{kind}",
         )
     p = c.pairwise
     yield (
         "Pairs",
         f"distances change by factors from {_shown(p.least)} to {_shown(p.greatest)}, median "
-        f"{_shown(p.quantiles[1])}: no global constant below {_shown(p.constant)}, or {_shown(p.scale_free)} under the "
-        f"best scale ({counted(p.pairs, 'pair')}).",
+        f"{_shown(p.quantiles[1])}. The global constant is at least {_shown(p.constant)}, or {_shown(p.scale_free)} "
+        f"under the best scale ({counted(p.pairs, 'pair')}).",
     )
     yield "Theorem 1, rigid motions", _bounded(c.bound)
     yield "Theorem 1, with one scale", _bounded(c.scaled_bound)
@@ -95,12 +97,12 @@ def _bounded(b: RigidBound) -> str:
         return f"does not apply: it requires L below 1.414, but L is {size}."
     # What was measured is a lower bound of L over all latents: the theorem is proven, that it applies is not.
     proven = (
-        f"if L is no larger than {number(b.lipschitz)}, error / diameter <= c * {number(b.rate)} = c * sqrt(L^2 - 1) "
-        "(c depends on the dimension alone: proven)"
+        f"if L is nowhere larger than {number(b.lipschitz)}, it is proven that error / diameter <= c * sqrt(L^2 - 1) = "
+        f"c * {number(b.rate)}, where c depends only on the dimension."
     )
     if b.epsilon is None:
-        return f"{proven}; no c was given."
-    return f"{proven}; with the given c = {b.constant:g}: {number(b.epsilon)}."
+        return f"{proven} No c was given."
+    return f"{proven} With the given c = {b.constant:g} the bound is {number(b.epsilon)}."
 
 
 def _shown(value: float) -> str:
@@ -112,11 +114,11 @@ def _largest(c: BiLipschitz) -> str:
     """How far the largest constant can be trusted."""
     beyond = _percent(c.constants.local.maximum.beyond)
     if c.exact is not None:
-        return f"a lower bound of the supremum; with 95% confidence at most {beyond} of such latents exceed it."
+        return f"a lower bound of the supremum. With 95% confidence at most {beyond} of such latents exceed it."
     drawn = counted(c.directions, "random direction")
     return (
         f"the largest over {drawn} at each point. With 95% confidence at most {beyond} of such latents give more over "
-        "as many; along others any of them may."
+        "as many directions. Other directions may give more at any point."
     )
 
 
@@ -148,11 +150,15 @@ def _cells(d: Distribution) -> list[Cell]:
 
 
 def _figures(c: BiLipschitz) -> list[Figure]:
-    over = " alone: over all of them they may be far larger" if c.exact is None else ", and over all of them"
-    caption = f"Over random directions{over}. In a long right tail a few latents decide the maximum."
+    over = "; over all directions it may be far larger" if c.exact is None else " and over all directions"
+    caption = (
+        f"Local constant L over random directions{over}. With a long right tail, a few latents decide the maximum."
+    )
     figures: list[Figure] = [Lines("Local constants", caption, "L", "share of points", _histogram(c), log_x=True)]
     if c.isometry is not None:
-        caption = "Median over points, with the band of 90%. An isometry has 1 everywhere, a scaled one a flat line."
+        caption = (
+            "Median over points and a band with 90% of them. An isometry gives 1 everywhere, a scaled one a flat line."
+        )
         title = "Singular values of the Jacobians"
         figures.append(Lines(title, caption, "rank", "singular value", _spectrum(c.isometry), log=True))
     return figures

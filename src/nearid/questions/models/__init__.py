@@ -1,1 +1,1 @@
-"""Which depth of one model corresponds to which of another, from the models and inputs alone?"""
+"""Which layers of two models correspond? Answered from the models and inputs alone."""

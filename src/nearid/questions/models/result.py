@@ -1,4 +1,4 @@
-"""What a comparison of two models returns: their layers, the ladder for two pairs of them, and what the heads say."""
+"""Result of a comparison of two models: all layers, the ladder for two pairs of layers, and the heads."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ModelComparison(Result):
-    """Which depth of one model corresponds to which of another, how nearly, and up to which group?
+    """Result of `compare_models`: which layers correspond, how closely, and up to which group.
 
     Attributes
     ----------
     names : tuple of str
-        Source and target.
+        Names of the source and the target.
     data : str
-        What to call the inputs.
+        Name of the inputs.
     layers : LayerComparison
         Every layer of the source against every layer of the target.
     best : Comparison or None
-        The ladder for the pair of layers that is most alike by the first measure; None where no pair has a value.
+        The ladder for the pair of layers that is most similar by the first measure; None if no pair has a value.
     last : Comparison or None
-        The ladder for the last layers; None where one of them does not vary.
+        The ladder for the last layers; None if one of them is constant.
     heads : HeadComparison or None
-        The map that the heads imply, where both models have one and these can be compared.
+        The map that the heads predict; None if a model has no head or the heads cannot be compared.
     alerts : list of Alert
     provenance : dict
 

@@ -27,7 +27,7 @@ from nearid.questions.heads.run import compare_heads
 from nearid.questions.layers.run import Measure, compare_layers, named_measures, own_blocks
 from nearid.questions.models.extractions import Kept, extracted, refuse_early
 from nearid.questions.models.result import ModelComparison
-from nearid.show.alerts import each_once
+from nearid.show.alerts import joined
 
 # Longer lists are not repeated in the provenance.
 SHORT = 100
@@ -58,11 +58,11 @@ def compare_models(
     progress: Reporting = False,
     **options: Any,
 ) -> ModelComparison:
-    """Which depth of one model corresponds to which of another, how nearly, and up to which group?
+    """Return which layers of two models correspond, how closely, and up to which group.
 
-    Both models run over the same inputs, and every layer of one is compared with every layer of the other. The ladder
-    of `compare` follows for the two layers that are most alike, and for the last ones. Extracted layers are kept in the
-    user's cache, so that another comparison of a model with the same inputs does not run it again.
+    Both models run over the same inputs. Every layer of one is compared with every layer of the other. The ladder of
+    `compare` follows for the two most similar layers and for the last layers. nearid keeps extracted layers in the
+    user's cache, so the next comparison of a model on the same inputs does not run the model again.
 
     Parameters
     ----------
@@ -71,44 +71,45 @@ def compare_models(
     b : the same
         The target.
     data : anything `extract` takes as data
-        The inputs of both models: texts, pictures, arrays or a file; no generator, which can be used once. On the
-        command line A and B are then models; without it they are folders that extract wrote.
+        The inputs of both models: texts, pictures, arrays or a file, but no generator, which can be read only once.
+        On the command line, A and B are models if data is given, and folders that extract wrote otherwise.
     measures : names or callables, default="cka"
-        Measures between layers, as of `compare_layers`. The first one decides which layers are most alike.
+        Measures between layers, as in `compare_layers`. The first one decides which layers are most similar.
     folds : int, default=5
-        Folds for what is held out.
+        Number of folds for held-out rows.
     ridge : float or "auto", default="auto"
-        Penalty of linear maps, as of `compare`.
+        Ridge penalty of linear maps, as in `compare`.
     svcca_k : int, optional
-        Principal components for SVCCA; those with 99% of the variance by default.
+        Number of principal components for SVCCA. Default: those with 99% of the variance.
     random_state : int, default=0
         Seed of the folds and of the chance levels.
     blocks : str, path or array of shape (n,), optional
-        Rows that belong together, as of `compare`. Default: the blocks that were extracted with the rows.
+        Rows that belong together, as in `compare`. Default: the blocks that were extracted with the rows.
     permutations : int, optional
-        Repetitions of the chance levels, 99 by default. 0 leaves out that of the best pair of layers.
+        Number of shuffles for the chance levels. 0 leaves out the chance level of the best pair. Default: 99.
     symmetric : bool, default=False
-        Climb the ladder in the other direction, too; the verdict is then the larger group of the two.
+        Fit the ladder in both directions. The verdict is then the larger group of the two.
     heads : bool, default=True
-        Build the map that the heads of both models imply, as of `compare_heads`, where both have one: a language model
-        of transformers, or a module whose last block is a linear layer.
+        Also compare the heads, as in `compare_heads`. A language model of transformers has a head, and so has a module
+        whose last block is a linear layer.
     options_a : mapping, optional
-        Options of `extract` for the first model alone, such as prefix.
+        Options of `extract` for the first model only, such as prefix.
     options_b : mapping, optional
-        Options of `extract` for the second model alone.
+        Options of `extract` for the second model only.
     cache : bool, default=True
-        Keep extracted layers in the cache, or take them from there: NEARID_CACHE, or the user's cache folder; up to
-        NEARID_CACHE_GB (10 by default), beyond which layers that were not used for longest are removed.
+        Keep extracted layers in the cache and reuse them: in NEARID_CACHE, or in the user's cache folder. Above
+        NEARID_CACHE_GB (10 by default), nearid removes the layers that were unused for longest.
     names : two of str, optional
-        What to call the models; in a text with a comma between them. Default: the names of their files or folders.
+        Names of the models in the output, also as one text with a comma. Default: the names of their files.
     progress : bool or function, default=False
-        Draw progress bars on stderr; or a function of the name of a stage and its number of steps.
+        Whether to draw progress bars on stderr; or a function that takes the name of a stage and its number of steps.
     **options
         Options of `extract` for both models, such as layers, pool, batch_size, mean and std.
 
     Returns
     -------
     ModelComparison
+        The comparison of all layers, the two ladders, and the comparison of the heads.
 
     Examples
     --------
@@ -178,7 +179,7 @@ def compare_models(
         best=best,
         last=last,
         heads=between,
-        alerts=[*_alerts(called, sides), *refused, *each_once([(c.names, c.alerts) for c in compared])],
+        alerts=[*_alerts(called, sides), *refused, *joined([(c.names, c.alerts) for c in compared])],
         provenance={
             **provenance(settings, cache=None if kept is None else {"folder": str(kept.place), "entries": where}),
             "inputs": inputs,
@@ -191,7 +192,9 @@ def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
     known = {p.name: p.default for p in inspect.signature(extract).parameters.values() if p.kind is p.KEYWORD_ONLY}
     for name in options:
         if name in OWN:
-            raise InputError(f"{name} is no option here: layers go to the cache. Write them with extract instead.")
+            raise InputError(
+                f"{name} is not an option here, because layers go to the cache. To write them, use extract."
+            )
         if name not in known:
             raise InputError(unknown("option of extract", name, [each for each in known if each not in OWN]))
     if isinstance(options.get("layers"), int):
@@ -244,7 +247,7 @@ def _heads(
             progress=progress,
         )
     except InputError as error:
-        return None, [Alert("heads_not_compared", f"The heads are not compared: {error}")]
+        return None, [Alert("heads_not_compared", f"nearid could not compare the heads: {error}")]
     return compared, []
 
 

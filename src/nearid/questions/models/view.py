@@ -1,4 +1,4 @@
-"""What a person sees of two models: which depth corresponds to which, how nearly and up to which group."""
+"""The view of two models: which layers correspond, how closely and up to which group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from nearid.base.alerts import Alert
 from nearid.groups.ladder import GROUPS
 from nearid.questions.compare.result import Comparison
 from nearid.questions.compare.view import headline as ladder_headline, view as ladder_view
@@ -16,10 +15,10 @@ from nearid.questions.heads.view import view as heads_view
 from nearid.questions.layers.result import LayerComparison, place_of_best
 from nearid.questions.layers.view import LEVEL, nearest_layers, view as layers_view
 from nearid.questions.models.result import ModelComparison
-from nearid.show.alerts import each_once, joined
 from nearid.show.view import Cell, Column, Row, Table, View, counted, with_intervals
 
-# The nearest layers are said to come in order where so large a share of two layers do; two that share one count half.
+# Share of pairs of layers whose nearest layers are in the same order, from which the view calls the depths ordered.
+# Two layers with the same nearest layer count half.
 ORDERED = 0.8
 
 
@@ -28,7 +27,7 @@ def view(c: ModelComparison) -> View:
     layers, nearest = layers_view(c.layers), nearest_layers(c.layers)
     related = c.pair is not None and c.best is not None and not c.pair.p_value > LEVEL
     ladder = None if c.best is None else ladder_view(c.best)
-    sections = [("Most alike layers", c.best), ("Last layers", c.last if c.last is not c.best else None)]
+    sections = [("Most similar layers", c.best), ("Last layers", c.last if c.last is not c.best else None)]
     parts = [
         replace(ladder_view(each), subject=f"{title}: {_names(each)}", alerts=())
         for title, each in sections
@@ -38,12 +37,12 @@ def view(c: ModelComparison) -> View:
         shown = heads_view(c.heads)
         parts.append(replace(shown, subject=f"Heads: {shown.subject}", alerts=()))
     return View(
-        question="Which depth of one model corresponds to which of the other?",
+        question="Which layers of two models correspond?",
         subject=f"{c.names[0]} -> {c.names[1]}: {_sizes(c)}",
         headline=_headline(c) if related else layers.headline,
         reason=" ".join(filter(None, (_decided(c), order_of_depths(c.layers)))),
         colour=ladder.colour if related and ladder is not None else layers.colour,
-        alerts=_alerts(c),
+        alerts=c.alerts,
         tables=[_ladders(c), nearest, *(replace(table, folded=True) for table in layers.tables if table != nearest)],
         facts=_facts(c),
         figures=layers.figures,
@@ -51,13 +50,6 @@ def view(c: ModelComparison) -> View:
         provenance=c.provenance,
         parts=parts,
     )
-
-
-def _alerts(c: ModelComparison) -> list[Alert]:
-    """Those of the extractions, then those of the comparisons in few lines."""
-    compared = [each for each in (c.layers, c.best, c.last, c.heads) if each is not None]
-    told = each_once([(each.names, each.alerts) for each in compared])
-    return [*(a for a in c.alerts if a not in told), *joined([(each.names, each.alerts) for each in compared])]
 
 
 def _sizes(c: ModelComparison) -> str:
@@ -104,13 +96,13 @@ def order_of_depths(c: LayerComparison) -> str:
     step = np.diff(np.array(list(itertools.combinations([j for _, j in places], 2))), axis=1)
     share = float(np.mean((step > 0) + 0.5 * (step == 0)))
     if share >= ORDERED:
-        return "Most deeper layers are nearest to deeper ones: see the table of nearest layers."
-    return "The order of depths is not kept: see the table of nearest layers."
+        return "Deeper layers mostly correspond to deeper layers (see the table of nearest layers)."
+    return "The layers do not correspond in the order of their depth (see the table of nearest layers)."
 
 
 def _ladders(c: ModelComparison) -> Table:
     """The best pair of layers and the last ones, each with the groups of the ladder."""
-    pairs = {"most alike": c.best, "last": c.last}
+    pairs = {"most similar": c.best, "last": c.last}
     known = {which: each for which, each in pairs.items() if each is not None}
     groups = list(next(iter(known.values())).groups) if known else []
     estimates = [each.groups[name].r2 for each in known.values() for name in groups]
@@ -128,10 +120,10 @@ def _ladders(c: ModelComparison) -> Table:
             cells = [f"{which}, back: {target} -> {source}", None]
             cells += [group.r2 if group.estimable else None for group in back.values()]
             rows.append(Row([*cells, _reached(each.reverse)]))
-    note = "R2: share of the target layer's variance that the group explains, held out."
+    note = "R2: share of the target layer's variance that the group explains on held-out rows."
     if c.pair is not None and c.pair.pairs > 1:
-        note += f" The ladder of the most alike layers does not allow for the choice among {c.pair.pairs} pairs."
-    return Table(with_intervals("How nearly, and up to which group", estimates), columns, rows, note)
+        note += f" The intervals of the most similar layers do not account for the choice among {c.pair.pairs} pairs."
+    return Table(with_intervals("How closely, and up to which group", estimates), columns, rows, note)
 
 
 def _reached(c: Comparison) -> str:

@@ -18,4 +18,10 @@ QUESTION = Question(
     {"latents": "Z", "factors": "FACTORS"},
     choices={"measures": _measures},
     paths="latents",
+    page="guide/score",
+    examples=(
+        "nearid score latents.npy factors.csv --report score.html",
+        "nearid score z.npy u.csv --measures mcc,dci --periods angle=360",
+        "nearid score z.npy u.csv --resolve ica --blocks film",
+    ),
 )

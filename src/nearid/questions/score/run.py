@@ -154,6 +154,7 @@ def score(
     Returns
     -------
     Score
+        Every measure with its interval and chance level, the values for each factor, and alerts.
 
     Examples
     --------
@@ -351,7 +352,9 @@ def _ladder(
     left = [repr(f.name) for f in factors.items if f.kind == "categorical"]
     alerts: tuple[Alert, ...] = ()
     if left:
-        text = f"Categorical factors have no geometry: the verdict is without {', '.join(left)}."
+        text = (
+            f"The verdict does not judge {', '.join(left)}: categorical factors have no geometry. See their measures."
+        )
         alerts += (Alert("no_geometry", text),)
     settings = Settings(
         groups=tuple(ladder(LADDER)),
@@ -397,12 +400,15 @@ def _sample_alerts(n: int, x: Floats, taken: Factors, known: Factors, alerts: tu
     """Alerts of a sample, without those that are given for all rows elsewhere."""
     kept = [a for a in alerts if a.code not in ("dropped_rows", "constant_factor") or a in known.alerts]
     text = (
-        f"Of {n:,} rows {len(x):,} are given to the measures that hold them in memory; mcc, r2 and the verdict use all."
+        f"mcc, r2 and the verdict use all {n:,} rows. The other measures hold their rows in memory and use a sample of "
+        f"{len(x):,}: raise max_rows (--max-rows) to use more."
     )
     kept.append(Alert("sampled", text))
     lost = ", ".join(repr(name) for name in known.names if name not in taken.names)
     if lost:
-        kept.append(Alert("constant_in_sample", f"In that sample {lost} do not vary; mcc and r2 see them alone."))
+        kept.append(
+            Alert("constant_in_sample", f"Only mcc and r2 score {lost}: the sample of rows has one value of it.")
+        )
     return tuple(kept)
 
 
@@ -427,12 +433,13 @@ def _interval_alerts(scored: Mapping[str, ScoredMeasure], factors: Factors) -> I
     if factors.blocks is not None and len(np.unique(factors.blocks)) < GROUPS:
         yield Alert(
             "no_interval",
-            f"No intervals: these leave out a tenth of the blocks at a time, which takes at least {GROUPS} blocks.",
+            f"There are no intervals: they need at least {GROUPS} blocks, because a tenth is left out at a time.",
         )
     elif lacking:
         yield Alert(
             "no_interval",
-            f"{', '.join(lacking)}: no interval. Without some of the rows too few are left, or factors do not vary.",
+            f"There is no interval for {', '.join(lacking)}: when a tenth of the rows is left out, too few rows remain "
+            "or a factor is constant.",
         )
 
 
@@ -444,8 +451,8 @@ def _latent_alerts(x: Floats, active: np.ndarray, factors: Factors, measures: Se
     if len(small):
         yield Alert(
             "inactive_latents",
-            f"{len(small)} of {d} latents ({shortened(small)}) vary by less than a twentieth of the widest: they are "
-            f"inactive{', and do not count in InfoM and InfoC' if 'infomec' in measures else ''}.",
+            f"{len(small)} of {d} latents ({shortened(small)}) are inactive: their range is less than a "
+            f"twentieth of the widest.{' InfoM and InfoC ignore them.' if 'infomec' in measures else ''}",
         )
     varying = x[:, ~constant]
     if varying.shape[1] > 1:
@@ -453,8 +460,8 @@ def _latent_alerts(x: Floats, active: np.ndarray, factors: Factors, measures: Se
         if directions < min(varying.shape[1], m):
             yield Alert(
                 "collapsed_latents",
-                f"The {varying.shape[1]} latents that vary do so along {directions} directions (to 1% of their "
-                f"spread): these cannot hold {m} factors.",
+                f"The latents have collapsed: the {varying.shape[1]} that vary span only {directions} directions (to "
+                f"1% of their spread), which cannot hold {m} factors.",
             )
 
 

@@ -5,30 +5,55 @@ from typing import Annotated
 
 import typer
 
+from nearid.show.command import QUIET
+from nearid.show.help import COMPUTED, INPUT, OUTPUT, guided
 
+
+@guided(
+    "guide/unmix",
+    "nearid apply ica new.npy -o components.npy",
+    "nearid apply ica components.npy -o rows.npy --inverse",
+)
 def apply(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that `nearid unmix` wrote.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that nearid unmix wrote.")],
     source: Annotated[str, typer.Argument(metavar="X", help="File with one row per example.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write: .npy, .safetensors or .zarr.")],
-    inverse: Annotated[bool, typer.Option("--inverse", help="X holds components; write rows.")] = False,
-    key: Annotated[str | None, typer.Option(help="Entry to read from a file that holds several arrays.")] = None,
-    ids: Annotated[str | None, typer.Option(help="Column (or entry) with row ids; kept beside the output.")] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File to write: .npy, .safetensors or .zarr.", rich_help_panel=OUTPUT)
+    ],
+    inverse: Annotated[
+        bool, typer.Option("--inverse", help="X holds components. Write rows.", rich_help_panel=COMPUTED)
+    ] = False,
+    key: Annotated[
+        str | None, typer.Option(help="Entry to read from a file that holds several arrays.", rich_help_panel=INPUT)
+    ] = None,
+    ids: Annotated[
+        str | None,
+        typer.Option(help="Column (or entry) with row ids. They are kept beside the output.", rich_help_panel=INPUT),
+    ] = None,
     features: Annotated[
-        str | None, typer.Option(help="Columns of a table to use, as 'emb_*,size'; all numeric columns by default.")
+        str | None,
+        typer.Option(
+            help="Columns of a table to use, as 'emb_*,size'. Default: all numeric columns.", rich_help_panel=INPUT
+        ),
     ] = None,
     exclude: Annotated[
-        str | None, typer.Option(help="Columns of a table to leave out, as 'plate,well_*': metadata, for example.")
+        str | None,
+        typer.Option(help="Columns of a table to leave out, as 'plate,well_*'.", rich_help_panel=INPUT),
     ] = None,
     drop_nonfinite: Annotated[
-        bool, typer.Option("--drop-nonfinite", help="Give rows with NaN or Inf an output of NaN.")
+        bool,
+        typer.Option("--drop-nonfinite", help="Write NaN for rows with a NaN or an infinity.", rich_help_panel=INPUT),
     ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing but errors on stderr.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file that exists.", rich_help_panel=OUTPUT)
+    ] = False,
+    quiet: Annotated[bool, QUIET] = False,
 ) -> None:
     """Write the components of the rows of a file, block by block, with a fitted model."""
     from nearid.arrays import open_rows
     from nearid.arrays.rows import single_rows
     from nearid.base.progress import reporting
+    from nearid.base.streams import say
     from nearid.ica.stream import check_output, refuse_input
     from nearid.questions.unmix.result import ICA
 
@@ -42,4 +67,4 @@ def apply(
             rows, out, inverse=inverse, overwrite=overwrite, drop_nonfinite=drop_nonfinite, progress=progress
         )
     if not quiet:
-        typer.echo(f"{rows.shape[0]:,} rows written to {out}", err=True)
+        say(f"{rows.shape[0]:,} rows written to {out}")

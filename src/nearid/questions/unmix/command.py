@@ -28,5 +28,10 @@ QUESTION = Question(
     required=("out",),
     makes="out",
     left=_left,
+    page="guide/unmix",
+    examples=(
+        "nearid unmix embeddings.npy -o ica --stability 2",
+        "nearid unmix cells.parquet -o ica --features 'emb_*' --n-components 20",
+    ),
     done=lambda options: f"Components and model written to {options['out']}",
 )

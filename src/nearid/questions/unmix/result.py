@@ -18,55 +18,59 @@ from nearid.show.view import View
 class ICA(Result, IcaEstimator):
     """Independent component analysis of any number of rows.
 
-    Whitening from one pass, then FastICA's fixed point and L-BFGS on the orthogonal group, each where it is the faster,
-    from several starts. Rows that are few are whitened once and held in memory; otherwise every pass reads them in
-    blocks. Components come in the order of their distance from Gaussian, the largest
-    first, each with its largest loading positive. The same data and seed give the same bytes, whatever the number of
-    threads.
+    One pass whitens the rows. FastICA's fixed point and L-BFGS on the orthogonal group, whichever is faster, then find
+    the rotation from several starts. If the rows fit in memory, they are whitened once and kept there. Otherwise every
+    pass reads them in blocks. The least Gaussian component comes first, and the largest loading of each component is
+    positive. The same data and seed give the same bytes with any number of threads.
 
     Parameters
     ----------
     {options}
     random_state : int, RandomState or None, default=0
-        Of the first rotations.
+        Seed of the first rotations.
     engine : {"local", "dask"}, address or Engine, optional
         Where the passes of `fit` run: this process by default, a Dask cluster of this machine's cores, or the cluster
         of the scheduler at an address such as "tcp://127.0.0.1:8786". The result is the same.
 
     Attributes
     ----------
-    mean_ : ndarray of shape (n_features_in_,)
-    components_ : ndarray of shape (n_components_, n_features_in_)
-        Components are components_ (x - mean_).
-    mixing_ : ndarray of shape (n_features_in_, n_components_)
-        Rows are mixing_ s + mean_.
-    whitening_ : ndarray of shape (n_components_, n_features_in_)
-        Whitens centred rows: principal directions over their standard deviations; with `whiten` only. components_ is a
-        rotation of it.
-    n_components_, rank_ : int
-        Components, and directions that exist in the data.
+    mean_ : ndarray of shape (n_features,)
+        Mean of the rows.
+    components_ : ndarray of shape (n_components, n_features)
+        The unmixing matrix. Components are ``(x - mean_) @ components_.T``.
+    mixing_ : ndarray of shape (n_features, n_components)
+        The mixing matrix. Rows are ``s @ mixing_.T + mean_``.
+    whitening_ : ndarray of shape (n_components, n_features)
+        The matrix that whitens centred rows: principal directions divided by their standard deviations. It exists with
+        `whiten` only. ``components_`` is a rotation of it.
+    n_components_ : int
+        Number of components.
+    rank_ : int
+        Number of directions that exist in the data.
     n_iter_ : int
-        Passes over the rows from the best start.
+        Number of passes over the rows from the best start.
     converged_ : bool
+        Whether the gradient fell below `tol`.
     gradients_ : list of float
         Relative projected gradient after each pass.
-    variances_ : ndarray of shape (rank_,)
-        Variances along all principal directions that exist.
-    kappa_ : ndarray of shape (n_components_,)
-        E[g'(s)] - E[g(s) s]: with logcosh positive for super-Gaussian components, negative for sub-Gaussian ones, near
-        0 for Gaussian ones, which ICA cannot tell apart.
-    recurrence_ : ndarray of int, shape (n_components_,) or None
-        How many of the starts found each component again, each on a random half of the rows; None where only one start
-        was tried. Components that all starts find are determined by the data.
-    agreement_ : ndarray of shape (n_components_,) or None
-        Mean over the starts of the |correlation| of each component with the nearest one that the start found.
+    variances_ : ndarray of shape (rank,)
+        Variance along each principal direction that exists.
+    kappa_ : ndarray of shape (n_components,)
+        ``E[g'(s)] - E[g(s) s]``. With logcosh it is positive for super-Gaussian components and negative for
+        sub-Gaussian ones. It is near 0 for Gaussian components, which ICA cannot separate.
+    recurrence_ : ndarray of int, shape (n_components,), or None
+        Number of starts that found each component again, each on a random half of the rows; None with one start.
+        Components that all starts find are determined by the data.
+    agreement_ : ndarray of shape (n_components,), or None
+        Absolute correlation of each component with the nearest one that a start found, averaged over the starts.
     diagnostics_ : Diagnostics
         Whether the fit can be trusted: convergence, rank, Gaussian components, kurtosis, stability, alerts.
     seed_ : int
-        Of the first rotations, drawn from random_state.
+        Seed of the first rotations, drawn from `random_state`.
     alerts : tuple of Alert
+        What limits the trust in the components.
     provenance : dict
-        Versions, options, the seed; name, shape, dtype, fingerprint and digest (of all numbers) of the rows.
+        Versions, options and seed; name, shape, dtype, fingerprint and digest (of all numbers) of the rows.
 
     Examples
     --------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from nearid.base.files import alone_in, refuse_source
 from nearid.base.options import Bound, Count, Seed, as_given, checked
 from nearid.base.progress import Progress, Reporting, reporting
 from nearid.base.resume import Resumable
+from nearid.base.streams import say
 from nearid.engines.base import Engine
 from nearid.ica.fit import with_options
 from nearid.ica.model import (
@@ -291,7 +291,7 @@ class _Job:
         if callable(self.progress):
             self.progress(sentence, 1)()
         elif self.progress:
-            print(sentence, file=sys.stderr)
+            say(sentence)
 
 
 class Keeper:

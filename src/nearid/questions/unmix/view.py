@@ -50,19 +50,39 @@ def view(ica: IcaEstimator) -> View:
 def headline(ica: IcaEstimator) -> str:
     """The outcome in a sentence."""
     d = ica.diagnostics_
-    passes = counted(d.passes, "pass", "passes") + (" from the best start" if d.starts > 1 else "")
-    ended = f"found in {passes}" if d.converged else f"not settled after {passes}"
-    return f"{counted(d.components, 'component')}, {ended}; {_outcome(d)}"
+    if not d.converged:
+        return f"The fit did not converge; do not interpret its {counted(d.components, 'component')} ({_gradient(d)})"
+    return f"{counted(d.components, 'component')} found; {_outcome(d)}"
 
 
 def _outcome(d: Diagnostics) -> str:
+    """How many components can be interpreted, and the number that decided."""
     if d.components == 1:
-        return "it cannot be distinguished from Gaussian noise" if d.gaussian[0] else "it is not Gaussian"
+        outcome = "it cannot be distinguished from Gaussian noise" if d.gaussian[0] else "it is not Gaussian"
+        return f"{outcome} (p = {d.p_values[0]:.2g})"
     if d.trusted:
-        return f"{'all' if d.trusted == d.components else d.trusted} of them can be interpreted one by one"
+        every = d.trusted == d.components
+        return f"{'all' if every else d.trusted} of them can be interpreted one by one ({_evidence(d)})"
     if NOT_CHECKED in d.doubts:
-        return "whether they can be interpreted one by one was not checked"
-    return "none of them can be interpreted one by one"
+        return "nearid did not check whether they can be interpreted one by one (only one start)"
+    (doubt, count), *_ = Counter(doubt.split(", ")[0] for doubt in d.doubts).most_common(1)
+    return f"none of them can be interpreted one by one ({doubt}: {count} of {d.components})"
+
+
+def _evidence(d: Diagnostics) -> str:
+    """What all trusted components have at least: stability on halves of the rows, or else starts that found them."""
+    trusted = [not doubt for doubt in d.doubts]
+    if d.stability is not None:
+        return f"stability at least {number(float(d.stability[trusted].min()))}"
+    # Components are trusted only if they were looked for again.
+    assert d.recurrence is not None
+    least = int(d.recurrence[trusted].min())
+    return f"found by {f'all {least}' if least == d.starts else f'at least {least} of {d.starts}'} starts"
+
+
+def _gradient(d: Diagnostics) -> str:
+    passes = counted(d.passes, "pass", "passes") + (" from the best start" if d.starts > 1 else "")
+    return f"relative gradient {d.gradient:.1e} after {passes}, tol {d.tol:g}"
 
 
 def reason(ica: IcaEstimator) -> str:
@@ -79,7 +99,9 @@ def reason(ica: IcaEstimator) -> str:
         # Of more rows starts may not be tried.
         if ica.starts == 1 and ica.whiten and d.rows * d.components <= MOST_HELD:
             check = f"--starts 3 (starts=3) or {check}"
-        sentences.append(f"One start says nothing of whether components come out again: use {check} to see it.")
+        sentences.append(
+            f"With one start nearid cannot see whether components come out again. To check it, use {check}."
+        )
     return " ".join(sentences)
 
 
@@ -119,7 +141,7 @@ def _facts(ica: IcaEstimator) -> dict[str, str]:
         "rows per parameter": f"{d.rows_per_parameter:.3g}",
         "rank": f"{d.rank} of {d.columns}",
         "variances": f"{d.largest_variance:.3g} to {d.smallest_variance:.3g}",
-        "relative gradient": f"{d.gradient:.1e} (tol {d.tol:g})",
+        "convergence": _gradient(d),
         "super-Gaussian": str(d.super_gaussian),
         "sub-Gaussian": str(d.sub_gaussian),
         "not distinguished from Gaussian": str(int(np.sum(d.gaussian))),
