@@ -3,8 +3,8 @@
 usage: python benchmarks/recurrence.py [--runs 60] [--sizes 1500x8x2,20000x12x2]
 
 A size is rows x columns x dimensions of the subspace. Sources are Laplace, mixed at random. For each size a row of the
-table of docs/unmix.md: how many of three starts find a source and a component of the subspace, the AUROC of that count
-and of the agreement against the truth, and which share of either kind `unmix` trusts.
+table of docs/guide/unmix.md: how many of three starts find a source and a component of the subspace, the AUROC of that
+count and of the agreement against the truth, and which share of either kind `unmix` trusts.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 Writer = Callable[[Path, np.ndarray], Path]
 
@@ -85,7 +86,7 @@ def write_zarr2(folder: Path, x: np.ndarray) -> Path:
 
 
 def write_torch(folder: Path, x: np.ndarray) -> Path:
-    import torch
+    torch = pytest.importorskip("torch")
 
     torch.save({"layer": {"x": torch.from_numpy(x)}, "labels": torch.arange(len(x))}, folder / "x.pt")
     return folder / "x.pt"

@@ -75,7 +75,7 @@ def test_every_extra_that_a_sentence_names_exists():
     if not PROJECT.exists():
         pytest.skip("this is an installed copy without pyproject.toml")
     extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
-    docs = [PROJECT.with_name("README.md"), *(PROJECT.parent / "docs").glob("*.md")]
+    docs = [PROJECT.with_name("README.md"), *(PROJECT.parent / "docs").rglob("*.md")]
     texts = "".join(path.read_text(encoding="utf-8") for path in (*SOURCE.rglob("*.py"), *docs))
     named = {name for group in re.findall(r"nearid\[([a-z,]+)\]", texts) for name in group.split(",")}
     assert "lab" in named and named <= extras.keys()

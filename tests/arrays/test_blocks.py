@@ -2,12 +2,10 @@
 
 import pickle
 
-import anndata
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 import zarr
 from safetensors.numpy import save_file
 
@@ -28,6 +26,7 @@ def frame():
 
 
 def cells(frame):
+    anndata = pytest.importorskip("anndata")
     obs = frame[["well", "plate"]].set_axis([f"c{i}" for i in range(N)])
     return anndata.AnnData(X=X.astype(np.float32), obs=obs.astype({"well": "category"}))
 
@@ -67,6 +66,7 @@ def write_zarr(folder, frame):
 
 
 def write_torch(folder, frame):
+    torch = pytest.importorskip("torch")
     torch.save({"x": torch.tensor(X), "well": WELLS, "plate": torch.tensor(CODES)}, path := folder / "x.pt")
     return path
 
@@ -151,6 +151,7 @@ def test_a_missing_label_names_its_row(write, tmp_path, frame):
 
 
 def test_nullable_integers_and_text_in_h5ad(tmp_path):
+    anndata = pytest.importorskip("anndata")
     obs = pd.DataFrame({"well": pd.array(CODES, dtype="Int64")}, index=[f"c{i}" for i in range(N)])
     anndata.AnnData(X=X, obs=obs).write_h5ad(tmp_path / "x.h5ad")
     assert open_rows(tmp_path / "x.h5ad", blocks="well").blocks.tolist() == CODES
@@ -227,7 +228,9 @@ class TestFiles:
         np.savez("x.npz", x=X, blocks=CODES)
         with h5py.File("x.h5", "w") as file:
             file["x"], file["blocks"] = X, CODES
-        torch.save({"x": torch.tensor(X), "blocks": torch.tensor(CODES)}, "x.pt")
+        if name == "x.pt":
+            torch = pytest.importorskip("torch")
+            torch.save({"x": torch.tensor(X), "blocks": torch.tensor(CODES)}, "x.pt")
         save_file({"x": X, "blocks": np.array(CODES)}, "x.safetensors")
         rows = open_rows(name)
         assert rows.blocks.tolist() == CODES and rows.shape == X.shape

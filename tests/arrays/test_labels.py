@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from nearid.arrays.labels import block_codes, refuse_other_blocks, row_blocks
 from nearid.base.errors import InputError
@@ -17,7 +16,6 @@ TAKEN = {
     "a frame of one column": (pd.DataFrame({"well": ["a", "b", "a"]}), ["a", "b", "a"]),
     "bytes": ([b"a", b"b", b"a"], ["a", "b", "a"]),
     "objects": (np.array(["a", "b", "a"], object), ["a", "b", "a"]),
-    "tensor": (torch.tensor([3, 1, 3]), [3, 1, 3]),
     "series": (pd.Series([3, 1, 3], index=[7, 8, 9]), [3, 1, 3]),
     "categories": (pd.Categorical(["a", "b", "a"]), ["a", "b", "a"]),
     "nullable integers": (pd.array([3, 1, 3], dtype="Int64"), [3, 1, 3]),
@@ -27,6 +25,11 @@ TAKEN = {
 @pytest.mark.parametrize(("given", "labels"), TAKEN.values(), ids=list(TAKEN))
 def test_labels_of_any_kind_are_taken(given, labels):
     assert row_blocks("x", given, 3).tolist() == labels
+
+
+def test_labels_in_a_tensor_are_taken():
+    torch = pytest.importorskip("torch")
+    assert row_blocks("x", torch.tensor([3, 1, 3]), 3).tolist() == [3, 1, 3]
 
 
 REFUSED = {

@@ -39,7 +39,7 @@ def test_addresses_are_no_paths(opened: Any, address: str) -> None:
 def test_homes_that_do_not_exist_and_names_that_are_too_long(opened: Any) -> None:
     with pytest.raises(InputError, match=r"~nobody-of-this-name/x\.npy cannot be found: there is no home folder"):
         opened("~nobody-of-this-name/x.npy")
-    with pytest.raises(InputError, match=r"^x{200}\.\.\. could not be read: File name too long") as caught:
+    with pytest.raises(InputError, match=r"^x{50,}\.\.\.x{50,}\.npy could not be read: File name too long") as caught:
         opened("x" * 5000 + ".npy")
     assert len(str(caught.value)) < 300
     with pytest.raises(InputError, match="There is no file"):

@@ -46,3 +46,14 @@ def test_bars_appear_on_stderr_after_patience(capsys, monkeypatch):
         tick("loss 0.25")
     out, err = capsys.readouterr()
     assert out == "" and "counting" in err and "loss 0.25" in err
+
+
+def test_names_of_stages_are_neither_styles_nor_obeyed(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.reporting() as report:
+        report("[red]layer[/] :smile:\x1b]0;t\x07\x9b2J\n", 2)("[bold]\x1b]0;t\x07")
+    err = capsys.readouterr().err
+    assert "[red]layer[/] :smile:" in err
+    assert not [mark for mark in ("\x1b]", "\x07", "\x9b") if mark in err]

@@ -83,7 +83,7 @@ def test_the_hooks_one_by_one(tokens):
     callback.on_train_begin(None, state, control)
     state.is_world_process_zero = True
     Logged.model.transformer.wte.weight.data.fill_(float("inf"))
-    with pytest.warns(UserWarning, match="No near-identifiability"):
+    with pytest.warns(UserWarning, match="nearid could not measure at this step"):
         state.global_step = 4
         callback.on_step_end(None, state, control)
     assert len(Logged.entries) == 3

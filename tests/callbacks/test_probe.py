@@ -59,7 +59,7 @@ def test_trouble_is_told(network, probe_inputs):
         Probe(extract(network(1), probe_inputs), probe_inputs, layer="7")
     with pytest.raises(InputError, match="has no module body"):
         Probe(reference, probe_inputs, layer="1", part="body").measure(network(1))
-    with pytest.raises(InputError, match="give arrays, a file or a loader"):
+    with pytest.raises(InputError, match="Give arrays, a file or a loader"):
         Probe(reference, iter([probe_inputs]), layer="1")
     with pytest.raises(InputError, match=r"\* gives 4 layers, 0, 1, 2, 3; name one"):
         Probe(reference, probe_inputs, layer="*").measure(network(1))
@@ -68,7 +68,7 @@ def test_trouble_is_told(network, probe_inputs):
     broken = network(1)
     broken[0].weight.data.fill_(float("nan"))
     probe = Probe(reference, probe_inputs, layer="1")
-    with pytest.warns(UserWarning, match="No near-identifiability at this step: The layer 1 gave nan"):
+    with pytest.warns(UserWarning, match="nearid could not measure at this step: The layer 1 gave nan"):
         assert probe.try_measure(broken) == {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,8 +1,10 @@
 """The command itself: streams, signals and every way out."""
 
 import io
+import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -126,3 +128,68 @@ def test_a_result_that_nobody_can_get_is_no_success(tmp_path, rng, closed, code,
         assert "permutation" in ended.stdout
     # What is written to a file is whole either way, and not beside something that was meant for the stream.
     assert (tmp_path / "r.html").read_text().rstrip().endswith("</html>")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+@pytest.mark.parametrize("unread", ["2>&-", "2>/dev/full", "2>broken"])
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        (("compare", "x.npy", "x.npy", "--report", "r.html"), 0),
+        (("unmix", "x.npy", "-o", "ica", "--json"), 0),
+        (("data", "list"), 0),
+        (("compare", "--help"), 0),
+        (("compare", "no.npy", "x.npy"), 2),
+        (("compare", "--no-such-option"), 2),
+    ],
+)
+def test_messages_that_nobody_reads_change_neither_result_nor_exit_code(tmp_path, rng, call, code, unread):
+    np.save(tmp_path / "x.npy", rng.normal(size=(40, 2)))
+    ends = os.pipe()
+    os.close(ends[0])
+    shell = 'exec "$@"' if unread == "2>broken" else f'exec "$@" {unread}'
+    ended = subprocess.run(
+        ["sh", "-c", shell, "sh", sys.executable, "-c", "from nearid.cli.app import main; main()", *call],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=ends[1],
+        timeout=120,
+    )
+    os.close(ends[1])
+    assert ended.returncode == code and bool(ended.stdout) == (code == 0)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+@pytest.mark.parametrize(
+    "call", [("compare", "x.npy", "x.npy"), ("compare", "x.npy", "x.npy", "--json"), ("data", "list")]
+)
+def test_a_full_stdout_is_an_error(tmp_path, rng, process, call):
+    np.save(tmp_path / "x.npy", rng.normal(size=(40, 2)))
+    with open("/dev/full", "w") as full:
+        ended = process(*call, stdout=full)
+    assert ended.returncode == 1 and "could not write the output: No space left on device" in ended.stderr
+
+
+def test_a_place_that_takes_no_files_is_refused_before_the_work(tmp_path, nearid, monkeypatch):
+    """As /proc, where even root, who may write everywhere, can write nothing."""
+
+    def refuse(**where):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    np.save(tmp_path / "x.npy", np.eye(9)[:, :2])
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    for call in (("unmix", "x.npy", "-o", "ica"), ("compare", "x.npy", "x.npy", "--report", "r.html"), ("demo",)):
+        done = nearid(*call)
+        assert done.returncode == 2 and "cannot be written into the folder" in done.stderr and not done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_errors_and_warnings_of_libraries_send_nothing_to_the_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "excepthook", None)
+    monkeypatch.setattr(warnings, "showwarning", None)
+    cli._open_streams()
+    sys.excepthook(KeyError, KeyError("a"), None)
+    sys.excepthook(RuntimeError, RuntimeError("\x1b[2J"), None)
+    warnings.showwarning("\x9b2J", UserWarning, "x.py", 3)
+    shown = capsys.readouterr().err
+    assert "KeyError: 'a'" in shown and "UserWarning" in shown and "\x1b" not in shown and "\x9b" not in shown

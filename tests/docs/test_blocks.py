@@ -1,19 +1,19 @@
-"""Every block of code of README.md and docs/*.md runs as written, in order, in a folder of its page.
+"""Every block of code of README.md and of the pages in docs/ runs as written and prints what its page shows.
 
-Commands run in this process. A block that is not to run stands below a comment, `<!-- not run: reason -->`; its
-commands are parsed and its Python is compiled all the same.
+Blocks run in order, in an empty folder for each page. Commands run in this process. A block that is not run stands
+below a comment, `<!-- not run: reason -->`; its commands are parsed and its Python is compiled all the same.
 """
 
-import glob
 import re
-import shlex
 import sys
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 import typer
+from blocks import ROOT, blocks_of, call, difference, inside, pages, pictures_of, run
 
 import nearid.questions.compare.ica_rung  # noqa: F401, registers a group
 from nearid.arrays.formats.registry import FORMATS, Format, register as register_format
@@ -24,12 +24,9 @@ from nearid.engines.local import ENGINES, LOCAL
 from nearid.groups.ladder import GROUPS, register as register_group
 from nearid.measures import registry
 
-ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
-BLOCK = re.compile(r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n\n?)?^```(?P<kind>\w*)\n(?P<code>.*?)^```$", re.M | re.S)
+PAGES = pages()
 # Extras that the examples of a page use.
 NEEDS = {
-    "README": ("torch", "pandas", "pyarrow", "anndata", "lightgbm"),
     "blocks": ("torch", "pandas", "pyarrow", "anndata"),
     "callbacks": ("transformers", "accelerate", "lightning", "PIL"),
     "deconfound": ("pandas", "pyarrow", "anndata", "lightgbm"),
@@ -44,41 +41,9 @@ NEEDS = {
 }
 
 
-@dataclass(frozen=True)
-class Block:
-    page: str
-    line: int
-    kind: str
-    code: str
-    reason: str | None
-
-    @property
-    def place(self):
-        return f"{self.page}:{self.line}"
-
-    @property
-    def program(self):
-        # Padded so that a traceback has the page's own lines.
-        return compile("\n" * self.line + self.code, self.page, "exec")
-
-    @property
-    def commands(self):
-        lines = self.code.replace("\\\n", " ").splitlines()
-        return [words for line in lines if (words := shlex.split(line, comments=True))]
-
-
-def blocks_of(page):
-    text = page.read_text(encoding="utf-8")
-    name = str(page.relative_to(ROOT))
-    return [
-        Block(name, text[: found.start("code")].count("\n"), found["kind"], found["code"], found["reason"])
-        for found in BLOCK.finditer(text)
-        if found["kind"] in ("python", "sh")
-    ]
-
-
-BLOCKS = {page: blocks_of(page) for page in PAGES}
-RUN = {page: run for page, blocks in BLOCKS.items() if (run := [b for b in blocks if not b.reason])}
+TEXTS = {page: page.read_text(encoding="utf-8") for page in PAGES}
+BLOCKS = {page: blocks_of(text, str(page.relative_to(ROOT))) for page, text in TEXTS.items()}
+RUN = {page: blocks for page, blocks in BLOCKS.items() if any(not block.reason for block in blocks)}
 NOT_RUN = [block for blocks in BLOCKS.values() for block in blocks if block.reason]
 
 
@@ -99,21 +64,12 @@ def registries_kept():
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path):
     """A folder to be in; what is imported from it or registered is forgotten afterwards."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NEARID_CACHE", str(tmp_path / ".cache"))
-    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    with registries_kept():
+    with inside(tmp_path), registries_kept():
         yield tmp_path
     for name in [n for n in sys.modules if n.split(".")[0] == "mycode"]:
         del sys.modules[name]
-
-
-def call(command, words):
-    arguments = [part for word in words for part in (sorted(glob.glob(word)) or [word])]
-    assert arguments[0] == "nearid", f"{words[0]} is no command that this test can run"
-    assert command(arguments[1:], standalone_mode=False) in (None, 0)
 
 
 def only_parsed(command):
@@ -135,7 +91,7 @@ def whole_commands():
 
 @pytest.mark.filterwarnings("ignore")  # as a reader's terminal shows them; other tests hold the warnings of each part
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
-def test_the_blocks_of_a_page_run_as_written(page, folder):
+def test_the_blocks_of_a_page_run_and_print_what_it_shows(page, folder):
     for module in NEEDS.get(page.stem, ()):
         pytest.importorskip(module)
     if "torch" in NEEDS.get(page.stem, ()):
@@ -143,16 +99,12 @@ def test_the_blocks_of_a_page_run_as_written(page, folder):
 
         # With two threads for each of two workers every small step waits: it took over five minutes on a busy machine.
         torch.set_num_threads(1)
-    names = {"__name__": page.stem}
-    for block in RUN[page]:
-        try:
-            if block.kind == "python":
-                exec(block.program, names)
-            for words in block.commands if block.kind == "sh" else ():
-                call(app, words)
-        except Exception as error:
-            told = error.format_message() if hasattr(error, "format_message") else error
-            raise AssertionError(f"{block.place} does not run as written: {told}") from error
+    for block, printed in run(RUN[page], page.stem):
+        if block.expected is not None:
+            different = difference(block.expected, printed)
+            assert different is None, f"{block.place} prints something else: {different}"
+    missing = [link for link in pictures_of(TEXTS[page]) if not (folder / Path(link).name).exists()]
+    assert missing == [], f"{page.name} shows pictures that none of its blocks saves"
 
 
 @pytest.mark.parametrize("block", NOT_RUN, ids=lambda block: block.place)
@@ -186,13 +138,109 @@ def test_a_wrong_option_in_a_block_that_is_not_run_is_found():
 
 def test_every_fence_of_a_page_is_seen():
     for page, blocks in BLOCKS.items():
-        fences = re.findall(r"^```(?:python|sh)$", page.read_text(encoding="utf-8"), re.M)
+        fences = re.findall(r"^```(?:python|sh)$", TEXTS[page], re.M)
         assert len(blocks) == len(fences), page
         assert all("```" not in (block.reason or "") for block in blocks)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_to_files_of_the_project_lead_somewhere(page):
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    text = re.sub(r"^```.*?^```$", "", TEXTS[page], flags=re.M | re.S)
     links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+SHOWN = """
+╭── a.npy ──╮
+│ The same up to a rigid motion, epsilon 0.51 [0.50, 0.53] of 1,000 rows │
+ group    error
+ ───────
+ rigid    0.510
+ linear  -0.002
+"""
+
+
+def changed(old, new):
+    assert old in SHOWN
+    return SHOWN.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        SHOWN,
+        changed("0.51 [0.50", "0.5102 [0.4962"),
+        changed("1,000", "1,019"),
+        changed("-0.002", " 0.001"),
+        changed(" rigid    0.510", " rigid          0.519   "),
+        changed("───────", "────"),
+    ],
+)
+def test_outputs_agree_within_tolerance(printed):
+    assert difference(SHOWN, printed) is None
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        changed("rigid motion", "linear map"),
+        changed("0.53]", "0.55]"),
+        changed("1,000", "1,021"),
+        changed("-0.002", "0.004"),
+        changed(" rigid    0.510\n", ""),
+        changed(" linear ", " ica 0.3\n linear "),
+        SHOWN + "! an alert\n",
+        changed("error", ""),
+        "",
+    ],
+)
+def test_outputs_that_differ_are_found(printed):
+    assert difference(SHOWN, printed)
+
+
+def test_three_dots_stand_for_any_lines():
+    dotted = changed(" group    error\n", "...\n")
+    assert difference(dotted, SHOWN) is None
+    assert difference("...\n rigid 0.510\n...\n", SHOWN) is None
+    assert difference("...", SHOWN) is None
+    assert "rigid 0.6" in difference("...\n rigid 0.6\n...\n", SHOWN)
+    # In their order, and none of them twice.
+    assert difference("...\n linear -0.002\n...\n rigid 0.510\n...", SHOWN)
+    assert difference("...\n rigid 0.510\n...\n rigid 0.510\n...", SHOWN)
+    assert difference("...\n rigid 0.510\n linear -0.002", "rigid 0.510\n linear 5")
+    assert difference("a\n...\na", "a")
+
+
+def test_what_a_page_shows_belongs_to_the_block_above_it():
+    page = "```sh\nnearid demo\n```\n\n```text\nfirst\n```\n\nWords.\n"
+    page += "\n```python\nx = 1\n```\nWords.\n```text\nnone\n```\n"
+    shown, silent = blocks_of(page, "page.md")
+    assert (shown.expected, silent.expected) == ("first\n", None)
+    assert page[slice(*shown.span)] == "first\n"
+    assert (shown.line, silent.line) == (1, 11)
+
+
+def test_a_block_that_fails_is_named(folder):
+    failing = blocks_of("```python\nx = 1\n1 / 0\n```\n", "page.md")
+    with pytest.raises(AssertionError, match=r"page\.md:1 does not run as written: division"):
+        list(run(failing, "page"))
+
+
+def test_pictures_and_outputs_of_a_page_are_refreshed(tmp_path, monkeypatch):
+    # By its path: tests/pages.py has the same name.
+    spec = spec_from_file_location("docs_tools_pages", ROOT / "docs" / "tools" / "pages.py")
+    tool = module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```python\nfrom pathlib import Path\nPath('page-one.svg').write_text('<svg/>')\nprint('two')\n```\n\n"
+        "```text\none\n```\n\n![One](pictures/page-one.svg)\n![Two](pictures/page-two.svg)\n"
+    )
+    wrong = tool.refresh(page, write=False)
+    assert [sentence.split(":")[0] for sentence in wrong] == ["page.md", "page.md"]
+    assert "two" in wrong[0] and "page-two.svg" in wrong[1]
+    assert (tmp_path / "pictures" / "page-one.svg").read_text() == "<svg/>"
+    assert len(tool.refresh(page, write=True)) == 1
+    assert "```text\ntwo\n```\n\n![One]" in page.read_text()
+    assert len(tool.refresh(page, write=False)) == 1

@@ -107,5 +107,5 @@ def test_rows_without_full_rank_are_told(rng):
     for rows in (flat, x[:2], x[:3]):
         # As centred by the fit: few rows keep their distance from its mean.
         ica.mean_ = rows.mean(axis=0)
-        with pytest.raises(InputError, match=f"covariance of {len(rows)} rows of 3 columns has not full rank"):
+        with pytest.raises(InputError, match=f"covariance of {len(rows)} rows of 3 columns does not have full rank"):
             ica_stability(ica, rows)

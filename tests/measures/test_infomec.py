@@ -164,7 +164,7 @@ def test_continuous_factors_are_binned_and_that_is_said(rng):
     found = infomec(factors, factors, bins=8)
     assert found.infom > 0.9 and found.infoc > 0.9
     [told] = [alert.message for alert in found.alerts if alert.code == "binned_factors"]
-    assert "'0', '1' cut into 8 bins" in told
+    assert "cuts '0', '1' into 8 bins" in told
     binned = infomec(factors, np.floor(factors * 8).astype(int), bins=8)
     np.testing.assert_allclose(found.nmi, binned.nmi, atol=0.02)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from nearid.base.alerts import Alert
-from nearid.show.alerts import each_once, joined
+from nearid.show.alerts import joined
 
 
 def results(**messages):
@@ -18,11 +18,6 @@ def told(given):
 def test_figures_become_a_range():
     given = results(ab="About 9 of 1,296 rows repeat others.", ac="About 525 of 1,296 rows repeat others.", bc="")
     assert told(given) == ["a -> b, a -> c: about 9 to 525 of 1,296 rows repeat others."]
-    # Nothing is lost to programs.
-    assert [alert.message for alert in each_once(given)] == [
-        "a -> b: about 9 of 1,296 rows repeat others.",
-        "a -> c: about 525 of 1,296 rows repeat others.",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -53,8 +48,12 @@ def test_alerts_about_runs_name_the_runs():
         (("Run", "z"), [Alert("code", "Run has rank 3.")]),
         (("y", "z"), [Alert("code", "y has rank 4.")]),
     ]
-    assert told(given) == ["Run, y: the run has rank 3 to 4."]
-    assert [alert.message for alert in each_once(given)] == ["Run has rank 3.", "y has rank 4."]
+    assert told(given) == ["Run and y: each run has rank 3 to 4."]
+    more = [
+        ((name, "other"), [Alert("code", f"{name} has rank 8.")]) for name in ("seed 0", "seed 1", "seed 2", "seed 3")
+    ]
+    assert told(more[:3]) == ["seed 0, seed 1 and seed 2: each run has rank 8."]
+    assert told(more) == ["seed 0, seed 1, seed 2 and 1 more: each run has rank 8."]
 
 
 def test_what_differs_in_words_is_told_apart():

@@ -9,12 +9,11 @@ from types import ModuleType
 from typing import Any, Literal
 
 import pytest
-import typer
 
 from nearid.base.errors import InputError
 from nearid.base.options import Count, Seed, checked
 from nearid.show.command import Question, described
-from nearid.show.help import Command, plain
+from nearid.show.help import single
 from nearid.show.result import Result
 from nearid.show.view import View
 
@@ -93,10 +92,8 @@ def call(monkeypatch, capsys):
     )
 
     def run(*arguments):
-        app = plain("echo", "")
-        app.command("echo", cls=Command)(question.command())
         with contextlib.suppress(SystemExit):
-            typer.main.get_command(app)(list(arguments), standalone_mode=False, prog_name="echo")
+            single("echo", question.command())(list(arguments), standalone_mode=False, prog_name="echo")
         return capsys.readouterr()
 
     return run

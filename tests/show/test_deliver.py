@@ -34,7 +34,7 @@ def test_an_interruption_of_the_printing_tells_of_the_report(tmp_path):
     class Stopped:
         alerts = ()
 
-        def save_report(self, path):
+        def save_report(self, path, interactive):
             path.write_text("page")
 
         @property

@@ -2,13 +2,19 @@
 
 import inspect
 import re
+import shlex
+from pathlib import Path
 
 import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from nearid.arrays.formats.registry import writable_names
-from nearid.cli.commands import app
+from nearid.cli.commands import app, reference
+from nearid.show.help import DOCS
+
+# Absent where only the package and its tests are, as in an sdist.
+PAGES = Path(__file__).parents[2] / "docs"
 
 
 def _walk(command, path=()):
@@ -54,7 +60,7 @@ def shown(monkeypatch, capsys):
 def test_help_names_every_format_that_is_written(command, shown):
     text = shown(command, "--help", columns=120)
     assert writable_names() == ["npy", "safetensors", "zarr"]
-    assert [form for form in writable_names() if not re.search(rf"\b{form}\b", text.split("Options")[-1])] == []
+    assert [form for form in writable_names() if not re.search(rf"\b{form}\b", text.split("Arguments")[-1])] == []
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -100,5 +106,49 @@ def test_an_option_given_twice_is_refused():
         ["unmix", "x", "-o", "a", "--out", "b"],
     ):
         done = CliRunner().invoke(app, arguments)
-        assert done.exit_code == 2 and "is given twice" in done.stderr and "with commas" in done.stderr
+        assert done.exit_code == 2 and "is given twice" in done.stderr and "by commas" in done.stderr
     assert "twice" not in CliRunner().invoke(app, ["score", "x", "y", "--kinds", "a=none", "--kinds", "b=none"]).stderr
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "nearid")
+def test_help_has_examples_that_can_be_read_and_a_page_that_exists(path, shown):
+    text, guide = shown(*path, "--help"), COMMANDS[path].guide
+    assert not PAGES.exists() or (PAGES / f"{guide.page}.md").is_file()
+    assert len(guide.examples) >= 2 and guide.address.startswith(DOCS) and text.endswith(f"{guide.address}\n")
+    for example in guide.examples:
+        assert f"  {example}\n" in text
+        command, words = get_command(app), shlex.split(re.search("nearid [^)]*", example)[0])
+        if "--help" in words:
+            continue
+        # Options and arguments are read as on the command line; nothing is run.
+        ctx = command.make_context("nearid", words[1:])
+        while hasattr(command, "commands"):
+            name, command, rest = command.resolve_command(ctx, [*ctx._protected_args, *ctx.args])
+            ctx = command.make_context(name, rest, parent=ctx)
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "nearid")
+def test_the_reference_is_what_help_shows(path, shown):
+    (found,) = [each for each in reference() if each.name == " ".join(("nearid", *path))]
+    text = " ".join(shown(*path, "--help", columns=120).split())
+    assert f"Usage: {found.usage}" in text and found.summary in text
+    options = [(title, option) for title, listed in found.groups.items() for option in listed]
+    assert [title for title in found.groups if f" {title}: " not in text] == []
+    for _, option in options:
+        assert f"{option.name} {option.value}".strip() in text and " ".join(option.text.split()) in text
+        assert not option.default or f"[default: {option.default}]" in text
+    declared = {
+        name for p in COMMANDS[path].params if p.param_type_name == "option" and not p.hidden for name in p.opts
+    }
+    assert declared <= {name.split()[0] for _, option in options for name in option.name.split(", ")}
+
+
+def test_options_of_one_group_stand_together():
+    groups = {each.name: each.groups for each in reference()}
+    assert list(groups["nearid compare"]) == [
+        "Input", "What is computed", "Rows that belong together", "Where it runs", "Output", "General",
+    ]  # fmt: skip
+    # An option with two meanings stands where it belongs.
+    assert "--scale" in " ".join(o.name for o in groups["nearid compare"]["What is computed"])
+    assert "--scale" in " ".join(o.name for o in groups["nearid extract"]["Texts and images"])
+    assert {o.name for o in groups["nearid unmix"]["Output"]} >= {"-o, --out", "--json", "--report", "-q, --quiet"}

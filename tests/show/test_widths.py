@@ -1,20 +1,33 @@
 """Every page in a real browser: on a phone, on a desk and on paper nothing is lost, and all text is legible."""
 
 import json
+import os
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
-from nearid import ICA, compare, compare_layers, deconfound, lipschitz, score
+from nearid import ICA, compare, compare_heads, compare_layers, deconfound, lipschitz, score
 from nearid.lab.framework.experiment import Column
 from nearid.show.page import page
 
-PAGES = ("comparison", "comparisons", "layers", "score", "unmixing", "deconfounding", "lipschitz", "experiment")
+PAGES = (
+    "comparison",
+    "comparisons",
+    "layers",
+    "score",
+    "unmixing",
+    "deconfounding",
+    "lipschitz",
+    "heads",
+    "experiment",
+)
 # Pixels between the margins; those of paper are of A4.
-VIEWS = {"phone": 400, "desk": 1400, "paper": 718}
+VIEWS = {"phone": 400, "laptop": 1100, "desk": 1400, "paper": 718}
+# How the blocks of every page lie; NEARID_STORE_LAYOUTS=1 writes it anew, after a look at the pages.
+LAYOUTS = Path(__file__).with_name("layouts.json")
 RUN = "runs/a-rather-long-name-of-an-experiment/seed-{}/embeddings.npy"
 
 # Opens the pages in a frame of each width and looks for what sticks out of the page, or of a box that scrolls; for
@@ -46,7 +59,7 @@ function look(frame, view) {
   const hidden = "svg, script, details:not([open]) > :not(summary)";
   const seen = body.filter(n => !n.closest(hidden) && n.getClientRects().length);
   // Paper does not scroll. On a desk figures and the table of single cells may, no other table.
-  const mayScroll = {phone: "*", desk: ".plot, .plot *, .cells *", paper: ":not(*)"}[view];
+  const mayScroll = {phone: "*", paper: ":not(*)"}[view] || ".cells *";
   const sticksOut = n => {
     const box = n.closest(".scroll"), edge = box ? Math.min(width, box.getBoundingClientRect().right) : width;
     return n.getBoundingClientRect().right > edge + 1;
@@ -60,28 +73,29 @@ function look(frame, view) {
       return r.width && beyond > 2;
     });
   });
-  const cells = seen.filter(n => n.matches("th, td, th *, td *, caption, .head, .pair, li, p") && n.textContent.trim());
+  const texts = "th, td, th *, td *, .head, .pair, li, p";
+  const cells = seen.filter(n => n.matches(texts) && n.textContent.trim());
   return {
-    out: out.map(named), cut: cut.map(n => n.closest('.plot').dataset.figure + named(n)),
+    out: out.map(named), cut: cut.map(named),
     page: document.documentElement.scrollWidth,
     faint: cells.filter(n => contrast(n) < 4.5).map(n => `${named(n)} ${contrast(n).toFixed(2)}`),
-    columns: document.querySelectorAll("table th").length, figures: document.querySelectorAll(".main-svg").length,
+    columns: document.querySelectorAll("table th").length, figures: document.querySelectorAll(".plot svg").length,
+    unmarked: [...document.querySelectorAll(".scroll")].filter(n => n.tabIndex !== 0).length,
+    layout: layout(seen, document),
   };
+}
+// Where each block begins and how wide it is, in tenths of the page; and how high a figure is, in tenths of its width.
+function layout(seen, document) {
+  const page = document.body.getBoundingClientRect(), tenths = share => Math.round(10 * share);
+  return seen.filter(n => n.matches(".verdict, .alerts, .scroll, dl.facts, .plot")).map(n => {
+    const box = n.getBoundingClientRect(), high = n.matches(".plot") ? tenths(box.height / box.width) : 0;
+    return [n.className, tenths((box.left - page.left) / page.width), tenths(box.width / page.width), high];
+  });
 }
 function onPaper(document) {
   for (const rule of document.styleSheets[0].cssRules) {
     if (rule.media) rule.media.mediaText = rule.media.mediaText.replace(/screen.*/, "not all").replace("print", "all");
   }
-}
-function drawn(frame, event) {
-  // Either event draws every figure, also those that are not in view.
-  frame.contentWindow.dispatchEvent(new Event(event));
-  return new Promise(done => {
-    const plots = [...frame.contentDocument.querySelectorAll(".plot")];
-    const timer = setInterval(() => {
-      if (plots.every(n => n.querySelector(".main-svg"))) { clearInterval(timer); setTimeout(done, 500); }
-    }, 20);
-  });
 }
 async function all(names, views) {
   const seen = {};
@@ -93,7 +107,7 @@ async function all(names, views) {
     for (const [view, width] of Object.entries(views)) {
       frame.style.width = `${width}px`;
       if (view === "paper") onPaper(frame.contentDocument);
-      await drawn(frame, view === "paper" ? "beforeprint" : "afterprint");
+      await new Promise(done => setTimeout(done, 100));
       seen[`${name}-${view}`] = look(frame, view);
     }
     frame.remove();
@@ -121,7 +135,8 @@ def _results():
         "deconfounding": lambda: page(
             deconfound(y, labels, batches, control="DMSO", classifiers="logistic", folds=3, drop=0.1).view
         ),
-        "lipschitz": lambda: page(lipschitz(torch.sinh, x[:50], name=names[0]).view),
+        "lipschitz": lambda: page(lipschitz(pytest.importorskip("torch").sinh, x[:50], name=names[0]).view),
+        "heads": lambda: page(compare_heads(x[:20], y[:20], z, x, names=names[:2], draws=9).view),
     }
 
 
@@ -153,3 +168,20 @@ def test_nothing_is_lost_and_all_is_legible(name, view, looks):
     assert seen["out"] == [] and seen["page"] <= VIEWS[view]
     assert seen["cut"] == []
     assert seen["faint"] == []
+    # Whoever has no mouse can scroll a table too.
+    assert seen["unmarked"] == 0
+
+
+@pytest.mark.browser
+def test_pages_look_as_they_did_when_they_were_looked_at(looks):
+    """Blocks, their columns and the forms of figures are as stored, to a tenth: whatever fonts a machine has."""
+    found = {place: seen["layout"] for place, seen in looks.items()}
+    if os.environ.get("NEARID_STORE_LAYOUTS"):
+        lines = ",\n".join(f"{json.dumps(place)}: {json.dumps(blocks)}" for place, blocks in found.items())
+        LAYOUTS.write_text(f"{{\n{lines}\n}}\n")
+    stored = json.loads(LAYOUTS.read_text())
+    assert set(found) == set(stored)
+    for place, blocks in found.items():
+        assert [kind for kind, *_ in blocks] == [kind for kind, *_ in stored[place]], place
+        moved = np.abs(np.array([b[1:] for b in blocks]) - np.array([b[1:] for b in stored[place]]))
+        assert moved.max() <= 1, place

@@ -209,7 +209,7 @@ def test_tables_beyond_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         raise pa.ArrowMemoryError("malloc of size 131072 failed")
 
     monkeypatch.setattr(delimited, "_read_table", fail)
-    with pytest.raises(InputError, match=r"x\.csv needs more memory than there is\. Save it as \.parquet or \.npy"):
+    with pytest.raises(InputError, match=r"x\.csv needs more memory than is available\. Save it as \.parquet or \.npy"):
         open_rows(write(tmp_path, "a,b\n1,2\n3,4\n"))
 
 

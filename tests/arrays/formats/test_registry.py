@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
 from arrays_written import WRITERS
 from nearid import compare, compare_heads, deconfound, extract, mcc, score, unmix
@@ -83,7 +81,8 @@ def test_a_registered_format_answers_every_question(jsons, rng, tmp_path, nearid
 
 
 def test_a_registered_format_gives_inputs_and_weights_and_takes_layers(jsons, rng, tmp_path, monkeypatch):
-    net = nn.Sequential(nn.Linear(3, 2))
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2))
     inputs = jsons("inputs.arrays", x=rng.normal(size=(10, 3)), ids=range(100, 110))
     weights = jsons("weights.arrays", **{name: w.detach().numpy() for name, w in net.state_dict().items()})
     monkeypatch.syspath_prepend(tmp_path)

@@ -127,7 +127,7 @@ def test_a_file_that_changed_and_was_not_tagged_fails_its_checksum_and_is_begun_
     new = server.files["/x.bin"] = body[::-1]
     said = []
     download(described(server, new), tmp_path / "x.bin", say=said.append)
-    assert (tmp_path / "x.bin").read_bytes() == new and any("beginning anew" in text for text in said)
+    assert (tmp_path / "x.bin").read_bytes() == new and any("download starts again" in text for text in said)
 
 
 def test_a_file_that_became_shorter_is_begun_anew(server, body, tmp_path):
@@ -464,7 +464,7 @@ def test_again_of_plain_files_and_of_sets_by_hand(home, server, rng, tmp_path):
     assert (folder / COMPLEX.files[0].name).read_bytes() == b"good"
     held = {"Falcor3D_down128/images/000000.png": "x", "Falcor3D_down128/train-rec.labels": "x"}
     fetch(FALCOR3D, given=(zipped(tmp_path / "a.zip", held),))
-    with pytest.raises(InputError, match=r"anew, download .* with a browser.* --from FILE"):
+    with pytest.raises(InputError, match=r"again, download .* with a browser.* --from FILE"):
         fetch(FALCOR3D, again=True)
 
 

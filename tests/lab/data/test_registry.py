@@ -11,7 +11,7 @@ from nearid.lab.data.base import Dataset, Weights
 from nearid.lab.data.registry import DOUBTFUL, address_of, dataset, datasets
 from nearid.measures.factors import KINDS
 
-DOCS = Path(__file__).resolve().parents[3] / "docs" / "data.md"
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "lab" / "data.md"
 
 
 @pytest.mark.parametrize("name", datasets())

@@ -274,7 +274,7 @@ def test_killed_and_resumed_equals_undisturbed(tmp_path, inline):
     [
         ("note.txt", {}, "note.txt is a file"),
         ("note.txt/out", {}, "note.txt is a file"),
-        ("/proc/nowhere", {}, "The folder /proc/nowhere for the results cannot be made .*name another with -o"),
+        ("/proc/nowhere", {}, "nowhere cannot be written into the folder /proc"),
         ("out", {"seeds": 0}, "seeds is 0, but a whole number of at least 1"),
         ("out", {"engine": "spark"}, "The engine must be"),
         ("out", {"rows": ["hihg"]}, "There is no row of toy named 'hihg'. Did you mean high?"),

@@ -145,8 +145,8 @@ def test_what_is_said(runs):
     best, worst = comparisons.best("linear"), comparisons.worst("linear")
     low, high = f"{best.value.low:.3f}", f"{best.value.high:.3f}"
     text = (
-        f"Best of 6 pairs by R2 of a linear map: {best.source} -> {best.target}, {best.value.value:.3f} (95% interval "
-        f"{low} to {high}, allowing for the choice; best by chance up to "
+        f"The best of 6 pairs by R2 of a linear map is {best.source} -> {best.target}: {best.value.value:.3f} (95% "
+        f"interval {low} to {high}, allowing for the choice; best by chance up to "
     )
     assert comparisons.view.reason.startswith(text) and comparisons.view.reason.endswith("p = 0.05).")
     table = comparisons.view.tables[1]

@@ -192,8 +192,11 @@ def test_a_short_series_has_a_verdict(rng, monkeypatch):
     monkeypatch.setattr(
         "nearid.questions.compare.run.rows_together", lambda *given, **options: (Blocks.cut(20, 2, 5), [])
     )
-    reason = compare(x[:20], y[:20]).verdict.reason
-    assert "A series of 20 rows can be turned by so few lags that chance cannot be measured" in reason
+    found = compare(x[:20], y[:20])
+    assert "A series of 20 rows can be turned by so few lags that chance cannot be measured" in found.verdict.reason
+    # A p-value that cannot be measured is not printed.
+    assert np.isnan([found.verdict.p_value, *(g.p_value for g in found.groups.values())]).all()
+    assert "There is no p. A series of 20 rows" in found.view.tables[0].note
 
 
 def test_orders_are_not_held_in_memory(rng):

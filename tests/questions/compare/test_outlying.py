@@ -76,7 +76,7 @@ def test_an_interval_that_one_row_decides_is_absent_and_the_note_says_why(runs):
         if group.r2.has_interval:
             assert group.epsilon.high <= 1000 * group.epsilon.low and group.r2.low > -1e4
     assert not found.groups["permutation"].r2.has_interval
-    assert "No interval of permutation: too few rows decide" in found.view.tables[1].note
+    assert "permutation has no interval: one or two rows" in found.view.tables[1].note
 
 
 def test_rows_far_out_are_found_among_those_in_use():

@@ -134,13 +134,13 @@ def test_of_wide_rows_folds_tell_whether_partners_are_clear(rng, monkeypatch):
     result = nearid.compare(x, y, permutations=1)
     permutation, rigid = (result.groups[name] for name in ("permutation", "rigid"))
     assert not permutation.r2.has_interval and not permutation.epsilon.has_interval and rigid.r2.has_interval
-    assert "other partners in other folds" in permutation.no_interval and rigid.no_interval == ""
+    assert "folds match columns differently" in permutation.no_interval and rigid.no_interval == ""
     assert result.to_dict()["groups"]["permutation"]["no_interval"] == permutation.no_interval
     note = result.view.tables[0].note
-    assert f"No interval of permutation: {permutation.no_interval}." in note and "Intervals:" in note
+    assert f"permutation has no interval: {permutation.no_interval}." in note and "Intervals are for" in note
     few = nearid.compare(x[:80], y[:80], permutations=1)
-    assert few.groups["rigid"].no_interval == "rows are too few for the columns"
-    assert "No intervals of errors and R2: rows are too few for the columns." in few.view.tables[0].note
+    assert few.groups["rigid"].no_interval == "there are fewer than 10 rows for each column"
+    assert "Errors and R2 have no intervals: there are fewer than 10 rows for each column." in few.view.tables[0].note
 
 
 def test_components_of_each_side_have_no_interval(rng):
@@ -149,7 +149,7 @@ def test_components_of_each_side_have_no_interval(rng):
     result = nearid.compare(x, x + 0.1 * rng.normal(size=(200, 3)), groups="all", permutations=1)
     ica = result.groups["ica"]
     assert not ica.r2.has_interval and not ica.relative.has_interval and result.groups["linear"].r2.has_interval
-    assert f"No interval of ica: {ica.no_interval}." in result.view.tables[0].note
+    assert f"ica has no interval: {ica.no_interval}." in result.view.tables[0].note
     assert "other components" in ica.no_interval
 
 

@@ -21,8 +21,8 @@ def test_matrix_of_other_figures(rng):
     assert np.diag(found.matrix("rigid", "r2")).tolist() == [1, 1, 1]
     assert found.matrix("rigid", "chance")[0, 1] == found[0].groups["rigid"].epsilon.chance
     assert [c.names for c in found] == [("array 1", "array 2"), ("array 1", "array 3"), ("array 2", "array 3")]
-    assert repr(found[0]).startswith("<Comparison array 1 -> array 2: Not the same representation up to any group")
-    assert repr(found) == "<Comparisons array 1, array 2, array 3: 3 pairs of runs: 3 up to no group>"
+    assert repr(found[0]).startswith("<Comparison array 1 -> array 2: Not the same representation: no map explains")
+    assert repr(found) == "<Comparisons array 1, array 2, array 3: 3 pairs of runs: 3 agree up to no group>"
     for wrong in ({"group": "affine"}, {"group": "rigid", "what": "p"}):
         with pytest.raises(InputError, match=r"compared|shows"):
             found.matrix(**wrong)
@@ -90,8 +90,9 @@ def test_argument_order_does_not_change_the_verdict_silently(skewed):
     assert (there.verdict.group, back.verdict.group) == ("rigid", "linear")
     for c in (there, back):
         assert c.other_direction.status == c.to_dict()["other_direction"]["status"] == "not computed"
-        # The headline is the answer alone; the line below it names what was left out.
-        assert c.view.headline.endswith("up to a rigid motion" if c is there else "up to a linear map")
+        # The headline is the answer with the figure that decided; the line below it names what was left out.
+        words, r2 = "rigid motion" if c is there else "linear map", c.groups[c.verdict.group].r2.value
+        assert c.view.headline.endswith(f"up to a {words} (R2 {r2:.3f})")
         assert c.view.reason == f"{c.verdict.reason}\n{c.other_direction.text}."
         for text in (" ".join(str(c).split()), c._repr_html_(), page(c.view)):
             assert "The other direction was not computed and may differ" in text and "--symmetric" in text
@@ -189,13 +190,13 @@ def test_alerts_of_both_directions_are_told_once(rng):
     assert told.index(" in A ") < told.index(" in B")
 
 
-def test_alerts_that_differ_in_figures_are_one_line_for_people_and_all_for_programs(rng):
+def test_alerts_that_differ_in_figures_are_one_line_and_each_pair_keeps_its_own(rng):
     x = rng.normal(size=(300, 2))
     frames = [pd.DataFrame(np.repeat(x[: 300 // k], k, axis=0)) for k in (2, 3, 4)]
     found = compare(*frames, names=["a", "b", "c"], blocks="none", permutations=1)
     (line,) = (alert.message for alert in found.view.alerts if alert.code == "repeated_rows")
     copies = [a.message for c in found for a in c.alerts if a.code == "repeated_rows"]
     assert len(copies) == 3 and len(set(copies)) == 2
-    assert len([a for a in found.to_dict()["alerts"] if a["code"] == "repeated_rows"]) == 2
+    assert [a["message"] for a in found.to_dict()["alerts"] if a["code"] == "repeated_rows"] == [line]
     counts = sorted(int(message.split()[1]) for message in copies)
     assert line.startswith(f"All 3 pairs: about {counts[0]} to {counts[-1]} of 300 rows repeat others: ")

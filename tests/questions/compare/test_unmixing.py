@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from nearid import ICA, compare
 from nearid.base.estimate import Estimate
 from nearid.folds import assign
-from nearid.questions.compare.unmixing import _answer
+from nearid.questions.compare.unmixing import _answer, _by_errors
 
 
 def rotated(x, rng):
@@ -123,6 +123,13 @@ def test_components_that_match_but_explain_nothing_do_harm(rng):
 )
 def test_answers(low, high, gain, half, answer):
     assert _answer(Estimate((low + high) / 2, low, high), gain, half) == answer
+
+
+def test_errors_are_named_where_correlations_leave_it_open():
+    """The efficiency of ICA below may be 100%: the answer must not seem to say the opposite."""
+    assert _by_errors(1.0, 0.5) == " Mean errors are clearly smaller with components."
+    assert _by_errors(-1.0, 0.5) == " Mean errors are clearly larger with components."
+    assert _by_errors(0.4, 0.5) == _by_errors(0.01, 0.001) == ""
 
 
 DATA = Path(os.environ.get("NEARID_DATA", "")) / "ensembles"

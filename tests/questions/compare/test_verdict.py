@@ -91,7 +91,7 @@ def test_a_group_that_does_worse_than_one_it_contains_is_not_estimable():
     assert "A linear map contains this group" in found.reason
     # So is one that is worse than the constant guess, where maps have a scale.
     assert ruled((0.9, 1.5, 0.3)).not_estimable == ("rigid",)
-    assert "rows are too few to estimate a smaller group" in ruled((1.2, 1.5, 0.3)).reason
+    assert "too few rows to estimate a smaller group" in ruled((1.2, 1.5, 0.3)).reason
     # Slightly worse is no news: both explain the same.
     assert ruled((0.9, 0.300, 0.302)).not_estimable == ()
 
@@ -104,7 +104,19 @@ def test_slow_rows_must_explain_most():
         for values in (u, u / 10)
     )
     assert weak.group == "none" and "chance cannot be measured" in weak.reason and "90%" in weak.reason
-    assert strong.group == "linear" and "p-values mean little here" in strong.reason
+    assert strong.group == "linear" and "so there are no p-values" in strong.reason
+
+
+def test_the_reason_says_why_a_group_that_beats_chance_does_not_count():
+    u = np.array([1.0, 0.99, 0.97])
+    wild = u * (1 + np.random.default_rng(0).normal(size=(1000, 1)))
+    few_rows, too_little = decide(rungs(LADDER, u, wild)), ruled((1.0, 0.999, 0.995))
+    assert few_rows.group == too_little.group == "none" and few_rows.p_value <= 0.01
+    assert "does not count because the lower 99% bound of its R2 is -" in few_rows.reason
+    assert "does not count because that is less than 1%." in too_little.reason
+    for found in (few_rows, too_little):
+        assert "better than chance" not in found.reason
+    assert "better than chance" in ruled((1.0, 0.99, 0.97), chance=0.1).reason
 
 
 def test_the_yardstick_is_taken_without_its_overfitting():
@@ -117,7 +129,7 @@ def test_the_yardstick_is_taken_without_its_overfitting():
 def test_a_group_that_cannot_be_estimated_is_not_said_to_explain_less():
     """150 rows of an exact rotation of 400 columns: a rigid motion is worse than the constant guess."""
     found = ruled((0.9, 1.3, 0.7))
-    assert found.group == "linear" and "too few to estimate a rigid motion" in found.reason
+    assert found.group == "linear" and "too few rows to estimate a rigid motion" in found.reason
     assert "explains as much" not in found.reason
 
 
@@ -128,7 +140,7 @@ def test_what_many_rows_would_leave_lets_no_group_pass():
 
 def test_the_reason_says_where_mean_error_and_r2_disagree():
     found = ruled((0.9, 0.3, 0.5), errors=(0.9, 0.5, 0.2))
-    assert "By mean error a linear map is nearer (error / spread 0.200 against 0.500)" in found.reason
+    assert "By mean error a linear map is better (error / spread 0.200 against 0.500)" in found.reason
     assert "By mean error" not in ruled((0.9, 0.3, 0.5), errors=(0.9, 0.5, 0.49)).reason
 
 
@@ -141,7 +153,7 @@ def test_a_group_that_explains_more_but_does_not_count_is_named():
     found = decide(rungs(LADDER, u, draws))
     assert found.group == "linear" and found.between == ("permutation", "linear") and found.yardstick == "permutation"
     assert "does better" not in found.reason and "a linear map explains 14.0%, but these rows" in found.reason
-    assert "falls to -0.20" in found.reason and "do not decide whether a signed permutation" in found.reason
+    assert "bound of its R2 is -0.20" in found.reason and "do not show whether a signed permutation" in found.reason
     # Neither is it passed over where chance reaches as much.
     u = np.array([0.5, 0.45, 0.4])
     beaten = ruled(u, chance=(0.0, 0.0, 0.7))
@@ -181,7 +193,7 @@ def test_uncertainty_is_held_against_the_smaller_group():
     assert decide(rungs(LADDER, u, sharp)).group == "rigid"
     undecided = decide(rungs(LADDER, u, vague))
     assert undecided.group == "linear" and undecided.between == ("rigid", "linear")
-    assert "do not decide whether a rigid motion suffices" in undecided.reason
+    assert "do not show whether a rigid motion is enough" in undecided.reason
 
 
 def test_a_ladder_that_is_a_partial_order():

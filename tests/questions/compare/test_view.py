@@ -55,10 +55,14 @@ def test_unequal_folds_are_called_a_mean(rng):
     x = rng.normal(size=(300, 3))
     y = x + 0.1 * rng.normal(size=(300, 3))
     equal = compare(x, y, blocks=np.arange(300) // 10, permutations=1)
-    assert equal.view.tables[0].note.startswith("Intervals: a fit on 240 rows, judged on new blocks of rows (30 here).")
+    assert equal.view.tables[0].note.startswith(
+        "Intervals are for a fit on 240 rows, judged on new blocks of rows (30 here)."
+    )
     # The largest block makes a fold of its own, of 100 rows; the others have 50.
     unequal = compare(x, y, blocks=np.maximum(np.arange(300), 99) // 2, permutations=1)
-    assert unequal.view.tables[0].note.startswith("Intervals: a fit on 240 rows (the mean over folds), judged on new")
+    assert unequal.view.tables[0].note.startswith(
+        "Intervals are for a fit on 240 rows (the mean over folds), judged on new"
+    )
 
 
 def test_all_pairs_have_an_overview(rng):
@@ -70,9 +74,8 @@ def test_all_pairs_have_an_overview(rng):
 
 @pytest.mark.browser
 def test_every_figure_is_drawn_and_no_name_runs_as_code(found, tmp_path, chromium):
-    found.save_report(tmp_path / "out.html")
-    dom = chromium(tmp_path / "out.html", "--dump-dom").stdout
-    assert 'data-drawn="6"' in dom
+    found.save_report(tmp_path / "out.html", interactive=True)
+    dom = chromium(tmp_path / "out.html", "--dump-dom", "--window-size=1100,6000").stdout
     assert dom.count('class="main-svg"') >= 6
     assert "<title>Are these the same representation?</title>" in dom
 
@@ -164,7 +167,7 @@ def test_a_verdict_on_near_copies_says_what_it_assumes(rng):
     x, y = (rng.normal(size=(100, 8))[image] + 0.2 * rng.normal(size=(500, 8)) for _ in range(2))
     found = compare(x, y, permutations=99)
     assert "clustered_rows" in {alert.code for alert in found.alerts} and found.verdict.group != "none"
-    assert "This takes rows as independent, and many are near copies" in found.view.reason
+    assert "This assumes independent rows, but many rows are near copies" in found.view.reason
     assert "near copies" not in compare(x, y, blocks=image, permutations=99).view.reason
 
 
@@ -172,7 +175,7 @@ def test_alerts_of_both_runs_that_differ_in_names_alone_are_one_line(rng):
     x, y = (np.hstack([rng.normal(size=(200, 3)), np.ones((200, 1))]) for _ in range(2))
     found = compare(x, y, names=["a.npy", "b.npy"], permutations=1)
     assert [a.message for a in found.view.alerts if a.code == "constant_columns"] == [
-        "a.npy, b.npy: column '3' of the run is constant: nothing in it can be aligned."
+        "a.npy, b.npy: column '3' of the run is constant and cannot be aligned."
     ]
     assert len([a for a in found.alerts if a.code == "constant_columns"]) == 2
     # Their own figures are told apart.

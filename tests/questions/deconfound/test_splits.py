@@ -85,7 +85,7 @@ def test_splits_without_both_classes_on_both_sides_are_left_out_and_told():
             assert set(np.array(labels)[side]) == {"a", "DMSO"}
     assert [a.code for a in alerts] == ["no_split", "unlike_batches"]
     assert "'a' (train on one batch)" in alerts[0].message
-    with pytest.raises(InputError, match="both sides"):
+    with pytest.raises(InputError, match="no split with both classes"):
         contrasts(d, [labels_of(d).index("a")], ("one",), 2, 0)
 
 

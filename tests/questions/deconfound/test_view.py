@@ -51,18 +51,26 @@ def test_all_parts_are_there(result):
 
 def test_the_headline_answers_the_question(result):
     test = result.test("base", "ica")
-    for value, high, p, words in (
-        (0.1, 0.2, 0.01, "PCA + ICA helped: its classifiers work better than those of Base"),
-        (-0.1, -0.05, 0.01, "PCA + ICA did harm: its classifiers work worse than those of Base"),
-        (0.01, 0.02, 0.2, "PCA + ICA did not help: its classifiers do not clearly differ from those of Base"),
-        (0.043, 0.244, 0.2, "Whether PCA + ICA helps over Base cannot be told from 2 perturbations"),
-        (0.1, 0.2, np.nan, "PCA + ICA and Base cannot be compared: too few splits or perturbations for a test"),
+    second, first = result.mean("ica").mean, result.mean("base").mean
+    new = "in new batches classifiers work"
+    for low, value, high, p, words in (
+        (0.01, 0.1, 0.2, 0.01, f"PCA + ICA helped: {new} better with PCA + ICA than with Base"),
+        (-0.2, -0.1, -0.05, 0.01, f"PCA + ICA did harm: {new} worse with PCA + ICA than with Base"),
+        (-0.015, -0.005, 0.005, 0.2, f"PCA + ICA did not help: {new} equally well with PCA + ICA and with Base"),
+        (-0.2, 0.01, 0.02, 0.2, f"PCA + ICA did not help: {new} no better with PCA + ICA than with Base"),
+        (-0.1, 0.043, 0.244, 0.2, "2 perturbations do not show whether PCA + ICA helps"),
     ):
-        changed = replace(test, difference=replace(test.difference, value=value, high=high), p=p, p_holm=p)
+        difference = replace(test.difference, low=low, value=value, high=high)
+        changed = replace(test, difference=difference, p=p, p_holm=p)
         # No perturbation is clear on its own: this is of the mean.
         tests = tuple(changed if t == test else replace(t, p_holm=1.0) for t in result.tests)
-        assert headline(replace(result, tests=tests)).endswith(f". {words}")
-    assert "PCA + ICA less Base: " in result.view.reason and "over 2 perturbations" in result.view.reason
+        figures = f"AUROC {second:.3f} vs {first:.3f}, difference {value:+.3f} [{low:.3f}, {high:.3f}]"
+        assert headline(replace(result, tests=tests)).endswith(f". {words} ({figures})")
+    unknown = tuple(replace(t, p=np.nan, p_holm=np.nan) for t in result.tests)
+    assert headline(replace(result, tests=unknown)).endswith(
+        ". PCA + ICA and Base cannot be compared: there are too few splits or perturbations for a test"
+    )
+    assert "Paired test of PCA + ICA against Base over 2 perturbations: p = " in result.view.reason
 
 
 def test_the_headline_says_first_whether_anything_is_recognised(result):
@@ -85,13 +93,19 @@ def test_the_headline_says_first_whether_anything_is_recognised(result):
             0.9,
             "Perturbations are not clearly recognised in new batches (AUROC within batches 0.500 [0.4",
         ),
-        (-0.3, -0.2, -0.1, 0.01, "Perturbations are recognised less often in new batches than by a guess"),
-        (np.nan, 0.4, np.nan, np.nan, "Too few splits or perturbations tell whether any is recognised"),
+        (-0.3, -0.2, -0.1, 0.01, "In new batches classifiers do worse than a guess (AUROC within batches 0.300"),
+        (
+            np.nan,
+            0.4,
+            np.nan,
+            np.nan,
+            "There are too few splits or perturbations to test whether classifiers",
+        ),
     ):
         changed = replace(test, difference=replace(test.difference, low=low, value=value, high=high), p=p)
         tests = tuple(changed if t == test else replace(t, p_holm=1.0) for t in result.recognised)
         assert headline(replace(result, recognised=tests)).startswith(words)
-    assert headline(replace(result, recognised=())).startswith("No batch has perturbed rows beside others")
+    assert headline(replace(result, recognised=())).startswith("Biology and batch cannot be separated: no batch")
 
 
 def test_the_headline_does_not_hide_perturbations_that_differ(result):
@@ -109,20 +123,16 @@ def test_the_headline_does_not_hide_perturbations_that_differ(result):
         changed = replace(result, tests=tuple(tests))
         return headline(changed).partition("). ")[2], changed.view.colour
 
-    both = (
-        "Perturbations differ: of 2, classifiers of PCA + ICA work better for 1 (a) and worse for 1 (b) than those of"
-    )
-    assert said((0.2, 0.01), (-0.2, 0.01), (0.0, 0.9)) == (f"{both} Base; the mean difference is +0.000", CAREFUL)
-    assert said((0.2, 0.01), (0.0, 0.9), (0.1, 0.3))[0].startswith(
-        "Perturbations differ: of 2, classifiers of PCA + ICA"
-    )
+    differ = "The 2 perturbations differ: compared with Base, classifiers with PCA + ICA work better for 1 (a)"
+    both = f"{differ} and worse for 1 (b) of them (mean AUROC "
+    sentence, colour = said((0.2, 0.01), (-0.2, 0.01), (0.0, 0.9))
+    assert sentence.startswith(both) and "difference +0.000" in sentence and colour == CAREFUL
+    assert said((0.2, 0.01), (0.0, 0.9), (0.1, 0.3))[0].startswith(f"{differ} of them")
     # A mean that is clear hides the one that is clearly otherwise, but not one that is not clear.
     assert said((0.3, 0.01), (-0.1, 0.01), (0.1, 0.01))[0].startswith(both)
     assert said((0.3, 0.01), (-0.1, 0.3), (0.1, 0.01))[0].startswith("PCA + ICA helped")
-    assert said((-0.3, 0.01), (-0.1, 0.3), (-0.2, 0.01)) == (
-        "PCA + ICA did harm: its classifiers work worse than those of Base",
-        BAD,
-    )
+    sentence, colour = said((-0.3, 0.01), (-0.1, 0.3), (-0.2, 0.01))
+    assert sentence.startswith("PCA + ICA did harm: in new batches classifiers work worse") and colour == BAD
 
 
 def test_the_headline_names_perturbations_that_are_recognised_and_not():
@@ -133,7 +143,7 @@ def test_the_headline_names_perturbations_that_are_recognised_and_not():
     found = deconfound(x, labels, batches, **options)
     assert base_test(found).p > 0.05
     assert headline(found).startswith(
-        "1 of 3 perturbations (strong) is recognised in new batches, all together not (AUROC"
+        "1 of 3 perturbations (strong) is recognised in new batches, but the mean over all perturbations is "
     )
     assert "to 0.99" in headline(found) or "to 1.000 (strong)" in headline(found)
 
@@ -146,9 +156,12 @@ def test_trees_that_could_not_be_grown_are_no_tie():
     options = {"control": "DMSO", "directions": "most", "folds": 2, "conditions": "base,ica"}
     alone = deconfound(x, labels, batches, classifiers="boost", **options)
     assert np.isnan(alone.mean("base").mean) and not alone.tests and not alone.recognised
-    assert headline(alone) == "LightGBM could not be trained on such few rows, so nothing can be compared"
+    assert headline(alone) == "There is no answer: LightGBM could not be trained on so few rows"
     assert {cell for row in alone.view.tables[0].rows for cell in row.cells[1:]} == {"-"}
-    assert any("has no scores there" in alert.message for alert in alone.alerts) and alone.view.colour == CAREFUL
+    assert (
+        any("these classifiers have no scores" in alert.message for alert in alone.alerts)
+        and alone.view.colour == CAREFUL
+    )
     # Beside it, logistic regression is what the headline is of.
     both = deconfound(x, labels, batches, classifiers="boost,logistic", **options)
     assert both.families == [("most", "logistic"), ("most", "boost")] and "logistic regression" in both.view.reason

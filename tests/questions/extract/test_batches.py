@@ -86,7 +86,11 @@ def test_masks_and_ids(tmp_path):
         (np.zeros((3, 2)), {"ids": [1, 2, 1]}, "occur more than once"),
         ({"a": np.zeros((3, 2))}, {"key": "b"}, "nothing named 'b'"),
         ({"attention_mask": np.zeros((3, 2))}, {}, "no inputs beside masks"),
-        (DataLoader(TensorDataset(torch.zeros(4))), {"ids": [1, 2, 3, 4]}, "Batches bring their own"),
+        (
+            DataLoader(TensorDataset(torch.zeros(4))),
+            {"ids": [1, 2, 3, 4]},
+            "For batches, give masks and ids in the batches",
+        ),
     ],
 )
 def test_what_is_no_input_is_told(data, options, message):

@@ -237,7 +237,7 @@ def test_an_interruption_is_taken_up(tmp_path, interrupted):
     model, x = interrupted
     found = extract(model, x, out=tmp_path / "out", batch_size=10)
     assert [a.message for a in found.alerts] == [
-        "Went on from an earlier run: the rows of the first 30 inputs were there."
+        "This run continued an earlier one, which had written the rows of the first 30 inputs."
     ]
     # The probe and the seven batches that were left.
     assert model.left == 92 and found["output"].shape == (100, 3)
@@ -334,7 +334,7 @@ def test_nothing_is_written_over_unasked(tmp_path, rng):
     (tmp_path / "new.partial" / "mine.txt").write_text("")
     for name, message in (
         ("other", "no folder of extracted layers"),
-        ("new", "new.partial is in the way, and holds mine.txt"),
+        ("new", "new.partial exists and holds mine.txt"),
         ("x.npy", "written to a folder"),
         ("no/where", "There is no folder"),
     ):
@@ -343,7 +343,7 @@ def test_nothing_is_written_over_unasked(tmp_path, rng):
     assert (other / "mine.txt").exists() and (tmp_path / "new.partial" / "mine.txt").exists()
     # Neither is a folder with a note of somebody's own that has the name of ours.
     (tmp_path / "new.partial" / "progress.json").write_text('{"epoch": 3}')
-    with pytest.raises(InputError, match=r"new\.partial is in the way"):
+    with pytest.raises(InputError, match=r"new\.partial exists and holds"):
         extract(model, x, out=tmp_path / "new", restart=True)
     assert (tmp_path / "new.partial" / "mine.txt").exists()
 

@@ -194,7 +194,7 @@ def test_bytes_are_left_as_they_are_where_the_graph_takes_them(tmp_path, rng):
     x = rng.integers(0, 256, (5, 4, 4, 3), dtype=np.uint8)
     rows = extract(model, x, layers="y", pool="flatten")["y"].read(0, 5)
     np.testing.assert_allclose(rows, x.mean((1, 2)), rtol=1e-5)
-    with pytest.raises(InputError, match=r"net.onnx takes whole numbers as they are; leave out scale"):
+    with pytest.raises(InputError, match=r"net.onnx takes whole numbers without scaling. Leave out scale"):
         extract(model, x, mean=0.5)
 
 
@@ -216,7 +216,7 @@ def test_inputs_that_do_not_fit_get_a_sentence(tmp_path, data, options, message)
 
 
 def test_carry_is_for_onnx(x):
-    with pytest.raises(InputError, match="carry is for states of an ONNX file"):
+    with pytest.raises(InputError, match="carry is for ONNX files"):
         extract(torch.nn.Linear(3, 2), x, carry={"state": "stateN"})
 
 

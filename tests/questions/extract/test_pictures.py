@@ -48,7 +48,7 @@ def test_natural_order_ids_and_labels(folder, drawn):
     assert found.ids.tolist() == ["1.png", "a/x.png", "b/2.png", "b/10.png", "b/c/3.png"]
     assert found.labels.tolist() == [".", "a", "b", "b", "b/c"] and found.shape == (12, 10)
     [alert] = found.alerts
-    assert alert.code == "other_files" and "1 other file of set left out: notes.txt" in alert.message
+    assert alert.code == "other_files" and "left out 1 file of set: notes.txt" in alert.message
     for at, place in enumerate((3, 2, 0, 1, 4)):
         np.testing.assert_array_equal(found.decode(at).pixels, drawn[place])
     listed = open_pictures([folder / "b" / "10.png", str(folder / "b" / "c" / "3.png")], Shaping())

@@ -273,7 +273,7 @@ def test_inputs_by_name_are_preprocessed_like_a_single_one(pixels):
     shift = np.ones(37, np.float32)
     beside = extract(model, {"shift": shift, "images": pixels}, **options)["output"].read(0, 37)
     np.testing.assert_allclose(beside, single + 1, rtol=1e-5, atol=1e-5)
-    with pytest.raises(InputError, match="It is not clear which of a, b scale, mean, std and channels are for"):
+    with pytest.raises(InputError, match="nearid cannot see which of a, b scale, mean, std and channels are for"):
         extract(model, {"a": pixels, "b": pixels}, mean=MEAN)
 
 

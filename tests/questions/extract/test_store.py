@@ -94,10 +94,10 @@ def test_ids_that_come_with_batches_are_those_of_before(tmp_path):
 def test_functions_and_numbers_beside_the_weights_are_those_of_before(tmp_path, dtype):
     options = {"batch_size": 10, "dtype": dtype, "out": tmp_path / "out"}
     model = stopped(tmp_path / "out", X, pool=lambda x, mask: x, dtype=dtype)
-    with pytest.raises(InputError, match="inputs, model or pool function have changed"):
+    with pytest.raises(InputError, match="inputs, the model or the pool function have changed"):
         extract(model, X, pool=lambda x, mask: -x, **options)
     model.factor = 2.0
-    with pytest.raises(InputError, match="inputs, model or pool function have changed"):
+    with pytest.raises(InputError, match="inputs, the model or the pool function have changed"):
         extract(model, X, pool=lambda x, mask: x, **options)
     model.factor = 1.0
     rows = extract(model, X, pool=lambda x, mask: x, **options)["output"].read(0, 40)
@@ -131,7 +131,7 @@ def test_a_part_with_files_of_others_is_not_removed(tmp_path, note, strange):
     else:
         (part / strange).write_text("mine")
     before = sorted(part.rglob("*"))
-    with pytest.raises(InputError, match=f"in the way, and holds {strange}, which this extraction did not write"):
+    with pytest.raises(InputError, match=f"exists and holds {strange}, which this extraction did not write"):
         extract(model, X, out=tmp_path / "out", batch_size=10, restart=True)
     assert sorted(part.rglob("*")) == before
 

@@ -128,7 +128,7 @@ def test_words_lack_none_of_their_tokens(folders, side, limit):
     wanted = [number for number, own in enumerate(words) if own <= set(kept)]
     assert [id - 2**21 for id in found["hidden_states.0"].ids.tolist() if id >= 2**21] == wanted
     for alert in found.alerts:
-        assert ("their beginning is left out" if side == "left" else "what comes after is left out") in alert.message
+        assert f"left out their {'beginning' if side == 'left' else 'end'}" in alert.message
     assert len(found.alerts) == (limit < 11)
 
 

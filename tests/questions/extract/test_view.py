@@ -12,7 +12,7 @@ X = np.arange(40, dtype=np.float32).reshape(10, 4)
 
 def test_the_view_names_every_layer_with_its_width_and_file(tmp_path):
     made = extract(nn.Sequential(nn.Linear(4, 3), nn.Tanh()), X, out=tmp_path / "out")
-    assert made.view.headline == f"2 layers of 10 rows in {tmp_path / 'out'}"
+    assert made.view.headline == f"2 layers of 10 rows, in {tmp_path / 'out'}"
     assert made.view.subject == "Sequential: 10 rows, pool mean" and "10 inputs of ndarray" in made.view.reason
     assert [row.cells for row in made.view.tables[0].rows] == [
         ["0", 3, "0.npy", "120 bytes"],
@@ -30,5 +30,5 @@ def test_as_plain_data_and_as_a_frame():
     assert plain["provenance"]["nearid"] == plain["provenance"]["versions"]["nearid"]
     assert plain["folder"] is None and plain["provenance"]["data"]["inputs"] == 10 and plain["alerts"] == []
     assert made.to_frame()["columns"].tolist() == [3] and repr(made) == (
-        "<Extraction Linear: 10 rows, pool mean: 1 layer of 10 rows in memory>"
+        "<Extraction Linear: 10 rows, pool mean: 1 layer of 10 rows, in memory>"
     )

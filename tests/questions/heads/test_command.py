@@ -17,6 +17,6 @@ def test_heads(nearid, refused, tmp_path, rng):
     told = json.loads(done.stdout)
     assert told["verdict"]["outcome"] == "agree" and told["biased"] and told["r2_heads"] > 0.999999
     shown = nearid("heads", *given, "--biases", "none", "--pairs", "--draws", "5")
-    assert "The heads tell the map between the features" in shown.stdout and "the best of 5 choices" in shown.stdout
+    assert "The heads predict the map between the features" in shown.stdout and "the best of 5 choices" in shown.stdout
     assert "1 biases were given" in refused("heads", *given, "--biases", "one.npz:fc.bias")
     assert "There is no file" in refused("heads", "three.npz:w", *given[1:])

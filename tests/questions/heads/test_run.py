@@ -25,8 +25,8 @@ def test_models_of_equal_likelihood_agree(twins):
     assert "explains 100.0% of the variance on held-out rows" in found.verdict.reason
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert told["classes"] == 20 and told["width"] == 5 and told["n"] == 400 and told["disagreement"] < 1e-9
-    assert "The heads tell the map" in str(found) and "logits with biases" in found._repr_html_()
-    assert "The heads tell the map" in repr(found)
+    assert "The heads predict the map" in str(found) and "logits with biases" in found._repr_html_()
+    assert "The heads predict the map" in repr(found)
     from_pairs = nearid.compare_heads(*heads, *features, biases=biases, pairs=True, draws=20)
     assert from_pairs.compared.r2_heads == pytest.approx(1) and "the best of 20 choices" in str(from_pairs)
     assert len(from_pairs.to_dict()["pairs"]["pairs"]) == 5
@@ -40,20 +40,20 @@ def test_models_of_other_likelihoods_do_not(twins, rng):
     assert found.verdict.outcome == "disagree" and "likelihoods differ" in found.verdict.reason
     assert "from the heads alone does worse than guessing the mean (R2 -" in found.verdict.reason
     apart = nearid.compare_heads(*heads, features[0], rng.normal(size=(400, 5)))
-    assert apart.verdict.outcome == "disagree" and "not linear in each other" in apart.verdict.reason
+    assert apart.verdict.outcome == "disagree" and "No linear map relates the features" in apart.verdict.reason
 
 
 def test_too_few_classes_are_said_plainly(twins):
     heads, features, biases = twins
     few = nearid.compare_heads(heads[0][:4], heads[1][:4], *features, biases=[b[:4] for b in biases])
     assert "4 classes are too few: at least 6 are needed" in few.verdict.reason
-    assert "the map in 3 of 5 dimensions only" in few.verdict.reason
-    assert "Of the other 2 dimensions the heads say nothing" in few.verdict.reason
+    assert "the map in only 3 of 5 directions" in few.verdict.reason
+    assert "The heads say nothing about the other 2 directions" in few.verdict.reason
     assert few.verdict.outcome == "agree" and few.compared.heads.matrix is None
-    assert "as far as they see them" in str(few) and "3 of 5, with" in str(few)
+    assert "in the directions that they read" in str(few) and "3 of 5, with" in str(few)
     assert few.to_dict()["r2_heads"] is None and few.to_dict()["diversity"][0]["condition"] is None
     one = nearid.compare_heads(heads[0], np.ones((20, 5)), *features)
-    assert one.verdict.outcome == "undetermined" and "say nothing" in str(one)
+    assert one.verdict.outcome == "undetermined" and "The heads determine no map" in str(one)
 
 
 def test_ill_conditioned_heads_are_a_caution(twins):

@@ -99,7 +99,7 @@ def test_the_p_value_is_that_of_the_pair_that_is_named(rng):
     best = found.best["r2"]
     assert (best.source, best.target) == ("wide", "wide") and found.p_values["r2"][1, 1] == 0.05
     assert best.p_value == found.p_values["r2"][0, 0] > 0.1
-    assert "p of r2 is measured along the 16 leading principal components" in found.view.tables[0].note
+    assert "p-value of r2 uses the 16 leading principal components" in found.view.tables[0].note
 
 
 def test_one_block_has_no_chance_level_and_no_interval(rng):
@@ -110,7 +110,7 @@ def test_one_block_has_no_chance_level_and_no_interval(rng):
         assert not found.best["cka"].value.has_interval and found.p_values == {}
     assert found.view.tables[0].note.count("No chance level") == 0
     found = compare_layers(x, y, measures="cka", blocks=np.zeros(50))
-    assert "No chance level for cka: one block of rows has no other order" in found.view.tables[0].note
+    assert "No chance level for cka: a single block of rows cannot be shuffled" in found.view.tables[0].note
     assert "There is only 1 block of rows" in str(found)
 
 

@@ -148,7 +148,7 @@ def test_wide_layers_enter_by_their_leading_components(rng):
     np.testing.assert_allclose(found.p_values["cka"], expected)
     assert found.best["cka"].value.chance == pytest.approx(max(reached), abs=1e-4)
     assert found.provenance["chance"]["cka"]["components"] == room.LEADING
-    assert "wide layers along 16 leading principal components" in found.view.method
+    assert "wide layers are reduced to 16 leading principal components" in found.view.method
 
 
 def test_a_sample_of_many_rows(rng, monkeypatch):
@@ -200,8 +200,8 @@ def test_measures_without_a_cheap_level_have_none_and_a_reason(rng):
     found = compare_layers(x, y, measures=["mcc", "r2_permutation", "r2_rigid", "epsilon", mine], permutations=3)
     assert list(found.p_values) == ["r2_rigid"] and list(found.best) == list(found.values)
     note = found.view.tables[0].note
-    assert "No chance level for mcc, r2_permutation: layers are wider than 32 columns" in note
-    assert "for epsilon: R2 of the same map has one" in note and "for mine: a function of your own" in note
+    assert "No chance level for mcc, r2_permutation: some layers have more than 32 columns" in note
+    assert "for epsilon: R2 of the same map has one" in note and "for mine: nearid does not know how long" in note
 
 
 def test_rows_that_are_too_slow_have_no_level_of_chance(rng):

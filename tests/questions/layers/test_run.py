@@ -104,7 +104,7 @@ def test_what_cannot_be_compared_is_told(sides, options, message):
 def test_what_has_no_layers_is_told(sides, tmp_path):
     with pytest.raises(InputError, match="x is an ndarray; an extraction"):
         compare_layers(np.zeros((4, 2)), sides[1])
-    with pytest.raises(InputError, match=r"no folder of extracted layers"):
+    with pytest.raises(InputError, match=r"not a folder of extracted layers"):
         compare_layers(tmp_path, sides[1])
     with pytest.raises(InputError, match="was not measured"):
         compare_layers(*sides)["cca"]

@@ -50,7 +50,7 @@ def test_errors_are_drawn_the_other_way_round(rng):
     error, share = (figure.draw()["data"][0] for figure in comparison.view.figures)
     assert error["reversescale"] and error["zmax"] == pytest.approx(comparison["epsilon"].max(), abs=1e-4)
     assert not share["reversescale"] and share["zmax"] == 1
-    assert "0 is full agreement" in page(comparison.view)
+    assert "0 means full agreement" in page(comparison.view)
     assert "a of x and c of y: error of a linear map" in comparison.view.headline
 
 
@@ -75,10 +75,10 @@ def test_no_pair_is_named_most_similar_where_none_is_more_alike_than_chance(rng)
     noise = compare_layers({"a": rng.normal(size=(80, 3))}, {"b": rng.normal(size=(80, 3))}, measures="cka")
     best = noise.best["cka"]
     # Noise has a p-value below 1 in 20 in one of 20 draws: the words follow the figure.
-    words = "The most similar" if best.p_value <= 0.05 else "No pair of layers is more alike than chance"
+    words = "The most similar" if best.p_value <= 0.05 else "No pair of layers is more similar than chance"
     assert noise.view.headline.startswith(words)
     lost = replace(noise, best={"cka": replace(best, p_value=0.98)}).view.headline
-    assert lost.startswith("No pair of layers is more alike than chance") and lost.endswith("p = 0.98")
+    assert lost.startswith("No pair of layers is more similar than chance") and lost.endswith("p = 0.98")
     clear = replace(noise, best={"cka": replace(best, value=Estimate(0.361, chance=0.35), p_value=0.01)}).view
     assert clear.headline.endswith("0.361, where chance alone reaches 0.350")
 

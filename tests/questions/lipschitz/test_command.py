@@ -52,7 +52,9 @@ def test_json_alone_on_stdout_and_a_report(nearid, files, tmp_path):
     direct = lipschitz(module, z, points=40, directions=5, constant=2.0, random_state=3).to_dict()
     np.testing.assert_allclose(told["sampled"]["values"], direct["sampled"]["values"], rtol=1e-5)
     assert told["scaled_bound"]["constant"] == 2 and told["name"] == "decoder.pt" and told["n"] == 40
-    assert "Report written to out.html" in done.stderr and (tmp_path / "out.html").stat().st_size > 1e6
+    assert "Report written to out.html" in done.stderr and "Singular values" in (tmp_path / "out.html").read_text(
+        "utf-8"
+    )
 
 
 @pytest.fixture
@@ -92,8 +94,8 @@ def test_latents_of_another_precision(run, files, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("known.pt",), "one of the two"),
-        (("known.pt", "z.npz", "--normal", "5"), "one of the two"),
+        (("known.pt",), "Give either latents"),
+        (("known.pt", "z.npz", "--normal", "5"), "Give either latents"),
         (("known.pt", "z.npz", "--key", "z"), "cannot take latents of shape (3, 3)"),
         (("known.pt", "z.npz"), "--key"),
         (("decoder.pt", "--normal", "5"), "--factory package.module:function"),

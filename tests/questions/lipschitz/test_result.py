@@ -29,4 +29,4 @@ def test_the_frame_has_a_row_for_each_kind_of_constant(rng):
     assert frame["over"].tolist() == ["random directions"] * 2 + ["all directions"] * 2
     assert frame["mean"].tolist()[2:] == [both.exact.local.mean.value, both.exact.scaled.mean.value]
     assert frame["50%"][2] == both.exact.local.quantiles[0.5].value and len(alone.to_frame()) == 2
-    assert repr(alone).startswith("<BiLipschitz sinh: L is at least")
+    assert repr(alone).startswith("<BiLipschitz sinh: No: ") and "L is at least" in repr(alone)

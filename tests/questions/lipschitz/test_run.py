@@ -201,7 +201,7 @@ def test_draws_of_a_standard_normal(rng):
     assert drawn.n == 1500 and drawn.latents == 3 and drawn.provenance["options"]["normal"] == 1500
     same = np.random.default_rng([4, 1]).standard_normal((1500, 3), dtype=np.float32)
     assert drawn.to_dict()["exact"] == lipschitz(decoder, same, points=1500, random_state=4).to_dict()["exact"]
-    with pytest.raises(InputError, match="one of the two"):
+    with pytest.raises(InputError, match="Give either latents"):
         lipschitz(decoder)
-    with pytest.raises(InputError, match="belongs to a file of weights"):
+    with pytest.raises(InputError, match="factory and prefix are for files of weights"):
         lipschitz(decoder, normal=5, prefix="decoder.")

@@ -43,7 +43,7 @@ def test_two_models_to_a_page_in_one_command(nearid, files, tmp_path):
     done = nearid(*files, "--permutations", "19", "--report", "page.html", "--measures", "cka,r2")
     assert done.returncode == 0, done.stderr
     assert " of 4) corresponds to layer " in done.stdout and "Report written" in done.stderr
-    assert "Which depth of one model" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Which layers of two models correspond" in (tmp_path / "page.html").read_text(encoding="utf-8")
     again = nearid(*files, "--permutations", "2", "--json")
     told = json.loads(again.stdout)
     assert [each["was_there"] for each in told["provenance"]["cache"]["entries"]] == [True, True]
@@ -65,7 +65,7 @@ def test_without_data_it_compares_folders_as_before(nearid, files, refused):
     assert json.loads(done.stdout)["names"] == ["run0", "run1"]
     assert "--pool, --no-cache: used only with --data" not in done.stderr
     assert "--pool: used only with --data, which was not given" in refused("layers", "run0", "run1", "--pool", "cls")
-    assert "no folder of extracted layers" in refused("layers", "0.pt", "1.pt")
+    assert "not a folder of extracted layers" in refused("layers", "0.pt", "1.pt")
 
 
 def test_one_model_is_too_few(refused, files):

@@ -32,7 +32,7 @@ def test_heads_of_equal_logits_tell_the_map(turned, inputs, cache):
         assert comparison.heads.explained["map from heads"].value == pytest.approx(1, abs=1e-4)
         # What only the heads read is no layer of its own.
         assert comparison.layers.layers[0] == ("0", "1", "2", "3")
-    assert "The heads tell the map" in comparison.view.facts["Heads"]
+    assert "The heads predict the map" in comparison.view.facts["Heads"]
     assert comparison.view.parts[-1].subject.startswith("Heads: ")
 
 
@@ -48,7 +48,9 @@ def test_it_is_what_the_heads_alone_give(network, inputs):
 def test_heads_that_cannot_be_compared_are_told(network, inputs):
     comparison = quick(network(0), network(1, classes=9), inputs)
     assert comparison.heads is None
-    assert "The heads are not compared" in str([a.message for a in comparison.alerts if a.code == "heads_not_compared"])
+    assert "nearid could not compare the heads" in str(
+        [a.message for a in comparison.alerts if a.code == "heads_not_compared"]
+    )
     few = quick(network(0), network(1), inputs[:9], folds=2, blocks="none")
     assert "too few" in str([a.message for a in few.alerts if a.code == "heads_not_compared"])
 

@@ -29,17 +29,17 @@ def test_the_headline_names_both_depths_and_the_group(comparison):
 def test_the_page_opens_with_the_answer_then_the_heat_map_then_the_ladders(comparison, tmp_path):
     shown = comparison.view
     assert isinstance(shown.figures[0], HeatMap) and shown.figures[0].panels[""] is comparison.layers["cka"]
-    assert [part.subject.partition(":")[0] for part in shown.parts] == ["Most alike layers", "Last layers", "Heads"]
+    assert [part.subject.partition(":")[0] for part in shown.parts] == ["Most similar layers", "Last layers", "Heads"]
     assert not any(part.alerts for part in shown.parts)
     comparison.save_report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8").split("<script>")[0]
-    places = [page.index(text) for text in (shown.headline[:40], "How nearly, and up to", "linear CKA, debiased")]
+    places = [page.index(text) for text in (shown.headline[:40], "How closely, and up to", "linear CKA, debiased")]
     assert places == sorted(places)
 
 
 def test_the_ladders_of_both_pairs_stand_in_one_table(comparison):
     most, last = comparison.view.tables[0].rows
-    assert most.cells[0].startswith("most alike: ") and last.cells[0] == "last: 3 -> 3"
+    assert most.cells[0].startswith("most similar: ") and last.cells[0] == "last: 3 -> 3"
     assert last.cells[1] == comparison.layers["cka"][-1, -1]
     assert list(last.cells[2:5]) == [group.r2 for group in comparison.last.groups.values()]
 
@@ -54,14 +54,17 @@ def test_unrelated_models_are_not_said_to_correspond(network, inputs):
     comparison = nearid.compare_models(
         network(0), network(1), inputs, options_b={"ids": ids}, permutations=19, cache=False
     )
-    assert comparison.view.headline.startswith("No pair of layers is more alike than chance")
+    assert comparison.view.headline.startswith("No pair of layers is more similar than chance")
 
 
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        (np.eye(3), "Most deeper layers are nearest to deeper ones: see the table of nearest layers."),
-        (np.eye(4)[::-1], "The order of depths is not kept: see the table of nearest layers."),
+        (np.eye(3), "Deeper layers mostly correspond to deeper layers (see the table of nearest layers)."),
+        (
+            np.eye(4)[::-1],
+            "The layers do not correspond in the order of their depth (see the table of nearest layers).",
+        ),
         (np.eye(2), ""),
         (np.full((3, 3), np.nan), ""),
     ],
@@ -75,7 +78,7 @@ def test_both_directions_are_shown(network, inputs):
     table = both.view.tables[0]
     shown = {str(row.cells[0]): row.cells for row in table.rows}
     at = [column.title for column in table.columns].index("R2\nlinear")
-    for which, ladder in (("last", both.last), ("most alike", both.best)):
+    for which, ladder in (("last", both.last), ("most similar", both.best)):
         if ladder is not None and any(name.startswith(f"{which}, back") for name in shown):
             back = next(cells for name, cells in shown.items() if name.startswith(f"{which}, back"))
             assert back[at] == ladder.reverse.groups["linear"].r2

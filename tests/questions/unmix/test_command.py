@@ -51,7 +51,7 @@ def test_json_alone_on_stdout_and_a_report(process, x, tmp_path):
     assert told["diagnostics"]["converged"] and told["diagnostics"]["components"] == 7
     assert sum(told["diagnostics"]["gaussian"]) == 2 and [a["code"] for a in told["alerts"]] == ["gaussian"]
     assert told["provenance"]["inputs"][0]["shape"] == [4000, 7]
-    assert "Report written to out.html" in done.stderr and (tmp_path / "out.html").stat().st_size > 1e6
+    assert "Report written to out.html" in done.stderr and "<svg" in (tmp_path / "out.html").read_text()
 
 
 def test_a_report_may_go_into_the_new_folder(nearid, x, tmp_path):
@@ -72,7 +72,7 @@ def test_options_reach_the_fit(nearid, x, tmp_path):
 
 def test_a_fit_that_did_not_converge_says_so(process, x):
     done = process("unmix", "x.npy", "-o", "out", "--max-passes", "2")
-    assert done.returncode == 0 and "not settled after 2 passes" in done.stdout and "Warning" not in done.stderr
+    assert done.returncode == 0 and "The fit did not converge" in done.stdout and "Warning" not in done.stderr
 
 
 def test_ids_are_kept_beside_the_components(nearid, x, tmp_path):

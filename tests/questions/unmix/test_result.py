@@ -29,8 +29,8 @@ def test_before_a_fit_it_is_an_estimator_alone(x):
 
 def test_after_a_fit_it_is_a_result(x):
     ica = ICA().fit(x)
-    assert isinstance(ica, Result) and repr(ica) == "ICA()" and "3 components, found in" in str(ica)
-    assert "3 components, found in" in ica._repr_mimebundle_()["text/html"]
+    assert isinstance(ica, Result) and repr(ica) == "ICA()" and "3 components found; " in str(ica)
+    assert "3 components found; " in ica._repr_mimebundle_()["text/html"]
     plain = json.loads(json.dumps(ica.to_dict(), allow_nan=False))
     assert plain["diagnostics"]["z"] == ica.diagnostics_.z.tolist() and plain["alerts"] == []
     assert [each["trust"] for each in plain["components"]] == ica.to_frame()["trust"].tolist()

@@ -23,22 +23,30 @@ def ica():
 
 
 def test_the_headline(ica):
-    assert ica.view.headline.startswith("12 components, found in")
-    assert ica.view.headline.endswith("all of them can be interpreted one by one") and ica.view.reason == ""
+    least = int(ica.diagnostics_.recurrence.min())
+    starts = "all 3" if least == 3 else f"at least {least} of 3"
+    assert ica.view.headline == (
+        f"12 components found; all of them can be interpreted one by one (found by {starts} starts)"
+    )
+    assert ica.view.reason == "" and ica.view.facts["convergence"].endswith(" from the best start, tol 0.0001")
     assert ica.view.facts["not distinguished from Gaussian"] == str(int(ica.diagnostics_.gaussian.sum()))
     # Whether one pass ends at a saddle depends on the draw.
     with pytest.warns(ConvergenceWarning), warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentifiabilityWarning)
         short = ICA(max_passes=1).fit(np.random.default_rng(0).laplace(size=(4000, 3)))
-    assert "not settled after 1 pass from the best start; none of them can be" in short.view.headline
-    assert short.view.colour == BAD and short.view.reason == "Not to be interpreted one by one: not settled (3)."
-    assert all(trust.startswith("no: not settled") for trust in short.to_frame()["trust"])
+    assert short.view.headline.startswith("The fit did not converge; do not interpret its 3 components (relative")
+    assert short.view.headline.endswith(" after 1 pass from the best start, tol 0.0001)")
+    assert short.view.colour == BAD and short.view.reason == "Not to be interpreted one by one: not converged (3)."
+    assert all(trust.startswith("no: not converged") for trust in short.to_frame()["trust"])
 
 
 def test_the_headline_of_one_component(rng):
-    assert ICA().fit(rng.laplace(size=(3000, 1))).view.headline.endswith("; it is not Gaussian")
-    noise = ICA().fit(rng.normal(size=(20, 1))).view.headline
-    assert noise == "1 component, found in 1 pass; it cannot be distinguished from Gaussian noise"
+    assert (
+        ICA().fit(rng.laplace(size=(3000, 1))).view.headline.startswith("1 component found; it is not Gaussian (p = ")
+    )
+    noise = ICA().fit(rng.normal(size=(20, 1)))
+    p = f"{noise.diagnostics_.p_values[0]:.2g}"
+    assert noise.view.headline == f"1 component found; it cannot be distinguished from Gaussian noise (p = {p})"
 
 
 def test_noise_is_not_called_good(ica):
@@ -97,6 +105,10 @@ def test_components_that_cannot_be_trusted_are_marked(ica):
     stable = replace(doubtful, stability=np.where(np.arange(12) == 5, 0.5, 1.0))
     assert [stable.doubts[i] for i in (3, 5, 11)] == ["", "unstable", ""]
     marked = copy(ica)
+    marked.diagnostics_ = replace(doubtful, recurrence=np.ones_like(few), gaussian=np.zeros_like(gaussian))
+    assert marked.view.headline.endswith("none of them can be interpreted one by one (depends on the start: 12 of 12)")
+    marked.diagnostics_ = replace(stable, stability=np.where(np.arange(12) == 5, 0.5, 0.97))
+    assert marked.view.headline.endswith("; 11 of them can be interpreted one by one (stability at least 0.970)")
     marked.diagnostics_ = doubtful
     for table in marked.view.tables:
         assert [row.cells[1] for row in table.rows if row.faint][:1] == ["no: depends on the start"]
@@ -134,15 +146,15 @@ def test_components_that_a_few_rows_make_are_not_trusted(rng):
 @pytest.mark.parametrize(
     ("options", "typed"),
     [
-        ({"starts": 1}, "use --starts 3 (starts=3) or --stability 5 (stability=5) to see it"),
-        ({"whiten": False}, "use --stability 5 (stability=5) to see it"),
+        ({"starts": 1}, "To check it, use --starts 3 (starts=3) or --stability 5 (stability=5)."),
+        ({"whiten": False}, "To check it, use --stability 5 (stability=5)."),
     ],
 )
 def test_where_nothing_vouches_for_a_component_it_is_not_trusted(rng, options, typed):
     x = rng.laplace(size=(1500, 3)) * [3, 2, 1]
     found = ICA(**options).fit(x)
     assert found.to_frame()["trust"].tolist() == ["not checked"] * 3 and found.diagnostics_.trusted == 0
-    assert found.view.headline.endswith("whether they can be interpreted one by one was not checked")
+    assert found.view.headline.endswith("did not check whether they can be interpreted one by one (only one start)")
     assert typed in found.view.reason and found.view.colour == CAREFUL
     assert all(row.faint for table in found.view.tables for row in table.rows)
     assert "Do components come out again?" not in [figure.title for figure in found.view.figures]
