@@ -175,7 +175,7 @@ def test_alerts_of_both_runs_that_differ_in_names_alone_are_one_line(rng):
     x, y = (np.hstack([rng.normal(size=(200, 3)), np.ones((200, 1))]) for _ in range(2))
     found = compare(x, y, names=["a.npy", "b.npy"], permutations=1)
     assert [a.message for a in found.view.alerts if a.code == "constant_columns"] == [
-        "a.npy, b.npy: column '3' of the run is constant and cannot be aligned."
+        "a.npy and b.npy: column '3' of each run is constant and cannot be aligned."
     ]
     assert len([a for a in found.alerts if a.code == "constant_columns"]) == 2
     # Their own figures are told apart.

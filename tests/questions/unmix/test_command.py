@@ -100,9 +100,11 @@ import time
 from nearid.questions.unmix.run import Keeper
 flush, flushed = Keeper.flush, []
 def wait(self):
+    first = not flushed
+    # Before the file is there: a signal may come while it is still being written, and the way out flushes again.
+    flushed.append(self)
     flush(self)
-    if not flushed:
-        flushed.append(self)
+    if first:
         time.sleep(300)
 Keeper.flush = wait
 """
