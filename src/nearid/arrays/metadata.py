@@ -31,6 +31,8 @@ ORIGINS = (
 WORDS = IDENTIFIERS.union(ORIGINS.split())
 # How profiling pipelines mark columns that are about a well, not measured in it.
 ABOUT = ("Metadata_", "Image_Metadata_")
+# Counters and positions that CellProfiler writes beside its measurements.
+COUNTED = ("ImageNumber", "ObjectNumber", "TableNumber", "*_Number_Object_Number", "*_Location_*", "Location_*")
 WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
 # Values say little in fewer rows, and enough in the first rows of many.
 FEWEST, MOST = 20, 4096
@@ -85,10 +87,10 @@ def _patterns(option: str, given: Iterable[str] | str | None, names: Iterable[st
     if given is None:
         return None
     known = set(names)
-    return {part: _literal(part) if part in known else part for part in listed(given, f"column of {option}")}
+    return {part: literal(part) if part in known else part for part in listed(given, f"column of {option}")}
 
 
-def _literal(name: str) -> str:
+def literal(name: str) -> str:
     """The pattern that fits this name alone: brackets make letters of what would be wildcards."""
     return re.sub(r"([*?[])", r"[\1]", name)
 
@@ -211,7 +213,7 @@ def row_names(table: Columns) -> str | None:
 def typed_exclude(names: Iterable[str]) -> str:
     """What to type to leave columns out, in Python and on the command line."""
     # Commas separate patterns.
-    typed = ",".join(_literal(name).replace(",", "?") for name in names)
+    typed = ",".join(literal(name).replace(",", "?") for name in names)
     return f"exclude={typed!r} (--exclude {shlex.quote(typed)})"
 
 
@@ -263,6 +265,8 @@ def _named(names: Sequence[str], whole: np.ndarray) -> dict[int, str]:
         telling = [word for word in words if word in WORDS]
         alone = families[re.sub(r"\d+", "#", name)] < NUMBERED
         about = name.startswith(ABOUT)
-        if telling and (about or (alone and (whole[at] or len(words) == 1))):
+        if _fits(name, COUNTED):
+            words_at[at] = "position"
+        elif telling and (about or (alone and (whole[at] or len(words) == 1))):
             words_at[at] = next((word for word in telling if word in IDENTIFIERS), telling[0])
     return words_at

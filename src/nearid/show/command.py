@@ -21,8 +21,8 @@ from nearid.show.help import COMPUTED, INPUT, MODEL, OUTPUT, PREPARATION, TOGETH
 OWN = ("progress",)
 # The group of each option in help; the others belong to "What is computed".
 GROUPED = {
-    INPUT: "key ids features exclude factors_key meta labels batches data layers mask drop_nonfinite drop_unreadable "
-    "kinds periods normal width names",
+    INPUT: "key ids features exclude columns_from nonfinite factors_key meta labels batches data layers mask "
+    "drop_nonfinite drop_unreadable kinds periods normal width names",
     PREPARATION: "column tokenizer max_length resize crop grey scale mean std channels",
     MODEL: "factory prefix revision carry options_a options_b pool",
     TOGETHER: "blocks",

@@ -35,7 +35,7 @@ class Plan:
     min_rows: int
     max_rows: int
     boosting: Mapping[str, Any]
-    drop_nonfinite: bool
+    nonfinite: str
     random_state: int
     rotations: int = 5
     control: Any = None

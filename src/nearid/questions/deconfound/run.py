@@ -1,5 +1,6 @@
 """Biology or batch: an embedding, whitened, unmixed and turned at random, judged in batches that were held out."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ from nearid.engines.local import open_engine
 from nearid.questions.deconfound.classifiers import check_boosting
 from nearid.questions.deconfound.design import open_design
 from nearid.questions.deconfound.evaluate import evaluate
+from nearid.questions.deconfound.inputs import Nonfinite
 from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, DIRECTIONS, Plan, named
 from nearid.questions.deconfound.result import Deconfounding
 
@@ -40,12 +42,13 @@ def deconfound(
     min_rows: Annotated[int, Bound(2)] = 10,
     max_rows: Annotated[int, Bound(50)] = 10_000,
     boosting: Mapping[str, Any] | None = None,
-    drop_nonfinite: bool = False,
+    nonfinite: Nonfinite = "least",
     random_state: Seed = 0,
     key: str | None = None,
     ids: Any = None,
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
+    columns_from: str | os.PathLike[str] | None = None,
     engine: str | Engine | None = None,
     progress: Reporting = False,
 ) -> Deconfounding:
@@ -57,8 +60,9 @@ def deconfound(
     Parameters
     ----------
     X : array, tensor, DataFrame, AnnData, path or Rows, of shape (n, d)
-        One row per cell, image or well. The features of a table are its numeric columns, except those named as label,
-        batch or block and those that begin with ``Metadata_``.
+        One row per cell, image or well. The features of a table are its numeric columns, except the label, batch and
+        block and those that look like metadata: names such as ``Metadata_*`` or ``site``, few whole numbers, or
+        constant within each batch. An alert lists them.
     labels : str or array-like of shape (n,)
         Perturbation of each row: a column of `meta`, of `obs`, or of the table X; in Python also the values themselves.
     batches : str or array-like of shape (n,)
@@ -104,8 +108,9 @@ def deconfound(
         Rows at most for the measures that search neighbours.
     boosting : mapping, optional
         Hyperparameters of LightGBM that differ from the paper's; "trees" is their number, 100 by default.
-    drop_nonfinite : bool, default=False
-        Leave out rows with a NaN or an infinity. Default: they are an error.
+    nonfinite : {"least", "rows", "columns", "refuse"}, default="least"
+        What to leave out where values are NaN or infinite: the rows, the columns, or what loses the fewest values:
+        columns with many of them first, then the rows of the rest. "refuse" makes them an error.
     random_state : int, default=0
         Seed of folds, samples, classifiers and ICA.
     key : str, optional
@@ -114,8 +119,11 @@ def deconfound(
         Name of the column with row ids, by which X and `meta` are paired; in Python also a pair of id arrays.
     features : sequence of str or str, optional
         Columns of the table X to use as features: names or patterns, as "emb_*", one by one or in a text with commas.
+        Columns that look like metadata are then used too.
     exclude : sequence of str or str, optional
         Columns of the table X to leave out, given like the features. They may still be labels, batches or blocks.
+    columns_from : path, optional
+        Text file with the names of the feature columns, one per line; instead of `features`.
     engine : {"local", "dask"}, address or Engine, optional
         Where passes of moments and ICA run: "local" (this process, the default), "dask", or the address of a Dask
         scheduler.
@@ -154,7 +162,7 @@ def deconfound(
         min_rows=min_rows,
         max_rows=max_rows,
         boosting=boosting or {},
-        drop_nonfinite=drop_nonfinite,
+        nonfinite=nonfinite,
         random_state=random_state,
         rotations=rotations,
         control=control,
@@ -166,7 +174,18 @@ def deconfound(
             raise InputError("The classifier 'boost' needs LightGBM. Install it: pip install 'nearid[boost]'")
         check_boosting(plan.boosting)
     design = open_design(
-        X, labels, batches, blocks, meta=meta, control=control, key=key, ids=ids, features=features, exclude=exclude
+        X,
+        labels,
+        batches,
+        blocks,
+        meta=meta,
+        control=control,
+        key=key,
+        ids=ids,
+        features=features,
+        exclude=exclude,
+        columns_from=columns_from,
+        nonfinite=nonfinite,
     )
     if classifiers is None and not boost:
         missing = (
