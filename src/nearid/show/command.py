@@ -27,7 +27,7 @@ GROUPED = {
     MODEL: "factory prefix revision carry options_a options_b pool",
     TOGETHER: "blocks",
     WHERE: "engine device batch_size mixed cache dtype",
-    OUTPUT: "out format restart overwrite keep_nonfinite",
+    OUTPUT: "out format restart overwrite keep_nonfinite drop dry_run",
 }
 # Parameters with another name on the command line.
 SPELT = {"random_state": "seed"}

@@ -9,9 +9,9 @@ labels for rows of held-out batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import cast
 
 import numpy as np
 
@@ -22,19 +22,17 @@ from nearid.ica.fit import IcaOptions, fit_ica
 from nearid.ica.stream import Affine
 from nearid.measures.auroc import auroc
 from nearid.moments import ROUNDING, Floats
-from nearid.questions.deconfound.attribution import Attribution, attribution
+from nearid.questions.deconfound.attribution import Attribution, Drop, attribution
 from nearid.questions.deconfound.classifiers import auroc_within
 from nearid.questions.deconfound.conditions import ComponentRows, Condition
 from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.paired import t_test
 from nearid.questions.deconfound.splits import batch_folds
 
-# What to drop: "auto", how many components, or the share of a component that the batch must explain.
-Drop = int | float | Literal["auto"]
-# The share of "auto".
-TECHNICAL_SHARE = 0.1
 # Components are at most the rows divided by this: with fewer rows each, they are accidents of single rows.
 ROWS_PER_COMPONENT = 10
+# Columns that are named of a component.
+FEATURES = 5
 # Ridge penalties that are tried, over the largest eigenvalue.
 PENALTIES = np.logspace(-8, 1, 19)
 
@@ -99,7 +97,61 @@ class Cost:
     label_change: Estimate
 
 
-def check_drop(drop: Drop) -> Drop:
+@dataclass(frozen=True)
+class Dropped:
+    """A component that is taken away: what batch and label explain of it, and the columns that it is most of.
+
+    Attributes
+    ----------
+    features : tuple of (str, float)
+        Names of the columns with the largest correlations with the component, and these.
+    """
+
+    component: int
+    batch: float
+    label: float
+    features: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """The cleaned embedding: what was dropped, of how many components, and what it cost.
+
+    Attributes
+    ----------
+    drop : str, int or float
+        The rule, as of `nearid.deconfound`.
+    share : float
+        Share of the variance of all columns (each of unit variance) that is taken away.
+    written : str or None
+        Where the cleaned rows are.
+    model : str or None
+        Where the model is that cleans other rows.
+    """
+
+    drop: Drop
+    components: int
+    dropped: tuple[Dropped, ...]
+    share: float
+    cost: Cost
+    written: str | None = None
+    model: str | None = None
+
+
+def described(cleaner: Cleaner, names: Sequence[str], drop: Drop, judged: Cost) -> Cleaning:
+    """What there is to know of a cleaner."""
+    correlations = cleaner.correlations
+    dropped = []
+    for k in cleaner.dropped:
+        top = np.argsort(-np.abs(correlations[:, k]), kind="stable")[:FEATURES]
+        features = tuple((names[at], float(correlations[at, k])) for at in top)
+        dropped.append(Dropped(int(k), float(cleaner.follows.batch[k]), float(cleaner.follows.label[k]), features))
+    live = int(np.sum(cleaner.scales > 0))
+    share = float(np.sum(correlations[:, cleaner.dropped] ** 2) / live)
+    return Cleaning(drop, len(cleaner.components), tuple(dropped), share, judged)
+
+
+def check_drop(drop: Drop | str) -> Drop:
     """The choice of what to drop, refused unless it has a meaning."""
     if isinstance(drop, str):
         try:
@@ -112,16 +164,7 @@ def check_drop(drop: Drop) -> Drop:
             "drop (--drop) takes 'auto', a number of components such as 3, or the share of a component that the batch "
             f"must explain, such as 0.2: not {drop!r}."
         )
-    return drop
-
-
-def to_drop(follows: Attribution, drop: Drop) -> np.ndarray:
-    """Components to drop, those with the largest share of the batch first; one component always stays."""
-    order = np.argsort(-np.nan_to_num(follows.batch), kind="stable")
-    if isinstance(drop, int):
-        return order[: min(drop, len(order) - 1)]
-    least = TECHNICAL_SHARE if drop == "auto" else drop
-    return order[(follows.technical & (follows.batch >= least))[order]][: len(order) - 1]
+    return cast(Drop, drop)
 
 
 def fit_cleaner(
@@ -154,7 +197,7 @@ def fit_cleaner(
     codes = design.labels.codes[places], design.batches.codes[places]
     blocks = None if design.blocks is None else design.blocks[places]
     follows = attribution(ComponentRows(design.rows, condition), *codes, places, design.control, blocks)
-    return Cleaner(mean, components, mixing, scales, follows, to_drop(follows, drop))
+    return Cleaner(mean, components, mixing, scales, follows, follows.dropped(drop))
 
 
 def cost(
@@ -172,7 +215,9 @@ def cost(
     places = np.sort(rng.permutation(design.n)[:most])
     x = design.rows.take(places).astype(np.float64)
     labels, batches = design.labels.codes[places], design.batches.codes[places]
-    units = np.arange(len(places)) if design.blocks is None else np.unique(design.blocks[places], return_inverse=True)[1]
+    units = (
+        np.arange(len(places)) if design.blocks is None else np.unique(design.blocks[places], return_inverse=True)[1]
+    )
 
     def judge(fold: np.ndarray, targets: np.ndarray, score: Callable[[np.ndarray, Floats], float]) -> _Folds:
         each = _Folds([], [], [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from nearid.arrays.columns import is_annotated, named_columns, open_annotated
 from nearid.arrays.dates import date_texts
 from nearid.arrays.derived import SelectedColumns, SelectedRows
 from nearid.arrays.memory import MemoryRows, index_ids, is_a, is_count, labels
-from nearid.arrays.metadata import ABOUT, choose_columns, literal, row_names
+from nearid.arrays.metadata import ABOUT, choose_columns, column_names, literal, row_names
 from nearid.arrays.names import few, not_found
 from nearid.arrays.tables import as_text, notes_without, one_column, refuse_mixed
 from nearid.base.alerts import Alert
@@ -80,6 +80,8 @@ class Design:
         components count each once.
     control : int or None
         Code of the label that the others are compared with.
+    left_out : tuple of str
+        Columns that hold values that are not finite, and are not used for this.
     """
 
     source: Rows
@@ -89,6 +91,7 @@ class Design:
     blocks: np.ndarray | None
     control: int | None
     alerts: tuple[Alert, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
@@ -147,12 +150,15 @@ def open_design(
     rows, more = _measured(rows, kept, coded, chosen=features is not None)
     alerts += more
     finite = usable(_of(rows, kept), nonfinite)
+    left_out: tuple[str, ...] = ()
     if len(finite.columns) < rows.shape[1]:
+        left_out = tuple(column_names(rows)[at] for at in np.setdiff1d(np.arange(rows.shape[1]), finite.columns))
         rows = SelectedColumns(rows, finite.columns)
     if len(finite.rows) < len(kept):
         _refuse_lost_control(coded["labels"], finite.rows, control)
         kept, coded = kept[finite.rows], {what: column.take(finite.rows) for what, column in coded.items()}
-    return _checked(rows, _of(rows, kept), coded, control, [*alerts, *finite.alerts])
+    design = _checked(rows, _of(rows, kept), coded, control, [*alerts, *finite.alerts])
+    return replace(design, left_out=left_out)
 
 
 def _of(rows: Rows, kept: np.ndarray) -> Rows:

@@ -29,7 +29,7 @@ class Plan:
     folds: int
     perturbations: Sequence[Any] | str | int | None
     top: Sequence[int] | None
-    drop: float | None
+    drop: int | float | str | None
     n_components: int | None
     fit_rows: int | None
     min_rows: int
