@@ -174,7 +174,8 @@ def _write_annotated(X: Any, clean: np.ndarray, target: Path, record: dict[str, 
             shutil.copyfile(local_path(X), temporary)
         else:
             X.write_h5ad(temporary)
-        with h5py.File(temporary, "r+") as file:
+        # Nobody else knows this file.
+        with h5py.File(temporary, "r+", locking=False) as file:
             for group, name, value in (("obsm", OBSM, clean), ("uns", UNS, record)):
                 parent = file.require_group(group)
                 if name in parent:
