@@ -36,9 +36,14 @@ def test_every_file_has_the_version():
     assert f'set version = "{nearid.__version__}"' in RECIPE.read_text()
 
 
+def test_the_release_has_one_date():
+    version, date = re.search(r"^## \[([\d.]+)\] - ([\d-]+)$", (ROOT / "CHANGELOG.md").read_text(), re.M).groups()
+    assert (version, date) == (nearid.__version__, yaml.safe_load(CITATION.read_text())["date-released"])
+
+
 def test_the_citation_has_the_four_papers():
     told = yaml.safe_load(CITATION.read_text())
     assert told["cff-version"] == "1.2.0" and len(told["references"]) == 4
     for paper in told["references"]:
         assert paper["title"] and paper["url"].startswith("https://arxiv.org/abs/") and paper["year"] >= 2021
-        assert all(author["family-names"] for author in paper["authors"])
+        assert all(author["family-names"] and author["given-names"] for author in paper["authors"])
