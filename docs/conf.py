@@ -74,8 +74,11 @@ def _escape(app, what, name, obj, options, lines):
 
 
 def _links(app, relative_path, parent_docname, content):
-    """Links of the included CHANGELOG lead to the page that includes CONTRIBUTING."""
-    content[0] = content[0].replace("](CONTRIBUTING.md)", "](contributing.md)")
+    """Links of the included CHANGELOG and CONTRIBUTING lead to pages of the site, or else to the repository."""
+    for name, page in (("CONTRIBUTING.md", "contributing.md"), ("CHANGELOG.md", "changelog.md")):
+        content[0] = content[0].replace(f"]({name})", f"]({page})")
+    for name in ("SECURITY.md", "CODE_OF_CONDUCT.md"):
+        content[0] = content[0].replace(f"]({name})", f"](https://github.com/nearid/nearid/blob/main/{name})")
 
 
 def setup(app):
