@@ -293,7 +293,8 @@ def train(
             record = run.interval(score)
             if place:
                 append_log(place, record)
-                if state.stopped or time.monotonic() - saved >= options.checkpoint_seconds:
+                # run.interval may have stopped it.
+                if state.stopped or time.monotonic() - saved >= options.checkpoint_seconds:  # type: ignore[redundant-expr]
                     save(place, state, model, optimiser, identity)
                     saved = time.monotonic()
             tick(_note(state.records))

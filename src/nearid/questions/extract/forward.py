@@ -282,9 +282,12 @@ def _where(network: Network, inputs: Inputs) -> tuple[str, str]:
 
         return note
 
+    def leave(*_: object) -> None:
+        entered.pop()
+
     for name, module in network.module.named_modules():
         handles.append(module.register_forward_pre_hook(enter(name)))
-        handles.append(module.register_forward_hook(lambda *_: entered.pop() and None))
+        handles.append(module.register_forward_hook(leave))
     try:
         network.call(inputs)
     except Exception:  # that it fails is known; where is what is asked

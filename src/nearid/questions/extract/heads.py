@@ -77,5 +77,7 @@ def folder_head(folder: Path) -> Head | None:
 
 
 def _head(layer: str, module: nn.Linear) -> Head:
-    bias = None if module.bias is None else module.bias.detach().float().numpy(force=True)
+    # torch annotates the bias as never None.
+    without = module.bias is None
+    bias = None if without else module.bias.detach().float().numpy(force=True)
     return Head(layer, module.weight.detach().float().numpy(force=True), bias)

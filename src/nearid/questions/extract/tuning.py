@@ -149,4 +149,6 @@ def _deviation(full: Tensor, half: Tensor) -> float:
 def _peak() -> int:
     """Most bytes that this process has had in memory; 0 where the system does not tell."""
     # In kB on Linux; in bytes on macOS, where more is feared than there is.
-    return 0 if resource is None else 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if resource is None:
+        return 0
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
