@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from nearid.cli.commands import app
+
+torch = pytest.importorskip("torch")
 
 
 @pytest.fixture
