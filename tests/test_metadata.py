@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = ROOT / "pyproject.toml"
 RECIPE = ROOT / "conda.recipe" / "meta.yaml"
 CITATION = ROOT / "CITATION.cff"
-pytestmark = pytest.mark.skipif(not RECIPE.exists(), reason="an installed copy or an sdist has no recipe")
+pytestmark = pytest.mark.skipif(not RECIPE.exists(), reason="an installed copy has no recipe")
 
 
 def conda(requirement):
