@@ -135,7 +135,9 @@ def test_rows_are_paired_by_id_or_refused(rng):
     latents = pd.DataFrame({"z": [1.0, 2, 3, 4]}, index=list("abcd"))
     x, found, alerts = load_pair(latents, open_factors({"u": [30.5, 10, 20]}, ids=["c", "a", "b"]))
     assert x.tolist() == [[1], [2], [3]] and found.items[0].values.tolist() == [10, 20, 30.5]
-    assert codes_of(alerts) == ["input"] and "found no partner" in alerts[0].message
+    assert (
+        codes_of(alerts) == ["input"] and "are left out: the other side has no row with the same" in alerts[0].message
+    )
     with pytest.raises(InputError, match="latents has 5 rows and factors has 4"):
         load_pair(rng.normal(size=(5, 2)), rng.normal(size=(4, 2)))
 

@@ -66,7 +66,7 @@ def test_series_are_paired_by_their_index():
     assert codes(d.labels) == LABELS and codes(d.batches) == list("112233")
     d = open_design(table, meta["drug"][1:], meta["plate"])
     assert codes(d.labels) == list("abaab")
-    assert [a.code for a in d.alerts[:2]] == ["input", "missing_metadata"] and "no partner by index" in d.alerts[
+    assert [a.code for a in d.alerts[:2]] == ["input", "missing_metadata"] and "no row with the same index" in d.alerts[
         0
     ].message
     counted = meta.set_axis([3, 0, 5, 1, 4, 2])
