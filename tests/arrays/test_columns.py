@@ -92,7 +92,7 @@ def test_series_in_a_dict_bring_their_index() -> None:
     columns = open_columns({"a": series, "b": [4, 5, 6], "c": series * 2})
     assert columns.index.equals(series.index) and columns.ids is None
     assert open_columns({"a": series, "b": list("xyz")}, ids="b").index is None
-    with pytest.raises(InputError, match="'a' and 'c' of table are Series with different indexes"):
+    with pytest.raises(InputError, match="'a' and 'c' of table are Series whose indexes differ"):
         open_columns({"a": series, "c": series[::-1]})
 
 
@@ -139,7 +139,7 @@ def test_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"o\.npy"):
         open_columns(tmp_path / "o.npy")
     pd = pytest.importorskip("pandas")
-    with pytest.raises(InputError, match=r"mixed values"):
+    with pytest.raises(InputError, match=r"a column that mixes types"):
         open_columns(pd.DataFrame({"a": ["x", 1.5]}))
 
 

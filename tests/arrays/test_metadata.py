@@ -155,7 +155,7 @@ def test_columns_that_are_no_features_may_be_left_out_too(rng, tmp_path, kind):
     assert open_rows(rows, exclude="plate,emb_0").columns == ("emb_1", "emb_2")
     with pytest.raises(InputError, match=r"No column of .* matches exclude='plat'. Did you mean 'plate'"):
         open_rows(source, exclude="plat")
-    with pytest.raises(InputError, match=r"No numeric column of .* fits 'plate' \(given as features\)"):
+    with pytest.raises(InputError, match=r"No numeric column of .* matches features='plate'"):
         open_rows(source, features="plate")
 
 

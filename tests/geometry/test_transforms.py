@@ -135,11 +135,11 @@ def test_inputs_that_cannot_be_are_told(rng):
     heads, (f, other), _ = twins(rng)
     with pytest.raises(InputError, match=r"\(12, 4\), \(11, 4\)"):
         head_transform(heads[0], heads[1][:-1])
-    with pytest.raises(InputError, match="outside 0 to 11"):
+    with pytest.raises(InputError, match="outside the range 0 to 11"):
         head_transform(*heads, pairs=[[0, 12]])
-    with pytest.raises(InputError, match=r"integers of \(P, 2\)"):
+    with pytest.raises(InputError, match=r"integers of shape \(P, 2\)"):
         head_transform(*heads, pairs=[[0.5, 1]])
-    with pytest.raises(InputError, match="equal ones with 4 columns"):
+    with pytest.raises(InputError, match="the same shape with 4 columns"):
         compare_transforms(heads, (f, other[:-1]))
     with pytest.raises(InputError, match="9 rows of 4 features are too few: give at least 10"):
         compare_transforms(heads, (f[:9], other[:9]))

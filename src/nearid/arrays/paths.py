@@ -25,9 +25,7 @@ def known_format(path: Path) -> Format:
         folders = " or ".join(f"*{suffix}" for each in FORMATS if each.is_folder for suffix in each.suffixes)
         raise InputError(f"{path} is a directory, but a file or a directory named {folders} is expected.")
     if known is None:
-        raise InputError(
-            f"{path.name} has no suffix that nearid can open. Supported: {', '.join(suffixes())}."
-        )
+        raise InputError(f"{path.name} has no suffix that nearid can open. Supported: {', '.join(suffixes())}.")
     if known.is_folder and not path.is_dir():
         raise InputError(f"{path} is not a {known.suffixes[0][1:]} directory.")
     if not known.is_folder:

@@ -42,7 +42,9 @@ def test_anndata(tmp_path: Path) -> None:
         open_rows(tmp_path / "cells.h5ad", key="X")
 
 
-@pytest.mark.parametrize("chunks, message", [((4, 2), "has only 4 of its 6 chunks"), (None, "has only 0 of its 320 bytes")])
+@pytest.mark.parametrize(
+    "chunks, message", [((4, 2), "has only 4 of its 6 chunks"), (None, "has only 0 of its 320 bytes")]
+)
 def test_unwritten_storage_is_refused(tmp_path: Path, chunks: object, message: str) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         dataset = file.create_dataset("x", (10, 4), "f8", chunks=chunks)
@@ -83,7 +85,7 @@ def test_other_files_are_never_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"Give its target '/link'"):
         open_rows(tmp_path / "x.h5", key="soft")
     for key in ("virtual", "raw"):
-        with pytest.raises(InputError, match=f"keeps the numbers of '{key}' in other files"):
+        with pytest.raises(InputError, match=f"stores the numbers of '{key}' in other files"):
             open_rows(tmp_path / "x.h5", key=key)
 
 

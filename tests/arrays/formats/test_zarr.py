@@ -21,7 +21,7 @@ def test_missing_chunks_are_refused(tmp_path: Path, version: int) -> None:
     chunk = path / "2.1" if version == 2 else path / "c" / "2" / "1"
     chunk.unlink()
     with pytest.raises(
-        InputError, match=r"x\.zarr lacks 1 of its 8 chunks.*would read as 0\.0.*write_empty_chunks=True"
+        InputError, match=r"x\.zarr lacks 1 of its 8 chunks.*would be read as 0\.0.*write_empty_chunks=True"
     ):
         open_rows(path)
 
@@ -223,5 +223,5 @@ def test_links_to_groups_are_refused_and_those_to_arrays_followed(tmp_path: Path
     (path / "c").symlink_to(path / "a" / "b")
     assert open_rows(path, key="c").shape == (3, 2)
     (path / "a" / "up").symlink_to(path)
-    with pytest.raises(InputError, match="has at a/up a link to a group"):
+    with pytest.raises(InputError, match="a/up in x\.zarr is a link to a group"):
         open_rows(path, key="a/b")

@@ -131,9 +131,7 @@ def _refused(name: str, why: str = "") -> InputError:
 
 
 def _damaged(name: str) -> InputError:
-    return InputError(
-        f"{name} is not a whole file of torch.save: it is truncated or damaged. Write or copy it again."
-    )
+    return InputError(f"{name} is not a whole file of torch.save: it is truncated or damaged. Write or copy it again.")
 
 
 def _entries_of(saved: Any, name: str) -> dict[str, Any]:
