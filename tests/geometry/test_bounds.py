@@ -53,7 +53,7 @@ def test_what_cannot_be_fitted_is_told():
         fit_rate([1.1, 1.2], [0.1, 0.2])
     with pytest.raises(InputError, match="not finite"):
         fit_rate([1.1, np.inf, 1.2], [0.1, 0.2, 0.3])
-    with pytest.raises(InputError, match="nothing to fit"):
+    with pytest.raises(InputError, match="cannot be fitted"):
         fit_rate([1.0, 1.0, 1.0], [0.1, 0.2, 0.3])
 
 

@@ -109,7 +109,7 @@ def test_singleton_classes_are_told():
         (
             {"a": [1, 2, 3]},
             {"kinds": {"a": "circular"}},
-            r"say its period, as in periods=\{'a': 360\} .*--periods a=360",
+            r"its period is needed, for example periods=\{'a': 360\} .*--periods a=360",
         ),
         ({"a": [1, 2, 3]}, {"periods": {"a": 0}}, r"positive number such as 360, not 0"),
         ({"a": [1, 2, 3]}, {"periods": {"a": 3}, "kinds": {"a": "integer"}}, r"integer and with a period"),
@@ -126,7 +126,7 @@ def test_refused(columns, options, message):
 def test_open_factors_are_kept_as_they_are(rng):
     found = open_factors(rng.normal(size=(9, 2)))
     assert open_factors(found) is found
-    with pytest.raises(InputError, match="open already"):
+    with pytest.raises(InputError, match="already open"):
         open_factors(found, kinds={"0": "integer"})
 
 
