@@ -45,7 +45,7 @@ def mcc(
 ) -> Measured:
     """Return the mean correlation of each factor with its matched latent, on rows that the matching has not used.
 
-    For a circular or categorical factor, this is the correlation with the best combination of its cosine and sine, or of
+    For a circular or categorical factor, it is the correlation with the best combination of its cosine and sine, or of
     its classes. Like the sign, this combination is chosen together with the matching.
 
     Parameters
