@@ -86,7 +86,7 @@ class SerialRows:
             else ""
         )
         text = (
-            f"Neighbouring rows are similar: the correlation with the next row reaches {first:.2f} in {self.names[0]} "
+            f"Neighbouring rows are alike: the correlation with the next row reaches {first:.2f} in {self.names[0]} "
             f"and {second:.2f} in {self.names[1]}, and takes {min(self.decay)} rows to decay. Contiguous blocks of "
             f"about {cut} rows are held out and resampled. {short}{_OVERRULE}"
         )
@@ -94,7 +94,7 @@ class SerialRows:
 
 
 def serial_rows(pair: Pair, *, seed: int = 0) -> SerialRows | None:
-    """Return the dependence of rows on their neighbours; None if neighbours are not similar beyond chance on both sides.
+    """Return the dependence of rows on their neighbours; None unless it is beyond chance on both sides.
 
     A spurious relation can appear only if both sides depend on their neighbours at the same lags. So the side whose
     correlation decays sooner determines the length. A row with a value that is not finite counts as the mean. `seed` is
