@@ -174,7 +174,7 @@ def maximum_of_half(ordered: Floats) -> float:
     from scipy.special import gammaln
 
     n = len(ordered)
-    # A random half contains the largest value with probability of at least 1/2, so this holds for any other values.
+    # A random half contains the largest value with probability of at least 1/2, so the mean is infinite, too.
     if np.isposinf(ordered[-1]):
         return float(np.inf)
     m = (n + 1) // 2

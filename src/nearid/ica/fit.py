@@ -67,8 +67,8 @@ class IcaOptions:
     starts : int, default=3
         Number of rotations from which the search starts. The best one is continued. With up to 2^23 whitened numbers,
         the starts use all rows, which takes two to three times the passes of one start. With more, they use a part of
-        the rows. Only one start is used without whitening, or if a part would be too small. `diagnostics_.starts`
-        holds the number that was used.
+        the rows. Only one start is used without whitening, or if the part that is needed to compare starts would be
+        too large. `diagnostics_.starts` holds the number that was used.
     stability : int, default=0
         Number of further fits, each from another start and on a random half of the rows (of the blocks, if the rows
         have blocks), to test which components are stable. Each takes about half as long as the fit.
