@@ -137,7 +137,7 @@ def test_names_come_with_commas_or_one_by_one():
     with pytest.raises(InputError, match=r"There is no group named 'rigit'\. Did you mean rigid\?"):
         listed("rigit", "group", ["rigid", "linear"])
     for empty in ("", " ,", []):
-        with pytest.raises(InputError, match=r"No group is given\. Choose from: a"):
+        with pytest.raises(InputError, match=r"No group is given\. There are: a"):
             listed(empty, "group", ["a"])
 
 

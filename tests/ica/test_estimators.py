@@ -100,7 +100,7 @@ def test_files_are_streamed(mixed, tmp_path):
     from_file, from_memory = ICA().fit(tmp_path / "x.npy"), ICA().fit(x)
     np.testing.assert_array_equal(from_file.components_, from_memory.components_)
     np.testing.assert_array_equal(from_file.transform(str(tmp_path / "x.npy")), from_memory.transform(x))
-    with pytest.raises(InputError, match="4 columns; 9 were fitted"):
+    with pytest.raises(InputError, match="4 columns, but the fit used 9"):
         np.save(tmp_path / "y.npy", x[:, :4])
         from_file.transform(tmp_path / "y.npy")
 

@@ -125,7 +125,7 @@ def test_the_input_is_never_written_over(fitted, x, tmp_path):
 def test_a_folder_that_is_no_zarr_is_not_replaced(fitted, x, tmp_path):
     (tmp_path / "y.zarr").mkdir()
     (tmp_path / "y.zarr" / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match="is no zarr directory"):
+    with pytest.raises(InputError, match="is not a zarr directory"):
         fitted.transform_to(x, tmp_path / "y.zarr", overwrite=True)
     assert (tmp_path / "y.zarr" / "thesis.txt").read_text() == "years of work"
 
@@ -147,7 +147,7 @@ def test_a_full_disk_is_told_before_writing(fitted, x, tmp_path, monkeypatch):
 
 def test_wrong_widths_are_told(x, tmp_path):
     fitted = ICA(n_components=3).fit(x)
-    with pytest.raises(InputError, match="5 were fitted"):
+    with pytest.raises(InputError, match="but the fit used 5"):
         fitted.transform_to(open_rows(x[:, :4]), tmp_path / "y.npy")
     with pytest.raises(InputError, match="3 columns are expected, one for each component"):
         fitted.transform_to(x, tmp_path / "y.npy", inverse=True)

@@ -78,7 +78,7 @@ def listed(value: str | Iterable[str], what: str, known: Iterable[str] | None = 
     if choices is not None and names == ("all",):
         return tuple(choices)
     if not names:
-        raise InputError(f"No {what} is given." + (f" Choose from: {', '.join(choices)}." if choices else ""))
+        raise InputError(f"No {what} is given." + (f" There are: {', '.join(choices)}." if choices else ""))
     for name in names:
         if choices is not None and name not in choices:
             raise InputError(unknown(what, name, choices))

@@ -92,7 +92,7 @@ def test_a_layer_that_does_not_vary(sides):
     ("options", "message"),
     [
         ({"measures": "ckaa"}, r"no measure between layers named 'ckaa'. Did you mean cka"),
-        ({"measures": []}, "No measure between layers is given. Choose from: cka"),
+        ({"measures": []}, "No measure between layers is given. There are: cka"),
         ({"measures": [lambda a, b: 0, lambda a, b: 1]}, "Two measures are called <lambda>"),
         ({"folds": 1}, "folds is 1, but a whole number between 2 and 255"),
         ({"svcca_k": 0}, "svcca_k"),

@@ -57,7 +57,7 @@ def test_zarr_and_ids(nearid, fitted, tmp_path):
         (["model", "new.npy", "-o", "x.npy"], "already exists"),
         (["model", "new.npy", "-o", "new.npy", "--overwrite"], "would damage the input"),
         (["model", "rows.ids.npy", "-o", "rows.npy", "--overwrite"], "would damage the input"),
-        (["model", "narrow.npy", "-o", "s.npy"], "narrow.npy has 3 columns; 4 were fitted"),
+        (["model", "narrow.npy", "-o", "s.npy"], "narrow.npy has 3 columns, but the fit used 4"),
         (["model", "narrow.npy", "-o", "s.npy", "--inverse"], "4 columns are expected, one for each component"),
         (["model", "nan.npy", "-o", "s.npy"], "nan at row 7, column 1"),
     ],
