@@ -235,7 +235,7 @@ def test_damaged_descriptions_are_told(folder, damage):
     [
         ("", "not a whole JSON file"),
         ('{"format": 1', "not a whole JSON file"),
-        ('{"format": NaN}', "NaN is no JSON number"),
+        ('{"format": NaN}', "NaN is not a JSON number"),
         ("[" * 100_000, "not a whole JSON file"),
         ("\x80\x04", "does not describe|not a whole JSON file"),
         ("[1, 2]", "does not describe a model"),

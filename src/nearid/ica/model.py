@@ -168,9 +168,7 @@ def _about(folder: Path) -> dict[str, Any]:
     path = folder / ABOUT
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "does not exist"
-        raise InputError(
-            f"{folder} {what}, but the folder of a model is expected. Write one with `nearid unmix X -o FOLDER`."
-        )
+        raise InputError(f"{folder} {what}, but a model is a folder. Write one with `nearid unmix X -o FOLDER`.")
     if not path.is_file():
         raise InputError(
             f"{folder} holds no finished model: it has no file {ABOUT}. Let `nearid unmix` run until it ends."
