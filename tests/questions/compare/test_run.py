@@ -364,7 +364,7 @@ def test_data_frames_are_paired_by_their_index(rng):
     found = compare(x.iloc[:150], turned.iloc[50:], permutations=1)
     assert found.verdict.group == "rigid" and found.n == 100
     assert [a.message for a in found.alerts if a.code == "input"] == [
-        f"50 of the 150 rows of table {k} found no partner by index." for k in (1, 2)
+        f"50 of the 150 rows of table {k} are left out: the other side has no row with the same index." for k in (1, 2)
     ]
     with pytest.raises(InputError, match="No label of the index of table 1"):
         compare(x.iloc[::2], turned.iloc[1::2])

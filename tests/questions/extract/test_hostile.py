@@ -145,9 +145,9 @@ def test_sizes_that_a_file_only_claims_are_told(tmp_path):
     (tmp_path / "x.npy").write_bytes(header.getvalue() + bytes(100))
     # numpy goes by what a file begins with, not by its name.
     (tmp_path / "z.npy").write_bytes((tmp_path / "x.npz").read_bytes())
-    with pytest.raises(InputError, match=r"x promises the shape \(1000000, 1000000\) \(4 TB\) but holds 0 bytes"):
+    with pytest.raises(InputError, match=r"x declares the shape \(1000000, 1000000\) \(4 TB\) but holds 0 bytes"):
         extract(nn.Linear(2, 3), tmp_path / "x.npz")
-    for name, words in (("x", r"x\.npy promises the shape .* but holds 100 bytes"), ("z", r"z\.npy is not a whole")):
+    for name, words in (("x", r"x\.npy declares the shape .* but holds 100 bytes"), ("z", r"z\.npy is not a whole")):
         with pytest.raises(InputError, match=words):
             extract(nn.Linear(2, 3), tmp_path / f"{name}.npy")
 

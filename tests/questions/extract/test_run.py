@@ -339,9 +339,9 @@ def test_rows_of_different_inputs_are_told(net, pixels, tmp_path):
     held = extract(net, pixels, layers="head")["head"]
     for one, other in ((tmp_path / "a", tmp_path / "b"), (held, tmp_path / "b" / "head.npy")):
         told = [a.message for a in nearid.compare(one, other, permutations=1).alerts]
-        assert any("are of different inputs" in message for message in told)
+        assert any("The hashes of the inputs of" in message for message in told)
     told = nearid.compare_layers(tmp_path / "a", tmp_path / "b").alerts
-    assert [a.code for a in told] == ["pairing"] and "a and b are of different inputs" in told[0].message
+    assert [a.code for a in told] == ["pairing"] and "The hashes of the inputs of a and b differ" in told[0].message
     assert nearid.compare_layers(tmp_path / "a", {"head": held}).alerts == []
 
 

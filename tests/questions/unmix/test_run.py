@@ -435,7 +435,7 @@ def dim(tensors):
         (lambda k: k.path.write_bytes(k.path.read_bytes()[:-8]), "not a whole safetensors file"),
         (lambda k: k.path.write_bytes(b""), "not a checkpoint of nearid unmix, or it is damaged"),
         (lambda k: k.path.write_bytes(pickle.dumps(os.system)), "not a checkpoint of nearid unmix, or it is damaged"),
-        (lambda k: os.truncate(k.path, 1 << 40), "truncated, or another file"),
+        (lambda k: os.truncate(k.path, 1 << 40), "truncated, or not the right file"),
         (lambda k: rewrite(k, nearid_checkpoint="3"), "not a checkpoint that this nearid can read"),
         (lambda k: rewrite(k, stage="coffee"), "not a checkpoint that this nearid can read"),
         (lambda k: rewrite(k, stage=json.dumps(["coffee"])), "not a checkpoint that this nearid can read"),
