@@ -7,6 +7,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent / "src"), str(HERE / "tools")]
 
+from gallery import GALLERY, read, stored_note  # noqa: E402, from tools/
+
 from nearid import __version__  # noqa: E402, from this folder's own source
 
 project = "nearid"
@@ -78,6 +80,16 @@ def _links(app, relative_path, parent_docname, content):
     content[0] = content[0].replace("](CONTRIBUTING.md)", "](contributing.md)")
 
 
+def _stored(app, docname, source):
+    """The page of an example that cannot run here says that its output is stored."""
+    script = GALLERY / f"{docname.removeprefix('gallery/')}.py"
+    if docname.startswith("gallery/") and script.exists():
+        app.env.note_reread()  # data may come and go between two builds
+        if lacking := read(script).missing():
+            source[0] = stored_note(source[0], lacking)
+
+
 def setup(app):
+    app.connect("source-read", _stored)
     app.connect("autodoc-process-docstring", _escape, priority=900)
     app.connect("include-read", _links)
