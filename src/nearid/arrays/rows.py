@@ -111,14 +111,32 @@ class Rows(ABC):
         return out
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Rows `start` to `stop` as an array of shape (stop - start, d); it may be a read-only view."""
+        """Rows `start` to `stop` as an array of shape (stop - start, d); it may be a read-only view.
+
+        Parameters
+        ----------
+        start, stop : int
+
+        Returns
+        -------
+        ndarray of shape (stop - start, d)
+        """
         if not 0 <= start <= stop <= self.shape[0]:
             raise IndexError(f"Rows {start} to {stop} were asked of {self.name}, which has {self.shape[0]} rows.")
         with self._reading_errors():
             return np.asarray(self._read(start, stop), dtype=self.dtype)
 
     def take(self, indices: np.ndarray) -> np.ndarray:
-        """Rows at `indices` in the order given, as an array of shape (len(indices), d)."""
+        """Rows at `indices` in the order given, as an array of shape (len(indices), d).
+
+        Parameters
+        ----------
+        indices : array of int, of shape (k,)
+
+        Returns
+        -------
+        ndarray of shape (k, d)
+        """
         indices = np.asarray(indices)
         if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
             raise IndexError(

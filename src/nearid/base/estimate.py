@@ -134,7 +134,19 @@ class Estimate(Number):
 
     @classmethod
     def over(cls, values: Iterable[float], of: str = "seeds, Student's t") -> Estimate:
-        """The mean of some values with its interval by Student's t, which takes two values or more."""
+        """The mean of some values with its interval by Student's t, which takes two values or more.
+
+        Parameters
+        ----------
+        values : iterable of float
+        of : str
+            What the interval is an interval of.
+
+        Returns
+        -------
+        Estimate
+            Without an interval if there is a single value.
+        """
         x = np.asarray(list(values), dtype=float)
         if len(x) == 0:
             return cls(math.nan, of=of)
@@ -147,7 +159,17 @@ class Estimate(Number):
         return cls(mean, mean - half, mean + half, of=of, n=len(x))
 
     def within(self, least: float, most: float) -> Estimate:
-        """The same with an interval cut to a range, to be shown: Student's knows nothing of the ends of a score."""
+        """The same with an interval cut to a range, to be shown: Student's knows nothing of the ends of a score.
+
+        Parameters
+        ----------
+        least, most : float
+            Ends of the range.
+
+        Returns
+        -------
+        Estimate
+        """
         return replace(self, low=max(self.low, least), high=min(self.high, most))
 
     def to_dict(self) -> dict[str, Any]:

@@ -102,7 +102,17 @@ class Probe:
         return {**errors, **{f"{name}_r2": group.r2.value for name, group in groups.items()}}
 
     def try_measure(self, model: nn.Module) -> dict[str, float]:
-        """The same as `measure`; if it fails, as after divergence, a warning and an empty dict: training continues."""
+        """The same as `measure`; if it fails, as after divergence, a warning and an empty dict: training continues.
+
+        Parameters
+        ----------
+        model : torch.nn.Module
+            The model in training.
+
+        Returns
+        -------
+        dict of str to float
+        """
         try:
             return self.measure(model)
         except InputError as error:

@@ -33,7 +33,14 @@ class Failure:
 
 
 class Engine(ABC):
-    """Something that runs the same task on every item: passes, whose parts are merged, or tasks that stand alone."""
+    """Something that runs the same task on every item: passes, whose parts are merged, or tasks that stand alone.
+
+    Examples
+    --------
+    >>> from nearid.engines.local import Local
+    >>> Local().reduce(lambda item: [item**2], [1, 2, 3], merge=lambda into, part: into + part)
+    [14]
+    """
 
     def __deepcopy__(self, memo: object) -> Self:
         """An engine is a place: a copy of an estimator that runs there runs in the same place."""
@@ -111,6 +118,19 @@ def register_engine(name: str, opener: Callable[[str], AbstractContextManager[En
         What `engine` is to be, or how it begins: "name" and "name:anything" are opened.
     opener : callable
         Given what the user typed, returns a context that gives the engine and closes it at the end.
+
+    Examples
+    --------
+    >>> from contextlib import nullcontext
+    >>> import numpy as np
+    >>> import nearid
+    >>> from nearid.engines.base import ENGINES, register_engine
+    >>> from nearid.engines.local import Local
+    >>> register_engine("mine", lambda name: nullcontext(Local()))
+    >>> x = np.random.default_rng(0).normal(size=(60, 2))
+    >>> nearid.compare(x, 2 * x, engine="mine", permutations=1).verdict.group
+    'permutation'
+    >>> del ENGINES["mine"]
     """
     ENGINES[name] = opener
 

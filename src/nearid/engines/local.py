@@ -144,7 +144,14 @@ def ordered_map(
 
 
 class Local(Engine):
-    """This machine: passes by threads of this process, independent tasks by a process for each core."""
+    """This machine: passes by threads of this process, independent tasks by a process for each core.
+
+    Examples
+    --------
+    >>> from nearid.engines.local import Local
+    >>> Local().reduce(lambda item: [item**2], [1, 2, 3], merge=lambda into, part: into + part)
+    [14]
+    """
 
     def reduce(
         self,

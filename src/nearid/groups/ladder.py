@@ -82,6 +82,13 @@ class Group:
     matches : bool
         Whether the fit gives each target column a partner (a `MatchMap`): no derivative shows how that choice changes
         from rows to rows.
+
+    Examples
+    --------
+    >>> from nearid.groups.ladder import GROUPS
+    >>> rigid = GROUPS["rigid"]
+    >>> rigid.title, rigid.contains, rigid.degrees_of_freedom(3, 3)
+    ('rigid motion', ('permutation',), 7)
     """
 
     name: str
@@ -121,7 +128,21 @@ GROUPS: dict[str, Group] = {}
 
 
 def register(group: Group) -> None:
-    """Add a group, or replace the one of that name, and put the ladder in order."""
+    """Add a group, or replace the one of that name, and put the ladder in order.
+
+    Parameters
+    ----------
+    group : Group
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from nearid.groups.ladder import GROUPS, register
+    >>> register(replace(GROUPS["rigid"], name="motion", title="motion", default=False))
+    >>> list(GROUPS)[:4]
+    ['permutation', 'scaled_permutation', 'rigid', 'motion']
+    >>> del GROUPS["motion"]
+    """
     unknown = [name for name in group.contains if name not in GROUPS]
     if unknown:
         raise InputError(f"The group {group.name} contains {unknown[0]}, which is not registered.")

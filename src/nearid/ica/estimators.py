@@ -73,7 +73,16 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     """
 
     def transform(self, X: Any) -> Floats:
-        """Components of rows: an array, or a path or Rows that is read block by block."""
+        """Components of rows: an array, or a path or Rows that is read block by block.
+
+        Parameters
+        ----------
+        X : array, path or Rows, of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+        """
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
         forward = self._map()
@@ -127,6 +136,10 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         `ica.astype(x.dtype)` has the precision of float32 rows, as scikit-learn's FastICA has it. Maps still compute in
         float64, but from rounded numbers. Numbers beyond the range of float32 are refused.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float64"} or a dtype
         """
         check_is_fitted(self)
         if dtype is None or np.dtype(dtype) not in PRECISIONS:
@@ -138,7 +151,16 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return rounded
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Rows from components, in the precision of these."""
+        """Rows from components, in the precision of these.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_components)
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+        """
         check_is_fitted(self)
         components = np.asarray(X)
         components = components.astype(np.float32 if components.dtype == np.float32 else np.float64, copy=False)
@@ -278,7 +300,13 @@ class Whitening(LinearUnmixer):
     }
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit to an array, or to a path or Rows read block by block."""
+        """Fit to an array, or to a path or Rows read block by block.
+
+        Parameters
+        ----------
+        X : array, path or Rows, of shape (n, d)
+        y : ignored
+        """
         self._validate_params()
         rows = open_rows(self._rows(X, reset=True))
         with open_engine(self.engine) as engine:
@@ -317,7 +345,13 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
     }
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit to an array, or to a path or Rows read block by block."""
+        """Fit to an array, or to a path or Rows read block by block.
+
+        Parameters
+        ----------
+        X : array, path or Rows, of shape (n, d)
+        y : ignored
+        """
         rows = open_rows(self._rows(X, reset=True))
         return self.fit_rows(rows, describe(X, rows))
 
@@ -392,14 +426,26 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         return np.asarray(signs[:, None] * (rotation @ self.components_))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fit to a folder: model.safetensors and model.json; a model that is there is replaced."""
+        """Write the fit to a folder: model.safetensors and model.json; a model that is there is replaced.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The folder.
+        """
         check_is_fitted(self)
         tensors = {name: np.asarray(getattr(self, f"{name}_")) for name in SHAPES}
         write_model(Path(path), Model(tensors, self.provenance_, self.diagnostics_))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a fit that `save` wrote; the files are checked, and nothing is ever unpickled."""
+        """Read a fit that `save` wrote; the files are checked, and nothing is ever unpickled.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The folder.
+        """
         model = read_model(Path(path))
         with describing_ica(path):
             options = model.provenance["options"].items()
