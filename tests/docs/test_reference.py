@@ -12,8 +12,6 @@ from blocks import ROOT, blocks_of, pages
 
 import nearid
 
-NumpyDocString = pytest.importorskip("numpydoc.docscrape", reason="needs nearid[docs]").NumpyDocString
-
 IMPORT = re.compile(r"^from (nearid\.[\w.]+) import (?:\(([^)]*)\)|(.*))$", re.M)
 OWN = set(nearid.__all__) - {"__version__"}
 CALLBACKS = {
@@ -53,9 +51,15 @@ def parameters_of(call):
     return [name for name in inspect.signature(call).parameters if name not in ("self", "cls")]
 
 
+def sections(public):
+    """The docstring of an object by its sections."""
+    numpydoc = pytest.importorskip("numpydoc.docscrape", reason="needs nearid[docs]")
+    return numpydoc.NumpyDocString(inspect.getdoc(public) or "")
+
+
 def lacking(call, returns):
     """Parameters that the docstring of a function or method leaves out; "Returns" where it has no such section."""
-    doc = NumpyDocString(inspect.getdoc(call) or "")
+    doc = sections(call)
     told = {word.lstrip("*") for entry in doc["Parameters"] for word in entry.name.split(", ")}
     missing = [name for name in parameters_of(call) if name not in told]
     return missing if doc["Returns"] or not returns else [*missing, "Returns"]
@@ -74,7 +78,7 @@ def test_the_reference_lists_every_public_name_once():
 @pytest.mark.parametrize("name", LISTED)
 def test_the_docstring_of_a_public_name_is_complete(name):
     public = resolved(name)
-    doc = NumpyDocString(inspect.getdoc(public) or "")
+    doc = sections(public)
     assert doc["Summary"]
     if inspect.isclass(public) and issubclass(public, Exception):
         return

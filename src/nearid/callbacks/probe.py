@@ -49,6 +49,7 @@ class Probe:
     --------
     >>> import nearid, numpy as np
     >>> from torch import nn
+    >>> from nearid.callbacks.probe import Probe
     >>> inputs = np.random.default_rng(0).normal(size=(200, 3))
     >>> finished = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
     >>> probe = Probe(nearid.extract(finished, inputs), inputs, layer="2")

@@ -370,6 +370,7 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
 
         Parameters
         ----------
+        rows : Rows
         source : dict
             What `nearid.ica.model.describe` says of them.
         recorded : mapping, optional

@@ -324,7 +324,7 @@ class Comparisons(Result, Sequence[Comparison]):
         Returns
         -------
         Best or None
-            Source, target and R2 with its interval.
+            Source, target, and R2 with its interval. None if there are too few rows to estimate the group.
         """
         found = extremes(self.results, self._known(group))
         return None if found is None else found[0]
@@ -340,7 +340,7 @@ class Comparisons(Result, Sequence[Comparison]):
         Returns
         -------
         Best or None
-            Source, target and R2 with its interval.
+            Source, target, and R2 with its interval. None if there are too few rows to estimate the group.
         """
         found = extremes(self.results, self._known(group))
         return None if found is None else found[1]

@@ -200,8 +200,8 @@ class Deconfounding(Result):
             A key of `conditions`, such as "ica".
         score : str, default="auroc"
             One of `score_names`.
-        perturbation : str, default="all"
-            A label, or the mean over all of them.
+        perturbation : str, default="(all)"
+            A label. Default: the mean over all labels.
         direction : str, optional
             Which batches train and which are held out, as in `families`. Default: the first.
         classifier : str, optional
@@ -210,7 +210,7 @@ class Deconfounding(Result):
         Returns
         -------
         MeanScore
-            The mean with its standard error and its interval.
+            The mean with its standard error.
         """
         wanted = {"condition": condition, "score": score, "perturbation": perturbation}
         return self._one("score", self.scores, wanted, direction, classifier)
@@ -233,8 +233,8 @@ class Deconfounding(Result):
             Keys of `conditions`.
         score : str, default="auroc"
             One of `score_names`.
-        perturbation : str, default="all"
-            A label, or the mean over all of them.
+        perturbation : str, default="(all)"
+            A label. Default: the mean over all labels.
         direction : str, optional
             Which batches train and which are held out, as in `families`. Default: the first.
         classifier : str, optional
@@ -243,7 +243,7 @@ class Deconfounding(Result):
         Returns
         -------
         Paired
-            The difference, first minus second, with its interval and its p-value.
+            The difference, second minus first, with its interval and its p-value.
         """
         wanted = {"first": first, "second": second, "score": score, "perturbation": perturbation}
         return self._one("test", self.tests, wanted, direction, classifier)

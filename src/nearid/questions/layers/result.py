@@ -111,7 +111,7 @@ class LayerComparison(Result):
         Parameters
         ----------
         measure : str
-            A measure that was computed, such as "linear_cka".
+            A measure that was computed, such as "cka".
 
         Returns
         -------
