@@ -75,6 +75,12 @@ def _escape(app, what, name, obj, options, lines):
             lines[k] = "".join(parts)
 
 
+def _not_ours(app, what, name, obj, skip, options):
+    """Methods that a class has from scikit-learn or torch are left to their documentation."""
+    module = getattr(getattr(obj, "fget", obj), "__module__", None)
+    return True if module and not module.startswith("nearid") else None
+
+
 def _links(app, relative_path, parent_docname, content):
     """Links of the included CHANGELOG lead to the page that includes CONTRIBUTING."""
     content[0] = content[0].replace("](CONTRIBUTING.md)", "](contributing.md)")
@@ -92,4 +98,5 @@ def _stored(app, docname, source):
 def setup(app):
     app.connect("source-read", _stored)
     app.connect("autodoc-process-docstring", _escape, priority=900)
+    app.connect("autodoc-skip-member", _not_ours)
     app.connect("include-read", _links)

@@ -56,7 +56,7 @@ class Engine(ABC):
         large: bool = False,
         tick: Callable[[], object] | None = None,
     ) -> list[T]:
-        """Merge the partial results of task(item, *shared) over all items.
+        """Merge the partial results of `task(item, *shared)` over all items.
 
         The order of merging depends on the number of items alone, never on threads, workers or time, and tasks run with
         one thread of BLAS: every engine gives the same bytes. Where partial results are large, the last digits may

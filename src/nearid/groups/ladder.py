@@ -65,7 +65,7 @@ class Group:
     contains : tuple of str
         Names of the smaller groups; `register` adds those that these contain.
     fit : callable
-        (moments, **options) -> Map
+        `(moments, **options) -> Map`
     options : tuple of str
         Names of the options that `fit` takes.
     degrees_of_freedom : callable
@@ -77,8 +77,8 @@ class Group:
         What such a map can be depends on the rows of each side, so that it has no place among groups that contain each
         other: it is measured beside the ladder and takes no part in the verdict.
     influence : callable, optional
-        (moments, fitted, gradient, x, y, **options) -> how far each row moves the fit; see `scale_influence`. Intervals
-        allow for the fit only where it is given.
+        `(moments, fitted, gradient, x, y, **options)` -> how far each row moves the fit; see `scale_influence`.
+        Intervals allow for the fit only where it is given.
     matches : bool
         Whether the fit gives each target column a partner (a `MatchMap`): no derivative shows how that choice changes
         from rows to rows.
