@@ -52,7 +52,7 @@ html_theme_options = {
     "logo": {"text": "nearid"},
     "header_links_before_dropdown": 8,
     "navbar_align": "left",
-    "navbar_persistent": ["search-button-field"],
+    "navbar_persistent": ["search-button"],
     "navbar_end": ["theme-switcher"],
     "show_toc_level": 2,
     "show_prev_next": True,
