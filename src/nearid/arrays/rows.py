@@ -112,14 +112,32 @@ class Rows(ABC):
         return out
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Return rows `start` to `stop` as an array of shape (stop - start, d), which may be a read-only view."""
+        """Return rows `start` to `stop` as an array of shape (stop - start, d), which may be a read-only view.
+
+        Parameters
+        ----------
+        start, stop : int
+
+        Returns
+        -------
+        ndarray of shape (stop - start, d)
+        """
         if not 0 <= start <= stop <= self.shape[0]:
             raise IndexError(f"Rows {start} to {stop} do not exist: {self.name} has {self.shape[0]} rows.")
         with self._reading_errors():
             return np.asarray(self._read(start, stop), dtype=self.dtype)
 
     def take(self, indices: np.ndarray) -> np.ndarray:
-        """Return the rows at `indices`, in this order, as an array of shape (len(indices), d)."""
+        """Return the rows at `indices`, in this order, as an array of shape (len(indices), d).
+
+        Parameters
+        ----------
+        indices : array of int, of shape (k,)
+
+        Returns
+        -------
+        ndarray of shape (k, d)
+        """
         indices = np.asarray(indices)
         if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "iu"):
             raise IndexError(

@@ -134,7 +134,19 @@ class Estimate(Number):
 
     @classmethod
     def over(cls, values: Iterable[float], of: str = "seeds, Student's t") -> Estimate:
-        """Return the mean of values with its interval by Student's t. The interval needs at least two values."""
+        """Return the mean of values with its interval by Student's t. The interval needs at least two values.
+
+        Parameters
+        ----------
+        values : iterable of float
+        of : str
+            What the interval is an interval of.
+
+        Returns
+        -------
+        Estimate
+            Without an interval if there is a single value.
+        """
         x = np.asarray(list(values), dtype=float)
         if len(x) == 0:
             return cls(math.nan, of=of)
@@ -147,7 +159,17 @@ class Estimate(Number):
         return cls(mean, mean - half, mean + half, of=of, n=len(x))
 
     def within(self, least: float, most: float) -> Estimate:
-        """Return the estimate with its interval cut to a range, because Student's t ignores the range of a score."""
+        """Return the estimate with its interval cut to a range, because Student's t ignores the range of a score.
+
+        Parameters
+        ----------
+        least, most : float
+            Ends of the range.
+
+        Returns
+        -------
+        Estimate
+        """
         return replace(self, low=max(self.low, least), high=min(self.high, most))
 
     def to_dict(self) -> dict[str, Any]:

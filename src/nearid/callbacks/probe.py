@@ -49,6 +49,7 @@ class Probe:
     --------
     >>> import nearid, numpy as np
     >>> from torch import nn
+    >>> from nearid.callbacks.probe import Probe
     >>> inputs = np.random.default_rng(0).normal(size=(200, 3))
     >>> finished = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
     >>> probe = Probe(nearid.extract(finished, inputs), inputs, layer="2")
@@ -102,7 +103,17 @@ class Probe:
         return {**errors, **{f"{name}_r2": group.r2.value for name, group in groups.items()}}
 
     def try_measure(self, model: nn.Module) -> dict[str, float]:
-        """The same as `measure`; if it fails, as after divergence, a warning and an empty dict: training continues."""
+        """The same as `measure`; if it fails, as after divergence, a warning and an empty dict: training continues.
+
+        Parameters
+        ----------
+        model : torch.nn.Module
+            The model in training.
+
+        Returns
+        -------
+        dict of str to float
+        """
         try:
             return self.measure(model)
         except InputError as error:

@@ -33,7 +33,14 @@ class Failure:
 
 
 class Engine(ABC):
-    """Base class of engines. An engine runs one task on many items and merges the results, or keeps them separate."""
+    """Base class of engines. An engine runs one task on many items and merges the results, or keeps them separate.
+
+    Examples
+    --------
+    >>> from nearid.engines.local import Local
+    >>> Local().reduce(lambda item: [item**2], [1, 2, 3], merge=lambda into, part: into + part)
+    [14]
+    """
 
     def __deepcopy__(self, memo: object) -> Self:
         """Return the engine itself, so that the copy of an estimator uses the same engine."""
@@ -111,6 +118,19 @@ def register_engine(name: str, opener: Callable[[str], AbstractContextManager[En
         The value of `engine` that selects it: "name" or "name:anything".
     opener : callable
         Receives the value of `engine` and returns a context manager that opens the engine and closes it at the end.
+
+    Examples
+    --------
+    >>> from contextlib import nullcontext
+    >>> import numpy as np
+    >>> import nearid
+    >>> from nearid.engines.base import ENGINES, register_engine
+    >>> from nearid.engines.local import Local
+    >>> register_engine("mine", lambda name: nullcontext(Local()))
+    >>> x = np.random.default_rng(0).normal(size=(60, 2))
+    >>> nearid.compare(x, 2 * x, engine="mine", permutations=1).verdict.group
+    'permutation'
+    >>> del ENGINES["mine"]
     """
     ENGINES[name] = opener
 

@@ -145,7 +145,14 @@ def ordered_map(
 
 
 class Local(Engine):
-    """Engine on this machine: passes run in threads of this process, independent tasks in one process per core."""
+    """Engine on this machine: passes run in threads of this process, independent tasks in one process per core.
+
+    Examples
+    --------
+    >>> from nearid.engines.local import Local
+    >>> Local().reduce(lambda item: [item**2], [1, 2, 3], merge=lambda into, part: into + part)
+    [14]
+    """
 
     def reduce(
         self,

@@ -89,6 +89,7 @@ def rigid_bound(lipschitz: float, constant: float | None = None) -> RigidBound:
 
     Examples
     --------
+    >>> from nearid.geometry.bounds import rigid_bound
     >>> bound = rigid_bound(1.25, constant=2.0)
     >>> bound.applies, bound.rate, bound.epsilon
     (True, 0.75, 1.5)
@@ -117,6 +118,7 @@ def fit_rate(lipschitz: ArrayLike, errors: ArrayLike) -> FittedRate:
 
     Examples
     --------
+    >>> from nearid.geometry.bounds import fit_rate
     >>> fitted = fit_rate([1.0, 1.1, 1.2], [0.0, 0.09, 0.13])
     >>> round(fitted.constant.value, 2)
     0.2
@@ -163,6 +165,7 @@ def statistical_bound(epsilon: float, *, norm: float = 1.0) -> float:
 
     Examples
     --------
+    >>> from nearid.geometry.bounds import statistical_bound
     >>> statistical_bound(0.1)
     0.2
     """
@@ -192,6 +195,7 @@ def leaky_relu_bound(leak: float, activations: int) -> tuple[float, float]:
 
     Examples
     --------
+    >>> from nearid.geometry.bounds import leaky_relu_bound
     >>> leaky_relu_bound(0.25, 1)
     (4.0, 2.0)
     """

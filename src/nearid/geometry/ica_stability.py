@@ -88,6 +88,7 @@ def ica_stability(ica: IcaEstimator, rows: ArrayLike) -> IcaStability:
     Examples
     --------
     >>> import nearid, numpy as np
+    >>> from nearid.geometry.ica_stability import ica_stability
     >>> rows = np.random.default_rng(0).laplace(size=(500, 3))
     >>> stability = ica_stability(nearid.ICA().fit(rows), rows)
     >>> stability.total == stability.whitening * stability.ica

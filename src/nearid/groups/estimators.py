@@ -79,16 +79,45 @@ class GroupEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return dict(self.get_params(deep=False))
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Return the rows of X mapped to the space of y."""
+        """Return the rows of X mapped to the space of y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, q)
+        """
         check_is_fitted(self)
         return apply(self.map_, validated(self, X, reset=False, dtype=[np.float64, np.float32]))
 
     def predict(self, X: ArrayLike) -> Floats:
-        """Return the same as `transform`, for tools that score predictions."""
+        """Return the same as `transform`, for tools that score predictions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, q)
+        """
         return self.transform(X)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
-        """Return the share of the variance of y that the map explains, in total over all columns."""
+        """Return the share of the variance of y that the map explains, in total over all columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p)
+        y : array-like of shape (n_samples, q) or (n_samples,)
+
+        Returns
+        -------
+        float
+            1 is perfect. Below 0, the mean of y would do better.
+        """
         estimate = self.transform(X)
         target = np.asarray(y, dtype=np.float64).reshape(len(estimate), -1)
         spread = float(np.sum((target - target.mean(axis=0)) ** 2))
@@ -110,7 +139,13 @@ class _Matching(GroupEstimator):
     """Base class of estimators that match columns, with attributes of the matching."""
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Match the columns of X to those of y, and return the estimator."""
+        """Match the columns of X to those of y, and return the estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p)
+        y : array-like of shape (n_samples, q) or (n_samples,)
+        """
         super().fit(X, y)
         assert isinstance(self.map_, MatchMap)
         self.signs_ = np.sign(self.map_.weights)
@@ -193,7 +228,13 @@ class ScaledPermutation(_Matching):
         self.translation = translation
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Match the columns of X to those of y, each with its own scale, and return the estimator."""
+        """Match the columns of X to those of y, each with its own scale, and return the estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, p)
+        y : array-like of shape (n_samples, q) or (n_samples,)
+        """
         super().fit(X, y)
         self.scales_ = np.abs(np.asarray(self.coef_).sum(axis=0))
         return self

@@ -50,7 +50,23 @@ class Map(ABC):
 
 @dataclass(frozen=True)
 class DenseMap(Map):
-    """A map with a full matrix."""
+    """A map with a full matrix.
+
+    Attributes
+    ----------
+    source_centre : ndarray of shape (p,)
+    target_centre : ndarray of shape (q,)
+    coefficients : ndarray of shape (p, q)
+        The matrix A.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid.groups.fits import DenseMap, apply
+    >>> doubling = DenseMap(np.zeros(2), np.ones(2), 2 * np.eye(2))
+    >>> apply(doubling, np.array([[1.0, 2.0]])).tolist()
+    [[3.0, 5.0]]
+    """
 
     coefficients: Floats
 

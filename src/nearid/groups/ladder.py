@@ -65,7 +65,7 @@ class Group:
     contains : tuple of str
         Names of the smaller groups. `register` adds the groups that these contain.
     fit : callable
-        (moments, **options) -> Map
+        `(moments, **options) -> Map`
     options : tuple of str
         Names of the options of `fit`.
     degrees_of_freedom : callable
@@ -81,6 +81,13 @@ class Group:
         it, intervals do not include the uncertainty of the fit.
     matches : bool
         Whether the fit matches columns (a `MatchMap`). The choice of matches has no derivative by the rows.
+
+    Examples
+    --------
+    >>> from nearid.groups.ladder import GROUPS
+    >>> rigid = GROUPS["rigid"]
+    >>> rigid.title, rigid.contains, rigid.degrees_of_freedom(3, 3)
+    ('rigid motion', ('permutation',), 7)
     """
 
     name: str
@@ -120,7 +127,21 @@ GROUPS: dict[str, Group] = {}
 
 
 def register(group: Group) -> None:
-    """Add a group, or replace the group of that name, and sort the ladder."""
+    """Add a group, or replace the group of that name, and sort the ladder.
+
+    Parameters
+    ----------
+    group : Group
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from nearid.groups.ladder import GROUPS, register
+    >>> register(replace(GROUPS["rigid"], name="motion", title="motion", default=False))
+    >>> list(GROUPS)[:4]
+    ['permutation', 'scaled_permutation', 'rigid', 'motion']
+    >>> del GROUPS["motion"]
+    """
     unknown = [name for name in group.contains if name not in GROUPS]
     if unknown:
         raise InputError(f"The group {group.name} contains {unknown[0]}, which is not registered.")

@@ -73,7 +73,16 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     """
 
     def transform(self, X: Any) -> Floats:
-        """Return the components of rows. X is an array, or a path or Rows that is read block by block."""
+        """Return the components of rows. X is an array, or a path or Rows that is read block by block.
+
+        Parameters
+        ----------
+        X : array, path or Rows, of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+        """
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
         forward = self._map()
@@ -127,6 +136,10 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         `ica.astype(x.dtype)` gives arrays in the precision of the rows, like FastICA of scikit-learn. Maps still
         compute in float64, but from rounded numbers. Numbers beyond the range of float32 raise an error.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float64"} or a dtype
         """
         check_is_fitted(self)
         if dtype is None or np.dtype(dtype) not in PRECISIONS:
@@ -138,7 +151,16 @@ class LinearUnmixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return rounded
 
     def inverse_transform(self, X: Any) -> Floats:
-        """Return rows for components, in the precision of the components."""
+        """Return rows for components, in the precision of the components.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_components)
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+        """
         check_is_fitted(self)
         components = np.asarray(X)
         components = components.astype(np.float32 if components.dtype == np.float32 else np.float64, copy=False)
@@ -280,7 +302,13 @@ class Whitening(LinearUnmixer):
     }
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit to an array, or to a path or Rows that is read block by block, and return the estimator."""
+        """Fit to an array, or to a path or Rows that is read block by block, and return the estimator.
+
+        Parameters
+        ----------
+        X : array, path or Rows, of shape (n, d)
+        y : ignored
+        """
         self._validate_params()
         rows = open_rows(self._rows(X, reset=True))
         with open_engine(self.engine) as engine:
@@ -319,7 +347,13 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
     }
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit to an array, or to a path or Rows that is read block by block, and return the estimator."""
+        """Fit to an array, or to a path or Rows that is read block by block, and return the estimator.
+
+        Parameters
+        ----------
+        X : array, path or Rows, of shape (n, d)
+        y : ignored
+        """
         rows = open_rows(self._rows(X, reset=True))
         return self.fit_rows(rows, describe(X, rows))
 
@@ -338,6 +372,7 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
 
         Parameters
         ----------
+        rows : Rows
         source : dict
             Description of the rows by `nearid.ica.model.describe`.
         recorded : mapping, optional
@@ -394,14 +429,26 @@ class IcaEstimator(IcaOptions, LinearUnmixer):
         return np.asarray(signs[:, None] * (rotation @ self.components_))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fit to a folder as model.safetensors and model.json. An existing model is replaced."""
+        """Write the fit to a folder as model.safetensors and model.json. An existing model is replaced.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The folder.
+        """
         check_is_fitted(self)
         tensors = {name: np.asarray(getattr(self, f"{name}_")) for name in SHAPES}
         write_model(Path(path), Model(tensors, self.provenance_, self.diagnostics_))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return a fit that `save` wrote. The files are checked, and nothing is unpickled."""
+        """Return a fit that `save` wrote. The files are checked, and nothing is unpickled.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The folder.
+        """
         model = read_model(Path(path))
         with describing_ica(path):
             options = model.provenance["options"].items()

@@ -90,7 +90,26 @@ class Picture:
 
 
 def picture(figure: Figure) -> Picture:
-    """A figure with its title as a picture that stands alone."""
+    """A figure with its title as a picture that stands alone.
+
+    Parameters
+    ----------
+    figure : Figure
+        Such as `nearid.show.figures.Lines`.
+
+    Returns
+    -------
+    Picture
+        A notebook shows it. Its method `save` writes it to a file.
+
+    Examples
+    --------
+    >>> from nearid.show.figures import Curve, Lines
+    >>> from nearid.show.svg import picture
+    >>> curves = {"first run": Curve([0, 100, 200], [0.5, 0.8, 0.9], markers=True)}
+    >>> figure = Lines("R2 in training", "", "steps", "R2", curves)
+    >>> picture(figure).save("curve.svg")
+    """
     return Picture(svg(figure.draw(), WHOLE if figure.wide else 640, figure.title))
 
 

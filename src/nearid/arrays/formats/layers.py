@@ -46,7 +46,12 @@ class LayerRows(Mapping[str, Rows]):
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
-        """Return the layers of a folder that `extract` wrote."""
+        """Return the layers of a folder that `extract` wrote.
+
+        Parameters
+        ----------
+        folder : str or PathLike
+        """
         place = local_path(folder)
         if not is_extraction(place):
             raise InputError(

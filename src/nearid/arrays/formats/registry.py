@@ -110,6 +110,13 @@ class Loaded(Contents):
     ----------
     path, name : str
     arrays : mapping of str to array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid.arrays.formats.registry import Loaded
+    >>> Loaded("a.dat", "a.dat", {"z": np.zeros((5, 2)), "labels": np.arange(5)}).open("z", None).shape
+    (5, 2)
     """
 
     def __init__(self, path: str, name: str, arrays: Mapping[str, Any]) -> None:
@@ -156,6 +163,15 @@ class Format:
         Whether such a "file" is a folder.
     is_at : callable, optional
         Path -> bool: whether a folder is of this format, judged by its contents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from nearid.arrays.formats.registry import Format, Loaded
+    >>> np.savetxt("a.dat", [[1, 2], [3, 4]])
+    >>> numbers = Format((".dat",), lambda path, name: Loaded(path, name, {"": np.loadtxt(path)}))
+    >>> numbers.open("a.dat", "a.dat", None, None).shape
+    (2, 2)
     """
 
     suffixes: tuple[str, ...]
@@ -220,6 +236,15 @@ FORMATS: list[Format] = []
 
 def register(new: Format) -> Format:
     """Register a format, so that nearid opens such files everywhere, and return it. `FORMATS.remove` undoes this.
+
+    Parameters
+    ----------
+    new : Format
+
+    Returns
+    -------
+    Format
+        The same.
 
     Examples
     --------

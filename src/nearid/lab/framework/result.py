@@ -101,34 +101,111 @@ class ExperimentResult(Result):
         return self.preset != SMOKE
 
     def of_row(self, row: str) -> list[Finished]:
-        """Finished cells of a row by its key, in the order of their seeds."""
+        """Finished cells of a row by its key, in the order of their seeds.
+
+        Parameters
+        ----------
+        row : str
+            Key of a row of the table.
+
+        Returns
+        -------
+        list of Finished
+        """
         return [f for f in self.cells if f.cell.row.key == row]
 
     def scores(self, row: str, column: str) -> dict[int, float]:
-        """A score by seed; a score that is no number (None in the cell) is left out."""
+        """A score by seed; a score that is no number (None in the cell) is left out.
+
+        Parameters
+        ----------
+        row : str
+            Key of a row of the table.
+        column : str
+            Key of a score.
+
+        Returns
+        -------
+        dict of int to float
+        """
         scores = {f.cell.seed: f.data["scores"].get(column) for f in self.of_row(row)}
         return {seed: float(value) for seed, value in scores.items() if value is not None}
 
     def failed_seeds(self, row: str) -> list[int]:
-        """Seeds of which a row has no result because its cell failed."""
+        """Seeds of which a row has no result because its cell failed.
+
+        Parameters
+        ----------
+        row : str
+            Key of a row of the table.
+
+        Returns
+        -------
+        list of int
+        """
         return [f.cell.seed for f in self.failures if f.cell.row.key == row]
 
     def estimate(self, row: str, column: str) -> Estimate:
-        """Mean of a score over seeds and its interval."""
+        """Mean of a score over seeds and its interval.
+
+        Parameters
+        ----------
+        row : str
+            Key of a row of the table.
+        column : str
+            Key of a score.
+
+        Returns
+        -------
+        Estimate
+        """
         return Estimate.over(self.scores(row, column).values())
 
     def curves(self, key: str) -> dict[tuple[str, int], Curve]:
-        """Training curves by the title of their row and their seed."""
+        """Training curves by the title of their row and their seed.
+
+        Parameters
+        ----------
+        key : str
+            Name of a curve that the cells record.
+
+        Returns
+        -------
+        dict of tuple to Curve
+            By the key of the row and the seed.
+        """
         curves = {(f.cell.row.title, f.cell.seed): f.data.get("curves", {}).get(key) for f in self.cells}
         return {place: curve for place, curve in curves.items() if curve is not None}
 
     def label(self, row: str, column: str) -> str:
-        """A score in words."""
+        """A score in words.
+
+        Parameters
+        ----------
+        row : str
+            Key of a row of the table.
+        column : str
+            Key of a score.
+
+        Returns
+        -------
+        str
+        """
         titles = {r.key: r.title for r in self.every_row}
         return f"{self.column(column).title} of {titles.get(row, row)!r}"
 
     def column(self, key: str) -> Column:
-        """A column by its key."""
+        """A column by its key.
+
+        Parameters
+        ----------
+        key : str
+            Key of a score.
+
+        Returns
+        -------
+        Column
+        """
         return next(c for c in self.experiment.columns if c.key == key)
 
     @cached_property
@@ -201,7 +278,13 @@ class ExperimentResult(Result):
         return failed
 
     def save(self, folder: Path) -> None:
-        """Write result.json and report.html to a folder, each atomically."""
+        """Write result.json and report.html to a folder, each atomically.
+
+        Parameters
+        ----------
+        folder : Path
+            Made if it is not there. Its parent must exist.
+        """
         folder.mkdir(exist_ok=True)
         write_text(folder / RESULT, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
         self.save_report(folder / REPORT)

@@ -204,7 +204,20 @@ class Comparison(Result):
         return records
 
     def matrix(self, group: str, what: str = "epsilon") -> Matrix:
-        """Source x target matrix of the two runs, as that of `Comparisons`."""
+        """Source x target matrix of the two runs, as that of `Comparisons`.
+
+        Parameters
+        ----------
+        group : str
+            A group that was compared, such as "rigid".
+        what : {"epsilon", "r2", "chance"}, default="epsilon"
+            The mean error over the diameter, the explained share of the variance, or the R2 by chance.
+
+        Returns
+        -------
+        Matrix
+            One row for each source and one column for each target.
+        """
         return Comparisons(self.names, ((0, 1),), (self,)).matrix(group, what)
 
     def _view(self) -> View:
@@ -273,6 +286,18 @@ class Comparisons(Result, Sequence[Comparison]):
         Errors are not symmetric: below the diagonal there are numbers only with ``symmetric=True``, else NaN. The
         diagonal is 0 (1 for "r2"). An entry is found by names or positions, ``matrix["a.npy", "b.npy"]``;
         ``np.asarray(matrix)`` is the bare array and ``matrix.to_frame()`` a pandas DataFrame.
+
+        Parameters
+        ----------
+        group : str
+            A group that was compared, such as "rigid".
+        what : {"epsilon", "r2", "chance"}, default="epsilon"
+            The mean error over the diameter, the explained share of the variance, or the R2 by chance.
+
+        Returns
+        -------
+        Matrix
+            One row for each source and one column for each target.
         """
         group = self._known(group)
         if what not in MATRICES:
@@ -290,12 +315,33 @@ class Comparisons(Result, Sequence[Comparison]):
         """The pair with the largest R2 of a group; its interval allows for the choice among all pairs.
 
         With ``symmetric=True`` both directions count. None if there are too few rows to estimate the group.
+
+        Parameters
+        ----------
+        group : str
+            A group that was compared, such as "rigid".
+
+        Returns
+        -------
+        Best or None
+            Source, target, and R2 with its interval. None if there are too few rows to estimate the group.
         """
         found = extremes(self.results, self._known(group))
         return None if found is None else found[0]
 
     def worst(self, group: str) -> Best | None:
-        """The pair with the smallest R2 of a group; its interval allows for the choice among all pairs."""
+        """The pair with the smallest R2 of a group; its interval allows for the choice among all pairs.
+
+        Parameters
+        ----------
+        group : str
+            A group that was compared, such as "rigid".
+
+        Returns
+        -------
+        Best or None
+            Source, target, and R2 with its interval. None if there are too few rows to estimate the group.
+        """
         found = extremes(self.results, self._known(group))
         return None if found is None else found[1]
 

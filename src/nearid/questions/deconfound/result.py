@@ -169,7 +169,17 @@ class Deconfounding(Result):
         return sorted(every, key=lambda family: family not in used)
 
     def score_names(self, direction: str, classifier: str) -> list[str]:
-        """Scores of a direction and classifier."""
+        """Scores of a direction and classifier.
+
+        Parameters
+        ----------
+        direction, classifier : str
+            A pair of `families`.
+
+        Returns
+        -------
+        list of str
+        """
         family = (direction, classifier)
         return list(dict.fromkeys(s.score for s in self.scores if (s.direction, s.classifier) == family))
 
@@ -182,7 +192,26 @@ class Deconfounding(Result):
         direction: str | None = None,
         classifier: str | None = None,
     ) -> MeanScore:
-        """The mean of a score; of the first direction and classifier by default."""
+        """The mean of a score; of the first direction and classifier by default.
+
+        Parameters
+        ----------
+        condition : str
+            A key of `conditions`, such as "ica".
+        score : str, default="auroc"
+            One of `score_names`.
+        perturbation : str, default="(all)"
+            A label. Default: the mean over all labels.
+        direction : str, optional
+            Which batches train and which are held out, as in `families`. Default: the first.
+        classifier : str, optional
+            As in `families`. Default: the first.
+
+        Returns
+        -------
+        MeanScore
+            The mean with its standard error.
+        """
         wanted = {"condition": condition, "score": score, "perturbation": perturbation}
         return self._one("score", self.scores, wanted, direction, classifier)
 
@@ -196,7 +225,26 @@ class Deconfounding(Result):
         direction: str | None = None,
         classifier: str | None = None,
     ) -> Paired:
-        """The comparison of two conditions; of the first direction and classifier by default."""
+        """The comparison of two conditions; of the first direction and classifier by default.
+
+        Parameters
+        ----------
+        first, second : str
+            Keys of `conditions`.
+        score : str, default="auroc"
+            One of `score_names`.
+        perturbation : str, default="(all)"
+            A label. Default: the mean over all labels.
+        direction : str, optional
+            Which batches train and which are held out, as in `families`. Default: the first.
+        classifier : str, optional
+            As in `families`. Default: the first.
+
+        Returns
+        -------
+        Paired
+            The difference, second minus first, with its interval and its p-value.
+        """
         wanted = {"first": first, "second": second, "score": score, "perturbation": perturbation}
         return self._one("test", self.tests, wanted, direction, classifier)
 
@@ -229,6 +277,10 @@ class Deconfounding(Result):
             Leave out the components that are named technical.
         key : str, optional
             Entry to read, as of `deconfound`.
+
+        Returns
+        -------
+        ndarray of shape (n, components)
         """
         if condition not in self.conditions:
             raise InputError(unknown("condition", condition, self.conditions))

@@ -56,6 +56,8 @@ class Extraction(Result, LayerRows):
         Folder with the files of the layers; None if the rows are in memory.
     provenance : dict
         Model and data with their hashes, layers, pooling, options and versions.
+    rows : mapping of str to Rows
+        The rows of each layer. The extraction itself is this mapping.
     alerts : tuple of Alert
     labels : ndarray of shape (n,) or None
         A label for each row, if `labels` was given.

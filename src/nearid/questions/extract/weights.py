@@ -269,10 +269,19 @@ class BurgessDecoder(nn.Module):
 
     Parameters
     ----------
-    channels : int
-        Of the images.
-    size : {32, 64}
+    latents : int
+        Number of latents.
+    channels : int, default=1
+        Channels of the images.
+    size : {32, 64}, default=32
         Side of the images.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from nearid.questions.extract.weights import BurgessDecoder
+    >>> BurgessDecoder(10)(torch.zeros(2, 10)).shape
+    torch.Size([2, 1, 32, 32])
     """
 
     def __init__(self, latents: int, channels: int = 1, size: int = 32) -> None:

@@ -106,7 +106,18 @@ class LayerComparison(Result):
         return self.values[measure]
 
     def nearest(self, measure: str) -> dict[str, tuple[str, float]]:
-        """For each layer of the source, the most similar layer of the target and the value."""
+        """For each layer of the source, the most similar layer of the target and the value.
+
+        Parameters
+        ----------
+        measure : str
+            A measure that was computed, such as "cka".
+
+        Returns
+        -------
+        dict of str to tuple of str and float
+            The layer of the target and the value, by the layer of the source. Layers without any value are left out.
+        """
         nearest = {}
         for layer, row in zip(self.layers[0], self[measure], strict=True):
             found = place_of_best(measure, row)
