@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -134,8 +134,11 @@ class Comparison(Result):
 
     @property
     def decided_by_reverse(self) -> bool:
-        """Whether the verdict, the worse one of two directions, is that from target to source."""
-        return self.one_way is not None and replace(self.verdict, between=self.one_way.between) != self.one_way
+        """Whether the verdict is that from target to source, because this direction is the worse one."""
+        if self.one_way is None or self.reverse is None:
+            return False
+        there, back, joint = ((v.group, v.strength) for v in (self.one_way, self.reverse.verdict, self.verdict))
+        return joint == back != there
 
     @property
     def other_direction(self) -> Direction:

@@ -606,7 +606,9 @@ def _both_ways(there: Comparison, back: Comparison) -> Comparison:
     if "none" not in reached and above and above[0].name not in reached:
         # Neither group contains the other: what holds both ways is the smallest that contains both.
         r2 = min(c.judged.groups[above[0].name].r2.value for c in (there, back))
-        ways = " and ".join(f"up to a {GROUPS[c.verdict.group].title} from {c.names[0]}" for c in (there, back))
+        ways = " and ".join(
+            f"up to a {GROUPS[c.verdict.group].title} from {c.names[0]} to {c.names[1]}" for c in (there, back)
+        )
         reason = f"The runs are the same {ways}. A {above[0].title} is the smallest group that contains both."
         return replace(joined, verdict=Verdict(above[0].name, reason, strength(r2), worse.verdict.yardstick))
     between = (
