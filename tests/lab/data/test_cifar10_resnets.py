@@ -17,9 +17,7 @@ def test_each_network_has_a_file_of_its_own(home):
 
 
 def test_what_is_not_here_is_told(home):
-    with pytest.raises(
-        InputError, match=r"CIFAR-10 ResNets is not on this machine(?s:.*)pretrained_models/resnet20-12fca82f\.th"
-    ):
+    with pytest.raises(InputError, match=r"CIFAR-10 ResNets is not on this machine(?s:.*)/resnet20-12fca82f\.th"):
         weights_file("akamaster-20")
     with pytest.raises(InputError, match="Did you mean akamaster-20"):
         weights_file("akamaster20")

@@ -56,7 +56,7 @@ def test_members_of_an_archive(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="not a whole archive"):
         list(members(path, ["z"]))
     monkeypatch.setattr("nearid.lab.data.texts.MOST", 1000)
-    with pytest.raises(InputError, match="'y' in a.zip has 2 kB"):
+    with pytest.raises(InputError, match=r"'y' in a\.zip has 2 kB"):
         list(members(path, ["y"]))
     data = bytearray(path.read_bytes())
     data[33] ^= 255
