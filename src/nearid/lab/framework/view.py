@@ -160,7 +160,7 @@ def _cells(result: ExperimentResult) -> Table:
 def _facts(result: ExperimentResult) -> dict[str, str]:
     """Source of the table and remarks about its values."""
     published = [value for row in result.rows for value in row.published.values()]
-    interval = "[95% interval of the mean, Student's t, cut to the range of the score]"
+    interval = "[95% interval of the mean, Student's t, cut where a score ends]"
     over = f"mean over {counted(len(result.seeds), 'seed')} {interval}"
     facts = {
         "paper": cited(result.experiment),
@@ -169,7 +169,7 @@ def _facts(result: ExperimentResult) -> dict[str, str]:
     }
     fewer = [row.title for row in result.rows if result.failed_seeds(row.key)]
     if fewer:
-        facts["fewer seeds, because cells failed"] = "; ".join(fewer)
+        facts["of fewer seeds, as cells failed"] = "; ".join(fewer)
     # Time of all cells, including those of earlier runs.
     core = sum(f.core_seconds for f in result.cells) / 60
     facts["time"] = f"{core:.1f} minutes of one core for {counted(len(result.cells), 'cell')}"

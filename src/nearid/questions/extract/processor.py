@@ -1,4 +1,4 @@
-"""How a model wants its pictures: its image processor's configuration, read without torch and without running code."""
+"""Preprocessing of a model's pictures: the configuration of its image processor, read without torch or its code."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FILE = "preprocessor_config.json"
 
 
 class Habits(NamedTuple):
-    """What a kind of processor does where its configuration does not say.
+    """Defaults of a kind of processor for what its configuration does not say.
 
     Attributes
     ----------
     resample : int
         Pillow's filter for resizing.
     crop : bool or None
-        Whether it keeps the middle only. None: it never does, whatever its configuration says.
+        Whether it crops the centre. None: it never does, whatever its configuration says.
     shorter : bool
         Whether a size that is one number means the shorter side; otherwise both.
     """
@@ -35,7 +35,7 @@ class Habits(NamedTuple):
     shorter: bool = False
 
 
-# Processors whose pixels nearid makes exactly. Of others, the same keys may mean other things.
+# Processors that nearid reproduces exactly. For others, the same keys may have another meaning.
 KNOWN = {
     "Beit": Habits(BICUBIC),
     "Bit": Habits(BICUBIC, crop=True, shorter=True),
@@ -57,12 +57,12 @@ TYPES = ("image_processor_type", "feature_extractor_type")
 # The steps that nearid does, and what they take.
 STEPS = ("do_resize", "do_center_crop", "do_rescale", "do_normalize", "do_convert_rgb")
 VALUES = ("size", "crop_size", "resample", "rescale_factor", "image_mean", "image_std")
-# What makes no difference to pixels.
+# Keys that do not change pixels.
 HARMLESS = (*TYPES, "processor_class", "_valid_processor_keys", "model_input_names", "return_tensors", "device")
 FIRST = ("channels_first", "ChannelDimension.FIRST")
 # Filters that Pillow has.
 FILTERS = 6
-# ConvNext resizes to more than it keeps, below this size.
+# Below this size, ConvNext resizes to a larger size and crops.
 LARGE = 384
 BYTE = 255.0
 
@@ -85,7 +85,7 @@ class Processor:
 
 
 def open_processor(model: Any, revision: str | None = None) -> Processor | None:
-    """The processor of a folder of a transformers model, or of a model on the hub; None where it has none."""
+    """The processor of a transformers model in a folder or on the hub; None if it has none."""
     if not isinstance(model, str | os.PathLike):
         # A transformers model in memory says where it comes from.
         model = getattr(model, "name_or_path", None)
@@ -101,7 +101,8 @@ def open_processor(model: Any, revision: str | None = None) -> Processor | None:
         return _processor(told)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(
-            f"{FILE} of {os.fspath(model)} says {error}, which nearid does not know. Give resize, crop, mean and std "
+            f"{FILE} of {os.fspath(model)} contains {error}, which nearid does not support. Give resize, crop, mean "
+            f"and std "
             "(--resize --crop --mean --std)."
         ) from None
 
@@ -114,7 +115,7 @@ def _of_hub(name: str, revision: str | None) -> str | None:
         from huggingface_hub import hf_hub_download
 
         return str(hf_hub_download(name, FILE, revision=revision))
-    except Exception:  # no library, network, model or file; whether there is a model is told when it is loaded
+    except Exception:  # no library, network, model or file; loading the model reports a missing one
         return None
 
 
@@ -143,7 +144,7 @@ def _processor(told: Mapping[str, Any]) -> Processor:
 
 
 def _refuse_strange(told: Mapping[str, Any], kind: str) -> None:
-    """Refuse whatever is switched on and not known: it may be a step that changes pixels."""
+    """Refuse unknown steps that are switched on: they may change pixels."""
     for key, value in told.items():
         known = key in (*STEPS, *VALUES, *HARMLESS) or (key == "crop_pct" and kind == SHARED)
         if value and not known and not (key == "data_format" and value in FIRST):
@@ -169,14 +170,14 @@ def _size(told: Any, shorter: bool) -> int | Size:
 
 
 def _square(size: int | Size) -> Size:
-    """Height and width; a shorter side says nothing of the other."""
+    """Height and width; raise an error if only the shorter side is known."""
     if isinstance(size, int):
         raise ValueError(f"the crop_size {size}")
     return size
 
 
 def _cropped(resize: int | Size, share: float) -> tuple[int | Size, Size | None]:
-    """How ConvNext does it: small pictures lose their margins, large ones are squeezed."""
+    """The rule of ConvNext: small pictures are cropped, large ones are resized to both sides."""
     if not isinstance(resize, int):
         raise ValueError(f"the size {resize}")
     return ((resize, resize), None) if resize >= LARGE else (int(resize / share), (resize, resize))

@@ -60,7 +60,7 @@ def test_codes_are_the_digits_of_the_index(counts, draw):
 
 
 def test_what_cannot_be_is_told(rng):
-    with pytest.raises(InputError, match="x runs from 1 to 0"):
+    with pytest.raises(InputError, match="x has the range 1 to 0"):
         interval("x", 1, 0, 3)
     with pytest.raises(InputError, match="number of values of x is 0"):
         Factor("x", "interval", 0, 1, 0)
