@@ -360,7 +360,7 @@ def _alerts(scores: dict[str, list[dict[Key, list[Scores]]]], results: dict[str,
                 "no_splits",
                 f"{unused} of {len(fits)} classifiers ({title}) used no component: LightGBM could not split so few "
                 "rows, so these classifiers have no scores. Trees need twice as many rows as min_data_in_leaf. Lower "
-                "it with boosting (--boosting min_data_in_leaf=5), or use logistic regression.",
+                "it with boosting (--boosting min_data_in_leaf=5), or look at logistic regression.",
             )
     if any(np.isnan(r.components.batch).all() for r in results.values()):
         yield Alert("confounded", "Batch and label cannot be separated, so no component is named technical.")

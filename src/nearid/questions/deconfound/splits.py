@@ -179,7 +179,7 @@ def contrasts(
             apart,
             f"{len(apart)} of {len(made)} labels are not in the same batches as the rows that they are classified "
             "against ({}). Their AUROC may show the batch rather than biology, and 0.5 need not be its chance level. "
-            "AUROC within batches compares only rows of the same batch.",
+            "AUROC within batches compares rows of one batch alone.",
         ),
     }
     alerts = [Alert(kind, sentence.replace("{}", few(names))) for kind, (names, sentence) in sentences.items() if names]
