@@ -133,8 +133,8 @@ class FileSet:
         if split is None:
             return self.splits
         if split not in self.splits:
-            said = f"has the splits {', '.join(self.splits)}" if self.splits else "has no splits"
-            raise InputError(f"{self.title} {said}, but split={split!r} was given. Leave split out to get all of it.")
+            splits = f"has the splits {', '.join(self.splits)}" if self.splits else "has no splits"
+            raise InputError(f"{self.title} {splits}, but split={split!r} was given. Leave split out to get all of it.")
         return (split,)
 
 

@@ -91,8 +91,10 @@ def fetch(
     if any(file.by_hand and file.name not in sources for file in wanted):
         raise missing(dataset) if here is None else InputError(f"To get {dataset.title} again, {how_to_get(dataset)}")
     with alone_in(folder), reporting(progress) as stages:
-        asked = [file for file in wanted if file.name not in sources and (again or not (folder / file.name).exists())]
-        if asked and dataset.name in DOUBTFUL:
+        missing_files = [
+            file for file in wanted if file.name not in sources and (again or not (folder / file.name).exists())
+        ]
+        if missing_files and dataset.name in DOUBTFUL:
             say(f"{dataset.title}: {DOUBTFUL[dataset.name].why}")
         try:
             for file in wanted:

@@ -35,11 +35,11 @@ def _check_labels(path: Path, codes: np.ndarray, factors: tuple[FactorInfo, ...]
         raise InputError(f"{path.name} has shape {values.shape}, but {codes.shape} is expected: one row per picture.")
     steps = np.array([(factor.size or 1) - 1 for factor in factors])
     # Labels go from 0 to 1 in equal steps. Round, because many multiples fall just below a whole number.
-    told = np.rint(values * steps).astype(np.int64)
-    bad = np.flatnonzero((told != codes).any(axis=1))
+    levels = np.rint(values * steps).astype(np.int64)
+    bad = np.flatnonzero((levels != codes).any(axis=1))
     if len(bad):
         raise InputError(
-            f"{path.name} has the levels {told[bad[0]].tolist()} for picture {bad[0]}, but {codes[bad[0]].tolist()} "
+            f"{path.name} has the levels {levels[bad[0]].tolist()} for picture {bad[0]}, but {codes[bad[0]].tolist()} "
             "follow from its number. Is it the canonical file?"
         )
 

@@ -134,7 +134,7 @@ def _write(archive: Path, member: Member, target: Path) -> None:
     with source:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            out = open(target, "wb")  # noqa: SIM115 (closed below; why it does not open is told here)
+            out = open(target, "wb")  # noqa: SIM115 (closed below; an error while opening is reported here)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise InputError(
                 f"{archive.name} has both a file and a folder {member.name!r}, so the archive is not used."

@@ -122,9 +122,9 @@ def judged_without(answer: Comparison, far: Outlying, again: Callable[[], Compar
         f"{'them' if len(far.rows) > 1 else 'it'}: {other.reason}"
     )
     # Other alerts about rows are those of the rows of the verdict.
-    told = [*(alert for alert in answer.alerts if alert.code in ABOUT_OUTLYING), *rest.alerts]
+    kept = [*(alert for alert in answer.alerts if alert.code in ABOUT_OUTLYING), *rest.alerts]
     verdict = replace(other, reason=reason)
     # The remaining rows may have outlying rows too, which the first ones hid.
     left_out = tuple(sorted({*far.source_rows, *rest.outlying_rows}))
-    alerts = list(dict.fromkeys(told))
+    alerts = list(dict.fromkeys(kept))
     return replace(answer, verdict=verdict, bulk=rest.judged, outlying_rows=left_out, alerts=alerts)

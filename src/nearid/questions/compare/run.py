@@ -600,8 +600,8 @@ def _both_ways(there: Comparison, back: Comparison) -> Comparison:
     # An alert that names both runs has the same words in the other direction.
     both = {(a.code, *sorted(re.findall(r"\w+", a.message))): a for a in reversed([*there.alerts, *back.alerts])}
     # Both directions are known, so the alert about different widths is not needed.
-    told = [a for a in reversed(both.values()) if a.code != "widths_differ"]
-    joined = replace(there, reverse=back, one_way=there.verdict, alerts=told)
+    alerts = [a for a in reversed(both.values()) if a.code != "widths_differ"]
+    joined = replace(there, reverse=back, one_way=there.verdict, alerts=alerts)
     worse = max((there, back), key=standing)
     reached = {there.verdict.group, back.verdict.group}
     above = [g for g in GROUPS.values() if reached <= {g.name, *g.contains} and g.name in there.groups]

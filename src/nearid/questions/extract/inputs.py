@@ -116,8 +116,8 @@ def _prepared(
     chosen = {name: value for name, value in chosen.items() if value is not None}
     colours = {name: value for name, value in for_images.items() if value is not None}
     # If all are given, the model's image processor is not needed.
-    told = {"resize", "crop", "mean", "std"} <= {*chosen, *colours}
-    processor = None if told else open_processor(model, revision)
+    complete = {"resize", "crop", "mean", "std"} <= {*chosen, *colours}
+    processor = None if complete else open_processor(model, revision)
     if processor is None:
         return Shaping(**chosen), for_images, False
     own = {"scale": processor.scale, "mean": processor.mean, "std": processor.std}

@@ -228,8 +228,8 @@ def external_files(path: Path, proto: Any) -> set[Path]:
     for tensor in _tensors(proto):
         if tensor.data_location != tensor.EXTERNAL:
             continue
-        told = {entry.key: entry.value for entry in tensor.external_data}
-        location = told.get("location", "")
+        external = {entry.key: entry.value for entry in tensor.external_data}
+        location = external.get("location", "")
         place = Path(os.path.realpath(os.path.join(folder, location)))
         if not location or ADDRESS in location or os.path.isabs(location) or Path(folder) not in place.parents:
             raise InputError(
@@ -240,7 +240,7 @@ def external_files(path: Path, proto: Any) -> set[Path]:
             raise InputError(f"{path.name} keeps the weights {tensor.name} in {location!r}, which is not there.")
         sizes.setdefault(place, place.stat().st_size)
         try:
-            offset, length = (int(told.get(key, 0)) for key in ("offset", "length"))
+            offset, length = (int(external.get(key, 0)) for key in ("offset", "length"))
         except ValueError:
             offset = length = -1
         end = offset + length

@@ -111,9 +111,9 @@ class Shaping:
 
     def to_dict(self) -> dict[str, Any]:
         """What was chosen, for the provenance."""
-        told = {"resize": self.resize, "crop": self.crop, "grey": self.grey or None}
-        told["resample"] = None if self.resize is None else self.resample
-        return {name: value for name, value in told.items() if value is not None}
+        choices = {"resize": self.resize, "crop": self.crop, "grey": self.grey or None}
+        choices["resample"] = None if self.resize is None else self.resample
+        return {name: value for name, value in choices.items() if value is not None}
 
 
 class Pictures:
@@ -204,16 +204,18 @@ class Pictures:
         """Files and pictures that were left out, and pictures of inks."""
         alerts: tuple[Alert, ...] = ()
         if self._others:
-            told = f"nearid left out {counted(len(self._others), 'file')} of {self.name}: {few(self._others, SHOWN)}."
-            alerts += (Alert("other_files", f"{told} It reads {', '.join(SUFFIXES)}."),)
+            sentence = (
+                f"nearid left out {counted(len(self._others), 'file')} of {self.name}: {few(self._others, SHOWN)}."
+            )
+            alerts += (Alert("other_files", f"{sentence} It reads {', '.join(SUFFIXES)}."),)
         if self.unreadable:
             count = counted(len(self.unreadable), "picture")
-            told = f"nearid left out {count} of {self.name} that cannot be read: {few(self.unreadable, SHOWN)}."
-            alerts += (Alert("unreadable_pictures", told),)
+            sentence = f"nearid left out {count} of {self.name} that cannot be read: {few(self.unreadable, SHOWN)}."
+            alerts += (Alert("unreadable_pictures", sentence),)
         if self._inks:
             count = counted(self._inks, "picture")
-            told = f"nearid converted {count} of {self.name} from CMYK to RGB without a colour profile."
-            alerts += (Alert("cmyk_pictures", told),)
+            sentence = f"nearid converted {count} of {self.name} from CMYK to RGB without a colour profile."
+            alerts += (Alert("cmyk_pictures", sentence),)
         return alerts
 
     def refusal(self) -> InputError:
@@ -226,12 +228,12 @@ class Pictures:
 
     def leave_out(self, at: int, why: str) -> None:
         """Record a damaged picture, or raise an error."""
-        told = f"{self.names[at]} ({why})"
+        entry = f"{self.names[at]} ({why})"
         if not self.drop:
-            self.unreadable = [told]
+            self.unreadable = [entry]
             raise self.refusal()
-        if told not in self.unreadable:
-            self.unreadable.append(told)
+        if entry not in self.unreadable:
+            self.unreadable.append(entry)
 
     def decode(self, at: int) -> Decoded:
         """Decode the picture at an index; called from several threads."""

@@ -97,8 +97,8 @@ def open_processor(model: Any, revision: str | None = None) -> Processor | None:
         return None
     try:
         with open(path, encoding="utf-8") as file:
-            told = json.load(file)
-        return _processor(told)
+            config = json.load(file)
+        return _processor(config)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(
             f"{FILE} of {os.fspath(model)} contains {error}, which nearid does not support. Give resize, crop, mean "
@@ -119,54 +119,54 @@ def _of_hub(name: str, revision: str | None) -> str | None:
         return None
 
 
-def _processor(told: Mapping[str, Any]) -> Processor:
-    name = next((str(told[key]) for key in TYPES if told.get(key)), None)
+def _processor(config: Mapping[str, Any]) -> Processor:
+    name = next((str(config[key]) for key in TYPES if config.get(key)), None)
     if name is None:
         raise ValueError(f"nothing of {TYPES[0]}")
     kind = re.sub("(ImageProcessor(Fast|Pil)?|FeatureExtractor)$", "", name)
     if kind not in KNOWN:
         raise ValueError(f"{TYPES[0]}: {name}")
-    _refuse_strange(told, kind)
+    _refuse_strange(config, kind)
     habits, resize, crop = KNOWN[kind], None, None
-    if told.get("do_resize", True):
-        resize = _size(_value(told, "size"), habits.shorter)
+    if config.get("do_resize", True):
+        resize = _size(_value(config, "size"), habits.shorter)
         if kind == SHARED:
-            resize, crop = _cropped(resize, float(told.get("crop_pct") or SHARE))
-    if habits.crop is not None and told.get("do_center_crop", habits.crop):
-        crop = _square(_size(_value(told, "crop_size"), False))
-    filter_ = int(told.get("resample", habits.resample))
+            resize, crop = _cropped(resize, float(config.get("crop_pct") or SHARE))
+    if habits.crop is not None and config.get("do_center_crop", habits.crop):
+        crop = _square(_size(_value(config, "crop_size"), False))
+    filter_ = int(config.get("resample", habits.resample))
     if filter_ not in range(FILTERS):
         raise ValueError(f"the resample {filter_}")
-    scale = 1 / float(told.get("rescale_factor", 1 / BYTE)) if told.get("do_rescale", True) else 1.0
-    normal = told.get("do_normalize", True)
-    mean, std = (tuple(map(float, _value(told, key))) if normal else None for key in ("image_mean", "image_std"))
+    scale = 1 / float(config.get("rescale_factor", 1 / BYTE)) if config.get("do_rescale", True) else 1.0
+    normal = config.get("do_normalize", True)
+    mean, std = (tuple(map(float, _value(config, key))) if normal else None for key in ("image_mean", "image_std"))
     return Processor(Shaping(resize, crop, filter_), None if abs(scale - BYTE) < 1e-6 else scale, mean, std)
 
 
-def _refuse_strange(told: Mapping[str, Any], kind: str) -> None:
+def _refuse_strange(config: Mapping[str, Any], kind: str) -> None:
     """Refuse unknown steps that are switched on: they may change pixels."""
-    for key, value in told.items():
+    for key, value in config.items():
         known = key in (*STEPS, *VALUES, *HARMLESS) or (key == "crop_pct" and kind == SHARED)
         if value and not known and not (key == "data_format" and value in FIRST):
             raise ValueError(f"{key}: {value!r}")
 
 
-def _value(told: Mapping[str, Any], key: str) -> Any:
-    if told.get(key) is None:
+def _value(config: Mapping[str, Any], key: str) -> Any:
+    if config.get(key) is None:
         raise ValueError(f"nothing of {key}")
-    return told[key]
+    return config[key]
 
 
-def _size(told: Any, shorter: bool) -> int | Size:
+def _size(given: Any, shorter: bool) -> int | Size:
     """The shorter side, or height and width."""
-    match told:
+    match given:
         case int(side):
             return side if shorter else (side, side)
         case {"height": int(height), "width": int(width)}:
             return height, width
         case {"shortest_edge": int(side), **more} if not more:
             return side
-    raise ValueError(f"the size {told!r}")
+    raise ValueError(f"the size {given!r}")
 
 
 def _square(size: int | Size) -> Size:

@@ -235,8 +235,8 @@ def extract(
         forward = Forward(network, taps, prepare, place, None)
         before = noted(target, restart=restart)
         if cast is not None:
-            forward, told = fitting_precision(forward, source, cast, before.get("precision"), asked=mixed != "auto")
-            alerts += told
+            forward, notes = fitting_precision(forward, source, cast, before.get("precision"), chosen=mixed != "auto")
+            alerts += notes
             options["precision"] = str(forward.mixed or network.dtype).removeprefix("torch.")
         if batch_size == "auto":
             options["batch_size"] = before.get("batch_size") or fitting_batch(forward, source)

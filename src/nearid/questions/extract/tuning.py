@@ -78,7 +78,7 @@ def fitting_batch(forward: Forward, source: Source) -> int:
 
 
 def fitting_precision(
-    forward: Forward, source: Source, dtype: torch.dtype, before: str | None = None, *, asked: bool
+    forward: Forward, source: Source, dtype: torch.dtype, before: str | None = None, *, chosen: bool
 ) -> tuple[Forward, tuple[Alert, ...]]:
     """The forward pass in lower precision, and how far rows differ; in full precision if lower is slower or fails.
 
@@ -86,23 +86,23 @@ def fitting_precision(
     ----------
     before : str, optional
         The precision of an interrupted extraction, which is kept.
-    asked : bool
+    chosen : bool
         Whether the user chose this precision; it is then used even if it is not faster.
     """
     name, lower = str(dtype).removeprefix("torch."), replace(forward, mixed=dtype)
-    if not asked and before is not None:
+    if not chosen and before is not None:
         if before != name:
             return forward, ()
-        asked = True
+        chosen = True
     if isinstance(source, BatchSource):
         # Its first batch can be read only once, so nothing can be measured.
-        return lower if asked else forward, ()
+        return lower if chosen else forward, ()
     try:
         batches = _first(source, COMPARED)
         plain = forward.with_layout(batches[0])[0]
         slow, full = _seconds(plain, batches)
     except InputError:
-        return lower if asked else forward, ()  # the first pass says what is wrong
+        return lower if chosen else forward, ()  # the first pass says what is wrong
     try:
         fast, half = _seconds(replace(plain, mixed=dtype), batches)
     except InputError as error:
@@ -111,7 +111,7 @@ def fitting_precision(
     speed = (
         f"{slow / fast:.2g} times as fast as full precision on {counted(sum(batch.n for batch in batches), 'input')}"
     )
-    if not asked and slow < WORTH * fast:
+    if not chosen and slow < WORTH * fast:
         return forward, (Alert("full_precision", f"The model runs in full precision, because {name} is only {speed}."),)
     layer, off = max(((layer, _deviation(full[layer], half[layer])) for layer in full), key=lambda each: each[1])
     sentence = f"The model runs in {name}, {speed}. Rows differ by up to {off:.2%} of their spread (layer {layer})."

@@ -158,8 +158,8 @@ class _Work:
             assert self._memory is not None
             return self._kept(self._memory, self._head)
         layers = Extraction.open(folder / LAYERS)
-        said = json.loads((folder / SAID).read_text(encoding="utf-8"))
-        layers.alerts = tuple(Alert(code, message) for code, message in said)
+        stored = json.loads((folder / SAID).read_text(encoding="utf-8"))
+        layers.alerts = tuple(Alert(code, message) for code, message in stored)
         head = Head.load(folder / HEAD) if (folder / HEAD).exists() else None
         return self._kept(layers, head, there=there)
 

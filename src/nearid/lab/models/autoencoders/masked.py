@@ -96,7 +96,7 @@ class MaskedAutoencoder(nn.Module):
 
     def decode(self, embeddings: Tensor, visible: Tensor | None = None) -> Tensor:
         """Reconstructed images from embeddings of patches; give the same `visible` as in `embed`."""
-        return from_patches(self._told(embeddings, visible), self.patch)
+        return from_patches(self._predicted(embeddings, visible), self.patch)
 
     def draw_visible(self, rows: int) -> Tensor:
         """Draw the visible patches of each row, uniformly at random."""
@@ -109,17 +109,17 @@ class MaskedAutoencoder(nn.Module):
 
     def error(self, x: Tensor, visible: Tensor) -> Tensor:
         """Mean squared error over the patches that are not visible."""
-        told, target = self._told(self.embed(x, visible), visible), self._patches(x)
+        predicted, target = self._predicted(self.embed(x, visible), visible), self._patches(x)
         if self.normalise:
             target = (target - target.mean(dim=2, keepdim=True)) / (target.var(dim=2, keepdim=True) + 1e-6).sqrt()
-        errors = (told - target).square().mean(dim=2)
+        errors = (predicted - target).square().mean(dim=2)
         return errors.scatter(1, visible, 0.0).sum() / (len(x) * (self.patches - visible.shape[1]))
 
     def _patches(self, x: Tensor) -> Tensor:
         check_images(x, self.channels, self.side)
         return to_patches(x, self.patch)
 
-    def _told(self, embeddings: Tensor, visible: Tensor | None) -> Tensor:
+    def _predicted(self, embeddings: Tensor, visible: Tensor | None) -> Tensor:
         tokens = self.narrow(embeddings)
         if visible is not None:
             everywhere = self.mask_token.to(tokens.dtype).expand(len(tokens), self.patches, -1)
