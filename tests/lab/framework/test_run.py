@@ -341,7 +341,7 @@ def test_a_device_that_is_not_there_is_told_before_the_first_cell(toy, tmp_path)
         device: str = parameter("cpu", "a device")
 
     placed = replace(experiment, defaults=OnDevice(log=experiment.defaults.log))
-    with pytest.raises(InputError, match="The device 'cuda' is not available here; choose cpu, or auto"):
+    with pytest.raises(InputError, match=r"The device 'cuda' is not available on this machine\. Choose cpu or auto"):
         reproduce(placed, tmp_path / "out", preset="smoke", parameters={"device": "cuda"})
     assert ran() == [] and not (tmp_path / "out").exists()
 

@@ -85,7 +85,7 @@ def test_masks_and_ids(tmp_path):
         (np.zeros((3, 2)), {"ids": [1, 2]}, "ids"),
         (np.zeros((3, 2)), {"ids": [1, 2, 1]}, "occur more than once"),
         ({"a": np.zeros((3, 2))}, {"key": "b"}, "nothing named 'b'"),
-        ({"attention_mask": np.zeros((3, 2))}, {}, "no inputs beside masks"),
+        ({"attention_mask": np.zeros((3, 2))}, {}, "only masks and ids, but no inputs"),
         (
             DataLoader(TensorDataset(torch.zeros(4))),
             {"ids": [1, 2, 3, 4]},

@@ -86,5 +86,5 @@ def test_ids_do_not_depend_on_the_side_of_the_padding():
 
 
 def test_ids_that_leave_no_room_are_told():
-    with pytest.raises(InputError, match="use text ids"):
+    with pytest.raises(InputError, match="Use text ids"):
         token_ids(np.array([-1, 2]), np.ones((2, 2), bool))

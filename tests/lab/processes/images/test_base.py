@@ -44,11 +44,11 @@ def test_images_that_cannot_be_are_told():
         process.observe(np.zeros((1, 2)), threads=0)
     with pytest.raises(InputError, match=r"wind is not a factor of these images\. Their factors are shape, scale"):
         SpriteProcess(32, (interval("wind", 0, 1, 2),))
-    with pytest.raises(InputError, match="each of its own name"):
+    with pytest.raises(InputError, match="names must differ"):
         SpriteProcess(32, (PLACE[0], PLACE[0]))
     with pytest.raises(InputError, match=r"only 0.1 to 1 can be drawn"):
         SpriteProcess(32, (interval("scale", 0.5, 2, 2),))
-    with pytest.raises(InputError, match="shape alone is a category"):
+    with pytest.raises(InputError, match="only shape is a category"):
         SpriteProcess(32, (category("x", 2),))
     with pytest.raises(InputError, match="larger side than 16"):
         SpriteProcess(16)

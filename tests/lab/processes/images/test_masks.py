@@ -85,7 +85,7 @@ def test_masks_that_cannot_be_are_told(rng):
     with pytest.raises(InputError, match="each must have area 1"):
         MaskProcess((heart(),), Laplace(0.1))
     walkers = process().walkers
-    with pytest.raises(InputError, match="no room to move"):
+    with pytest.raises(InputError, match="too large to move"):
         MaskProcess(walkers, Laplace(0.1), areas=(0.1, 0.9))
     with pytest.raises(InputError, match="the smaller first"):
         MaskProcess(walkers, Laplace(0.1), areas=(0.1, 0.05))
