@@ -81,10 +81,10 @@ def test_masks_and_ids(tmp_path):
         (np.zeros((1, 2)), {}, "at least 2"),
         ({"a": np.zeros(3), "b": np.zeros(4)}, {}, "differ in length"),
         ({"a": np.zeros(3), "b": np.float32(4)}, {}, "dict:b is a single number"),
-        ([[1, 2], [3]], {}, "pad them"),
+        ([[1, 2], [3]], {}, "Pad them"),
         (np.zeros((3, 2)), {"ids": [1, 2]}, "ids"),
         (np.zeros((3, 2)), {"ids": [1, 2, 1]}, "occur more than once"),
-        ({"a": np.zeros((3, 2))}, {"key": "b"}, "nothing named 'b'"),
+        ({"a": np.zeros((3, 2))}, {"key": "b"}, "no entry 'b'"),
         ({"attention_mask": np.zeros((3, 2))}, {}, "only masks and ids, but no inputs"),
         (
             DataLoader(TensorDataset(torch.zeros(4))),

@@ -54,7 +54,7 @@ def test_options_for_other_data(net, pixels):
         ({"column": "text"}, "no column 'text'"),
         ({"max_length": 5}, "is for texts"),
         ({"resize": 5}, "is for files of pictures"),
-        ({"pool": "words"}, "no texts"),
+        ({"pool": "words"}, "not texts"),
     ):
         with pytest.raises(InputError, match=message):
             extract(net, pixels, **options)

@@ -56,7 +56,7 @@ def test_a_function_of_ones_own():
     x = torch.randn(4, 5, 3)
     np.testing.assert_array_equal(pooled("l", x, 4, widest, None), x.amax(1))
     assert pool_name(widest).endswith("widest") and pool_name("cls") == "cls"
-    with pytest.raises(InputError, match=r"made \(4,\) of \(4, 5, 3\) at the layer l"):
+    with pytest.raises(InputError, match=r"returned shape \(4,\) for \(4, 5, 3\) at the layer l"):
         pooled("l", x, 4, lambda x, mask: x[:, 0, 0], None)
 
 

@@ -215,7 +215,7 @@ def test_several_state_dicts_are_listed_and_a_prefix_chooses():
     shadow = {f"module.{name}": w + 1 for name, w in state.items()}
     torch.save({"model": state, "ema": shadow}, "x.pt")
     listed = (
-        r"x.pt holds 2 state dicts: 'model' \(4 tensors: 0.weight \(5, 3\), 0.bias \(5,\), ...\), "
+        r"x.pt contains 2 state dicts: 'model' \(4 tensors: 0.weight \(5, 3\), 0.bias \(5,\), ...\), "
         r"'ema' \(4 tensors: module.0.weight \(5, 3\), module.0.bias \(5,\), ...\)\. "
         r"Choose one with prefix='model.' \(on the command line --prefix model.\)\.$"
     )
@@ -239,7 +239,7 @@ def test_several_state_dicts_are_listed_and_a_prefix_chooses():
 )
 def test_what_is_there_instead_of_a_state_dict_is_listed(saved, contents):
     torch.save(saved, "x.pt")
-    with pytest.raises(InputError, match=rf"x.pt contains no state dict, .* {contents} Save one with"):
+    with pytest.raises(InputError, match=rf"x.pt contains no state dict .* {contents} Save one with"):
         load_weights("x.pt")
 
 

@@ -208,7 +208,7 @@ def _refuse_mixing(function: Callable[[Tensor], Tensor], z: Tensor, together: Te
     if alone.shape != together.shape or bool((alone - together).abs().max() > ROUNDED * together.abs().max()):
         raise InputError(
             "The output of the decoder for a row differs between a batch and the row alone. Rows depend on each "
-            "other, or the decoder is random (batch normalisation or dropout in training mode?). {ALONE}"
+            f"other, or the decoder is random (batch normalisation or dropout in training mode?). {ALONE}"
         )
 
 
