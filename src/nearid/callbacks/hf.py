@@ -62,7 +62,7 @@ class IdentifiabilityCallback(TrainerCallback):
             return
         values = self._look(self._trainer.model, state.global_step, when)
         if values:
-            # Logging resets what is due in this step, such as the loss.
+            # Logging resets flags of this step, such as the one that logs the loss.
             due = control.should_log
             self._trainer.log(values)
             control.should_log = due

@@ -91,12 +91,14 @@ class Probe:
         dict of str to float
             "rigid_error", "rigid_r2" and so on. Lower errors are closer; 0 is the same representation.
         """
-        # Nobody needs to know which weights these were: a hash of all of them would be slow at each measurement.
+        # No hash of the weights: it is not needed and would be slow at each measurement.
         network = Network(self._module(model), type(model).__name__, hashed=False)
         with torch.random.fork_rng(devices=_devices(model)):
             layers = extract(network, self._inputs, layers=[self._layer], **self._options)
         if len(layers) != 1:
-            raise InputError(f"{self._layer} gives {len(layers)} layers, {', '.join(layers)}; name one of them.")
+            raise InputError(
+                f"{self._layer} matches {len(layers)} layers: {', '.join(layers)}. Give one of them as `layer`."
+            )
         (rows,) = layers.values()
         groups = compare(rows, self._reference, folds=self._folds, permutations=1, blocks=self._blocks).groups
         errors = {f"{name}_error": group.epsilon.value for name, group in groups.items()}
@@ -126,7 +128,9 @@ class Probe:
         try:
             return model.get_submodule(self._part)
         except AttributeError:
-            raise InputError(f"{type(model).__name__} has no module {self._part} to run the probe through.") from None
+            raise InputError(
+                f"{type(model).__name__} has no module {self._part!r}, which was given as `part` of the probe."
+            ) from None
 
 
 class Look:

@@ -422,6 +422,9 @@ def test_of_groups_that_do_not_contain_each_other_both_ways_need_a_larger_one(rn
         joined = _both_ways(first, second)
         assert joined.verdict.group == "linear" and "contains both" in joined.verdict.reason
         assert joined.one_way == first.verdict and joined.reverse is second
+        # The headline gives the group that holds both ways, not that of one direction.
+        assert not joined.decided_by_reverse
+        assert joined.view.headline.startswith("The same representation, nearly exactly, up to a linear map (R2 1.000)")
 
 
 def test_no_penalty_is_chosen_where_no_group_has_one(partial, monkeypatch):

@@ -468,7 +468,7 @@ def test_rows_in_order_are_told_and_left_as_they_are(rng):
     z, u = steps[:, :3], steps[:, 3:]
     found = score(z, u, measures="r2", permutations=1)
     (told,) = [a.message for a in found.alerts if a.code == "serial_rows"]
-    assert "--blocks" in told and "take the rows as independent" in told
+    assert "--blocks" in told and "assume independent rows" in told
     quiet = score(z, u, measures="r2", permutations=1, blocks="none")
     assert "serial_rows" not in codes(quiet) and quiet.measures["r2"].overall == found.measures["r2"].overall
     order = rng.permutation(600)

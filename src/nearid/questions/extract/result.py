@@ -26,7 +26,7 @@ class Head:
     Attributes
     ----------
     layer : str
-        The extracted layer that holds what the head reads.
+        The extracted layer with the input of the head.
     weight : ndarray of shape (classes, features)
     bias : ndarray of shape (classes,) or None
     """
@@ -79,7 +79,7 @@ class Extraction(Result, LayerRows):
         alerts: tuple[Alert, ...] = (),
         labels: np.ndarray | None = None,
     ) -> None:
-        # In the folder the version of nearid stands among the others.
+        # In the folder the version of nearid is among the other versions.
         versions = provenance.get("versions")
         version = versions.get("nearid") if isinstance(versions, dict) else None
         super().__init__(folder, {"nearid": version, **provenance}, rows, labels=labels)
