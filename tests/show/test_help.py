@@ -10,8 +10,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from nearid.arrays.formats.registry import writable_names
-from nearid.cli.commands import COMMANDS as BY_NAME
-from nearid.cli.commands import app, reference
+from nearid.cli.commands import COMMANDS as BY_NAME, app, reference
 from nearid.show.help import DOCS
 
 # Absent where only the package and its tests are, as in an sdist.

@@ -27,8 +27,8 @@ QUESTION = Question(
     ),
     texts={
         "factors": "One column per true factor. Rows are paired by position, or by --ids.",
-        "kinds": "Kind of a factor, such as shape=categorical: continuous, integer, categorical or circular; none for a "
-        "column that is no factor. May be repeated. Default: nearid infers the kinds.",
+        "kinds": "Kind of a factor, such as shape=categorical: continuous, integer, categorical or circular. none: the "
+        "column is no factor. May be repeated. Default: nearid infers the kinds.",
         "periods": "Period of a circular factor, such as angle=360. May be repeated.",
         "ids": "Column of both files that holds row ids. Rows with the same id are paired.",
         "measures": "Measures of recovery, separated by commas; all for every one.",
