@@ -445,8 +445,9 @@ def _plots(layout: dict[str, Any], data: Sequence[dict[str, Any]], width: float,
     for k, suffix in enumerate(suffixes):
         traces = [trace for trace in data if trace.get("xaxis", "x")[1:] == suffix]
         across, down = _values(traces, "x"), _values(traces, "y")
-        dots = any("markers" in trace.get("mode", "") for trace in traces)
-        x = Axis(layout[f"xaxis{suffix}"], across, 0.05 if dots else 0.0)
+        # Dots and bars reach beyond their places.
+        broad = any("markers" in trace.get("mode", "") or "fill" in trace for trace in traces)
+        x = Axis(layout[f"xaxis{suffix}"], across, 0.05 if broad else 0.0)
         y = Axis(layout[f"yaxis{suffix}"], down, 0.05)
         # Heat maps of one line share the names of their rows.
         named = k % columns == 0 if scale else y.layout.get("showticklabels", True)
