@@ -1,11 +1,16 @@
 """Pages: their size, and what they leave out to keep it."""
 
+import base64
+import io
 import json
 import re
+from xml.etree import ElementTree
 
 import numpy as np
+import pytest
+from PIL import Image
 
-from nearid.show.figures import Cloud, Panels
+from nearid.show.figures import Cloud, Curve, HeatMap, Lines, Panels
 from nearid.show.page import POINTS, page
 from nearid.show.view import View
 
@@ -47,3 +52,38 @@ def test_an_interactive_page_has_all_points():
 def test_a_group_of_few_points_stays_whole():
     text = page(many_pairs(200, 60))
     assert NOTE not in text and dots(text) > 0.9 * 200 * 60 * 8
+
+
+# What the buttons hand over, in place of a folder of downloads: the name of each file and its first letters.
+HANDED = """<script>
+const made = [], make = URL.createObjectURL;
+URL.createObjectURL = blob => { made.push(blob); return make(blob); };
+HTMLAnchorElement.prototype.click = function () {
+  const reader = new FileReader();
+  const told = document.body.appendChild(document.createElement("output"));
+  reader.onload = () => { told.textContent = this.download + " " + reader.result; };
+  reader.readAsDataURL(made.at(-1));
+};
+for (const button of document.querySelectorAll(".save button")) button.click();
+</script></body>"""
+
+
+@pytest.mark.browser
+def test_figures_are_saved_by_the_page_itself(tmp_path, chromium):
+    """The policy of the page, which loads nothing, does not stop it."""
+    lines = Lines("Some curve", "", "x", "y", {"a": Curve([1, 2], [1, 2])})
+    heat = HeatMap("Some map", "", {"": np.eye(40)}, list(map(str, range(40))), list(map(str, range(40))))
+    text = page(View("?", "", "Same", figures=[lines, heat]))
+    assert "default-src 'none'" in text
+    (tmp_path / "page.html").write_text(text.replace("</body>", HANDED))
+    dom = chromium(tmp_path / "page.html", "--dump-dom").stdout
+    saved = dict(re.findall(r"<output>(\S+) data:\S+;base64,([^<]*)</output>", dom))
+    assert set(saved) == {"some-curve.svg", "some-curve.png", "some-map.svg", "some-map.png"}
+    for name, content in saved.items():
+        content = base64.b64decode(content)
+        if name.endswith("svg"):
+            assert ElementTree.fromstring(content).tag.endswith("svg") and b"color:" in content
+        else:
+            with Image.open(io.BytesIO(content)) as image:
+                # Twice as many pixels as on the screen, and not all of one colour.
+                assert image.width >= 2 * 490 and len(image.convert("RGB").getcolors(1 << 24)) > 2

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-# Points that the static figures of a page draw. A page of many pairs has many more, which nobody can see.
+# Points that the static figures draw on a page that has more than twice as many, as one of many pairs has.
 POINTS = 25_000
 
 
@@ -42,7 +42,8 @@ def page(view: View, interactive: bool = False) -> str:
     """The whole page as text: with static figures, or also with Plotly and figures that can be zoomed."""
     live: dict[str, Any] = {}
     drawings = [f.draw() for f in view.all_figures if f.draws]
-    share = min(1.0, POINTS / max(1, sum(map(points, drawings))))
+    many = sum(map(points, drawings))
+    share = POINTS / many if many > 2 * POINTS else 1.0
     if interactive:
         from plotly.offline import get_plotlyjs
 
