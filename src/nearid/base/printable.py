@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-# What a terminal obeys rather than shows, and what turns the order of letters.
-OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# What a terminal obeys rather than shows, what turns the order of letters, and letters that are never seen (tags).
+OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 
 
 def printable(text: str) -> str:
