@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-# Control characters that a terminal would interpret, and characters that change the direction of text.
-OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+# Control characters that a terminal would interpret, characters that change the direction of text, and invisible tags.
+OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 
 
 def printable(text: str) -> str:

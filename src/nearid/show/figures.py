@@ -251,6 +251,8 @@ class Dots(Figure):
         A colour for each row, where the groups need none.
     from_zero : bool
         Whether the axis begins at 0 at the latest.
+    wide : bool
+        Whether the figure takes the whole width of the page.
     """
 
     x: str
@@ -258,6 +260,7 @@ class Dots(Figure):
     groups: Mapping[str, Sequence[Estimate | None]]
     row_colours: Sequence[str] = ()
     from_zero: bool = False
+    wide: bool = True
 
     def draw(self) -> Drawing:
         """Rows from the top, a colour for each group."""

@@ -375,7 +375,7 @@ def _dots(c: Comparison) -> Dots:
         ladder["in sample"] = [c.in_sample[g.name].epsilon for g in groups]
     titles, colours = [g.title for g in groups], [GROUPS[g.name].colour for g in groups]
     about = "Epsilon: the error of a held-out row over the target's diameter."
-    return Dots("How nearly: the ladder", about, "mean epsilon", titles, ladder, colours, from_zero=True)
+    return Dots("How nearly: the ladder", about, "mean epsilon", titles, ladder, colours, from_zero=True, wide=False)
 
 
 def _overlaid(c: Comparison) -> Panels:
