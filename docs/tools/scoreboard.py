@@ -59,7 +59,7 @@ def minutes(result: StoredResult) -> str:
 
 def scoreboard() -> str:
     """The table of all stored results, a line each, and a line for their sum."""
-    heads = ["experiment", "score", "published", "measured", "largest difference", " ".join(SIGNS.values())]
+    heads = ["experiment", "score", "published", "measured", "largest difference", "/".join(SIGNS.values())]
     lines = []
     total = [0] * len(COUNTED)
     for paper, group in by_paper():
@@ -89,7 +89,7 @@ def line(stem: str, shows: str) -> list[str]:
 
 
 def _together(numbers: list[int]) -> str:
-    return " ".join(map(str, numbers))
+    return "/".join(map(str, numbers))
 
 
 def table(heads: list[str], lines: list[list[str]]) -> str:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from nearid.base.estimate import Estimate
 from nearid.lab.framework.experiment import Section
-from nearid.lab.framework.scoreboard import dots
+from nearid.lab.framework.scoreboard import NAME, scores
 from nearid.lab.papers.nelson.near_isometry import error_plot
 from nearid.show.figures import Dots, Figure
 
 if TYPE_CHECKING:
     from nearid.lab.framework.result import ExperimentResult
 
-AUROC = {"auroc_base": "Base", "auroc_pca": "PCA", "auroc_random": "PCA + Rand", "auroc_ica": "PCA + ICA"}
+AUROC = ("auroc_base", "auroc_pca", "auroc_random", "auroc_ica")
 ERRORS = {"permutation_in": "permutation", "ica_in": "ICA", "rigid_in": "rigid", "linear_in": "linear"}
 
 
@@ -47,21 +47,8 @@ def _by_map(result: ExperimentResult) -> Figure | None:
         [row.title for row in result.rows],
         groups,
         from_zero=True,
+        name_width=NAME,
     )
-
-
-def _columns(names: dict[str, str], title: str, caption: str) -> Any:
-    """A figure with a dot for each row and each of some scores."""
-
-    def figure(result: ExperimentResult) -> Figure | None:
-        if not {c.key for c in result.experiment.columns}.issuperset(names):
-            return None
-        groups: dict[str, list[Estimate | None]] = {
-            name: [result.estimate(row.key, key) for row in result.rows] for key, name in names.items()
-        }
-        return Dots(f"{result.experiment.name}: {title}", caption, title, [row.title for row in result.rows], groups)
-
-    return figure
 
 
 MNIST_AUTOENCODERS: Section[Any] = Section(
@@ -95,7 +82,7 @@ SQUARE_MANIFOLDS: Section[Any] = Section(
     "of the theory.",
     different="The paper proves this and measures nothing. The images here are blurred slightly so that pixels change "
     "smoothly; two control rows show what happens without this and in other units.",
-    figure=lambda result: dots(result, ("lipschitz", "anisotropy"), [row.key for row in result.rows]),
+    figure=scores("lipschitz", "anisotropy"),
 )
 
 BILIPSCHITZ_RECOVERY: Section[Any] = Section(
@@ -126,11 +113,7 @@ DISENTANGLEMENT: Section[Any] = Section(
     different="Images are rendered here (32 x 32, sprites and solids) instead of Shapes3D, MPI3D, Falcor3D and "
     "Isaac3D, and training takes thousands of steps instead of 200,000. Each model is judged by its best setting among "
     "those that explain 90% of the pixels' variance. The settings were chosen on seed 0, which is also judged.",
-    figure=_columns(
-        {"infom": "InfoM", "infom_ica": "InfoM after ICA"},
-        "InfoM",
-        "Every setting of every model, mean with 95% interval.",
-    ),
+    figure=scores("infom", "infom_ica"),
     unlike=lambda p: "" if "shapes3d" in p.data else "other images",
 )
 
@@ -143,11 +126,7 @@ FACES: Section[Any] = Section(
     "three principal components ({pca:r2}).",
     different="Pose and light of these faces are a few hundred draws that are not independent, and pictures are no "
     "isometry of them. Theorem 3 promises nothing for such data.",
-    figure=_columns(
-        {"r2": "R2 of a linear map", "mcc": "MCC", "mcc_ica": "MCC after ICA"},
-        "score",
-        "Recovery of light, pan and tilt, mean with 95% interval.",
-    ),
+    figure=scores("r2", "mcc", "mcc_ica"),
 )
 
 DECONFOUNDING: Section[Any] = Section(
@@ -158,13 +137,12 @@ DECONFOUNDING: Section[Any] = Section(
     "{screen:auroc_ica} (PCA + ICA). On real wells it does not: {bbbc021:auroc_base} to {bbbc021:auroc_ica} on BBBC021 "
     "by plates, {bbbc021-weeks:auroc_base} to {bbbc021-weeks:auroc_ica} by weeks, {cell-health:auroc_base} to "
     "{cell-health:auroc_ica} on Cell Health, {lincs:auroc_base} to {lincs:auroc_ica} on LINCS. [Biology or "
-    "batch](guide/deconfound.md) explains why; [whole tables](results/deconfounding-tables) list every perturbation.",
+    "batch](guide/deconfound.md) explains why; [the tables of each set](results/deconfounding-tables/bbbc021.txt) list "
+    "every perturbation.",
     different="The paper's 222,000 embeddings of RxRx3-core are not here. The drawn screen is a positive control with "
     "known biology and technology. The real sets are public Cell Painting profiles, far smaller. The embeddings run "
     "for whoever has them.",
-    figure=_columns(
-        AUROC, "AUROC in batches that were held out", "Mean over perturbations and seeds with 95% interval."
-    ),
+    figure=scores(*AUROC),
     further={
         "deconfounding-222k": "The screen in the paper's size (222,000 x 384), with fewer perturbations and trees: "
         "AUROC {screen:auroc_base} (Base), {screen:auroc_pca} (PCA), {screen:auroc_random} (PCA + Rand), "

@@ -3,7 +3,7 @@
 from typing import Any
 
 from nearid.lab.framework.experiment import Section
-from nearid.lab.framework.scoreboard import dots
+from nearid.lab.framework.scoreboard import scores
 
 # Latents of the paper's tables.
 LATENTS = 10
@@ -59,7 +59,7 @@ MASKS_CONTRASTIVE: Section[Any] = Section(
     "{l2-unbounded:mcc}, but seeds differ so much that three do not decide.",
     different="The masks are drawn (48 x 48, one outline), because KITTI's films are not here: this is easier, and the "
     "published values are not comparable. `--set data=kitti-masks` takes the films.",
-    figure=lambda result: dots(result, ("mcc",), [row.key for row in result.rows]),
+    figure=scores("mcc"),
     unlike=lambda p: "" if p.data == "kitti-masks" else "drawn masks, not films",
 )
 
