@@ -40,7 +40,10 @@ def reproduce(
     seeds: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Number of seeds for each row. Default: that of the preset.", rich_help_panel=COMPUTED
+            min=1,
+            max=1000,
+            help="Number of seeds for each row. Default: that of the preset.",
+            rich_help_panel=COMPUTED,
         ),
     ] = None,
     rows: Annotated[

@@ -43,6 +43,8 @@ from nearid.lab.models.log import reached
 
 # The longest name of a folder that is kept in full.
 LONGEST = 100
+# The most seeds of a row: far more than any interval needs, and few enough to be counted at once.
+MOST_SEEDS = 1000
 # Engines whose cells run on this machine.
 LOCAL_ENGINES = ("local", "dask")
 
@@ -78,7 +80,7 @@ def reproduce(
     preset : {"cpu", "smoke", "paper"}
         Hours at most, seconds, or the published protocol.
     seeds : int, optional
-        Seeds 0, 1, ... of each row; those of the preset by default.
+        Seeds 0, 1, ... of each row, at most 1000; those of the preset by default.
     rows : sequence of str
         Keys of the rows to run; all by default. Claims that need others are then not testable.
     parameters : mapping, optional
@@ -147,6 +149,8 @@ def run(
             name = f"{table.plan.experiment.name}: " if several else ""
             for note in table.plan.notes:
                 say(f"{name}{note}")
+            for file in table.replaced:
+                say(f"{name}{file.name} is damaged or not a cell of this run. The cell runs again.")
             if table.finished:
                 say(f"{name}{len(table.finished)} of {len(table.plan.cells)} cells were finished before.")
             if not table.missing:
@@ -218,6 +222,7 @@ class _Table:
     made_by: dict[str, str]
     finished: dict[str, Finished] = field(default_factory=dict)
     failures: list[Failed] = field(default_factory=list)
+    replaced: list[Path] = field(default_factory=list)
     began: float = 0.0
 
     def __post_init__(self) -> None:
@@ -230,6 +235,7 @@ class _Table:
             elif self.store.file(cell).exists():
                 # Whatever cannot be replaced is told before the work.
                 check_target(self.store.file(cell))
+                self.replaced.append(self.store.file(cell))
 
     @property
     def missing(self) -> list[Cell]:
@@ -379,6 +385,8 @@ def plan(
     """
     chosen = parameters_for(experiment, preset, parameters)
     wanted = preset_of(experiment, preset).seeds if seeds is None else seeds
+    if not 1 <= wanted <= MOST_SEEDS:
+        raise InputError(f"The number of seeds must be between 1 and {MOST_SEEDS}, not {wanted}.")
     only = [row.key for row in rows_of(experiment, chosen, rows)]
     every = [row.key for row in every_row(experiment, chosen)]
     notes = [note for name in parameters or {} if (note := _override_note(experiment, chosen, name, only))]
