@@ -25,6 +25,7 @@ from nearid.base.progress import Progress, Reporting, reporting, silent
 from nearid.base.provenance import provenance
 from nearid.engines.base import Engine, Failure
 from nearid.engines.local import Local, open_engine
+from nearid.lab.data.base import FileSet
 from nearid.lab.data.registry import dataset, find, how_to_get
 from nearid.lab.framework.cells import Cell, Finished, Store, Task, cells_of, every_row, rows_of, run_cell
 from nearid.lab.framework.experiment import Experiment, experiment, summary
@@ -420,12 +421,11 @@ def _name(engine: str | Engine | None) -> str:
 
 def check_machine(plan: Plan, engine: str | Engine | None = None) -> None:
     """Refuse to begin without what the cells need: modules and, where they run here, files, a device and data sets."""
-    for module, extra in plan.experiment.requires.items():
-        if find_spec(module) is None:
-            raise InputError(
-                f"The experiment {plan.experiment.name} needs {module}, which is not installed: "
-                f"pip install 'nearid[{extra}]'."
-            )
+    for module in missing_modules(plan.experiment):
+        raise InputError(
+            f"The experiment {plan.experiment.name} needs {module}, which is not installed: "
+            f"pip install 'nearid[{plan.experiment.requires[module]}]'."
+        )
     # Refuses a name that no engine has; nothing is opened yet.
     open_engine(engine)
     if _name(engine) not in LOCAL_ENGINES:
@@ -436,13 +436,32 @@ def check_machine(plan: Plan, engine: str | Engine | None = None) -> None:
 
         torch_device(device)
     plan.experiment.ready(plan.parameters)
-    # Each once, in the order of the table.
-    for name in dict.fromkeys(name for c in plan.cells for name in plan.experiment.datasets(c.parameters)):
-        wanted = dataset(name)
-        if wanted.files and find(wanted) is None:
-            raise InputError(
-                f"The experiment {plan.experiment.name} needs {wanted.title}, which is not here: {how_to_get(wanted)}"
-            )
+    for wanted in missing_datasets(plan):
+        raise InputError(
+            f"The experiment {plan.experiment.name} needs {wanted.title}, which is not here: {how_to_get(wanted)}"
+        )
+
+
+def missing_modules(experiment: Experiment[Any]) -> list[str]:
+    """Modules that the cells import and that are not installed."""
+    return [module for module in experiment.requires if find_spec(module) is None]
+
+
+def missing_datasets(plan: Plan) -> list[FileSet]:
+    """Data sets that the cells read and that are not here, each once, in the order of the table."""
+    names = dict.fromkeys(name for c in plan.cells for name in plan.experiment.datasets(c.parameters))
+    return [wanted for name in names if (wanted := dataset(name)).files and find(wanted) is None]
+
+
+def lacking(experiment: Experiment[Any]) -> list[str]:
+    """What the usual preset of an experiment cannot run without here: modules, data sets and files of the user."""
+    planned = plan(experiment, Path(), seeds=1)
+    missing = [*missing_modules(experiment), *(wanted.name for wanted in missing_datasets(planned))]
+    try:
+        experiment.ready(planned.parameters)
+    except InputError:
+        missing.append("your files")
+    return missing
 
 
 def details(plan: Plan) -> dict[str, Any]:

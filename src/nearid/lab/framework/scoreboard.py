@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -176,32 +176,30 @@ def _known(estimate: Estimate) -> Estimate | None:
     return estimate if math.isfinite(estimate.value) else None
 
 
-def view_of_results(results: Sequence[ExperimentResult]) -> View:
-    """The scoreboard of some results: published, measured and claims of each, and their sum."""
-    heads = ["experiment", "paper", "score", "published", "measured", "claims\n✓ ✗ ? -", "core\nminutes"]
+def view_of_results(results: Sequence[ExperimentResult], reports: Mapping[str, str]) -> View:
+    """The scoreboard of some results: published, measured and claims of each, and their sum.
+
+    Parameters
+    ----------
+    reports : mapping
+        Addresses of the reports by the name of their experiment.
+    """
+    heads = ["experiment", "score", "published", "measured", "claims\n✓/✗/?/-", "core\nminutes"]
     totals = [sum(column) for column in zip(*map(counts, results), strict=True)]
     said = [f"{n} {status}" for n, status in zip(totals, COUNTED, strict=True) if n]
     rows = []
     for result in results:
-        both = compared(result)
+        both, e, minutes = compared(result), result.experiment, core_minutes(result)
         found = [both.column.title, both.published_range, both.measured_range] if both else ["-", "-", "-"]
-        minutes = core_minutes(result)
-        rows.append(
-            Line(
-                [
-                    result.experiment.name,
-                    f"{result.experiment.paper.short}, {result.experiment.shows}",
-                    *found,
-                    " ".join(map(str, counts(result))),
-                    f"{minutes:.0f}" if minutes >= 1 else "<1",
-                ]
-            )
-        )
+        counted_claims = "/".join(map(str, counts(result))) if result.judged else "not judged"
+        time = f"{minutes:.0f}" if minutes >= 1 else "<1"
+        rows.append(Line([e.name, *found, counted_claims, time], link=reports.get(e.name, "")))
     return View(
         question="The papers",
         subject="scoreboard",
         headline=f"{counted(sum(totals), 'claim')}: {', '.join(said)}" if said else "No claim was judged.",
-        reason=f"{counted(len(results), 'experiment')}. The score is the first one with a published value in a row "
-        "that was run. Ranges are over all such rows.",
+        reason="The score is the first one for which the paper gives a value in a row that was run. Ranges are over "
+        "all such rows. The claims are counted as reproduced/not reproduced/undecided/not testable.",
         tables=[Table("", [Head(head, left=True) for head in heads], rows)],
+        figures=[drawn for result in results if (drawn := figure(result)) is not None],
     )
