@@ -184,7 +184,11 @@ def view_of_results(results: Sequence[ExperimentResult], reports: Mapping[str, s
     reports : mapping
         Addresses of the reports by the name of their experiment.
     """
-    heads = ["experiment", "score", "published", "measured", "claims\n✓/✗/?/-", "core\nminutes"]
+    heads = [
+        Head("experiment", left=True),
+        Head("score", left=True, wide=True),
+        *(Head(title) for title in ("published", "measured", "claims\n✓/✗/?/-", "core\nminutes")),
+    ]
     totals = [sum(column) for column in zip(*map(counts, results), strict=True)]
     said = [f"{n} {status}" for n, status in zip(totals, COUNTED, strict=True) if n]
     rows = []
@@ -200,6 +204,6 @@ def view_of_results(results: Sequence[ExperimentResult], reports: Mapping[str, s
         headline=f"{counted(sum(totals), 'claim')}: {', '.join(said)}" if said else "No claim was judged.",
         reason="The score is the first one for which the paper gives a value in a row that was run. Ranges are over "
         "all such rows. The claims are counted as reproduced/not reproduced/undecided/not testable.",
-        tables=[Table("", [Head(head, left=True) for head in heads], rows)],
+        tables=[Table("", heads, rows)],
         figures=[drawn for result in results if (drawn := figure(result)) is not None],
     )
