@@ -126,7 +126,7 @@ def section(e: Experiment) -> str:
     if drawn := figure(result):
         published = f" In the paper: {s.shown}" if s.shown else ""
         parts += [f"![{drawn.title}](pictures/papers/{e.name}.svg)\n", f"*{drawn.caption}{published}*\n"]
-    claims = [[c.text, f"{MARKS[o.status][0]} {o.status}", o.figures] for c, o in result.outcomes]
+    claims = [[c.text, f"{MARKS[o.status][0]}&nbsp;{o.status}", o.figures] for c, o in result.outcomes]
     parts.append(table(["claim", "status", "figure"], claims))
     parts.append(f"[Whole table](results/{e.name}.txt), [JSON](results/{e.name}.json). Run it again:\n")
     parts.append(f"<!-- not run: minutes to hours -->\n```sh\n{command(result)}\n```\n")
