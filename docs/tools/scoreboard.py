@@ -112,7 +112,7 @@ def section(e: Experiment) -> str:
     stems, s = files_of(e), e.section
     parts = [f"### {e.name}\n", f"**{e.shows}.** {s.paper or e.about}\n"]
     if e.name not in stems:
-        return "\n".join([*parts, f"**Not run here.** {s.different}\n", f"```sh\nnearid reproduce {e.name}\n```\n"])
+        return "\n".join([*parts, f"**Not run here.** {s.different}\n", fence(f"nearid reproduce {e.name}")])
     result = stored(e.name)
     if result.older:
         parts.append(
@@ -129,15 +129,20 @@ def section(e: Experiment) -> str:
     claims = [[c.text, f"{MARKS[o.status][0]}&nbsp;{o.status}", o.figures] for c, o in result.outcomes]
     parts.append(table(["claim", "status", "figure"], claims))
     parts.append(f"[Whole table](results/{e.name}.txt), [JSON](results/{e.name}.json). Run it again:\n")
-    parts.append(f"<!-- not run: minutes to hours -->\n```sh\n{command(result)}\n```\n")
+    parts.append(fence(command(result)))
     for stem in stems[1:]:
         further, told = (
             stored(stem),
             f"**{stem}** ([table](results/{stem}.txt), {counted(len(stored(stem).seeds), 'seed')}). ",
         )
         parts.append(told + filled(s.further.get(stem, ""), further) + "\n")
-        parts.append(f"<!-- not run: minutes to hours -->\n```sh\n{command(further)}\n```\n")
+        parts.append(fence(command(further)))
     return "\n".join(parts)
+
+
+def fence(line: str) -> str:
+    """A command that the test of the pages does not run."""
+    return f"<!-- not run: minutes to hours -->\n```sh\n{line}\n```\n"
 
 
 def filled(told: str, result: StoredResult) -> str:
