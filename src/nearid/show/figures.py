@@ -253,6 +253,8 @@ class Dots(Figure):
         Whether the axis begins at 0 at the latest.
     wide : bool
         Whether the figure takes the whole width of the page.
+    name_width : int
+        Characters of a row's name before it is broken.
     """
 
     x: str
@@ -261,15 +263,17 @@ class Dots(Figure):
     row_colours: Sequence[str] = ()
     from_zero: bool = False
     wide: bool = True
+    name_width: int = 24
 
     def draw(self) -> Drawing:
         """Rows from the top, a colour for each group."""
         data: list[dict[str, Any]] = []
+        names = [wrapped(row, self.name_width) for row in self.rows]
         legend: list[str] = []
         for k, (name, estimates) in enumerate(self.groups.items()):
             known = [
-                (wrapped(row), e, self.row_colours[j] if self.row_colours else PALETTE[k % len(PALETTE)])
-                for j, (row, e) in enumerate(zip(self.rows, estimates, strict=True))
+                (row, e, self.row_colours[j] if self.row_colours else PALETTE[k % len(PALETTE)])
+                for j, (row, e) in enumerate(zip(names, estimates, strict=True))
                 if e is not None and np.isfinite(e.value)
             ]
             # One colour where all are alike: error bars have that of their dot then.
@@ -318,7 +322,7 @@ class Dots(Figure):
                         },
                     }
                 )
-        lines = {"type": "category", "categoryarray": [wrapped(row) for row in self.rows], "autorange": "reversed"}
+        lines = {"type": "category", "categoryarray": names, "autorange": "reversed"}
         across: dict[str, Any] = {"title": {"text": self.x}, "automargin": True, "zerolinewidth": 2}
         if self.from_zero:
             across["rangemode"] = "tozero"
