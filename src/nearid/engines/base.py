@@ -56,7 +56,7 @@ class Engine(ABC):
         large: bool = False,
         tick: Callable[[], object] | None = None,
     ) -> list[T]:
-        """Return the merged partial results of task(item, *shared) over all items.
+        """Return the merged partial results of `task(item, *shared)` over all items.
 
         The order of merging depends only on the number of items, not on threads, workers or timing. Tasks run with one
         BLAS thread. So every engine returns exactly the same numbers. If `large` is set, products use all threads,

@@ -77,8 +77,8 @@ class Group:
         The maps of such a group depend on the rows of each side, so it is not nested in the other groups. It is
         measured in addition to the ladder and does not affect the verdict.
     influence : callable, optional
-        (moments, fitted, gradient, x, y, **options) -> influence of each row on the fit, see `scale_influence`. Without
-        it, intervals do not include the uncertainty of the fit.
+        `(moments, fitted, gradient, x, y, **options)` -> influence of each row on the fit, see `scale_influence`.
+        Without it, intervals do not include the uncertainty of the fit.
     matches : bool
         Whether the fit matches columns (a `MatchMap`). The choice of matches has no derivative by the rows.
 
