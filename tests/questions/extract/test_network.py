@@ -93,7 +93,7 @@ def test_modules_of_a_transformers_model_by_name(texts):
         np.testing.assert_allclose(found["ln_f"].read(0, 4), found[same].read(0, 4), rtol=1e-5)
     with pytest.raises(InputError, match=r"nothing named 'hidden_states.9'.*Did you mean 'hidden_states"):
         extract(gpt2(), tokens, layers="hidden_states.9")
-    with pytest.raises(InputError, match="The mask of input 2 leaves no token"):
+    with pytest.raises(InputError, match="The mask of input 2 has no token"):
         extract(gpt2(), tokens, mask=mask * (np.arange(4) != 2)[:, None])
 
 

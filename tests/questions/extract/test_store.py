@@ -112,7 +112,7 @@ def test_a_folder_with_files_of_others_is_not_replaced(tmp_path):
         extract(model, X, out=out, overwrite=True)
     assert (out / "thesis.txt").exists()
     (out / "extraction.json").write_text('{"mine": 1}')
-    with pytest.raises(InputError, match="no folder of extracted layers"):
+    with pytest.raises(InputError, match="not a folder of extracted layers"):
         extract(model, X, out=out, overwrite=True)
     assert (out / "thesis.txt").exists()
 

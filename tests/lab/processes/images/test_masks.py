@@ -82,10 +82,10 @@ def test_assumptions_name_what_the_theorem_lacks():
 
 
 def test_masks_that_cannot_be_are_told(rng):
-    with pytest.raises(InputError, match="each has area 1"):
+    with pytest.raises(InputError, match="each must have area 1"):
         MaskProcess((heart(),), Laplace(0.1))
     walkers = process().walkers
-    with pytest.raises(InputError, match="no room to move"):
+    with pytest.raises(InputError, match="too large to move"):
         MaskProcess(walkers, Laplace(0.1), areas=(0.1, 0.9))
     with pytest.raises(InputError, match="the smaller first"):
         MaskProcess(walkers, Laplace(0.1), areas=(0.1, 0.05))
@@ -109,5 +109,5 @@ def test_masks_can_be_drawn_with_every_seed():
     # Seeds whose outlines are thick enough have them as they were drawn.
     plain, thick = (draw_walkers(5, np.random.default_rng(0), thickness=least) for least in (0.0, 0.15))
     np.testing.assert_array_equal([w.cosines for w in plain], [w.cosines for w in thick])
-    with pytest.raises(InputError, match="give a larger side than 8"):
+    with pytest.raises(InputError, match="Use a larger side than 8"):
         draw_mask_process(1, np.random.default_rng(0), side=8)
