@@ -144,7 +144,9 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
     parameters: list[inspect.Parameter] = []
     variadic = "*" in question.arguments
     if variadic:
-        text = (described(function) | question.texts).get("*", "") + (f" {_paths()}" if question.paths == "*" else "")
+        text = {**described(function), **question.texts}.get("*", "") + (
+            f" {_paths()}" if question.paths == "*" else ""
+        )
         info = typer.Argument(metavar=question.arguments["*"], help=text)
         parameters.append(_parameter("arguments", list[str], info))
     signature, instead = inspect.signature(function), question.instead

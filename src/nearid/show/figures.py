@@ -251,10 +251,10 @@ class Dots(Figure):
         A colour for each row, where the groups need none.
     from_zero : bool
         Whether the axis begins at 0 at the latest.
-    name_width : int
-        Characters of a row's name before it is broken.
     wide : bool
         Whether the figure takes the whole width of the page.
+    name_width : int
+        Characters of a row's name before it is broken.
     """
 
     x: str
@@ -262,8 +262,8 @@ class Dots(Figure):
     groups: Mapping[str, Sequence[Estimate | None]]
     row_colours: Sequence[str] = ()
     from_zero: bool = False
-    name_width: int = 24
     wide: bool = True
+    name_width: int = 24
 
     def draw(self) -> Drawing:
         """Rows from the top, a colour for each group."""

@@ -510,7 +510,7 @@ def _thinned(trace: dict[str, Any], share: float) -> dict[str, Any]:
         return trace
     n = len(trace["x"])
     kept = np.linspace(0, n - 1, max(FEW, int(share * n))).round().astype(int)
-    lists = {name: [trace[name][k] for k in kept] for name in ("x", "y", "customdata") if name in trace}
+    lists: dict[str, Any] = {name: [trace[name][k] for k in kept] for name in ("x", "y", "customdata") if name in trace}
     return {**trace, **lists}
 
 
@@ -710,11 +710,11 @@ def _png(shares: np.ndarray) -> str:
 
     known, last = np.isfinite(shares), SHADES - 1
     used, pixels = np.unique(np.where(known, np.nan_to_num(shares) * last, SHADES).round(), return_inverse=True)
-    pixels = pixels.reshape(shares.shape).astype(np.uint8)
+    pixels = pixels.reshape(len(shares), -1).astype(np.uint8)
     palette = _viridis(np.minimum(used / last, 1.0)).tobytes()
     # Each line begins with its filter: none.
     lines = b"".join(b"\0" + line.tobytes() for line in pixels)
-    head = struct.pack(">IIBBBBB", pixels.shape[1], pixels.shape[0], 8, 3, 0, 0, 0)
+    head = struct.pack(">IIBBBBB", shares.shape[1], len(shares), 8, 3, 0, 0, 0)
     parts = chunk(b"IHDR", head) + chunk(b"PLTE", palette)
     if not known.all():
         # The last colour of the palette.

@@ -106,7 +106,7 @@ HOSTILE = {
     "nothing": (lambda p: p.write_bytes(b""), "has 0 bytes"),
     "zeros": (lambda p: p.write_bytes(bytes(999)), "is not a whole ONNX file"),
     "no network": (lambda p: onnx.save(onnx.ModelProto(ir_version=8), p), "contains no network"),
-    "data above": (lambda p: external(p, "../w.bin"), r"keeps the weights w in '../w.bin', outside of its own folder"),
+    "data above": (lambda p: external(p, "../w.bin"), r"stores the weights w in '../w.bin', outside of its own folder"),
     "data anywhere": (lambda p: external(p, "/etc/passwd"), "outside of its own folder"),
     "data behind a link": (linked, "outside of its own folder"),
     "data in memory": (lambda p: external(p, "*/_ORT_MEM_ADDR_/*"), "outside of its own folder"),

@@ -207,7 +207,7 @@ def test_bytes_are_left_as_they_are_where_the_graph_takes_them(tmp_path, rng):
         ({"rate": np.ones(5)}, {"carry": {"state": "stateN"}}, r"has the axes \(inputs, steps, ...\)"),
         ({"rate": np.ones(5), "state": np.ones((5, 1, 9))}, {}, r"cannot take x \(.*state \(1, \d, 9\)"),
         ({"rate": np.ones(5), "state": np.ones((5, 1, 4))}, {"layers": "stateN:1"}, "which has no part 1"),
-        ({"rate": np.ones(5), "state": np.ones((5, 1, 4))}, {"device": "cuda"}, "runs on the CPU here, not on cuda"),
+        ({"rate": np.ones(5), "state": np.ones((5, 1, 4))}, {"device": "cuda"}, "only on the CPU, not on cuda"),
     ],
 )
 def test_inputs_that_do_not_fit_get_a_sentence(tmp_path, data, options, message):

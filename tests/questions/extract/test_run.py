@@ -187,7 +187,7 @@ def test_whatever_a_model_raises_is_told(rng):
 
     with pytest.raises(InputError, match=r"cannot take inputs of shape \(3, 2\): .*three columns"):
         extract(Asks(), rng.normal(size=(4, 2)))
-    with pytest.raises(InputError, match=r"The layer 0 gave shape \(3, 0\), which holds no numbers"):
+    with pytest.raises(InputError, match=r"The layer 0 gave shape \(3, 0\), which contains no numbers"):
         extract(nn.Sequential(Nothing(), nn.Linear(2, 2)), rng.normal(size=(4, 2)))
 
 

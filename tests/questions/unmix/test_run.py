@@ -166,7 +166,7 @@ def test_a_finished_model_is_replaced_only_on_request(x, tmp_path):
     assert ICA.load(tmp_path / "out").n_components_ == 6
     np.testing.assert_array_equal(np.load(tmp_path / "out" / "components.npy"), first.transform(x))
     _, said = run(tmp_path / "out", x, n_components=2, overwrite=True, format="zarr")
-    assert "Going on" in said[0]
+    assert "Continuing" in said[0]
     assert sorted(os.listdir(tmp_path / "out")) == ["components.zarr", "model.json", "model.safetensors"]
 
 

@@ -93,7 +93,7 @@ def test_masks_that_cannot_be_are_told(rng):
         MaskProcess(walkers, Laplace(0.1), side=8)
     with pytest.raises(InputError, match="gap is 0"):
         process(gap=0)
-    with pytest.raises(InputError, match=r"counted from 0 to 3"):
+    with pytest.raises(InputError, match=r"numbered from 0 to 3"):
         process().observe(np.zeros((2, 3)), [0, 4])
     with pytest.raises(InputError, match=r"not in the box"):
         process().observe(np.full((2, 3), 2.0))
