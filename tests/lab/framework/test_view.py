@@ -7,7 +7,7 @@ import pytest
 
 from nearid.base.estimate import Estimate
 from nearid.lab.framework.claims import Claim, all_of, at_least
-from nearid.lab.framework.experiment import Column
+from nearid.lab.framework.experiment import Column, Preset
 from nearid.lab.framework.run import plan
 from nearid.lab.framework.view import how_run, view_of_all, view_of_plan
 from nearid.show.page import page
@@ -66,7 +66,7 @@ def test_notes_of_rows_and_values_are_facts(result):
 
 def test_what_was_changed_is_named_and_said_of_the_claims(result):
     other = replace(result, parameters=replace(result.parameters, noise=0.5, high=True, sizes=(3,)), only=("high",))
-    how = "preset cpu, 3 seeds; set: noise = 0.5 (preset: 0.01), sizes = 3 (preset: 1,2); row high alone"
+    how = "preset cpu, 3 seeds; set: noise = 0.5 (preset: 0.01), sizes = 3 (preset: 1,2); row high only"
     assert how_run(other) == how and other.view.facts["run"] == how
     assert [a.message for a in other.alerts] == ["Claims are judged with changed parameters: noise, sizes."]
     assert result.alerts == []
@@ -99,8 +99,9 @@ def test_failures_are_alerts(failing):
     assert NASTY not in page(failing.view)
 
 
-def test_a_curve_for_each_cell_and_the_figures_of_the_experiment(result):
-    lines, matrix, heat = result.view.figures
+def test_published_beside_measured_a_curve_for_each_cell_and_the_figures_of_the_experiment(result):
+    both, lines, matrix, heat = result.view.figures
+    assert list(both.groups) == ["measured", "published"] and [e.value for e in both.groups["published"]] == [0.5, 0.87]
     assert lines.title == "The walk" and [len(curves) for curves in lines.curves.values()] == [3, 3]
     assert [curve.hover for curve in lines.curves["high"]] == ["seed 0", "seed 1", "seed 2"]
     assert matrix.title == "true against recovered" and set(heat.panels) == {"before", "after"}
@@ -117,8 +118,15 @@ def test_a_run_before_it_begins_and_the_list(tmp_path):
     shown = text(view_of_plan(plan(TOY, tmp_path, preset="smoke", rows=["high"])), 140)
     assert "points of the curve" in shown and "High is high." in shown and "Nobody & Co" in shown
     assert "preset smoke" in shown and "low" not in shown.split("Rows")[1].split("Claims")[0]
-    listed = words(view_of_all([TOY]))
-    assert "1 experiment" in listed and "smoke: no time, 2 seeds" in listed
+    assert "smoke no time 2" in " ".join(shown.split())
+
+
+def test_the_list_has_a_line_for_each_experiment_and_what_it_lacks():
+    other = replace(TOY, name="other", presets={"cpu": Preset("about 5 minutes on 2 idle cores (more elsewhere)", 3)})
+    listed = text(view_of_all([TOY, other], {"toy": [], "other": ["torch", "mnist"]}), 80)
+    lines = [" ".join(line.split()) for line in listed.splitlines()]
+    assert "2 experiments, 1 can run here" in listed and "toy Table 0 a moment yes" in lines
+    assert "other Table 0 about 5 minutes needs torch, mnist" in lines
 
 
 def test_a_headline_begins_with_cells_that_failed(failing):

@@ -1,14 +1,16 @@
-"""What a person sees of experiments: the paper's table with the claims, a run before it begins, and the list of all."""
+"""Views of experiments: the paper's table with the claims, a planned run, and the list of all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from nearid.lab.framework.cells import rows_of
 from nearid.lab.framework.claims import ORDER, Status
-from nearid.lab.framework.settings import described, shown
+from nearid.lab.framework.scoreboard import compared, dots
+from nearid.lab.framework.settings import USUAL, described, shown
 from nearid.show.figures import Curve, Figure, Lines
 from nearid.show.view import BAD, CAREFUL, GOOD, Cell, Column, Row, Table, View, cell_lines, counted, number
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from nearid.lab.framework.result import ExperimentResult
     from nearid.lab.framework.run import Plan
 
-# Sign and colour of what a run says of a claim.
+# Sign and colour of the outcome of a claim.
 MARKS = {
     Status.REPRODUCED: ("✓", GOOD),
     Status.UNDECIDED: ("?", CAREFUL),
@@ -25,10 +27,10 @@ MARKS = {
     Status.NOT_JUDGED: ("?", CAREFUL),
     Status.NOT_REPRODUCED: ("✗", BAD),
 }
-# What stands behind a published value that nobody has verified.
+# Mark after a published value that was not verified in the paper.
 UNVERIFIED = "*"
-# Characters of a line in the head of a column; of all columns beside one another, on a page and on paper; and what the
-# names of the settings take of these at most.
+# Largest number of characters: of a line in the head of a column; of all columns together, on screen and on paper; and
+# of the names of the settings.
 HEAD, ROOM, NAMES = 20, 96, 34
 
 
@@ -47,7 +49,7 @@ def view(result: ExperimentResult) -> View:
         alerts=result.alerts,
         tables=[*_scores(result), _claims(result), *_comparisons(result), _cells(result)],
         facts=_facts(result),
-        figures=[*_training(result), *(e.figures(result) if e.figures is not None else ())],
+        figures=[*_drawn(result), *_training(result), *(e.figures(result) if e.figures is not None else ())],
         provenance=result.provenance,
     )
 
@@ -58,18 +60,18 @@ def cited(e: Experiment[Any]) -> str:
 
 
 def how_run(result: ExperimentResult) -> str:
-    """Preset and seeds, and in what the run departs from the preset."""
+    """Preset and seeds, and how the run differs from the preset."""
     parts = [f"preset {result.preset}, {counted(len(result.seeds), 'seed')}"]
     if result.changes:
         both = result.changes.items()
         parts.append("set: " + ", ".join(f"{name} = {shown(a)} (preset: {shown(b)})" for name, (a, b) in both))
     if result.only:
-        parts.append(f"{'rows' if len(result.only) > 1 else 'row'} {', '.join(result.only)} alone")
+        parts.append(f"{'rows' if len(result.only) > 1 else 'row'} {', '.join(result.only)} only")
     return "; ".join(parts)
 
 
 def _scores(result: ExperimentResult) -> list[Table]:
-    """Published and measured side by side; columns for which a page has no room follow in further tables.
+    """Published and measured values side by side; columns that do not fit on the page follow in further tables.
 
     Intervals are shown within the range of their score.
     """
@@ -158,7 +160,7 @@ def _cells(result: ExperimentResult) -> Table:
 
 
 def _facts(result: ExperimentResult) -> dict[str, str]:
-    """Where the table comes from, and what has to be said of its values."""
+    """Source of the table and remarks about its values."""
     published = [value for row in result.rows for value in row.published.values()]
     interval = "[95% interval of the mean, Student's t, cut where a score ends]"
     over = f"mean over {counted(len(result.seeds), 'seed')} {interval}"
@@ -170,7 +172,7 @@ def _facts(result: ExperimentResult) -> dict[str, str]:
     fewer = [row.title for row in result.rows if result.failed_seeds(row.key)]
     if fewer:
         facts["of fewer seeds, as cells failed"] = "; ".join(fewer)
-    # What all cells took, whichever run finished them.
+    # Time of all cells, including those of earlier runs.
     core = sum(f.core_seconds for f in result.cells) / 60
     facts["time"] = f"{core:.1f} minutes of one core for {counted(len(result.cells), 'cell')}"
     if any(not value.verified for value in published):
@@ -178,6 +180,12 @@ def _facts(result: ExperimentResult) -> dict[str, str]:
     facts |= {row.title: row.note for row in result.rows if row.note}
     notes = sorted({value.note.removeprefix("Published: ") for value in published if value.note})
     return facts | ({"published": " ".join(notes)} if notes else {})
+
+
+def _drawn(result: ExperimentResult) -> list[Figure]:
+    """Published beside measured values, where the paper gives some for a row that was run."""
+    drawn = dots(result) if compared(result) else None
+    return [] if drawn is None else [drawn]
 
 
 def _training(result: ExperimentResult) -> list[Figure]:
@@ -193,16 +201,18 @@ def _training(result: ExperimentResult) -> list[Figure]:
 
 
 def view_of_plan(plan: Plan) -> View:
-    """What can be set in an experiment, its rows and its claims."""
+    """Parameters, rows and claims of a planned run."""
     e = plan.experiment
     parameters = [Row([name, shown(value), about]) for name, value, about in described(plan.parameters)]
     rows = [Row([row.key, row.title]) for row in rows_of(e, plan.parameters, plan.only)]
+    presets = [Row([name, preset.time, preset.seeds]) for name, preset in e.presets.items()]
     return View(
         question=e.name,
         subject=e.name,
         headline=e.shows,
         reason=f"{e.about}\n{cited(e)}",
         tables=[
+            Table("Presets", _columns("preset", "time", "seeds"), presets),
             Table(f"Parameters, preset {plan.preset}", _columns("parameter", "value", "meaning"), parameters),
             Table("Rows", _columns("key", "setting"), rows),
             Table("Claims", _columns("claim"), [Row([claim.text]) for claim in e.claims]),
@@ -210,26 +220,36 @@ def view_of_plan(plan: Plan) -> View:
     )
 
 
-def view_of_all(experiments: Sequence[Experiment[Any]]) -> View:
-    """All experiments with their presets."""
-    rows = [
-        Row(
-            [
-                e.name,
-                f"{e.paper.authors}: {e.paper.title}",
-                e.shows,
-                "\n".join(f"{name}: {p.time}, {counted(p.seeds, 'seed')}" for name, p in e.presets.items()),
-            ]
-        )
-        for e in experiments
-    ]
+def view_of_all(experiments: Sequence[Experiment[Any]], lacking: Mapping[str, Sequence[str]]) -> View:
+    """All experiments by paper, a line each: what they show, how long they take and whether they can run here.
+
+    Parameters
+    ----------
+    lacking : mapping
+        By the name of an experiment, what it cannot run without here.
+    """
+    rows: list[Row] = []
+    for paper in dict.fromkeys(e.paper for e in experiments):
+        rows.append(Row([paper.short, "", "", ""], strong=True))
+        for e in experiments:
+            if e.paper == paper:
+                here = f"needs {', '.join(lacking[e.name])}" if lacking[e.name] else "yes"
+                rows.append(Row([e.name, e.shows, _time(e), here], faint=here != "yes"))
+    ready = sum(not lacking[e.name] for e in experiments)
     return View(
         question="experiments",
         subject="",
-        headline=counted(len(rows), "experiment"),
-        reason="nearid reproduce NAME runs one, nearid reproduce NAME --show prints its parameters.",
-        tables=[Table("", _columns("name", "paper", "shows", "presets"), rows)],
+        headline=f"{counted(len(experiments), 'experiment')}, {ready} can run here",
+        reason="nearid reproduce NAME runs one. nearid reproduce NAME --show prints its rows, claims and presets.\n"
+        "nearid data list shows where data sets come from.",
+        colour=GOOD if ready else CAREFUL,
+        tables=[Table("", _columns("experiment", "shows", "time", "runs here"), rows)],
     )
+
+
+def _time(e: Experiment[Any]) -> str:
+    """About how long the usual preset takes."""
+    return re.split(r" on | of |[,;(]", e.presets[USUAL].time)[0].strip()
 
 
 def _columns(*titles: str) -> list[Column]:
