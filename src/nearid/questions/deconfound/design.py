@@ -135,10 +135,8 @@ def open_design(
         alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
     same = [] if rows.columns is None else _copies(rows, list(coded.values()))
     if same:
-        found = few(map(repr, same))
         copies = f"Some columns of {rows.name} are copies of the labels, batches or blocks. nearid leaves them out: "
-        f"{found}."
-        alerts.append(Alert("input", copies))
+        alerts.append(Alert("input", f"{copies}{few(map(repr, same))}."))
         rows = _features(rows, same)
     alerts += metadata_alerts(rows)
     return _checked(rows, coded, control, alerts)
