@@ -252,8 +252,9 @@ def reason(error: Exception) -> str:
     if "trust_remote_code" in message:
         return "it needs its own code, which nearid never runs"
     if "weights_only" in message:
-        return "its weights are a pickle with other objects than tensors, which could run code; save them as "
-        ".safetensors"
+        return (
+            "its weights are a pickle with other objects than tensors, which could run code; save them as .safetensors"
+        )
     return message[:300].rstrip(" .")
 
 

@@ -23,8 +23,9 @@ PROBED = 3
 ROUNDED = 1e-3
 # Derivatives with respect to other rows below this many units in the last place of the largest are rounding.
 MIXED = 100
-ALONE = "Each row must be decoded independently: use stored statistics for normalisation, and attention only within a "
-"row."
+ALONE = (
+    "Each row must be decoded independently: use stored statistics for normalisation, and attention only within a row."
+)
 # Largest count of numbers in the directional derivatives of a batch. Hidden layers are often wider than outputs, and
 # allocating very large buffers costs more than a larger batch saves.
 BATCH = 1 << 17
