@@ -147,7 +147,7 @@ def test_places_and_rules_that_are_refused(drawn, tmp_path):
         with pytest.raises(InputError, match=sentence):
             nearid.deconfound(*args, **options, **QUICK)
     (tmp_path / "c.npy").write_bytes(b"kept")
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         nearid.deconfound(*args, out=tmp_path / "c.npy", **QUICK)
     assert (tmp_path / "c.npy").read_bytes() == b"kept"
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -58,12 +59,12 @@ def check_cleaned(X: Any, out: str | os.PathLike[str], *, overwrite: bool, model
     if suffix in (*TABLES, ".h5ad"):
         check_target(target)
         if target.exists() and not overwrite:
-            raise InputError(f"{target} exists already; give another name, or replace it with --overwrite.")
+            raise InputError(f"{target} already exists. Give another name, or replace it with --overwrite.")
     else:
         check_output(target, overwrite=overwrite)
     folder = model_folder(target)
     if model and folder.exists() and not (overwrite and (folder / ABOUT).is_file()):
-        raise InputError(f"{folder} exists already; give another name to write, or replace it with --overwrite.")
+        raise InputError(f"{folder} already exists. Give another name to write, or replace it with --overwrite.")
 
 
 def write_cleaned(
@@ -168,19 +169,21 @@ def _write_annotated(X: Any, clean: np.ndarray, target: Path, record: dict[str, 
     import h5py
     from anndata.io import write_elem
 
-    with replacing(target) as written:
-        temporary = Path(written.name)
+    # h5py and the file that is renamed in the end both take a lock, so that the work needs a place of its own.
+    with replacing(target) as written, tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        work = Path(folder, "cleaned.h5ad")
         if isinstance(X, str | os.PathLike):
-            shutil.copyfile(local_path(X), temporary)
+            shutil.copyfile(local_path(X), work)
         else:
-            X.write_h5ad(temporary)
-        # Nobody else knows this file.
-        with h5py.File(temporary, "r+", locking=False) as file:
+            X.write_h5ad(work)
+        with h5py.File(work, "r+") as file:
             for group, name, value in (("obsm", OBSM, clean), ("uns", UNS, record)):
                 parent = file.require_group(group)
                 if name in parent:
                     del parent[name]
                 write_elem(parent, name, value)
+        with open(work, "rb") as done:
+            shutil.copyfileobj(done, written)
 
 
 def write_model(folder: Path, cleaner: Cleaner, columns: tuple[str, ...] | None, provenance: dict[str, Any]) -> None:

@@ -153,18 +153,19 @@ def described(cleaner: Cleaner, names: Sequence[str], drop: Drop, judged: Cost) 
 
 def check_drop(drop: Drop | str) -> Drop:
     """The choice of what to drop, refused unless it has a meaning."""
-    if isinstance(drop, str):
+    rule: object = drop
+    if isinstance(drop, str) and drop != "auto":
         try:
-            drop = "auto" if drop == "auto" else int(drop) if drop.isdigit() else float(drop)
+            rule = int(drop) if drop.isdecimal() else float(drop)
         except ValueError:
-            drop = -1
-    whole = isinstance(drop, int) and not isinstance(drop, bool) and drop >= 0
-    if drop != "auto" and not whole and not (isinstance(drop, float) and 0 <= drop < 1):
+            rule = None
+    whole = isinstance(rule, int) and not isinstance(rule, bool) and rule >= 0
+    if rule != "auto" and not whole and not (isinstance(rule, float) and 0 <= rule < 1):
         raise InputError(
             "drop (--drop) takes 'auto', a number of components such as 3, or the share of a component that the batch "
-            f"must explain, such as 0.2: not {drop!r}."
+            f"must explain, such as 0.2, but not {drop!r}."
         )
-    return cast(Drop, drop)
+    return cast(Drop, rule)
 
 
 def fit_cleaner(

@@ -26,7 +26,11 @@ QUESTION = Question(
         "Default: the table X, or obs of an .h5ad file.",
         "ids": "Column of X and of --meta that holds row ids. Rows with the same id are paired.",
         "features": 'Columns of the table X to use: names or patterns such as "emb_*", separated by commas. Default: '
-        "numeric columns other than labels, batches, blocks and those that begin with Metadata_.",
+        "numeric columns other than labels, batches, blocks and those that look like metadata.",
+        "out": "Write the rows without their technical components to this file, and the model to NAME.model. A table "
+        "or .h5ad keeps all else.",
+        "drop": "Components to drop: auto (batch share of at least 5%, above that of the label, significant), a number "
+        "of them, or a share. Default with -o: auto.",
         "top": "Numbers k, separated by commas. For each one nearid compares the AUROC from the k most used components "
         "with the AUROC from all others. 0 for none. Default: 5,10,20, without those above half of the components.",
     },
