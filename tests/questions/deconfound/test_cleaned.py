@@ -27,7 +27,7 @@ def drawn():
 @pytest.fixture
 def table(drawn):
     x, drug, plate, _ = drawn
-    frame = pd.DataFrame(x, columns=list("abcdef"))
+    frame = pd.DataFrame(x.copy(), columns=list("abcdef"))
     frame.insert(0, "well", [f"{k:04d}" for k in range(len(x))])
     frame["drug"], frame["plate"] = np.array(["DMSO", "x", "y"])[drug], [f"P{p}" for p in plate]
     frame["site"] = np.tile([1, 2, 3], 200)
