@@ -54,7 +54,7 @@ def test_metadata_are_no_features_wherever_labels_come_from():
         assert open_design(table, **given).rows.columns == ("f1", "f2", "f3")
     # Arrays have no name, but the column that they are is seen.
     d = open_design(table, LABELS, BATCHES)
-    assert d.rows.columns == ("f1", "f2", "f3") and "left out: 'week'" in d.alerts[0].message
+    assert d.rows.columns == ("f1", "f2", "f3") and "leaves them out: 'week'" in d.alerts[0].message
     assert np.allclose(d.rows.read(0, 6), X)
 
 

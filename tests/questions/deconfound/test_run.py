@@ -63,7 +63,7 @@ def test_components_of_other_rows(screen, found):
     assert whole.shape == (50, 12) and np.array_equal(part, whole[:, kinds != "technical"])
     with pytest.raises(InputError, match="no condition named 'icaa'"):
         found.transform(x, "icaa")
-    with pytest.raises(InputError, match="12 were evaluated"):
+    with pytest.raises(InputError, match="12 columns were evaluated"):
         found.transform(x[:, :3])
 
 
