@@ -153,7 +153,7 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
     for each in [function, *(instead.functions if instead else [])]:
         hints, texts = (
             get_type_hints(inspect.unwrap(each), include_extras=True),
-            described(each) | TEXTS | question.texts,
+            {**described(each), **TEXTS, **question.texts},
         )
         for parameter in _options(each, function, question):
             name = parameter.name

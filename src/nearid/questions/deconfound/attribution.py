@@ -69,7 +69,7 @@ class Attribution:
     @property
     def biological(self) -> np.ndarray:
         """Components that follow the label in one batch as in another, and are not technical."""
-        return significant(self.label_p) & ~self.technical
+        return np.asarray(significant(self.label_p) & ~self.technical)
 
     def take(self, which: np.ndarray) -> Attribution:
         """Of some components."""

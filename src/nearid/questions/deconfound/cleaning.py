@@ -248,8 +248,10 @@ def cost(
 
     label = judge(by_batch, labels, label_score)
     return Cost(
-        *(batch.estimate(values) for values in (batch.before, batch.after)),
-        *(label.estimate(values) for values in (label.before, label.after)),
+        batch.estimate(batch.before),
+        batch.estimate(batch.after),
+        label.estimate(label.before),
+        label.estimate(label.after),
         batch.change(),
         label.change(),
     )

@@ -147,8 +147,8 @@ def open_design(
     coded = {what: column.take(known) for what, column in columns.items()}
     for what, column in coded.items():
         alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
-    rows, more = _measured(rows, kept, coded, chosen=features is not None)
-    alerts += more
+    rows, measured = _measured(rows, kept, coded, chosen=features is not None)
+    alerts += measured
     finite = usable(_of(rows, kept), nonfinite)
     left_out: tuple[str, ...] = ()
     if len(finite.columns) < rows.shape[1]:

@@ -55,8 +55,8 @@ def without_metadata(rows: Rows, groups: Mapping[str, np.ndarray]) -> tuple[np.n
     if not rows.is_table:
         return None, []
     reasons = {suspect.name: suspect.reason for suspect in suspects(rows)}
-    for what, names in _constant_within(rows, groups).items():
-        for name in names:
+    for what, constant in _constant_within(rows, groups).items():
+        for name in constant:
             reasons[name] = ", ".join(filter(None, [reasons.get(name), f"constant within each {what}"]))
     names = column_names(rows)
     kept = [at for at, name in enumerate(names) if name not in reasons]

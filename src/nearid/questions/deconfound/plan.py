@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from nearid.base.errors import InputError
 from nearid.base.options import listed
@@ -29,7 +29,7 @@ class Plan:
     folds: int
     perturbations: Sequence[Any] | str | int | None
     top: Sequence[int] | None
-    drop: int | float | str | None
+    drop: int | float | Literal["auto"] | None
     n_components: int | None
     fit_rows: int | None
     min_rows: int
