@@ -60,6 +60,8 @@ html_theme_options = {
     "footer_end": [],
 }
 html_sidebars = {"index": [], "benchmarks": [], "reproduce": []}
+# Options keep their two hyphens.
+smartquotes = False
 # `name` in a docstring is code.
 default_role = "code"
 

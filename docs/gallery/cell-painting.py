@@ -33,8 +33,8 @@ result.picture()
 # %% [markdown]
 # **Answer.** The mechanisms are recognised in weeks that the classifier never saw (AUROC within weeks .99 for the
 # features themselves). Three mechanisms are too few to decide whether ICA helps: the difference to the features
-# themselves is -.10 with an interval from -.29 to .09. With ICA the classifier uses fewer components than with PCA
-# (sparsity .45 against .27).
+# themselves is -.10 with an interval from -.29 to .09. Nor do they show whether the classifier uses fewer components
+# with ICA than with PCA (sparsity .45 against .27, difference .19 with an interval from -.21 to .58).
 #
 # **Try next.** Take the plate as batch (`wells.batches["plate"]`), or trees (`classifiers="boost"`). The page
 # [Biology or batch?](../guide/deconfound.md) explains the conditions and tests.

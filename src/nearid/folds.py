@@ -533,7 +533,7 @@ def refuse_nonfinite(sources: Sequence[tuple[Rows, Index]], sides: Sequence[Floa
         bad = first_nonfinite(block, start)
         if bad:
             row, column, value = bad
-            raise nonfinite(rows.name, row if index is None else int(index[row]), column, value)
+            raise nonfinite(rows.name, row if index is None else int(index[row]), column, value, rows.columns)
 
 
 def trait_weights(sample: Floats) -> Floats:

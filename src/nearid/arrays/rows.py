@@ -183,10 +183,11 @@ def first_nonfinite(block: np.ndarray, start: int) -> tuple[int, int, float] | N
     return start + int(row), int(column), float(block[row, column])
 
 
-def nonfinite(name: str, row: int, column: int, value: float) -> InputError:
-    """Return the error that names the row and column of a NaN or infinity."""
+def nonfinite(name: str, row: int, column: int, value: float, columns: tuple[str, ...] | None = None) -> InputError:
+    """Return the error that names the row and column of a NaN or infinity, the column by its name if it has one."""
+    place = f"{column} (counted from 0)" if columns is None else f"{columns[column]!r} (rows are counted from 0)"
     return InputError(
-        f"{name} has {value} at row {row}, column {column} (counted from 0). "
+        f"{name} has {value} at row {row}, column {place}. "
         "Fix the values, or drop such rows with drop_nonfinite=True (--drop-nonfinite)."
     )
 

@@ -226,7 +226,7 @@ def _whitened_wide(rows: Rows, options: IcaOptions, kept: np.ndarray | None, dro
         bad = first_nonfinite(x, 0)
         if bad is not None:
             if not drop_nonfinite:
-                raise nonfinite(rows.name, *bad)
+                raise nonfinite(rows.name, *bad, rows.columns)
             kept = np.asarray(np.isfinite(x).all(axis=1))
     if kept is not None:
         x = x[kept]

@@ -56,7 +56,7 @@ class Affine:
             if bad is None:
                 return self(x)
             if not drop_nonfinite:
-                raise nonfinite(_name(rows), *bad)
+                raise nonfinite(_name(rows), *bad, rows.columns if isinstance(rows, Rows) else None)
             good = np.asarray(np.isfinite(x).all(axis=1))
             y = self(np.where(good[:, None], x, x.dtype.type(0)))
             y[~good] = np.nan

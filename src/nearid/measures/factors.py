@@ -464,7 +464,7 @@ def load_paired(
     bad = first_nonfinite(x, 0)
     if bad and not drop_nonfinite:
         row, column, value = bad
-        raise nonfinite(rows.name, row if x_index is None else int(x_index[row]), column, value)
+        raise nonfinite(rows.name, row if x_index is None else int(x_index[row]), column, value, rows.columns)
     if bad:
         good = np.flatnonzero(np.isfinite(x).all(axis=1))
         if len(good) < 2:

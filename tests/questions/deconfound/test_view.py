@@ -99,12 +99,15 @@ def test_the_headline_says_first_whether_anything_is_recognised(result):
             0.4,
             np.nan,
             np.nan,
-            "There are too few splits or perturbations to test whether classifiers",
+            "Perturbations are recognised in new batches (AUROC within batches 0.900 in all 2 perturbations, a guess",
         ),
     ):
         changed = replace(test, difference=replace(test.difference, low=low, value=value, high=high), p=p)
         tests = tuple(changed if t == test else replace(t, p_holm=1.0) for t in result.recognised)
         assert headline(replace(result, recognised=tests)).startswith(words)
+    single = replace(test, difference=replace(test.difference, low=np.nan, high=np.nan, n=1), p=np.nan)
+    few = "There are too few splits or perturbations to test whether classifiers"
+    assert headline(replace(result, recognised=(single,))).startswith(few)
     assert headline(replace(result, recognised=())).startswith("Biology and batch cannot be separated: no batch")
 
 

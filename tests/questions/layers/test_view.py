@@ -93,3 +93,12 @@ def test_intervals_are_named_where_there_are_some(rng):
 def test_layers_without_variance_have_no_headline_of_numbers(rng):
     z = np.ones((30, 2))
     assert compare_layers({"a": z}, {"b": z}).view.headline == "No two layers could be compared"
+
+
+def test_layers_that_are_all_alike_have_no_winner(rng):
+    z = rng.normal(size=(80, 4))
+    layers = {f"layer{k}": z + 1e-3 * k for k in range(3)}
+    found = compare_layers(layers, {name: 2 * layer for name, layer in layers.items()}, measures="cka", permutations=19)
+    assert "All 9 pairs of layers are equally similar (cka 1.000 to 1.000)" in found.view.headline
+    apart = compare_layers({**layers, "other": rng.normal(size=(80, 4))}, layers, measures="cka", permutations=19)
+    assert "The most similar layers are" in apart.view.headline

@@ -93,6 +93,10 @@ def _recognised(result: Deconfounding) -> str:
     one = len(result.perturbations) == 1
     what = f"{next(iter(result.perturbations))} is" if one else "Perturbations are"
     auroc = test.difference.value + 0.5
+    if math.isnan(test.p) and test.difference.n > 1 and auroc > 0.5:
+        # Equal in every split, so that a t test has no variance to divide by.
+        figures = f"AUROC within batches {number(auroc)} in all {_over(test)}, a guess has 0.5"
+        return f"{what} recognised in new batches ({figures})"
     if math.isnan(test.p):
         return (
             "There are too few splits or perturbations to test whether classifiers work in new batches (AUROC within "

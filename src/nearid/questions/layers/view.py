@@ -16,6 +16,9 @@ ERROR = "0 means full agreement. Errors are divided by the diameter of the targe
 WRITTEN, TABLED = 16, 12
 # Above this p-value, against the best of all pairs by chance, no pair is more alike than chance.
 LEVEL = 0.05
+# If the values of all pairs lie within this range, and none below the interval of the best, they do not name a pair.
+ALIKE = 0.02
+ROUNDING = 1e-6
 
 
 def view(c: LayerComparison) -> View:
@@ -46,6 +49,8 @@ def _headline(c: LayerComparison, titles: dict[str, str]) -> str:
     best = c.best.get(measure)
     if best is None:
         return "No two layers could be compared"
+    if best.p_value <= LEVEL and (alike := all_alike(c)):
+        return alike
     pair = f"{best.source} of {c.names[0]} and {best.target} of {c.names[1]}"
     figure = f"{title}, {number(best.value.value)}"
     if best.p_value > LEVEL:
@@ -53,6 +58,20 @@ def _headline(c: LayerComparison, titles: dict[str, str]) -> str:
     if best.value.chance > WORTH_SAYING * best.value.value:
         figure += f", where chance alone reaches {number(best.value.chance)}"
     return f"The most similar layers are {pair}: {figure}"
+
+
+def all_alike(c: LayerComparison) -> str:
+    """That all pairs of layers are equally similar by the first measure, in words; "" if they are not."""
+    measure, values = next(iter(c.values.items()))
+    best, known = c.best.get(measure), values[np.isfinite(values)]
+    if best is None or best.pairs < 4:
+        return ""
+    low, high = float(known.min()), float(known.max())
+    # Without an interval, nothing shows that the best is better than the others.
+    if high - low > ALIKE or best.value.low > low + ROUNDING:
+        return ""
+    span = f"{measure} {number(low)} to {number(high)}"
+    return f"All {best.pairs} pairs of layers are equally similar ({span}): these rows do not show which correspond"
 
 
 def _colour(c: LayerComparison) -> str:

@@ -13,7 +13,7 @@ from nearid.questions.compare.result import Comparison
 from nearid.questions.compare.view import headline as ladder_headline, view as ladder_view
 from nearid.questions.heads.view import view as heads_view
 from nearid.questions.layers.result import LayerComparison, place_of_best
-from nearid.questions.layers.view import LEVEL, nearest_layers, view as layers_view
+from nearid.questions.layers.view import LEVEL, all_alike, nearest_layers, view as layers_view
 from nearid.questions.models.result import ModelComparison
 from nearid.show.view import Cell, Column, Row, Table, View, counted, with_intervals
 
@@ -68,6 +68,8 @@ def _place(layers: Sequence[str], layer: str) -> str:
 def _headline(c: ModelComparison) -> str:
     """The two layers by their depths, and the verdict of the ladder between them."""
     assert c.pair is not None and c.best is not None
+    if alike := all_alike(c.layers):
+        return f"{alike}. For {c.pair.source} and {c.pair.target}: {ladder_headline(c.best)}"
     (x, y), (left, right) = c.names, c.layers.layers
     source = f"Layer {c.pair.source} of {x} ({_place(left, c.pair.source)})"
     target = f"layer {c.pair.target} of {y} ({_place(right, c.pair.target)})"
@@ -91,7 +93,7 @@ def _nearest_places(c: LayerComparison) -> list[tuple[int, int]]:
 def order_of_depths(c: LayerComparison) -> str:
     """Whether deeper layers are nearest to deeper ones; the table of nearest layers names them."""
     places = _nearest_places(c)
-    if len(places) < 3:
+    if len(places) < 3 or all_alike(c):
         return ""
     step = np.diff(np.array(list(itertools.combinations([j for _, j in places], 2))), axis=1)
     share = float(np.mean((step > 0) + 0.5 * (step == 0)))
