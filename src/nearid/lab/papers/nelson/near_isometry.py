@@ -78,6 +78,17 @@ def ordered(
     return test
 
 
+def ordered_within(row: str, view: str, x: str, y: str, label: str) -> Test:
+    """A test whether one list of a view rises with another, by the rank correlation within each cell of a row."""
+
+    def test(result: ExperimentResult) -> Outcome:
+        lists = [f.data["views"][view] for f in result.of_row(row) if view in f.data.get("views", {})]
+        found = [value for v in lists if np.isfinite(value := _spearman(v[x], v[y]))]
+        return decide(result, [row], Estimate.over(found), ORDERED, f"The rank correlation of {label}", above=True)
+
+    return test
+
+
 def fitted(cells: Sequence[Finished], x: str, y: str) -> FittedRate | None:
     """The curve c sqrt(L^2 - 1) for a constant x and an error y; None where the cells do not determine it."""
     try:
