@@ -46,6 +46,8 @@ class Training:
         cosine falls to 0 over `steps`.
     warmup : int
         Steps over which the learning rate rises linearly.
+    clip : float, optional
+        Gradients longer than this, over all parameters together, are shortened to it.
     seed : int
         The batch of step t depends on the seed and on t alone.
     device : str
@@ -70,6 +72,7 @@ class Training:
     weight_decay: float = 0.0
     schedule: str = "constant"
     warmup: int = 0
+    clip: float | None = None
     seed: int = 0
     device: str = "cpu"
     mixed_precision: bool = False
@@ -95,6 +98,10 @@ class Training:
             raise InputError(
                 f"score_every is {self.score_every}, but scores stand in records, which come every {self.log_every} "
                 "steps: choose a multiple of log_every."
+            )
+        if self.clip is not None and not 0 < self.clip < math.inf:
+            raise InputError(
+                f"clip is {self.clip}, but a number above 0 is expected; None leaves gradients as they are."
             )
         if self.patience is not None and self.patience < 1:
             raise InputError(f"patience is {self.patience}, but at least 1 record is expected; None never stops early.")
@@ -359,6 +366,8 @@ class _Run:
             loss: Tensor = self.model(*batch)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
+        if options.clip is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), options.clip)
         self.optimiser.step()
         return loss.detach()
 

@@ -7,8 +7,9 @@ shuffled labels as a negative control. None of them is a network of the paper. W
 time are held out together.
 
 A row holds all pairs of its networks. A pair shares its networks with others, so that pairs are not independent:
-intervals are over networks, by a jackknife that leaves out one network after the other with all its pairs. Seeds draw
-folds and starts of ICA, over which scores are averaged first. The efficiency of a row is that of its mean errors.
+intervals of claims are over networks, by a jackknife that leaves out one network after the other with all its pairs.
+Seeds draw folds and starts of ICA; scores of several seeds are averaged first, and one seed is enough. The efficiency
+of a row is that of its mean errors.
 
 Errors follow the strong directions. Whether single components can be named is another question, which the correlation
 of matched columns answers: of the units themselves, of units that were turned at random (what a basis without meaning
@@ -38,6 +39,7 @@ from nearid.lab.framework.claims import Claim, Outcome, Test, all_of, decide
 from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
+from nearid.lab.papers.common.jackknife import jackknife
 from nearid.lab.papers.nelson.pair_errors import CLEARLY, COLUMNS, ORDER, compared, project_above_noise, scores
 from nearid.moments import Floats
 from nearid.show.figures import Dots, Figure, Scatter
@@ -63,11 +65,10 @@ CEBRA_NOTE = (
     "embeddings of one recording that follow other labels (position alone or with velocity or direction; or shuffled "
     "labels alone): objectives differ."
 )
-FOLDS = 5
+# Folds, and how many of them the correlations of matched columns are measured on: ICA of all directions takes long.
+FOLDS, JUDGED = 5, 2
 # Penalty of the regression on principal directions, for columns of unit size.
 RIDGE = 1e-3
-# Networks without which there is no interval over networks.
-MIN_NETWORKS = 3
 
 
 @dataclass(frozen=True)
@@ -161,9 +162,9 @@ def fold_numbers(blocks: np.ndarray, seed: int) -> np.ndarray:
 def _of_folds(
     make: Callable[[Floats, int], tuple[Floats, Floats]], x: Floats, folds: np.ndarray, seed: int
 ) -> list[Floats]:
-    """All rows in the basis that is made without each fold."""
+    """All rows in the basis that is made without each fold that is judged."""
     found = []
-    for k in range(int(folds.max()) + 1):
+    for k in range(JUDGED):
         mean, basis = make(x[folds != k], seed)
         found.append((x - mean) @ basis)
     return found
@@ -268,24 +269,6 @@ def without(pairs: Pairs, network: str | None) -> list[Mapping[str, float]]:
     return [scores_ for pair, scores_ in pairs.items() if network not in pair]
 
 
-def over_networks(networks: Sequence[str], statistic: Callable[[str | None], float]) -> Estimate:
-    """A statistic of all networks, and its interval from the statistics without each of them (jackknife, Student's t).
-
-    Parameters
-    ----------
-    statistic : callable
-        Of all networks but the one that is named; of all with None.
-    """
-    from scipy.special import stdtrit
-
-    n, value = len(networks), statistic(None)
-    if n < MIN_NETWORKS:
-        return Estimate(value, n=1)
-    each = np.array([statistic(network) for network in networks])
-    half = float(stdtrit(n - 1, 0.975) * np.sqrt((n - 1) / n * np.sum((each - each.mean()) ** 2)))
-    return Estimate(value, value - half, value + half, of="networks, jackknife", n=n)
-
-
 def networks_of(pairs: Pairs) -> list[str]:
     """The networks that the jackknife leaves out: each once, of disjoint pairs the first."""
     names = [name for pair in pairs for name in pair]
@@ -318,7 +301,9 @@ def of_row(row: str, statistic: Statistic, threshold: float, label: str, *, abov
     def test(result: ExperimentResult) -> Outcome:
         pairs = pairs_of(result, row)
         names = networks_of(pairs)
-        found = over_networks(names, lambda name: statistic(without(pairs, name))) if pairs else Estimate.over([])
+        found = (
+            jackknife(names, lambda name: statistic(without(pairs, name)), "networks") if pairs else Estimate.over([])
+        )
         return _of_networks(decide(result, [row], found, threshold, f"{label} of {_title(result, row)!r}", above=above))
 
     return test
@@ -333,7 +318,7 @@ def between_rows(higher: str, lower: str, key: str, label: str) -> Test:
         if a and b:
             names = list(dict.fromkeys((*networks_of(a), *networks_of(b))))
             score = mean_of(key)
-            found = over_networks(names, lambda name: score(without(a, name)) - score(without(b, name)))
+            found = jackknife(names, lambda name: score(without(a, name)) - score(without(b, name)), "networks")
         said = f"{label} of {_title(result, higher)!r} minus that of {_title(result, lower)!r}"
         return _of_networks(decide(result, [higher, lower], found, 0.0, said, above=True, strict=True))
 
@@ -432,7 +417,7 @@ def _of_pairs(result: ExperimentResult, row: str, key: str) -> Estimate:
     pairs = pairs_of(result, row)
     if not any(key in scores_ for scores_ in pairs.values()):
         return Estimate(float("nan"))
-    return over_networks(networks_of(pairs), lambda name: mean_of(key)(without(pairs, name)))
+    return jackknife(networks_of(pairs), lambda name: mean_of(key)(without(pairs, name)), "networks")
 
 
 CLAIMS = (
@@ -494,7 +479,7 @@ OTHERS_NETWORKS = Experiment(
     about="Networks that others trained from different seeds agree up to a rigid or linear map; whether ICA of each "
     "alone brings out the same components depends on their directions.",
     defaults=Parameters(),
-    presets=presets(cpu=("about 10 minutes of one core", 3), paper=("the same", 3)),
+    presets=presets(cpu=("about 5 minutes of one core", 1), paper=("about 15 minutes of one core", 3)),
     columns=(
         *(column for column in COLUMNS if column.key != "efficiency_low"),
         *(Column(key, f"matched correlation, {title}", most=1) for key, title in BASES.items()),
