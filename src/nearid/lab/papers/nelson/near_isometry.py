@@ -85,7 +85,7 @@ def ordered_within(row: str, view: str, x: str, y: str, label: str) -> Test:
     """A test whether one list of a view rises with another, by the rank correlation within each cell of a row."""
 
     def test(result: ExperimentResult) -> Outcome:
-        lists = [f.data["views"][view] for f in result.of_row(row) if view in f.data.get("views", {})]
+        lists = [f.data["views"][view] for f in result.of_row(row)]
         found = [value for v in lists if np.isfinite(value := _spearman(v[x], v[y]))]
         return decide(result, [row], Estimate.over(found), ORDERED, f"The rank correlation of {label}", above=True)
 

@@ -255,7 +255,7 @@ Pairs = Mapping[tuple[str, str], Mapping[str, float]]
 
 def pairs_of(result: ExperimentResult, row: str) -> Pairs:
     """Scores of each pair of a row, means over seeds."""
-    cells = [f.data["views"]["pairs"] for f in result.of_row(row) if "views" in f.data]
+    cells = [f.data["views"]["pairs"] for f in result.of_row(row)]
     found = {}
     for same in zip(*cells, strict=True):
         first, second = same[0]["pair"]

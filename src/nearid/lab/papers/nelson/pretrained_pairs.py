@@ -30,6 +30,7 @@ from nearid.lab.framework.claims import Claim, all_of, exceeds
 from nearid.lab.framework.experiment import NELSON, CellData, Experiment, Published, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
+from nearid.lab.papers.nelson import sections
 from nearid.lab.papers.nelson.pair_errors import (
     CLEARLY,
     COLUMNS,
@@ -212,6 +213,7 @@ PRETRAINED_PAIRS = Experiment(
     name="pretrained-pairs",
     paper=NELSON,
     shows="Table 1",
+    section=sections.PRETRAINED_PAIRS,
     about="Networks of one architecture, trained independently, agree nearly up to a rigid or linear map, and ICA of "
     "each alone removes a part of what a signed permutation leaves.",
     defaults=Parameters(),

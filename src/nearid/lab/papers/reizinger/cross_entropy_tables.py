@@ -18,6 +18,7 @@ from nearid.lab.framework.experiment import REIZINGER, Axes, Column, Experiment,
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import changed, parameter
 from nearid.lab.papers.common.recovery import recovery_figures
+from nearid.lab.papers.reizinger import sections
 from nearid.lab.papers.reizinger.cross_entropy import Parameters, run, violations
 from nearid.show.figures import Figure
 
@@ -252,6 +253,7 @@ DIET = Experiment(
     name="diet",
     paper=REIZINGER,
     shows="Table 2",
+    section=sections.DIET,
     about="A classifier of instances, trained by cross-entropy, recovers the latents and the class vectors up to a "
     "rotation (normalised W) or a linear map (free W), unless the classes are too few.",
     defaults=DietParameters(),
@@ -287,6 +289,7 @@ SUPERVISED = Experiment(
     name="supervised",
     paper=REIZINGER,
     shows="Table 3",
+    section=sections.SUPERVISED,
     about="A classifier of classes, trained by cross-entropy, recovers the latents up to a rotation (normalised W) or "
     "a linear map (free W), unless the classes are too few.",
     defaults=Parameters(),
