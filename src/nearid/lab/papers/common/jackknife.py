@@ -30,8 +30,8 @@ def jackknife(parts: Sequence[T], statistic: Callable[[T | None], float], of: st
     from scipy.special import stdtrit
 
     n, value = len(parts), statistic(None)
-    each = np.array([statistic(part) for part in parts])
-    if n < FEWEST or not np.isfinite(each).all():
+    each = np.array([statistic(part) for part in parts]) if n >= FEWEST else np.array([np.nan])
+    if not np.isfinite(each).all():
         return Estimate(value, n=1)
     half = float(stdtrit(n - 1, 0.975) * np.sqrt((n - 1) / n * np.sum((each - each.mean()) ** 2)))
     return Estimate(value, value - half, value + half, of=f"{of}, jackknife", n=n)

@@ -17,7 +17,14 @@ gives), and of components after ICA: of as many directions as `compare` takes, o
 noise, and without whitening. Partners and signs are chosen on the rows that are not judged.
 
 The reason why whitening may do harm is shown by direction: how much of each principal direction of a network another
-one tells, held out. Whitening gives the directions that only one run has the size of those that both have.
+one tells, held out. Whitening gives the directions that only one run has the size of those that both have. Of 96
+directions of an ANI network, another one tells the few strongest, and nothing of those with less than a hundredth of
+the variance, so that components of all directions are mostly those of noise. What to do: unmix the directions above
+noise alone (`nearid unmix` suggests --n-components), and do not unmix at all where one network continues the other, as
+a fine-tune does: its units are the same already. `nearid compare --groups all` says whether ICA helped.
+
+Columns that were turned at random correlate the most of all where one direction has most of the variance: each of them
+shows that direction. A high correlation of matched columns alone does not say that they can be named.
 """
 
 from __future__ import annotations
@@ -40,6 +47,7 @@ from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.common.jackknife import jackknife
+from nearid.lab.papers.nelson import sections
 from nearid.lab.papers.nelson.pair_errors import CLEARLY, COLUMNS, ORDER, compared, project_above_noise, scores
 from nearid.moments import Floats
 from nearid.show.figures import Dots, Figure, Scatter
@@ -51,6 +59,8 @@ TUNED = {"ani-h": "ani-h-tuned", "ani-c": "ani-c-tuned"}
 CEBRA_ROWS = {"cebra-3": "cebra-3-shuffled", "cebra-8": "cebra-8-shuffled"}
 # The published range of ICA's efficiency (%).
 LEAST, MOST = 25.0, 59.0
+# What fewer directions must add to a correlation.
+GAIN = 0.05
 # Ways to a basis whose columns are matched.
 BASES = {
     "units": "units",
@@ -67,6 +77,8 @@ CEBRA_NOTE = (
 )
 # Folds, and how many of them the correlations of matched columns are measured on: ICA of all directions takes long.
 FOLDS, JUDGED = 5, 2
+# Share of a direction that another run tells at least where both share it.
+HALF = 0.5
 # Penalty of the regression on principal directions, for columns of unit size.
 RIDGE = 1e-3
 
@@ -100,12 +112,14 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         if comparison.benefit is not None:
             told["components"] = comparison.benefit.components
         told |= {basis: matched(bases[source][basis], bases[target][basis], folds) for basis in BASES}
+        directions = told_directions(runs[source], runs[target], folds)
+        told["told"] = float(np.dot(directions["share"], directions["r2"]))
+        told["shared"] = float(np.sum(np.array(directions["r2"]) >= HALF))
         each.append({"pair": [source, target], **{k: v if np.isfinite(v) else None for k, v in told.items()}})
     means = {key: _mean([e[key] for e in each]) for key in each[0] if key != "pair" and "efficiency" not in key}
     means = {key: value for key, value in means.items() if value is not None}
     means |= {f"efficiency{where}": efficiency(means, where) for where in ("", "_in")}
-    first, second = (runs[name] for name in pairs[0])
-    views = {"pairs": each, "told": told_directions(first, second, folds)}
+    views = {"pairs": each, "told": told_directions(*(runs[name] for name in pairs[0]), folds)}
     return {"scores": {k: v for k, v in means.items() if np.isfinite(v)}, "views": views}
 
 
@@ -447,20 +461,47 @@ CLAIMS = (
         within_published(SILERO_ROWS),
     ),
     Claim(
-        "Control: a network tells more of its own fine-tune than of an independent network (R2 of the linear map, held "
-        "out), and matched units correlate more.",
+        "Control: a network tells more of its own fine-tune than of an independent network (R2 of a ridge regression, "
+        "held out), and matched units correlate more.",
         all_of(
             *(
                 between_rows(tuned, row, key, label)
                 for row, tuned in TUNED.items()
-                for key, label in (("r2", "R2"), ("units", "The matched correlation of units"))
+                for key, label in (("told", "R2"), ("units", "The matched correlation of units"))
             )
         ),
     ),
     Claim(
         "Control: CEBRA embeddings that follow the true position tell more of each other than those of shuffled "
         "labels.",
-        all_of(*(between_rows(row, shuffled, "r2", "R2") for row, shuffled in CEBRA_ROWS.items())),
+        all_of(*(between_rows(row, shuffled, "told", "R2") for row, shuffled in CEBRA_ROWS.items())),
+    ),
+    Claim(
+        "Finding, not in the paper: whitening and ICA of all directions do harm to ANI networks and their fine-tunes; "
+        "matched components correlate less than matched units, held out (added after the first cells of a run).",
+        all_of(
+            *(
+                of_row(row, difference("units", "all_whitened"), 0.0, "The correlation of units minus components")
+                for row in (*TUNED, *TUNED.values())
+            )
+        ),
+    ),
+    Claim(
+        "Finding: within the directions above noise matched components correlate more than those of all directions, by "
+        f"{GAIN:g} or more (added after the first cells of a run).",
+        all_of(
+            *(
+                of_row(row, difference("above_whitened", "all_whitened"), GAIN, "Above noise minus all directions")
+                for row in (*TUNED, *TUNED.values())
+            )
+        ),
+    ),
+    Claim(
+        "Finding: fine-tunes keep the units of their network, so that ICA has a larger error than matching units, held "
+        "out (added after the first cells of a run).",
+        all_of(
+            *(of_row(row, difference("ica", "permutation"), 0.0, "ICA minus permutation") for row in TUNED.values())
+        ),
     ),
 )
 
@@ -484,6 +525,8 @@ OTHERS_NETWORKS = Experiment(
         *(column for column in COLUMNS if column.key != "efficiency_low"),
         *(Column(key, f"matched correlation, {title}", most=1) for key, title in BASES.items()),
         Column("components", "matched correlation, ICA as compare does it", most=1),
+        Column("told", "R2 of a ridge regression, held out", most=1),
+        Column("shared", "directions of which it tells half", 1),
     ),
     rows=rows,
     cell=cell,
@@ -492,4 +535,5 @@ OTHERS_NETWORKS = Experiment(
     requires={},
     datasets=lambda p: () if p.ensemble == "own" else (p.ensemble,),
     ready=ready,
+    section=sections.OTHERS_NETWORKS,
 )

@@ -33,6 +33,7 @@ from nearid.lab.framework.claims import Claim
 from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Experiment, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
+from nearid.lab.papers.nelson import sections
 from nearid.lab.papers.nelson.near_isometry import ORDERED, ordered_within
 from nearid.lab.papers.nelson.pair_errors import (
     COLUMNS,
@@ -221,5 +222,6 @@ TRAINED_PAIRS = Experiment(
     ),
     figures=figures,
     requires={"torch": "lab", "PIL": "lab"},
+    section=sections.TRAINED_PAIRS,
     datasets=lambda p: ("cifar10",) if p.kind == "mae" else ("wikitext2",),
 )
