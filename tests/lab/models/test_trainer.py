@@ -189,9 +189,9 @@ def test_long_gradients_are_shortened():
         def forward(self, x):
             return (x * self.at).sum()
 
-    for clip, moved in ((None, 50.0), (1.0, 0.1), (1e3, 50.0)):
+    for clip, each, moved in ((None, None, 50.0), (1.0, None, 0.1), (1e3, None, 50.0), (None, 300.0, 30 * 2**0.5)):
         model = Steep()
-        options = Training(1, 0.1, optimiser="sgd", clip=clip, log_every=1, score_every=1)
+        options = Training(1, 0.1, optimiser="sgd", clip=clip, clip_each=each, log_every=1, score_every=1)
         train(model, lambda rng: (np.array([[300.0, 400.0]], dtype=np.float32),), options)
         assert float(model.at.detach().norm()) == pytest.approx(moved, rel=1e-4)
 

@@ -48,6 +48,8 @@ class Training:
         Steps over which the learning rate rises linearly.
     clip : float, optional
         Gradients longer than this, over all parameters together, are shortened to it.
+    clip_each : float, optional
+        Every coordinate of the gradients is cut to at most this size.
     seed : int
         The batch of step t depends on the seed and on t alone.
     device : str
@@ -73,6 +75,7 @@ class Training:
     schedule: str = "constant"
     warmup: int = 0
     clip: float | None = None
+    clip_each: float | None = None
     seed: int = 0
     device: str = "cpu"
     mixed_precision: bool = False
@@ -368,6 +371,8 @@ class _Run:
         loss.backward()
         if options.clip is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), options.clip)
+        if options.clip_each is not None:
+            nn.utils.clip_grad_value_(self.model.parameters(), options.clip_each)
         self.optimiser.step()
         return loss.detach()
 

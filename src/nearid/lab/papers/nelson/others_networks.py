@@ -23,8 +23,9 @@ the variance, so that components of all directions are mostly those of noise. Wh
 noise alone (`nearid unmix` suggests --n-components), and do not unmix at all where one network continues the other, as
 a fine-tune does: its units are the same already. `nearid compare --groups all` says whether ICA helped.
 
-Columns that were turned at random correlate the most of all where one direction has most of the variance: each of them
-shows that direction. A high correlation of matched columns alone does not say that they can be named.
+Columns that were turned at random correlate as much as the units of independent networks, or more, where one direction
+has most of the variance: each of them shows that direction. So these units are no basis of their own kind, and the harm
+is that of the weak directions. A high correlation of matched columns alone does not say that they can be named.
 """
 
 from __future__ import annotations
