@@ -55,7 +55,7 @@ def test_every_claim_is_counted_once():
 def test_every_stored_result_has_a_line_with_its_command_and_every_experiment_a_section():
     text = board.PAGE.read_text(encoding="utf-8")
     for file in FILES:
-        assert f"`{board.command(board.stored(file.stem))}`" in text
+        assert f"`{board.again(board.stored(file.stem))}`" in text
     assert re.findall(r"^### (.*)$", text, re.M) == [e.name for _, group in board.by_paper() for e in group]
 
 

@@ -52,6 +52,8 @@ def test_a_claim_that_needs_more_than_is_stored_keeps_its_outcome(stored, result
     claim, outcome = again.outcomes[0]
     kept = result.outcomes[0][1]
     assert claim.text == "A claim on views." and (outcome.status, outcome.sentence) == (kept.status, kept.sentence)
+    again = stored(claims=(*TOY.claims, Claim("A claim on views.", on_views)))
+    assert [o.status for _, o in again.outcomes] == [*(o.status for _, o in result.outcomes), Status.NOT_TESTABLE]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +75,18 @@ def test_a_result_of_another_experiment_than_todays_is_as_it_was(stored, change,
     assert again.older and [c.text for c, _ in again.outcomes] == [c.text for c in TOY.claims]
     assert [o.status for _, o in again.outcomes] == [o.status for _, o in result.outcomes]
     assert again.estimate("high", "score") == result.estimate("high", "score") and str(again)
+
+
+def test_the_command_of_an_older_result_is_the_one_that_was_typed(stored):
+    typed = "nearid reproduce toy -o 'my results' --set 'kind=a b' --seeds 3"
+
+    def changed(record):
+        record["provenance"]["parameters"]["vanished"] = 3
+        record["provenance"]["command"] = typed
+
+    again = stored(changed)
+    assert again.older and not again.readable
+    assert again.recorded_command == "nearid reproduce toy --set 'kind=a b' --seeds 3"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"experiment": "toy"}', '{"experiment": 3, "provenance": 1}'])

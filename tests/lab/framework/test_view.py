@@ -99,8 +99,9 @@ def test_failures_are_alerts(failing):
     assert NASTY not in page(failing.view)
 
 
-def test_a_curve_for_each_cell_and_the_figures_of_the_experiment(result):
-    lines, matrix, heat = result.view.figures
+def test_published_beside_measured_a_curve_for_each_cell_and_the_figures_of_the_experiment(result):
+    both, lines, matrix, heat = result.view.figures
+    assert list(both.groups) == ["measured", "published"] and [e.value for e in both.groups["published"]] == [0.5, 0.87]
     assert lines.title == "The walk" and [len(curves) for curves in lines.curves.values()] == [3, 3]
     assert [curve.hover for curve in lines.curves["high"]] == ["seed 0", "seed 1", "seed 2"]
     assert matrix.title == "true against recovered" and set(heat.panels) == {"before", "after"}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nearid.lab.framework.cells import rows_of
 from nearid.lab.framework.claims import ORDER, Status
+from nearid.lab.framework.scoreboard import compared, dots
 from nearid.lab.framework.settings import USUAL, described, shown
 from nearid.show.figures import Curve, Figure, Lines
 from nearid.show.view import BAD, CAREFUL, GOOD, Cell, Column, Row, Table, View, cell_lines, counted, number
@@ -48,7 +49,7 @@ def view(result: ExperimentResult) -> View:
         alerts=result.alerts,
         tables=[*_scores(result), _claims(result), *_comparisons(result), _cells(result)],
         facts=_facts(result),
-        figures=[*_training(result), *(e.figures(result) if e.figures is not None else ())],
+        figures=[*_drawn(result), *_training(result), *(e.figures(result) if e.figures is not None else ())],
         provenance=result.provenance,
     )
 
@@ -179,6 +180,12 @@ def _facts(result: ExperimentResult) -> dict[str, str]:
     facts |= {row.title: row.note for row in result.rows if row.note}
     notes = sorted({value.note.removeprefix("Published: ") for value in published if value.note})
     return facts | ({"published": " ".join(notes)} if notes else {})
+
+
+def _drawn(result: ExperimentResult) -> list[Figure]:
+    """Published beside measured values, where the paper gives some for a row that was run."""
+    drawn = dots(result) if compared(result) else None
+    return [] if drawn is None else [drawn]
 
 
 def _training(result: ExperimentResult) -> list[Figure]:

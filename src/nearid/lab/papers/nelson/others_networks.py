@@ -458,7 +458,7 @@ CLAIMS = (
         in_order(SILERO_ROWS, ORDER, "_in"),
     ),
     Claim(
-        f"ICA's efficiency for them is in the published range, {LEAST:g} to {MOST:g}%, in sample.",
+        f"ICA's efficiency for silero-vad is in the published range, {LEAST:g} to {MOST:g}%, in sample.",
         within_published(SILERO_ROWS),
     ),
     Claim(
