@@ -43,7 +43,7 @@ def test_scores_of_a_pair(digits, tmp_path_factory):
     first = cell(p, 0, tmp_path_factory.mktemp("work"))
     s = first["scores"]
     assert 1 < s["lipschitz"] < s["lipschitz_max"] <= 0.2**-2 and s["lipschitz"] < s["lipschitz_exact"]
-    assert s["rigid"] < s["rigid_max"] and (s["bound"] is None or s["bound"] > 1)
+    assert s["rigid"] < s["rigid_max"] and s.get("bound", 2.0) > 1
     assert s["linear"] <= s["rigid"] * 1.05 and s["rigid"] > 0 and s["reconstruction"] == max(first["views"]["errors"])
 
 

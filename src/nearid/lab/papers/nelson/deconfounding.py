@@ -121,7 +121,8 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     from nearid.questions.deconfound.run import deconfound
 
     drawn = _drawn(p, seed)
-    n, width = drawn.given[0].shape
+    x, labels, batches = drawn.given
+    n, width = x.shape
     components = min(p.components or width, width, n - 1)
     options: dict[str, Any] = {
         "folds": p.folds,
@@ -131,13 +132,14 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         "max_rows": NEIGHBOURS,
         "boosting": {"trees": p.trees},
         "control": drawn.control,
+        **drawn.more,
         # As in the paper.
         "rotations": 1,
         "random_state": seed,
     }
     counts = [k for k in p.ks if 2 * k <= components]
     shares = _counts(components)
-    result = deconfound(*drawn.given, **drawn.more, **options, top=sorted({*counts, *shares.values()}))
+    result = deconfound(x, labels, batches, **options, top=sorted({*counts, *shares.values()}))
     of: dict[str, Any] = {"direction": "most", "classifier": p.classifier}
     # Where no tree splits, there is no concentration.
     there = result.score_names("most", p.classifier)
@@ -150,8 +152,9 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         # A share of all columns, which are more than the components.
         wide = _counts(width)
         base = deconfound(
-            *drawn.given,
-            **drawn.more,
+            x,
+            labels,
+            batches,
             **options,
             top=sorted(set(wide.values())),
             conditions="base",

@@ -190,13 +190,14 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         random_state=seed,
     )
     rigid = comparison.groups["rigid"]
+    bound = theorem_bound(max(first.exact_maximum, second.exact_maximum), p.latents)
     return {
         "scores": {
             "leak": p.leak,
             "lipschitz": max(first.mean, second.mean),
             "lipschitz_max": max(first.maximum, second.maximum),
             "lipschitz_exact": max(first.exact, second.exact),
-            "bound": theorem_bound(max(first.exact_maximum, second.exact_maximum), p.latents),
+            **({} if bound is None else {"bound": bound}),
             "rigid": rigid.epsilon.value,
             "rigid_max": rigid.max,
             "linear": comparison.groups["linear"].epsilon.value,
@@ -316,7 +317,7 @@ def figures(result: ExperimentResult) -> Sequence[Figure]:
     slots: list[Figure] = []
     for group, who in GROUPS.items():
         kept, dropped = filtered(result, group)
-        if not kept:
+        if not kept and not dropped:
             continue
         by_leak = {f"leak {a:g}": [f for f in kept if f.cell.parameters.leak == a] for a in result.parameters.leaks}
         shown = {name: cells for name, cells in by_leak.items() if cells} | ({"dropped": dropped} if dropped else {})
@@ -342,7 +343,7 @@ def figures(result: ExperimentResult) -> Sequence[Figure]:
                 {},
             )
         )
-        slots.append(_distribution(f"{who}: local constants by leak", kept))
+        slots.append(_distribution(f"{who}: local constants by leak", [*kept, *dropped]))
     return slots
 
 

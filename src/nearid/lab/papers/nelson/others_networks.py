@@ -106,22 +106,37 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         name: {basis: _of_folds(make, runs[name], folds, seed) for basis, make in MAKERS.items()}
         for name in dict.fromkeys(name for pair in pairs for name in pair)
     }
-    each = []
-    for source, target in pairs:
-        comparison = compared(runs[source], runs[target], seed, held.blocks)
-        told = scores(comparison)
-        if comparison.benefit is not None:
-            told["components"] = comparison.benefit.components
-        told |= {basis: matched(bases[source][basis], bases[target][basis], folds) for basis in BASES}
-        directions = told_directions(runs[source], runs[target], folds)
-        told["told"] = float(np.dot(directions["share"], directions["r2"]))
-        told["shared"] = float(np.sum(np.array(directions["r2"]) >= HALF))
-        each.append({"pair": [source, target], **{k: v if np.isfinite(v) else None for k, v in told.items()}})
-    means = {key: _mean([e[key] for e in each]) for key in each[0] if key != "pair" and "efficiency" not in key}
-    means = {key: value for key, value in means.items() if value is not None}
+    each = [_pair_scores(source, target, runs, bases, held.blocks, folds, seed) for source, target in pairs]
+    keys = [key for key in each[0] if "efficiency" not in key]
+    means = {key: value for key in keys if (value := _mean([one[key] for one in each])) is not None}
     means |= {f"efficiency{where}": efficiency(means, where) for where in ("", "_in")}
-    views = {"pairs": each, "told": told_directions(*(runs[name] for name in pairs[0]), folds)}
-    return {"scores": {k: v for k, v in means.items() if np.isfinite(v)}, "views": views}
+    first, second = pairs[0]
+    views = {
+        "pairs": [{"pair": list(pair), **one} for pair, one in zip(pairs, each, strict=True)],
+        "told": told_directions(runs[first], runs[second], folds),
+    }
+    return {"scores": {key: value for key, value in means.items() if np.isfinite(value)}, "views": views}
+
+
+def _pair_scores(
+    source: str,
+    target: str,
+    runs: Mapping[str, Floats],
+    bases: Mapping[str, Mapping[str, Sequence[Floats]]],
+    blocks: np.ndarray,
+    folds: np.ndarray,
+    seed: int,
+) -> dict[str, float | None]:
+    """All scores of a pair; None for what is not defined."""
+    comparison = compared(runs[source], runs[target], seed, blocks)
+    told = scores(comparison)
+    if comparison.benefit is not None:
+        told["components"] = comparison.benefit.components
+    told |= {basis: matched(bases[source][basis], bases[target][basis], folds) for basis in BASES}
+    directions = told_directions(runs[source], runs[target], folds)
+    told["told"] = float(np.dot(directions["share"], directions["r2"]))
+    told["shared"] = float(np.sum(np.array(directions["r2"]) >= HALF))
+    return {key: value if np.isfinite(value) else None for key, value in told.items()}
 
 
 def networks(p: Parameters) -> tuple[Ensemble, list[tuple[str, str]]]:
@@ -178,7 +193,7 @@ def _of_folds(
     make: Callable[[Floats, int], tuple[Floats, Floats]], x: Floats, folds: np.ndarray, seed: int
 ) -> list[Floats]:
     """All rows in the basis that is made without each fold that is judged."""
-    found = []
+    found: list[Floats] = []
     for k in range(JUDGED):
         mean, basis = make(x[folds != k], seed)
         found.append((x - mean) @ basis)

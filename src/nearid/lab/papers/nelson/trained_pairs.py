@@ -117,14 +117,15 @@ def above_noise(first: Floats, second: Floats, seed: int) -> dict[str, float]:
     """
     from nearid.questions.compare.run import compare
 
-    counts, projected = zip(*(project_above_noise(z) for z in (first, second)), strict=True)
-    if min(counts) < 2:
-        return {"directions": float(min(counts))}
-    groups = compare(*projected, groups="permutation,rigid,ica", blocks="none", permutations=1, random_state=seed)
+    (one, x), (other, y) = (project_above_noise(z) for z in (first, second))
+    directions = min(one, other)
+    if directions < 2:
+        return {"directions": float(directions)}
+    groups = compare(x, y, groups="permutation,rigid,ica", blocks="none", permutations=1, random_state=seed)
     assert groups.efficiency is not None
     errors = {f"{name}_above": group.epsilon.value for name, group in groups.groups.items()}
     return {
-        "directions": float(min(counts)),
+        "directions": float(directions),
         **errors,
         "efficiency_above": 100 * groups.efficiency.value,
         "efficiency_above_low": 100 * groups.efficiency.low,
