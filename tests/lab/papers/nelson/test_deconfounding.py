@@ -166,9 +166,11 @@ def test_effects_are_planted_in_some_wells_of_every_plate_alone(rng):
         moved = (x - profiles.values[kept]) @ np.linalg.inv(mixing).T
         assert np.allclose(moved[codes == "control"], 0)
         sizes = np.abs([moved[codes == f"e{k + 1}"][0] for k in range(EFFECTS)]) / factors.std(axis=0)
-        np.testing.assert_allclose(np.linalg.norm(sizes, axis=1), 2, rtol=0.2)
+        # Two deviations of the bulk: those of a Laplace distribution are .73 of its standard deviation.
+        lengths = np.linalg.norm(sizes, axis=1)
+        assert (lengths > 1.2).all() and (lengths < 2.2).all()
         if way == "independent":
-            assert (sizes.max(axis=1) > 1.8).all() and len(set(sizes.argmax(axis=1))) == EFFECTS
+            assert (sizes.max(axis=1) > 0.9 * lengths).all() and len(set(sizes.argmax(axis=1))) == EFFECTS
         else:
             assert (np.sort(sizes, axis=1)[:, -2] > 0.3).all()
 

@@ -6,8 +6,9 @@ protocol runs on three kinds of rows, whose claims are kept apart.
 - Real: three sets of Cell Painting profiles, far smaller.
 - Planted: real wells as the background, with real plates and real noise, and known effects that are added to some of
   them. They are added along independent components of other wells of the same set, or along random directions that mix
-  all components, of equal length in units of the background. So the truth is known: ICA should help with the first and
-  not with the second. These rows and their claims are not in the paper.
+  all components, of equal length in units of the bulk of the background. So the truth is known: ICA should help with
+  the first and not with the second. These rows and their claims are not in the paper. A first run took the standard
+  deviation for the unit, which a few outlying wells decide: every classifier of LINCS then had an AUROC of .997.
 - Drawn: a screen of factors whose biology and technology are known. It is a positive control: all that the method
   needs is there.
 
@@ -57,6 +58,8 @@ SCORES = {
 WAYS = ("", "independent", "entangled")
 SHARES = {"concentration": 0.25, "second": 0.1, "third": 0.5}
 PLANTED = ("planted-lincs", "planted-bbbc021")
+# From a median absolute deviation to the standard deviation of a normal distribution.
+NORMAL = 1.4826
 # Planted perturbations, and the share of the wells of a plate that each has.
 EFFECTS, TREATED = 3, 0.15
 REAL = ("bbbc021", "bbbc021-weeks", "cell-health", "lincs")
@@ -83,7 +86,9 @@ class Parameters(Checked):
         "", "effects planted in real wells: independent or entangled; empty for none", choices=WAYS
     )
     wells: int = parameter(6000, "wells that effects are planted in, at most: whole plates", least=100, smoke=300)
-    strength: float = parameter(1.0, "length of a planted effect, in deviations of the background", positive=True)
+    strength: float = parameter(
+        1.0, "length of a planted effect, in deviations of the bulk of the background", positive=True
+    )
     batch: str = parameter("plate", "kind of batch of a real set: plate, week or line")
     size: int = parameter(222_000, "rows of the drawn screen", least=50, smoke=600, cpu=20_000)
     width: int = parameter(384, "factors and columns of the drawn screen", least=2, smoke=10, cpu=64)
@@ -242,8 +247,12 @@ def planted(p: Parameters, profiles: Profiles, seed: int) -> tuple[Floats, np.nd
         each = max(1, round(TREATED * len(wells)))
         for effect in range(EFFECTS):
             codes[wells[effect * each : (effect + 1) * each]] = effect + 1
+    background = (x - fit.mean) @ fit.components.T
     for effect, direction in enumerate(chosen):
-        x[codes == effect + 1] += p.strength * fit.mixing @ direction
+        along = background @ direction
+        # A few outlying wells have most of the variance: the median deviation is that of the bulk.
+        bulk = NORMAL * float(np.median(np.abs(along - np.median(along))))
+        x[codes == effect + 1] += p.strength * bulk * fit.mixing @ direction
     return x, np.array(["control", "e1", "e2", "e3"])[codes], batches
 
 
@@ -297,7 +306,7 @@ def rows(p: Parameters) -> list[Row]:
             ),
             Row("lincs", "LINCS, plates", {"source": "lincs", "batch": "plate", "top": "1"}),
         ]
-        for source, more in (("lincs", {"top": "1"}), ("bbbc021", {"components": 10, "top": "2"})):
+        for source, more in (("lincs", {"top": "1", "wells": 3000}), ("bbbc021", {"components": 10, "top": "2"})):
             for way in WAYS[1:]:
                 title = f"planted in {source.upper()}, {'along components' if way == 'independent' else 'entangled'}"
                 changes = {"source": source, "batch": "plate", "planted": way, **more}
