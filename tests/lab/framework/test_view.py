@@ -66,7 +66,7 @@ def test_notes_of_rows_and_values_are_facts(result):
 
 def test_what_was_changed_is_named_and_said_of_the_claims(result):
     other = replace(result, parameters=replace(result.parameters, noise=0.5, high=True, sizes=(3,)), only=("high",))
-    how = "preset cpu, 3 seeds; set: noise = 0.5 (preset: 0.01), sizes = 3 (preset: 1,2); row high alone"
+    how = "preset cpu, 3 seeds; set: noise = 0.5 (preset: 0.01), sizes = 3 (preset: 1,2); row high only"
     assert how_run(other) == how and other.view.facts["run"] == how
     assert [a.message for a in other.alerts] == ["Claims are judged with changed parameters: noise, sizes."]
     assert result.alerts == []
