@@ -8,7 +8,7 @@ time are held out together.
 
 A row holds all pairs of its networks. A pair shares its networks with others, so that pairs are not independent:
 intervals of claims are over networks, by a jackknife that leaves out one network after the other with all its pairs.
-Seeds draw folds and starts of ICA; scores of several seeds are averaged first, and one seed is enough. The efficiency
+Seeds draw folds and starts of ICA; scores of several seeds are averaged first. The efficiency
 of a row is that of its mean errors.
 
 Errors follow the strong directions. Whether single components can be named is another question, which the correlation
@@ -532,11 +532,11 @@ def ready(p: Parameters) -> None:
 OTHERS_NETWORKS = Experiment(
     name="others-networks",
     paper=NELSON,
-    shows="Table 1, networks that others trained",
+    shows="Table 1, others' networks",
     about="Networks that others trained from different seeds agree up to a rigid or linear map; whether ICA of each "
     "alone brings out the same components depends on their directions.",
     defaults=Parameters(),
-    presets=presets(cpu=("about 5 minutes of one core", 1), paper=("about 15 minutes of one core", 3)),
+    presets=presets(cpu=("about 6 minutes on 2 idle cores", 3), paper=("the same", 3)),
     columns=(
         *(column for column in COLUMNS if column.key != "efficiency_low"),
         *(Column(key, f"matched correlation, {title}", most=1) for key, title in BASES.items()),

@@ -39,6 +39,8 @@ def _by_map(result: ExperimentResult) -> Figure | None:
         for row in result.rows:
             measured, published = result.estimate(row.key, key), row.published.get(key)
             groups[name].append(measured if measured.n else Estimate(published.value) if published else None)
+    if not any(value for values in groups.values() for value in values):
+        return None
     return Dots(
         f"{result.experiment.name}: error after the best map, in sample",
         "Mean error over the diameter of the target. Pairs that are called published have the values of the paper; all "

@@ -231,7 +231,7 @@ def figures(result: ExperimentResult) -> list[Figure]:
 THEOREM_BOUNDS = Experiment(
     name="theorem-bounds",
     paper=NELSON,
-    shows="Theorems 1 and 2, A.5 and A.1",
+    shows="Theorems 1 and 2",
     about="The bounds of the theorems as numbers, beside errors of known maps, and the two examples that tell "
     "agreement of runs from agreement with the truth.",
     defaults=Parameters(),

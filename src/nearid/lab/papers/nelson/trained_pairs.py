@@ -178,7 +178,7 @@ def figures(result: ExperimentResult) -> list[Figure]:
 TRAINED_PAIRS = Experiment(
     name="trained-pairs",
     paper=NELSON,
-    shows="Table 1, networks trained here",
+    shows="Table 1, trained here",
     about="Small masked autoencoders and GPTs, trained here from different starts, agree nearly up to a rigid or "
     "linear map, and ICA of each alone removes a part of what a signed permutation leaves.",
     defaults=Parameters(),
