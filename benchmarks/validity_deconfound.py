@@ -164,7 +164,7 @@ def equal_conditions(rng: np.random.Generator, batches: int = 8) -> tuple[Paired
     plan = Plan(
         conditions=("base", "ica"), classifiers=("logistic",), directions=("most", "one"), folds=5, perturbations=None,
         top=(), drop=None, n_components=None, fit_rows=None, min_rows=2, max_rows=50, boosting={},
-        drop_nonfinite=False, random_state=int(rng.integers(1000)), control=0,
+        nonfinite="least", random_state=int(rng.integers(1000)), control=0,
     )  # fmt: skip
     design = open_design(x, l, b, control=0)
     against, _ = contrasts(design, [1, 2, 3], plan.directions, plan.folds, plan.random_state)

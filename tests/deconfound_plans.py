@@ -15,7 +15,7 @@ DEFAULTS = {
     "min_rows": 10,
     "max_rows": 10_000,
     "boosting": {},
-    "drop_nonfinite": False,
+    "nonfinite": "least",
     "random_state": 0,
 }
 

@@ -31,6 +31,8 @@ ORIGINS = (
 WORDS = IDENTIFIERS.union(ORIGINS.split())
 # Prefixes with which profiling pipelines mark columns that describe a well.
 ABOUT = ("Metadata_", "Image_Metadata_")
+# Counters and positions that CellProfiler writes beside its measurements.
+COUNTED = ("ImageNumber", "ObjectNumber", "TableNumber", "*_Number_Object_Number", "*_Location_*", "Location_*")
 WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
 # With fewer rows than FEWEST the values decide nothing. At most the first MOST rows are read.
 FEWEST, MOST = 20, 4096
@@ -86,10 +88,10 @@ def _patterns(option: str, given: Iterable[str] | str | None, names: Iterable[st
     if given is None:
         return None
     known = set(names)
-    return {part: _literal(part) if part in known else part for part in listed(given, f"column of {option}")}
+    return {part: literal(part) if part in known else part for part in listed(given, f"column of {option}")}
 
 
-def _literal(name: str) -> str:
+def literal(name: str) -> str:
     """Return the pattern that matches only this name: wildcards in the name are put in brackets."""
     return re.sub(r"([*?[])", r"[\1]", name)
 
@@ -213,7 +215,7 @@ def row_names(table: Columns) -> str | None:
 def typed_exclude(names: Iterable[str]) -> str:
     """Return what to type to leave columns out, in Python and on the command line."""
     # A comma would separate two patterns.
-    typed = ",".join(_literal(name).replace(",", "?") for name in names)
+    typed = ",".join(literal(name).replace(",", "?") for name in names)
     return f"exclude={typed!r} (--exclude {shlex.quote(typed)})"
 
 
@@ -265,6 +267,8 @@ def _named(names: Sequence[str], whole: np.ndarray) -> dict[int, str]:
         telling = [word for word in words if word in WORDS]
         alone = families[re.sub(r"\d+", "#", name)] < NUMBERED
         about = name.startswith(ABOUT)
-        if telling and (about or (alone and (whole[at] or len(words) == 1))):
+        if _fits(name, COUNTED):
+            words_at[at] = "position"
+        elif telling and (about or (alone and (whole[at] or len(words) == 1))):
             words_at[at] = next((word for word in telling if word in IDENTIFIERS), telling[0])
     return words_at

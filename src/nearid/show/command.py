@@ -19,13 +19,13 @@ from nearid.show.help import COMPUTED, INPUT, MODEL, OUTPUT, PREPARATION, TOGETH
 OWN = ("progress",)
 # The group of each option in help; the others belong to "What is computed".
 GROUPED = {
-    INPUT: "key ids features exclude factors_key meta labels batches data layers mask drop_nonfinite drop_unreadable "
-    "kinds periods normal width names",
+    INPUT: "key ids features exclude columns_from nonfinite factors_key meta labels batches data layers mask "
+    "drop_nonfinite drop_unreadable kinds periods normal width names",
     PREPARATION: "column tokenizer max_length resize crop grey scale mean std channels",
     MODEL: "factory prefix revision carry options_a options_b pool",
     TOGETHER: "blocks",
     WHERE: "engine device batch_size mixed cache dtype",
-    OUTPUT: "out format restart overwrite keep_nonfinite",
+    OUTPUT: "out format restart overwrite keep_nonfinite drop dry_run",
 }
 # Parameters with another name on the command line.
 SPELT = {"random_state": "seed"}
@@ -153,7 +153,7 @@ def command(function: Callable[..., Any], question: Question) -> Callable[..., N
     for each in [function, *(instead.functions if instead else [])]:
         hints, texts = (
             get_type_hints(inspect.unwrap(each), include_extras=True),
-            described(each) | TEXTS | question.texts,
+            {**described(each), **TEXTS, **question.texts},
         )
         for parameter in _options(each, function, question):
             name = parameter.name

@@ -63,7 +63,7 @@ def test_components_of_other_rows(screen, found):
     assert whole.shape == (50, 12) and np.array_equal(part, whole[:, kinds != "technical"])
     with pytest.raises(InputError, match="no condition named 'icaa'"):
         found.transform(x, "icaa")
-    with pytest.raises(InputError, match="12 were evaluated"):
+    with pytest.raises(InputError, match="12 columns were evaluated"):
         found.transform(x[:, :3])
 
 
@@ -190,13 +190,13 @@ def test_bad_rows(screen):
     spoilt[7, 2] = np.nan
     args = spoilt, NAMES[drawn.labels[:300]], drawn.batches[:300]
     options = {**QUICK, "conditions": "base", "directions": "most"}
-    with pytest.raises(InputError, match="row 7, column 2"):
-        nearid.deconfound(*args, **options)
-    made = nearid.deconfound(*args, **options, drop_nonfinite=True)
+    with pytest.raises(InputError, match=r"1 of \d+ columns \('2' \(1 values\)\) and 1 of 300 rows"):
+        nearid.deconfound(*args, **options, nonfinite="refuse")
+    made = nearid.deconfound(*args, **options)
     spoilt[drawn.labels[:300] == 0] = np.nan
     with pytest.raises(InputError, match="Every row of the control 'DMSO'"):
-        nearid.deconfound(*args, **options, drop_nonfinite=True)
-    assert made.n == 299 and "dropped_rows" in {a.code for a in made.alerts}
+        nearid.deconfound(*args, **options, nonfinite="rows")
+    assert made.n == 299 and "nonfinite" in {a.code for a in made.alerts}
 
 
 @pytest.mark.parametrize(
@@ -204,8 +204,8 @@ def test_bad_rows(screen):
     [
         ({"folds": 1}, "folds is 1, but a whole number of at least 2"),
         ({"directions": "both"}, "no direction named 'both'"),
-        ({"drop": 2, "conditions": "ica"}, "drop is 2, but a number between 0 and 1"),
-        ({"drop": "x"}, "drop is 'x', but a number"),
+        ({"drop": 1.5, "conditions": "ica"}, "takes 'auto', a number of components"),
+        ({"drop": "x"}, "takes 'auto', a number of components .* not 'x'"),
         ({"drop": 0.1, "conditions": "ica", "directions": "one"}, "Add the direction 'most'"),
         ({"n_components": 0}, "n_components is 0, but a whole number of at least 1"),
         ({"perturbations": 0}, "from 1 on"),

@@ -54,6 +54,21 @@ def csv_columns(path: str, name: str, ids: str | None) -> Columns:
     return arrow_columns(name, table, ids, plain_ids, notes)
 
 
+def text_columns(path: str) -> Any:
+    """All columns of a file with a header as a pyarrow table of text, just as it is written."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    delimiter = "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
+    lines, has_header, _ = _header(path, os.path.basename(path), delimiter)
+    if not has_header:
+        raise InputError(f"{os.path.basename(path)} has no line of column names. Write the rows as .npy instead.")
+    read = pyarrow.csv.ReadOptions(block_size=1 << 24)
+    parse = pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(lines[0]) > 1)
+    convert = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(lines[0], pa.string()))
+    return pyarrow.csv.read_csv(path, read, parse, convert)
+
+
 def csv_column(path: str, name: str, wanted: str | None) -> tuple[list[str], Any]:
     """Return the names of all columns of a text file, and the values of one."""
     table, _, _ = read_text(path, name, wanted)

@@ -361,10 +361,10 @@ def decide(rungs: Rungs, *, unrelated: float = 0.05, negligible: float | None = 
     near = [g for g in range(chosen) if counts[g] and shares[g] > CLEARLY and groups[g].name in groups[chosen].contains]
     if r2[chosen] < unrelated:
         # There is no p-value where chance cannot be measured.
-        above = "" if rungs.unmeasured else f"more than chance (p = {p_value:.2g}), but "
+        beyond = "" if rungs.unmeasured else f"more than chance (p = {p_value:.2g}), but "
         reason = (
             f"A {groups[chosen].title} explains {_percent(r2[chosen])} of the target's variance on held-out rows"
-            f"{_by_chance(rungs, chosen)}: {above}less than {100 * unrelated:g}%."
+            f"{_by_chance(rungs, chosen)}: {beyond}less than {100 * unrelated:g}%."
         )
         return Verdict("none", reason, "almost unrelated", groups[best].name, (), lost, p_value)
     # A larger group that beats chance and explains more, but does not count: the rows do not decide.

@@ -17,7 +17,7 @@ follows from counts and sums of groups, in one pass.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -26,10 +26,14 @@ from nearid.questions.deconfound.conditions import PIECE, ComponentRows
 
 # Level of the test for technical components, divided by the number of components.
 LEVEL = 0.01
-# Expected share of false discoveries among the components that are named biological (Benjamini & Hochberg).
+# Expected share of false ones among the components that are named biological, or dropped (Benjamini & Hochberg).
 FALSE_SHARE = 0.05
 # Smaller batch effects are not named technical, however many rows show them.
 MATTERS = 0.01
+# What to drop: "auto", how many components, or the share of a component that the batch must explain.
+Drop = int | float | Literal["auto"]
+# The share of "auto".
+DROPPED_SHARE = 0.05
 # Variance of wells over that of rows that are tried: weights of cells change little within steps of four.
 RATIOS = (0.0, *(4.0**k for k in range(-6, 3)))
 # Eigenvalues below this share of the largest are those of groups that are not linked.
@@ -64,21 +68,33 @@ class Attribution:
 
     @property
     def biological(self) -> np.ndarray:
-        """Components that follow the label in all batches alike, and are not technical."""
-        p = np.sort(self.label_p[~np.isnan(self.label_p)])
-        passed = p[p <= FALSE_SHARE * np.arange(1, len(p) + 1) / max(len(p), 1)]
-        return np.asarray((self.label_p <= passed.max(initial=-1.0)) & ~self.technical)
+        """Components that follow the label in one batch as in another, and are not technical."""
+        return np.asarray(significant(self.label_p) & ~self.technical)
 
     def take(self, which: np.ndarray) -> Attribution:
         """Of some components."""
         batch, label, batch_p, label_p = (a[which] for a in (self.batch, self.label, self.batch_p, self.label_p))
         return Attribution(batch, label, batch_p, label_p, self.label_free)
 
-    def kept(self, drop: float) -> np.ndarray:
-        """Components that are not technical, or with a batch share below `drop`; the least technical is always kept."""
-        dropped = self.technical & (self.batch >= drop)
-        dropped[self.ranked[-1]] = False
-        return np.flatnonzero(~dropped)
+    def dropped(self, drop: Drop) -> np.ndarray:
+        """Components to drop, those with the largest share of the batch first; one component always stays.
+
+        A number drops as many. A share drops the technical components of which the batch explains at least as much.
+        "auto" drops those of which it explains at least 5%, more than the label does, and significantly: at most 5% of
+        them are expected to be dropped by chance.
+        """
+        order = np.argsort(-np.nan_to_num(self.batch), kind="stable")
+        if isinstance(drop, int):
+            return order[: min(drop, len(order) - 1)]
+        if drop == "auto":
+            mine = significant(self.batch_p) & (self.batch >= DROPPED_SHARE) & (self.batch > self.label)
+        else:
+            mine = self.technical & (self.batch >= drop)
+        return order[mine[order]][: len(order) - 1]
+
+    def kept(self, drop: Drop) -> np.ndarray:
+        """Components that are not dropped."""
+        return np.setdiff1d(np.arange(len(self.batch)), self.dropped(drop))
 
     @property
     def kinds(self) -> list[str]:
@@ -90,6 +106,13 @@ class Attribution:
     def ranked(self) -> np.ndarray:
         """Components from the most technical to the most biological, by batch share minus label share."""
         return np.argsort(-np.nan_to_num(self.batch - self.label), kind="stable")
+
+
+def significant(p: Floats) -> np.ndarray:
+    """Which p-values are small, so that at most 5% of those are expected to be so by chance; NaN never is."""
+    known = np.sort(p[~np.isnan(p)])
+    passed = known[known <= FALSE_SHARE * np.arange(1, len(known) + 1) / max(len(known), 1)]
+    return np.asarray(p <= passed.max(initial=-1.0))
 
 
 def attribution(

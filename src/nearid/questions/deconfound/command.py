@@ -8,10 +8,15 @@ QUESTION = Question(
     summary="Biology or batch? Classify perturbations in held-out batches, from the embedding and from its "
     "independent components.",
     required=("labels", "batches"),
+    short={"out": "-o"},
+    done=lambda options: (
+        f"Cleaned rows written to {options['out']}" if options["out"] and not options["dry_run"] else ""
+    ),
     page="guide/deconfound",
     examples=(
         "nearid deconfound profiles.csv --labels drug --batches plate",
         "nearid deconfound x.npy --meta wells.csv --labels drug --batches plate",
+        "nearid deconfound profiles.csv --labels drug --batches plate -o cleaned.csv",
         "nearid deconfound cells.h5ad --labels gene --batches donor --blocks well",
     ),
     texts={
@@ -21,7 +26,11 @@ QUESTION = Question(
         "Default: the table X, or obs of an .h5ad file.",
         "ids": "Column of X and of --meta that holds row ids. Rows with the same id are paired.",
         "features": 'Columns of the table X to use: names or patterns such as "emb_*", separated by commas. Default: '
-        "numeric columns other than labels, batches, blocks and those that begin with Metadata_.",
+        "numeric columns other than labels, batches, blocks and those that look like metadata.",
+        "out": "Write the rows without their technical components to this file, and the model to NAME.model. A table "
+        "or .h5ad keeps all else.",
+        "drop": "Components to drop: auto (batch share of at least 5%, above that of the label, significant), a number "
+        "of them, or a share. Default with -o: auto.",
         "top": "Numbers k, separated by commas. For each one nearid compares the AUROC from the k most used components "
         "with the AUROC from all others. 0 for none. Default: 5,10,20, without those above half of the components.",
     },

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from nearid.arrays.columns import is_annotated, named_columns, open_annotated
 from nearid.arrays.dates import date_texts
 from nearid.arrays.derived import SelectedColumns, SelectedRows
 from nearid.arrays.memory import MemoryRows, index_ids, is_a, is_count, labels
-from nearid.arrays.metadata import ABOUT, choose_columns, metadata_alerts, row_names
+from nearid.arrays.metadata import ABOUT, choose_columns, column_names, literal, row_names
 from nearid.arrays.names import few, not_found
 from nearid.arrays.tables import as_text, notes_without, one_column, refuse_mixed
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
 from nearid.measures.factors import missing_as_text, unnamed
+from nearid.questions.deconfound.inputs import Nonfinite, names_from, usable, without_metadata
 
 # With fewer blocks, maps and tests that count each block once are unreliable.
 FEW_BLOCKS = 20
@@ -69,19 +71,27 @@ class Design:
 
     Attributes
     ----------
+    source : Rows
+        All rows that were given, with the columns in use; also those without a label or with a NaN.
+    rows : Rows
+        Rows in use.
     blocks : ndarray of int, shape (n,), or None
         Rows of one image or well of a batch share a number. Maps are then fitted on one row of each block, and tests of
         components count each block once.
     control : int or None
         Code of the label that the others are compared with.
+    left_out : tuple of str
+        Columns that hold values that are not finite, and are not used for this.
     """
 
+    source: Rows
     rows: Rows
     labels: Categories
     batches: Categories
     blocks: np.ndarray | None
     control: int | None
     alerts: tuple[Alert, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
@@ -101,8 +111,14 @@ def open_design(
     ids: Any = None,
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
+    columns_from: str | os.PathLike[str] | None = None,
+    nonfinite: Nonfinite = "least",
 ) -> Design:
     """Open an embedding and find the label, batch and block of each row; see `nearid.deconfound`."""
+    if columns_from is not None:
+        if features is not None:
+            raise InputError("Give features (--features) or columns_from (--columns-from), not both.")
+        features = [literal(name) for name in names_from(columns_from)]
     named = {"labels": labels, "batches": batches, "blocks": blocks}
     for what in ("labels", "batches"):
         if named[what] is None:
@@ -125,24 +141,58 @@ def open_design(
     if not known.all():
         lost = f"{int(np.sum(~known))} of {len(known)} rows have no label, batch or block and are left out."
         alerts.append(Alert("missing_metadata", lost))
-    kept = np.arange(rows.shape[0]) if places is None else places
-    if not known.all() or places is not None:
-        if known.sum() < 2:
-            raise InputError(f"{int(known.sum())} rows of {rows.name} have a label and a batch, but 2 are needed.")
-        rows = SelectedRows(rows, kept[known])
+    if known.sum() < 2:
+        raise InputError(f"{int(known.sum())} rows of {rows.name} have a label and a batch, but 2 are needed.")
+    kept = (np.arange(rows.shape[0]) if places is None else places)[known]
     coded = {what: column.take(known) for what, column in columns.items()}
     for what, column in coded.items():
         alerts += missing_as_text(f"The column of {what}", column.names, column.counts())
-    same = [] if rows.columns is None else _copies(rows, list(coded.values()))
+    rows, measured = _measured(rows, kept, coded, chosen=features is not None)
+    alerts += measured
+    finite = usable(_of(rows, kept), nonfinite)
+    left_out: tuple[str, ...] = ()
+    if len(finite.columns) < rows.shape[1]:
+        left_out = tuple(column_names(rows)[at] for at in np.setdiff1d(np.arange(rows.shape[1]), finite.columns))
+        rows = SelectedColumns(rows, finite.columns)
+    if len(finite.rows) < len(kept):
+        _refuse_lost_control(coded["labels"], finite.rows, control)
+        kept, coded = kept[finite.rows], {what: column.take(finite.rows) for what, column in coded.items()}
+    design = _checked(rows, _of(rows, kept), coded, control, [*alerts, *finite.alerts])
+    return replace(design, left_out=left_out)
+
+
+def _of(rows: Rows, kept: np.ndarray) -> Rows:
+    """Some of the rows; the rows themselves where these are all."""
+    return rows if np.array_equal(kept, np.arange(rows.shape[0])) else SelectedRows(rows, kept)
+
+
+def _measured(rows: Rows, kept: np.ndarray, coded: dict[str, Categories], *, chosen: bool) -> tuple[Rows, list[Alert]]:
+    """The rows without columns that repeat labels, batches or blocks; without metadata, unless features are chosen."""
+    if rows.columns is None:
+        return rows, []
+    alerts = []
+    same = _copies(_of(rows, kept), list(coded.values()))
     if same:
         copies = f"Some columns of {rows.name} are copies of the labels, batches or blocks. nearid leaves them out: "
         alerts.append(Alert("input", f"{copies}{few(map(repr, same))}."))
         rows = _features(rows, same)
-    alerts += metadata_alerts(rows)
-    return _checked(rows, coded, control, alerts)
+    if chosen:
+        return rows, alerts
+    groups = {one: coded[what].codes for what, one in (("batches", "batch"), ("blocks", "block")) if what in coded}
+    places, more = without_metadata(_of(rows, kept), groups)
+    return (rows if places is None else SelectedColumns(rows, places)), [*alerts, *more]
 
 
-def _checked(rows: Rows, coded: dict[str, Categories], control: Any, alerts: list[Alert]) -> Design:
+def _refuse_lost_control(labels: Categories, kept: np.ndarray, control: Any) -> None:
+    wanted = None if control is None else as_text(control)
+    if wanted in labels.names and not np.any(labels.codes[kept] == labels.names.index(str(wanted))):
+        raise InputError(
+            f"Every row of the control {wanted!r} has a NaN or an infinity. Without these rows there is nothing to "
+            "classify the others against. Leave out columns instead: nonfinite='columns' (--nonfinite columns)."
+        )
+
+
+def _checked(source: Rows, rows: Rows, coded: dict[str, Categories], control: Any, alerts: list[Alert]) -> Design:
     labels, batches = coded["labels"], coded["batches"]
     if len(batches.names) < 2:
         raise InputError(
@@ -176,26 +226,7 @@ def _checked(rows: Rows, coded: dict[str, Categories], control: Any, alerts: lis
         if len(different) < FEW_BLOCKS:
             sentence = f"There are {len(different)} blocks for {len(blocks)} rows. Maps and tests count each block once"
             alerts.append(Alert("few_blocks", f"{sentence} and need {FEW_BLOCKS} or more to be trusted."))
-    return Design(rows, labels, batches, blocks, code, tuple(alerts))
-
-
-def without(design: Design, kept: np.ndarray) -> Design:
-    """The design of some rows; labels and batches keep their codes."""
-    if design.control is not None and not np.any(design.labels.codes[kept] == design.control):
-        raise InputError(
-            f"Every row of the control {design.labels.names[design.control]!r} has a NaN or an infinity. Without "
-            f"these rows there is no control to classify the others against."
-        )
-    dropped = design.n - int(kept.sum())
-    alert = Alert("dropped_rows", f"{dropped} of {design.n} rows have a NaN or an infinity and are left out.")
-    return Design(
-        SelectedRows(design.rows, np.flatnonzero(kept)),
-        Categories(design.labels.codes[kept], design.labels.names),
-        Categories(design.batches.codes[kept], design.batches.names),
-        None if design.blocks is None else design.blocks[kept],
-        design.control,
-        (*design.alerts, alert),
-    )
+    return Design(source, rows, labels, batches, blocks, code, tuple(alerts))
 
 
 def open_again(X: Any, key: str | None, columns: tuple[str, ...] | None) -> Rows:

@@ -30,7 +30,7 @@ from nearid.questions.deconfound.classifiers import (
     learn,
 )
 from nearid.questions.deconfound.conditions import PIECE, ComponentRows, Fitted, fit_conditions
-from nearid.questions.deconfound.design import Design, without
+from nearid.questions.deconfound.design import Design
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired, compared, deviation, mean_known, recognised
 from nearid.questions.deconfound.plan import CONDITIONS, DIRECTIONS, Plan
 from nearid.questions.deconfound.result import ConditionResult, Deconfounding, Drawings, Plane, Sizes
@@ -88,9 +88,7 @@ def evaluate(plan: Plan, design: Design, given: object, engine: Engine, progress
     timer = Timer()
     with timer.stage("moments"):
         tick = progress("moments", len(blocks(*design.rows.shape)))
-        moments, kept = row_moments(design.rows, drop_nonfinite=plan.drop_nonfinite, engine=engine, tick=tick)
-    if kept is not None:
-        design = without(design, kept)
+        moments, _ = row_moments(design.rows, engine=engine, tick=tick)
     codes, rare = chosen(design, plan.perturbations, plan.min_rows)
     against, unsplit = contrasts(design, codes, plan.directions, plan.folds, plan.random_state)
     fitted = fit_conditions(design, moments, plan, engine, progress, timer.stage)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from nearid.base.errors import InputError
 from nearid.base.options import listed
@@ -29,13 +29,13 @@ class Plan:
     folds: int
     perturbations: Sequence[Any] | str | int | None
     top: Sequence[int] | None
-    drop: float | None
+    drop: int | float | Literal["auto"] | None
     n_components: int | None
     fit_rows: int | None
     min_rows: int
     max_rows: int
     boosting: Mapping[str, Any]
-    drop_nonfinite: bool
+    nonfinite: str
     random_state: int
     rotations: int = 5
     control: Any = None

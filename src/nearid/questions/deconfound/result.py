@@ -15,6 +15,7 @@ from nearid.base.jsonable import plain
 from nearid.measures.neighbourhoods import Mixing, Replicates
 from nearid.moments import Floats
 from nearid.questions.deconfound.attribution import Attribution
+from nearid.questions.deconfound.cleaning import Cleaning
 from nearid.questions.deconfound.conditions import ComponentRows, Condition
 from nearid.questions.deconfound.design import open_again
 from nearid.questions.deconfound.paired import ALL, MeanScore, Paired
@@ -125,6 +126,8 @@ class Deconfounding(Result):
     alerts : tuple of Alert
     views : Drawings
     provenance : dict
+    cleaning : Cleaning or None
+        With `drop` or `out`: which components are dropped from the cleaned embedding, and what that costs.
 
     Examples
     --------
@@ -154,6 +157,7 @@ class Deconfounding(Result):
     alerts: tuple[Alert, ...]
     views: Drawings
     provenance: dict[str, Any]
+    cleaning: Cleaning | None = None
 
     _drawn_only: ClassVar[tuple[str, ...]] = ("views", "conditions")
 

@@ -1,19 +1,28 @@
 """Biology or batch: judge an embedding, whitened, unmixed and randomly rotated, in held-out batches."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Annotated, Any
 
+import numpy as np
+
+from nearid.arrays.metadata import column_names
 from nearid.base.alerts import Alert
 from nearid.base.errors import InputError
-from nearid.base.options import Bound, Count, Seed, Share, as_given, checked
-from nearid.base.progress import Reporting, reporting
+from nearid.base.jsonable import plain
+from nearid.base.options import Bound, Count, Seed, as_given, checked
+from nearid.base.progress import Progress, Reporting, reporting
 from nearid.engines.base import Engine
 from nearid.engines.local import open_engine
+from nearid.questions.deconfound.attribution import Drop
 from nearid.questions.deconfound.classifiers import check_boosting
-from nearid.questions.deconfound.design import open_design
+from nearid.questions.deconfound.cleaned import check_cleaned, model_folder, write_cleaned, write_model
+from nearid.questions.deconfound.cleaning import check_drop, cost, described, fit_cleaner
+from nearid.questions.deconfound.design import Design, open_design
 from nearid.questions.deconfound.evaluate import evaluate
+from nearid.questions.deconfound.inputs import Nonfinite
 from nearid.questions.deconfound.plan import CLASSIFIERS, CONDITIONS, DIRECTIONS, Plan, named
 from nearid.questions.deconfound.result import Deconfounding
 
@@ -32,7 +41,10 @@ def deconfound(
     folds: Annotated[int, Bound(2)] = 5,
     perturbations: Sequence[Any] | str | int | None = None,
     top: Sequence[int] | None = None,
-    drop: Share | None = None,
+    out: str | os.PathLike[str] | None = None,
+    drop: int | float | str | None = None,
+    dry_run: bool = False,
+    overwrite: bool = False,
     n_components: Count | None = None,
     fit_rows: Annotated[int, Bound(10)] | None = None,
     rotations: Count = 5,
@@ -40,12 +52,13 @@ def deconfound(
     min_rows: Annotated[int, Bound(2)] = 10,
     max_rows: Annotated[int, Bound(50)] = 10_000,
     boosting: Mapping[str, Any] | None = None,
-    drop_nonfinite: bool = False,
+    nonfinite: Nonfinite = "least",
     random_state: Seed = 0,
     key: str | None = None,
     ids: Any = None,
     features: Iterable[str] | str | None = None,
     exclude: Iterable[str] | str | None = None,
+    columns_from: str | os.PathLike[str] | None = None,
     engine: str | Engine | None = None,
     progress: Reporting = False,
 ) -> Deconfounding:
@@ -57,8 +70,9 @@ def deconfound(
     Parameters
     ----------
     X : array, tensor, DataFrame, AnnData, path or Rows, of shape (n, d)
-        One row per cell, image or well. The features of a table are its numeric columns, except those named as label,
-        batch or block and those that begin with ``Metadata_``.
+        One row per cell, image or well. The features of a table are its numeric columns, except the label, batch and
+        block and those that look like metadata: names such as ``Metadata_*`` or ``site``, few whole numbers, or
+        constant within each batch. An alert lists them.
     labels : str or array-like of shape (n,)
         Perturbation of each row: a column of `meta`, of `obs`, or of the table X; in Python also the values themselves.
     batches : str or array-like of shape (n,)
@@ -85,10 +99,20 @@ def deconfound(
         Numbers k for the concentration: AUROC from the k most used components minus AUROC from the others. Default:
         those of 5, 10 and 20 that are at most half of the components of the narrowest condition; 1 if all three are
         larger. Empty, or 0, for none.
-    drop : float, optional
-        Adds a condition: independent components without the technical ones. A component is left out if the batch
-        explains at least this share of it, and more than the label does. This is judged on the training rows of each
-        split.
+    out : path, optional
+        File for the cleaned embedding: the rows without their technical components, all else unchanged. A table
+        (.parquet, .csv, .tsv) keeps its ids, metadata and names of columns; AnnData (.h5ad) gets a new entry of obsm;
+        other rows are written as .npy, .safetensors or .zarr. The folder NAME.model beside it cleans other rows with
+        `nearid apply`.
+    drop : {"auto"}, int or float, optional
+        Which independent components to drop, by the share of the batch in them. "auto", the default with `out`: those
+        of which the batch explains at least 5%, more than the label does, and significantly. A whole number: so many,
+        the largest shares first. A share, such as 0.2: technical ones of which the batch explains at least as much.
+        Adds a condition in which they are chosen on the training rows of each split.
+    dry_run : bool, default=False
+        Report what would be dropped and what it costs, but write nothing.
+    overwrite : bool, default=False
+        Replace files that exist.
     n_components : int, optional
         Leading principal directions to keep. Default: all that exist.
     fit_rows : int, optional
@@ -105,8 +129,9 @@ def deconfound(
         Largest number of rows for the measures that search neighbours.
     boosting : mapping, optional
         Hyperparameters of LightGBM that differ from the paper's; "trees" is the number of trees (default: 100).
-    drop_nonfinite : bool, default=False
-        Leave out rows with a NaN or an infinity. Default: they are an error.
+    nonfinite : {"least", "rows", "columns", "refuse"}, default="least"
+        What to leave out where values are NaN or infinite: the rows, the columns, or what loses the fewest values:
+        columns with many of them first, then the rows of the rest. "refuse" makes them an error.
     random_state : int, default=0
         Seed of folds, samples, classifiers and ICA.
     key : str, optional
@@ -115,8 +140,11 @@ def deconfound(
         Name of the column with row ids, by which X and `meta` are paired; in Python also a pair of id arrays.
     features : sequence of str or str, optional
         Columns of the table X to use as features: names or patterns such as "emb_*", as a list or a text with commas.
+        Columns that look like metadata are then used too.
     exclude : sequence of str or str, optional
         Columns of the table X to leave out, given like the features. They may still be labels, batches or blocks.
+    columns_from : path, optional
+        Text file with the names of the feature columns, one per line; instead of `features`.
     engine : {"local", "dask"}, address or Engine, optional
         Where passes of moments and ICA run: "local" (this process, the default), "dask", or the address of a Dask
         scheduler.
@@ -139,6 +167,11 @@ def deconfound(
     >>> list(result.conditions), result.families
     (['base', 'pca', 'random', 'ica'], [('most', 'logistic')])
     """
+    if dry_run or out is not None:
+        drop = "auto" if drop is None else drop
+    rule = None if drop is None else check_drop(drop)
+    if out is not None:
+        check_cleaned(X, out, overwrite=overwrite)
     boost = find_spec("lightgbm") is not None
     usual = CLASSIFIERS if boost else ("logistic",)
     features, exclude = as_given(features), as_given(exclude)
@@ -149,13 +182,13 @@ def deconfound(
         folds=folds,
         perturbations=perturbations,
         top=top,
-        drop=drop,
+        drop=rule,
         n_components=n_components,
         fit_rows=fit_rows,
         min_rows=min_rows,
         max_rows=max_rows,
         boosting=boosting or {},
-        drop_nonfinite=drop_nonfinite,
+        nonfinite=nonfinite,
         random_state=random_state,
         rotations=rotations,
         control=control,
@@ -167,7 +200,18 @@ def deconfound(
             raise InputError("The classifier 'boost' needs LightGBM. Install it: pip install 'nearid[boost]'")
         check_boosting(plan.boosting)
     design = open_design(
-        X, labels, batches, blocks, meta=meta, control=control, key=key, ids=ids, features=features, exclude=exclude
+        X,
+        labels,
+        batches,
+        blocks,
+        meta=meta,
+        control=control,
+        key=key,
+        ids=ids,
+        features=features,
+        exclude=exclude,
+        columns_from=columns_from,
+        nonfinite=nonfinite,
     )
     if classifiers is None and not boost:
         missing = (
@@ -176,4 +220,39 @@ def deconfound(
         )
         design = replace(design, alerts=(*design.alerts, Alert("no_lightgbm", missing)))
     with reporting(progress) as tracked, open_engine(engine) as opened:
-        return evaluate(plan, design, X, opened, tracked)
+        result = evaluate(plan, design, X, opened, tracked)
+        if rule is None:
+            return result
+        return _cleaned(result, X, design, rule, plan, None if dry_run else out, tracked)
+
+
+def _cleaned(
+    result: Deconfounding, X: Any, design: Design, drop: Drop, plan: Plan, out: Any, progress: Progress
+) -> Deconfounding:
+    """The result with the cleaning: fitted on all rows, judged on rows that it was not fitted on, and written."""
+    names = column_names(design.rows)
+    options: dict[str, Any] = {"most": plan.max_rows, "n_components": plan.n_components, "seed": plan.random_state}
+    tick = progress("what cleaning costs", 2 * plan.folds)
+    judged = cost(design, drop, folds=plan.folds, tick=tick, **options)
+    cleaner = fit_cleaner(design, np.arange(design.n), drop, **options)
+    cleaning = described(cleaner, names, drop, judged)
+    alerts = list(result.alerts)
+    if not cleaning.dropped:
+        alerts.append(
+            Alert("nothing_dropped", "No component is technical by this rule, so the cleaned embedding is the input.")
+        )
+    if out is not None:
+        folder = model_folder(out)
+        write_cleaned(
+            X,
+            design.source,
+            cleaner.affine,
+            out,
+            left_out=design.left_out,
+            record={"components": cleaner.components[cleaner.dropped], "mixing": cleaner.mixing[:, cleaner.dropped]}
+            | {"mean": cleaner.mean, "columns": np.array(names, dtype=object)},
+            tick=progress("cleaned rows", len(cleaner.affine.cut(design.source.shape[0]))),
+        )
+        write_model(folder, cleaner, design.rows.columns, plain(result.provenance))
+        cleaning = replace(cleaning, written=os.fspath(out), model=str(folder))
+    return replace(result, cleaning=cleaning, alerts=tuple(alerts))

@@ -63,7 +63,13 @@ def view(result: Deconfounding) -> View:
         reason=reason(result),
         colour=colour,
         alerts=result.alerts,
-        tables=[*_score_tables(result), *_rotations(result), *_test_tables(result), _metrics(result)],
+        tables=[
+            *_cleaning(result),
+            *_score_tables(result),
+            *_rotations(result),
+            *_test_tables(result),
+            _metrics(result),
+        ],
         facts=_facts(result),
         figures=_figures(result),
         method=METHOD,
@@ -239,6 +245,37 @@ def mean_cell(mean: MeanScore | None) -> str:
     defined, every = mean.splits
     part = f" ({defined} of {every} splits)" if 0 < defined < every else ""
     return number(mean.mean) + ("" if math.isnan(mean.se) else f" ±{number(mean.se)}") + part
+
+
+def _cleaning(result: Deconfounding) -> list[Table]:
+    """What the cleaned embedding lacks, and what that costs on rows that it was not fitted on."""
+    if result.cleaning is None:
+        return []
+    c, cost = result.cleaning, result.cleaning.cost
+    rows = [
+        Row([d.component, d.batch, d.label, ", ".join(f"{name} ({value:+.2f})" for name, value in d.features)])
+        for d in c.dropped
+    ]
+    columns = [Column("component", left=True), Column("batch share"), Column("label share")]
+    share = f"{100 * c.share:.1f}% of the variance of the columns, each scaled to unit variance"
+    where = f" Cleaned rows: {c.written}. Model for other rows: {c.model}." if c.written else ""
+    return [
+        Table(
+            "Cost of cleaning, on rows that it was not fitted on",
+            [Column("predicted", left=True), Column("AUROC before"), Column("after"), Column("change")],
+            [
+                Row(["batch, in held-out rows", cost.batch_before, cost.batch_after, cost.batch_change]),
+                Row(["label, in held-out batches", cost.label_before, cost.label_after, cost.label_change]),
+            ],
+            note="0.5 is a guess. Ridge regression; intervals over folds.",
+        ),
+        Table(
+            f"Dropped: {len(c.dropped)} of {counted(c.components, 'component')}",
+            [*columns, Column("columns with the largest correlations", left=True)],
+            rows,
+            note=f"They hold {share}.{where}",
+        ),
+    ]
 
 
 def _score_tables(result: Deconfounding) -> list[Table]:

@@ -1,4 +1,4 @@
-"""`nearid apply`: map the rows of a file with a model that `nearid unmix` wrote."""
+"""`nearid apply`: map the rows of a file with a model that `nearid unmix` or `nearid deconfound` wrote."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +15,16 @@ from nearid.show.help import COMPUTED, INPUT, OUTPUT, guided
     "nearid apply ica components.npy -o rows.npy --inverse",
 )
 def apply(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that nearid unmix wrote.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that nearid unmix, or deconfound -o, wrote.")],
     source: Annotated[str, typer.Argument(metavar="X", help="File with one row per example.")],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="File to write: .npy, .safetensors or .zarr.", rich_help_panel=OUTPUT)
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            help="File to write: .npy, .safetensors or .zarr. Cleaned rows also as the table or .h5ad that came in.",
+            rich_help_panel=OUTPUT,
+        ),
     ],
     inverse: Annotated[
         bool, typer.Option("--inverse", help="X holds components. Write rows.", rich_help_panel=COMPUTED)
@@ -55,8 +61,12 @@ def apply(
     from nearid.base.progress import reporting
     from nearid.base.streams import say
     from nearid.ica.stream import check_output, refuse_input
+    from nearid.questions.deconfound.cleaned import is_cleaning
     from nearid.questions.unmix.result import ICA
 
+    if is_cleaning(model):
+        _clean(model, source, out, inverse=inverse, key=key, overwrite=overwrite, quiet=quiet)
+        return
     check_output(out, overwrite=overwrite)
     refuse_input(out, source)
     fitted = ICA.load(model)
@@ -66,5 +76,30 @@ def apply(
         fitted.transform_to(
             rows, out, inverse=inverse, overwrite=overwrite, drop_nonfinite=drop_nonfinite, progress=progress
         )
+    if not quiet:
+        say(f"{rows.shape[0]:,} rows written to {out}")
+
+
+def _clean(
+    model: Path, source: str, out: Path, *, inverse: bool, key: str | None, overwrite: bool, quiet: bool
+) -> None:
+    """Write the rows of a file without the components that `nearid deconfound -o` dropped."""
+    from nearid.arrays.rows import single_rows
+    from nearid.base.errors import InputError
+    from nearid.base.progress import reporting
+    from nearid.base.streams import say
+    from nearid.questions.deconfound.cleaned import check_cleaned, read_cleaning, write_cleaned
+    from nearid.questions.deconfound.design import open_again
+
+    if inverse:
+        raise InputError(f"{model} takes components away, which cannot be undone. Use --inverse with a model of unmix.")
+    check_cleaned(source, out, overwrite=overwrite, model=False)
+    affine, columns = read_cleaning(model)
+    with single_rows():
+        rows = open_again(source, key, columns)
+    if rows.shape[1] != len(affine.origin):
+        raise InputError(f"{rows.name} has {rows.shape[1]} columns, but {model} cleans {len(affine.origin)}.")
+    with reporting(not quiet) as progress:
+        write_cleaned(source, rows, affine, out, tick=progress("cleaned rows", len(affine.cut(rows.shape[0]))))
     if not quiet:
         say(f"{rows.shape[0]:,} rows written to {out}")

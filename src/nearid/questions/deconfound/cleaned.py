@@ -1,0 +1,242 @@
+"""The cleaned embedding on disk, in the format that came in, and the model that cleans other rows.
+
+A table keeps its rows, ids, metadata and names of columns; the features are replaced. An AnnData file gets a new entry
+of obsm. The model is a folder with model.json and model.safetensors, which `nearid apply` reads.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nearid.arrays import Rows
+from nearid.arrays.columns import is_annotated
+from nearid.arrays.formats.csv import text_columns
+from nearid.arrays.memory import is_a
+from nearid.base.errors import InputError
+from nearid.base.files import check_target, local_path, refuse_source, replacing, write_text
+from nearid.base.limits import check_memory
+from nearid.ica.model import ABOUT, NUMBERS, make_folder, packed, read_tensors, sizes, write_bytes
+from nearid.ica.stream import Affine, check_output, write_mapped
+from nearid.questions.deconfound.cleaning import Cleaner
+
+KIND, FORMAT = "cleaning", 1
+SHAPES = {"mean": "p", "components": "kp", "mixing": "pk"}
+TABLES = (".parquet", ".csv", ".tsv", ".csv.gz", ".tsv.gz")
+# Entry of obsm that the cleaned rows get.
+OBSM = "X_nearid_cleaned"
+UNS = "nearid_cleaning"
+LARGEST_ABOUT = 64 << 20
+
+
+def model_folder(out: str | os.PathLike[str]) -> Path:
+    """The folder of the model beside the cleaned rows: cleaned.model of cleaned.parquet."""
+    target = Path(out)
+    suffix = _suffix(target)
+    return target.with_name(f"{target.name.removesuffix(suffix)}.model")
+
+
+def check_cleaned(X: Any, out: str | os.PathLike[str], *, overwrite: bool, model: bool = True) -> None:
+    """Refuse a place, or a format, that the cleaned rows of X cannot be written to; asked before long work."""
+    target, suffix = Path(out), _suffix(Path(out))
+    if isinstance(X, str | os.PathLike):
+        refuse_source(target, X)
+    if suffix == ".h5ad":
+        if not is_annotated(X):
+            raise InputError(f"{target.name} is an AnnData file, but the input is none. Name it .parquet or .npy.")
+    elif suffix in TABLES and _table_kind(X) is None:
+        raise InputError(f"{target.name} is a table, but the input is none. Name it something.npy.")
+    if suffix in (*TABLES, ".h5ad"):
+        check_target(target)
+        if target.exists() and not overwrite:
+            raise InputError(f"{target} already exists. Give another name, or replace it with --overwrite.")
+    else:
+        check_output(target, overwrite=overwrite)
+    folder = model_folder(target)
+    if model and folder.exists() and not (overwrite and (folder / ABOUT).is_file()):
+        raise InputError(f"{folder} already exists. Give another name to write, or replace it with --overwrite.")
+
+
+def write_cleaned(
+    X: Any,
+    source: Rows,
+    affine: Affine,
+    out: str | os.PathLike[str],
+    *,
+    left_out: tuple[str, ...] = (),
+    record: dict[str, Any] | None = None,
+    tick: Callable[[], object] | None = None,
+) -> None:
+    """Write the cleaned rows; rows with a NaN or an infinity in a feature become NaN.
+
+    Parameters
+    ----------
+    X
+        What the rows were opened from.
+    source : Rows
+        All of its rows, with the features in their order.
+    left_out : tuple of str
+        Features that were not cleaned, as they hold values that are not finite: they are left out of a table.
+    record : dict, optional
+        What an AnnData file keeps in uns.
+    """
+    target, suffix = Path(out), _suffix(Path(out))
+    if suffix not in (*TABLES, ".h5ad"):
+        write_mapped(affine, source, target, drop_nonfinite=True, tick=tick)
+        return
+    n, d = source.shape
+    check_memory(target.name, 2 * n * d * source.dtype.itemsize, "Write it as .npy or .zarr, which takes less.")
+    clean = np.concatenate(list(affine.over(source, drop_nonfinite=True, tick=tick)))
+    if suffix == ".h5ad":
+        _write_annotated(X, clean, target, record or {})
+    else:
+        _write_table(X, source, clean, target, suffix, left_out)
+
+
+def _suffix(target: Path) -> str:
+    name = target.name.lower()
+    fitting = [suffix for suffix in (*TABLES, ".h5ad") if name.endswith(suffix)]
+    return target.name[-len(max(fitting, key=len)) :].lower() if fitting else target.suffix
+
+
+def _table_kind(X: Any) -> str | None:
+    """What kind of table X is; None where it is none."""
+    if isinstance(X, str | os.PathLike):
+        suffix = _suffix(local_path(X))
+        return suffix if suffix in TABLES else None
+    return next((kind for kind in ("pandas", "polars") if is_a(X, kind, "DataFrame")), None)
+
+
+def _write_table(X: Any, source: Rows, clean: np.ndarray, target: Path, suffix: str, left_out: tuple[str, ...]) -> None:
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    assert source.columns is not None
+    places = {name: at for at, name in enumerate(source.columns)}
+    table = _whole_table(X)
+    if table.num_rows != len(clean):
+        raise InputError(f"{source.name} changed while it was read. Run again once nothing writes to it.")
+    columns = {
+        name: pa.array(np.ascontiguousarray(clean[:, places[name]])) if name in places else table.column(name)
+        for name in table.column_names
+        if name not in left_out
+    }
+    cleaned = pa.table(columns, metadata=_kept_metadata(table, left_out))
+    with replacing(target) as file:
+        if suffix == ".parquet":
+            pyarrow.parquet.write_table(cleaned, file)
+        else:
+            options = pyarrow.csv.WriteOptions(delimiter="\t" if ".tsv" in suffix else ",")
+            packing: AbstractContextManager[Any] = (
+                gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if suffix.endswith(".gz") else nullcontext(file)
+            )
+            with packing as text:
+                pyarrow.csv.write_csv(cleaned, text, options)
+
+
+def _kept_metadata(table: Any, left_out: tuple[str, ...]) -> Any:
+    """What pandas wrote of its index; not where columns are gone, which it describes too."""
+    return None if left_out else table.schema.metadata
+
+
+def _whole_table(X: Any) -> Any:
+    """All columns of a table as pyarrow has them; those of text files as text, just as they are written."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    kind = _table_kind(X)
+    if kind == ".parquet":
+        return pyarrow.parquet.read_table(local_path(X))
+    if kind == "pandas":
+        return pa.Table.from_pandas(X.rename(columns=str))
+    if kind == "polars":
+        return X.to_arrow()
+    return text_columns(os.path.abspath(local_path(X)))
+
+
+def _write_annotated(X: Any, clean: np.ndarray, target: Path, record: dict[str, Any]) -> None:
+    import h5py
+    from anndata.io import write_elem
+
+    # h5py and the file that is renamed in the end both take a lock, so that the work needs a place of its own.
+    with replacing(target) as written, tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        work = Path(folder, "cleaned.h5ad")
+        if isinstance(X, str | os.PathLike):
+            shutil.copyfile(local_path(X), work)
+        else:
+            X.write_h5ad(work)
+        with h5py.File(work, "r+") as file:
+            for group, name, value in (("obsm", OBSM, clean), ("uns", UNS, record)):
+                parent = file.require_group(group)
+                if name in parent:
+                    del parent[name]
+                write_elem(parent, name, value)
+        with open(work, "rb") as done:
+            shutil.copyfileobj(done, written)
+
+
+def write_model(folder: Path, cleaner: Cleaner, columns: tuple[str, ...] | None, provenance: dict[str, Any]) -> None:
+    """Write the model of a cleaning: the numbers, then the description, which carries their digest."""
+    make_folder(folder)
+    tensors = {"mean": cleaner.mean, "components": cleaner.components, "mixing": cleaner.mixing}
+    data = packed(tensors)
+    about = {
+        "format": FORMAT,
+        "kind": KIND,
+        "dropped": cleaner.dropped.tolist(),
+        "columns": None if columns is None else list(columns),
+        "tensors": {name: list(tensor.shape) for name, tensor in tensors.items()},
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "provenance": provenance,
+    }
+    text = json.dumps(about, indent=1, allow_nan=False) + "\n"
+    write_bytes(folder / NUMBERS, data)
+    write_text(folder / ABOUT, text)
+
+
+def is_cleaning(folder: Path) -> bool:
+    """Whether a folder holds the model of a cleaning."""
+    path = folder / ABOUT
+    if not path.is_file() or path.stat().st_size > LARGEST_ABOUT:
+        return False
+    try:
+        about = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(about, dict) and about.get("kind") == KIND
+
+
+def read_cleaning(folder: Path) -> tuple[Affine, tuple[str, ...] | None]:
+    """The map of a model, and the names of the columns that it is of."""
+    about = json.loads((folder / ABOUT).read_bytes())
+    shapes, dropped, columns = about.get("tensors"), about.get("dropped"), about.get("columns")
+    known = sizes(shapes, SHAPES) if isinstance(shapes, dict) else None
+    named = columns is None or (isinstance(columns, list) and all(isinstance(name, str) for name in columns))
+    if about.get("format") != FORMAT or known is None or not isinstance(dropped, list) or not named:
+        raise InputError(f"{folder / ABOUT} does not describe a cleaning that this nearid can read. Clean again.")
+    path = folder / NUMBERS
+    if not path.is_file():
+        raise InputError(f"{folder} holds {ABOUT} but no {NUMBERS}. Copy the whole folder.")
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != about.get("sha256"):
+        raise InputError(
+            f"{path} is not the file that {ABOUT} describes: it is damaged, or of another run. Clean again."
+        )
+    tensors = read_tensors(data, str(path), SHAPES)
+    p, k = known["p"], known["k"]
+    if not all(type(at) is int and 0 <= at < k for at in dropped) or (columns is not None and len(columns) != p):
+        raise InputError(f"{folder / ABOUT} names components or columns that {NUMBERS} does not have. Clean again.")
+    mean = tensors["mean"]
+    away = tensors["mixing"][:, dropped] @ tensors["components"][dropped]
+    return Affine(np.eye(p) - away, mean, mean), None if columns is None else tuple(columns)

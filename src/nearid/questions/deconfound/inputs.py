@@ -1,0 +1,177 @@
+"""Columns and rows of an embedding that can be used: without metadata, and without values that are not finite."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from nearid.arrays import Rows
+from nearid.arrays.metadata import column_names, suspects
+from nearid.arrays.names import few
+from nearid.base.alerts import Alert
+from nearid.base.errors import InputError
+from nearid.base.files import local_path
+from nearid.base.limits import readable
+from nearid.engines.local import blocks, ordered_map
+
+# What to do with values that are not finite.
+Nonfinite = Literal["least", "rows", "columns", "refuse"]
+# Rows in which columns that are constant within groups are looked for.
+LOOKED_AT = 4096
+# A list of names of columns is not larger.
+LARGEST_LIST = 16 << 20
+
+
+def names_from(path: str | os.PathLike[str]) -> list[str]:
+    """Names of columns from a text file with one name in each line; empty lines are skipped."""
+    file = local_path(path)
+    if not file.is_file():
+        raise InputError(f"{file} is not a file. columns_from (--columns-from) is a text file with one name per line.")
+    if file.stat().st_size > LARGEST_LIST:
+        raise InputError(
+            f"{file.name} has more than {readable(LARGEST_LIST)}. Give a text file with one name per line."
+        )
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise InputError(f"{file.name} is no text in UTF-8. Give a text file with one column name per line.") from None
+    names = [line.strip() for line in lines if line.strip()]
+    if not names:
+        raise InputError(f"{file.name} names no column. Give a text file with one column name per line.")
+    return names
+
+
+def without_metadata(rows: Rows, groups: Mapping[str, np.ndarray]) -> tuple[np.ndarray | None, list[Alert]]:
+    """Places of the columns of a table that do not look like metadata (None: all), and an alert that lists the others.
+
+    Parameters
+    ----------
+    groups : mapping of str to ndarray of int, shape (n,)
+        Codes of the batch, and of the block, of each row. A column that is constant within them describes them.
+    """
+    if not rows.is_table:
+        return None, []
+    reasons = {suspect.name: suspect.reason for suspect in suspects(rows)}
+    for what, constant in _constant_within(rows, groups).items():
+        for name in constant:
+            reasons[name] = ", ".join(filter(None, [reasons.get(name), f"constant within each {what}"]))
+    names = column_names(rows)
+    kept = [at for at, name in enumerate(names) if name not in reasons]
+    if not reasons or not kept:
+        return None, []
+    described = few(f"{name!r} ({reasons[name]})" for name in names if name in reasons)
+    alert = Alert(
+        "metadata_columns",
+        f"Columns of {rows.name} that look like metadata are left out: {described}. To use all numeric columns: "
+        "features='*' (--features '*').",
+    )
+    return np.array(kept), [alert]
+
+
+def _constant_within(rows: Rows, groups: Mapping[str, np.ndarray]) -> dict[str, list[str]]:
+    """Names of columns that vary, but not within any batch, or any block, of a sample of rows."""
+    n = rows.shape[0]
+    # Whole stretches of the table would be of few groups.
+    places = np.unique(np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(np.intp))
+    block = rows.take(places)
+    names = np.array(column_names(rows))
+    varies = np.nanmax(block, axis=0, initial=-np.inf) > np.nanmin(block, axis=0, initial=np.inf)
+    constant: dict[str, list[str]] = {}
+    for what, codes in groups.items():
+        order = np.argsort(codes[places], kind="stable")
+        ordered, values = codes[places][order], block[order]
+        same = ordered[1:] == ordered[:-1]
+        # Without groups of several rows nothing is known.
+        if len(np.unique(ordered)) < 2 or 2 * same.sum() < len(places):
+            continue
+        with np.errstate(invalid="ignore"):
+            changes = np.any((values[1:] != values[:-1])[same], axis=0)
+        constant[what] = names[varies & ~changes].tolist()
+    return constant
+
+
+class Usable(NamedTuple):
+    """Places of the columns and rows without a value that is not finite, and what was left out in words."""
+
+    columns: np.ndarray
+    rows: np.ndarray
+    alerts: tuple[Alert, ...]
+
+
+def usable(rows: Rows, how: Nonfinite) -> Usable:
+    """Columns and rows to use, such that every value is finite.
+
+    Parameters
+    ----------
+    how : {"least", "rows", "columns", "refuse"}
+        "rows" leaves out the rows, "columns" the columns that hold a NaN or an infinity. "least" leaves out columns
+        first, those with the most such values before the others, as long as the rows that this saves hold more values.
+    """
+    n, d = rows.shape
+    at_row, at_column = _places(rows)
+    everything = Usable(np.arange(d), np.arange(n), ())
+    if not len(at_row):
+        return everything
+    bad, inverse, counts = np.unique(at_column, return_inverse=True, return_counts=True)
+    names = column_names(rows)
+    named = few(f"{names[bad[k]]!r} ({counts[k]:,} values)" for k in np.argsort(-counts, kind="stable"))
+    touched = len(np.unique(at_row))
+    where = f"{len(bad)} of {d} columns ({named}) and {touched:,} of {n:,} rows"
+    what = f"{rows.name} has values that are not finite, in {where}"
+    if how == "refuse":
+        raise InputError(f"{what}. Fix them, or leave them out with nonfinite='least' (--nonfinite least).")
+    dropped = _to_drop(at_row, inverse, counts, n, d, how)
+    lost_rows = np.unique(at_row[~dropped[inverse]])
+    columns, kept = np.setdiff1d(everything.columns, bad[dropped]), np.setdiff1d(everything.rows, lost_rows)
+    if not len(columns) or len(kept) < 2:
+        left = f"{len(columns)} columns and {len(kept)} rows are left"
+        other = "columns" if how == "rows" else "rows"
+        raise InputError(
+            f"{what}: without them {left}. Try nonfinite={other!r} (--nonfinite {other}), or fill them in."
+        )
+    parts = [f"{len(bad[dropped])} columns"] * bool(dropped.any()) + [f"{len(lost_rows):,} rows"] * bool(len(lost_rows))
+    alert = Alert(
+        "nonfinite",
+        f"{what}. Left out: {' and '.join(parts)}; {len(columns)} columns of {len(kept):,} rows are used. Choose "
+        "otherwise with nonfinite='rows' or 'columns' (--nonfinite rows, --nonfinite columns).",
+    )
+    return Usable(columns, kept, (alert,))
+
+
+def _places(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of all values that are not finite."""
+
+    def look(block: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        x = rows.read(*block)
+        # A sum is finite where all of its terms are, up to an overflow; the exact look is for the others.
+        if np.isfinite(x.sum(dtype=np.float64)):
+            return np.empty(0, np.intp), np.empty(0, np.intp)
+        at, column = np.nonzero(~np.isfinite(x))
+        return at + block[0], column
+
+    found = list(ordered_map(look, blocks(*rows.shape)))
+    return np.concatenate([rows for rows, _ in found]), np.concatenate([columns for _, columns in found])
+
+
+def _to_drop(
+    at_row: np.ndarray, inverse: np.ndarray, counts: Sequence[int] | np.ndarray, n: int, d: int, how: Nonfinite
+) -> np.ndarray:
+    """Which of the columns with such values are left out; the rows of the others are."""
+    m = len(counts)
+    if how != "least":
+        return np.full(m, how == "columns")
+    # Columns from the one with the fewest such values on: what is lost if all up to one keep their place.
+    order = np.argsort(counts, kind="stable")
+    rank = np.empty(m, np.intp)
+    rank[order] = np.arange(m)
+    first = np.full(n, m)
+    np.minimum.at(first, at_row, rank[inverse])
+    # Rows that are lost where the k columns with the fewest are kept: those that one of these touches.
+    lost = np.concatenate([[0], np.cumsum(np.bincount(first[first < m], minlength=m))])
+    values = (n - lost) * (d - (m - np.arange(m + 1)))
+    # Of equal choices the one that keeps the rows.
+    best = int(np.argmax(values))
+    return np.asarray(rank >= best)

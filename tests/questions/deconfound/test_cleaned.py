@@ -1,0 +1,168 @@
+"""The cleaned embedding in every format, and the model that cleans other rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import nearid
+from nearid import InputError
+
+QUICK = {"classifiers": "logistic", "directions": "most", "conditions": "base,ica", "folds": 3, "top": ()}
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """600 wells: a batch effect in one direction, two drugs in two others, mixed."""
+    rng = np.random.default_rng(0)
+    n = 600
+    drug, plate = rng.integers(0, 3, n), rng.integers(0, 6, n)
+    s = rng.laplace(size=(n, 6))
+    s[:, 0] += 3 * (drug == 1)
+    s[:, 1] += 3 * (drug == 2)
+    shift = 3 * np.array([-1.5, -1, -0.5, 0.5, 1, 1.5])[plate]
+    mixing = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    return (s + np.outer(shift, np.eye(6)[2])) @ mixing, drug, plate, mixing
+
+
+@pytest.fixture
+def table(drawn):
+    x, drug, plate, _ = drawn
+    frame = pd.DataFrame(x.copy(), columns=list("abcdef"))
+    frame.insert(0, "well", [f"{k:04d}" for k in range(len(x))])
+    frame["drug"], frame["plate"] = np.array(["DMSO", "x", "y"])[drug], [f"P{p}" for p in plate]
+    frame["site"] = np.tile([1, 2, 3], 200)
+    return frame
+
+
+def planted(clean, drawn):
+    """Share of the variance of batch means along the planted direction that is left."""
+    x, _, plate, mixing = drawn
+    before, after = (np.var([(z @ mixing[2])[plate == p].mean() for p in range(6)]) for z in (x, clean))
+    return after / before
+
+
+def test_the_batch_goes_and_the_label_stays(drawn, tmp_path):
+    x, drug, plate, mixing = drawn
+    result = nearid.deconfound(x, drug, plate, control=0, out=tmp_path / "clean.npy", **QUICK)
+    clean = np.load(tmp_path / "clean.npy")
+    assert planted(clean, drawn) < 0.1
+    # What is not dropped stays where it was.
+    left = [0, 1, 3, 4, 5]
+    np.testing.assert_allclose(
+        np.corrcoef((clean @ mixing.T)[:, left].T, (x @ mixing.T)[:, left].T)[:5, 5:].diagonal(), 1, atol=0.05
+    )
+    cleaning = result.cleaning
+    assert len(cleaning.dropped) == 1 and cleaning.dropped[0].batch > 0.5
+    assert cleaning.cost.batch_before > 0.75 and cleaning.cost.batch_after < 0.6
+    assert abs(float(cleaning.cost.label_change)) < 0.05 and cleaning.cost.label_before > 0.85
+    assert "Cost of cleaning" in str(result) and "kept" in result.conditions
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv.gz", ".parquet"])
+def test_a_table_keeps_ids_metadata_and_columns(table, drawn, tmp_path, suffix):
+    given, out = tmp_path / f"wells{suffix}", tmp_path / f"clean{suffix}"
+    table.loc[3, "b"] = np.nan
+    separator = "\t" if ".tsv" in suffix else ","
+    table.to_parquet(given) if suffix == ".parquet" else table.to_csv(given, index=False, sep=separator)
+    nearid.deconfound(given, "drug", "plate", control="DMSO", out=out, **QUICK)
+    read = pd.read_parquet(out) if suffix == ".parquet" else pd.read_csv(out, sep=separator, dtype={"well": str})
+    assert list(read.columns) == list(table.columns)
+    assert read["well"].tolist() == table["well"].tolist() and read["site"].tolist() == table["site"].tolist()
+    assert read.loc[3, list("abcdef")].isna().all() and read.drop(index=3)[list("abcdef")].notna().all(axis=None)
+    clean = read[list("abcdef")].to_numpy()
+    kept = np.arange(len(clean)) != 3
+    x, drug, plate, mixing = drawn
+    assert planted(clean[kept], (x[kept], drug[kept], plate[kept], mixing)) < 0.1
+
+
+def test_a_column_with_gaps_is_not_in_the_cleaned_table(table, tmp_path):
+    table.insert(3, "broken", np.where(np.arange(600) % 2, np.nan, table["a"]))
+    table.to_parquet(tmp_path / "wells.parquet")
+    nearid.deconfound(tmp_path / "wells.parquet", "drug", "plate", control="DMSO", out=tmp_path / "c.parquet", **QUICK)
+    assert "broken" not in pd.read_parquet(tmp_path / "c.parquet").columns
+
+
+def test_annotated_data_get_an_entry_and_the_model(drawn, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    x, drug, plate, _ = drawn
+    obs = pd.DataFrame({"drug": drug.astype(str), "plate": plate.astype(str)}, index=[f"c{k}" for k in range(len(x))])
+    cells = anndata.AnnData(obs=obs, obsm={"X_model": x.astype(np.float32)})
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    for given, out in ((tmp_path / "cells.h5ad", "a.h5ad"), (cells, "b.h5ad")):
+        nearid.deconfound(given, "drug", "plate", control="0", out=tmp_path / out, **QUICK)
+        read = anndata.read_h5ad(tmp_path / out)
+        assert planted(read.obsm["X_nearid_cleaned"], drawn) < 0.1
+        assert read.uns["nearid_cleaning"]["mixing"].shape == (6, 1)
+        np.testing.assert_array_equal(read.obsm["X_model"], x.astype(np.float32))
+
+
+def test_the_model_cleans_other_rows(nearid_command, table, tmp_path, drawn):
+    first, second = table.iloc[:400], table.iloc[400:]
+    first.to_csv(tmp_path / "old.csv", index=False)
+    second[["site", "f", "e", "d", "c", "b", "a", "well"]].to_csv(tmp_path / "new.csv", index=False)
+    nearid.deconfound(tmp_path / "old.csv", "drug", "plate", control="DMSO", out=tmp_path / "clean.csv", **QUICK)
+    done = nearid_command("apply", "clean.model", "new.csv", "-o", "new-clean.csv")
+    assert done.returncode == 0, done.stderr
+    read = pd.read_csv(tmp_path / "new-clean.csv", dtype={"well": str})
+    assert list(read.columns) == ["site", "f", "e", "d", "c", "b", "a", "well"]
+    x, drug, plate, mixing = drawn
+    assert planted(read[list("abcdef")].to_numpy(), (x[400:], drug[400:], plate[400:], mixing)) < 0.15
+
+
+@pytest.fixture
+def nearid_command(tmp_path):
+    import subprocess
+    import sys
+
+    def run(*words):
+        return subprocess.run([sys.executable, "-m", "nearid", *words], cwd=tmp_path, capture_output=True, text=True)
+
+    return run
+
+
+def test_a_dry_run_writes_nothing(drawn, tmp_path):
+    x, drug, plate, _ = drawn
+    result = nearid.deconfound(x, drug, plate, control=0, out=tmp_path / "clean.npy", dry_run=True, **QUICK)
+    assert result.cleaning is not None and result.cleaning.written is None and not list(tmp_path.iterdir())
+
+
+def test_a_number_drops_as_many(drawn):
+    x, drug, plate, _ = drawn
+    result = nearid.deconfound(x, drug, plate, control=0, drop=3, **QUICK)
+    shares = [d.batch for d in result.cleaning.dropped]
+    assert len(shares) == 3 and shares == sorted(shares, reverse=True)
+
+
+def test_places_and_rules_that_are_refused(drawn, tmp_path):
+    x, drug, plate, _ = drawn
+    args = (x, drug, plate)
+    for options, sentence in (
+        ({"out": tmp_path / "c.parquet"}, "is a table, but the input is none"),
+        ({"out": tmp_path / "c.h5ad"}, "is an AnnData file"),
+        ({"out": tmp_path / "no" / "c.npy"}, "no folder"),
+        ({"drop": "most"}, "drop .--drop. takes 'auto'"),
+        ({"drop": 1.5}, "takes 'auto'"),
+        ({"drop": -1}, "takes 'auto'"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            nearid.deconfound(*args, **options, **QUICK)
+    (tmp_path / "c.npy").write_bytes(b"kept")
+    with pytest.raises(InputError, match="already exists"):
+        nearid.deconfound(*args, out=tmp_path / "c.npy", **QUICK)
+    assert (tmp_path / "c.npy").read_bytes() == b"kept"
+
+
+def test_a_damaged_model_is_refused(drawn, tmp_path):
+    from nearid.questions.deconfound.cleaned import is_cleaning, read_cleaning
+
+    x, drug, plate, _ = drawn
+    nearid.deconfound(x, drug, plate, control=0, out=tmp_path / "c.npy", **QUICK)
+    folder = tmp_path / "c.model"
+    assert is_cleaning(folder)
+    data = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(data[:-8] + b"\0" * 8)
+    with pytest.raises(InputError, match="is not the file that"):
+        read_cleaning(folder)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="Copy the whole folder"):
+        read_cleaning(folder)
