@@ -118,7 +118,9 @@ def section(e: Experiment) -> str:
     stems, s = files_of(e), e.section
     parts = [f"### {e.name}\n", f"**{e.shows}.** {s.paper or e.about}\n"]
     if e.name not in stems:
-        return "\n".join([*parts, f"**Not run here.** {s.different}\n", fence(f"nearid reproduce {e.name}")])
+        run = "Not run here." if not stems else "The whole table was not run here."
+        parts += [f"**{run}** {s.different}\n", fence(f"nearid reproduce {e.name}")]
+        return "\n".join([*parts, *further_runs(e, stems)])
     result = stored(e.name)
     if result.older:
         parts.append(
@@ -136,14 +138,17 @@ def section(e: Experiment) -> str:
     parts.append(table(["claim", "status", "figure"], claims))
     parts.append(f"[Whole table](results/{e.name}.txt), [JSON](results/{e.name}.json). Run it again:\n")
     parts.append(fence(again(result)))
-    for stem in stems[1:]:
-        further, told = (
-            stored(stem),
-            f"**{stem}** ([table](results/{stem}.txt), {counted(len(stored(stem).seeds), 'seed')}). ",
-        )
-        parts.append(told + filled(s.further.get(stem, ""), further) + "\n")
-        parts.append(fence(again(further)))
-    return "\n".join(parts)
+    return "\n".join([*parts, *further_runs(e, stems[1:])])
+
+
+def further_runs(e: Experiment, stems: list[str]) -> list[str]:
+    """What further runs of an experiment gave, and their commands."""
+    parts = []
+    for stem in stems:
+        result = stored(stem)
+        told = f"**{stem}** ([table](results/{stem}.txt), {counted(len(result.seeds), 'seed')}). "
+        parts += [told + filled(e.section.further.get(stem, ""), result) + "\n", fence(again(result))]
+    return parts
 
 
 def fence(line: str) -> str:

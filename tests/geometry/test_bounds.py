@@ -9,7 +9,14 @@ from torch import nn
 from torch.nn.utils.parametrizations import orthogonal
 
 from nearid.base.errors import InputError
-from nearid.geometry.bounds import fit_rate, leaky_relu_bound, rate, rigid_bound, statistical_bound
+from nearid.geometry.bounds import (
+    fit_rate,
+    isometry_constant,
+    leaky_relu_bound,
+    rate,
+    rigid_bound,
+    statistical_bound,
+)
 from nearid.questions.lipschitz.run import lipschitz
 
 
@@ -30,6 +37,32 @@ def test_theorem_1_is_silent_where_it_does_not_apply():
     assert not rigid_bound(np.inf).applies
     with pytest.raises(InputError, match="above 0"):
         rigid_bound(1.1, 0.0)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 5])
+@pytest.mark.parametrize("seed", range(4))
+def test_near_isometries_are_near_isometries(dimension, seed):
+    """Maps that change no distance by more than a are within c_d sqrt(a) of the best rigid motion, as all must be."""
+    rng = np.random.default_rng([dimension, seed])
+    x = rng.normal(size=(60, dimension)) * 10.0 ** -rng.uniform(0, 3, dimension)
+    x /= np.linalg.norm(x[:, None] - x, axis=2).max()
+    # Thin directions may be thrown about freely, strong ones only a little.
+    y = x @ np.linalg.qr(rng.normal(size=(dimension,) * 2))[0] + 10.0 ** -rng.uniform(1, 4) * rng.normal(size=x.shape)
+    distances = [np.linalg.norm(v[:, None] - v, axis=2) for v in (x, y)]
+    a = np.abs(distances[0] - distances[1]).max()
+    u, _, v = np.linalg.svd((x - x.mean(0)).T @ (y - y.mean(0)))
+    error = np.linalg.norm((x - x.mean(0)) @ u @ v - (y - y.mean(0)), axis=1).max()
+    assert a < 1 and error <= isometry_constant(dimension) * np.sqrt(a)
+
+
+def test_the_constant_grows_with_the_dimension():
+    constants = [isometry_constant(d) for d in range(1, 8)]
+    assert constants == sorted(constants) and constants[0] < 7
+    # By the recursion: each dimension multiplies the square by at most 1 + 4 / (1 - s)^2.
+    ratios = np.divide(constants[1:], constants[:-1])
+    assert (ratios > np.sqrt(5) - 1e-9).all() and (ratios < 4).all()
+    with pytest.raises(InputError, match="dimension"):
+        isometry_constant(0)
 
 
 def test_the_fit_is_least_squares_and_covers_the_truth():

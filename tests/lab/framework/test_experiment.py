@@ -65,7 +65,8 @@ def reads(e, preset):
 
 def test_experiments_name_the_data_sets_that_they_read():
     cpu = {"cpc": {"cifar10"}, "mnist-autoencoders": {"mnist"}, "faces": {"faces"}, "3dident": {"3dident"}}
-    cpu["pretrained-pairs"] = {"cifar10", "cifar10-resnets", "wikitext2"}
+    cpu["pretrained-pairs"] = {"cifar10", "cifar10-resnets"}
+    cpu |= {"trained-pairs": {"cifar10", "wikitext2"}, "others-networks": {"ani", "silero-vad", "cebra"}}
     cpu |= {"words": {"wikitext2"}, "gpt2-svcca": {"wikitext2", "treebank"}}
     assert {e.name: found for e in experiments() if (found := reads(e, "cpu"))} == cpu
     more = {

@@ -178,6 +178,24 @@ def test_options_that_cannot_be(options, told):
         Training(**{"steps": 10} | options)
 
 
+def test_long_gradients_are_shortened():
+    """One step of plain gradient descent moves by the rate times the norm that gradients are clipped to."""
+
+    class Steep(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.at = torch.nn.Parameter(torch.zeros(2))
+
+        def forward(self, x):
+            return (x * self.at).sum()
+
+    for clip, each, moved in ((None, None, 50.0), (1.0, None, 0.1), (1e3, None, 50.0), (None, 300.0, 30 * 2**0.5)):
+        model = Steep()
+        options = Training(1, 0.1, optimiser="sgd", clip=clip, clip_each=each, log_every=1, score_every=1)
+        train(model, lambda rng: (np.array([[300.0, 400.0]], dtype=np.float32),), options)
+        assert float(model.at.detach().norm()) == pytest.approx(moved, rel=1e-4)
+
+
 def test_a_device_that_is_not_here():
     with pytest.raises(InputError, match="'nowhere' is not available"):
         train(model(), pairs, Training(steps=1, device="nowhere"))

@@ -30,10 +30,10 @@ QUICK = {name: {"steps": 2} for name in ("diet", "supervised")} | {
 ROWS = {"disentanglement": ("solids-ae-decay-0.1", "solids-vq-vae-decay-0")}
 # Rows that are run twice, where the first trains no network.
 REPEATED = {"faces": "ae", "dislib": "sprites-cnn"}
-# These need features or networks of the user's, and are run in their own tests.
-GIVEN = ("imagenet-x", "pretrained-pairs")
+# These need features or networks of the user's or of others, and are run in their own tests.
+GIVEN = ("imagenet-x", "pretrained-pairs", "trained-pairs", "others-networks")
 # Scores that so short a run may not have.
-SELDOM = {"r2_w", "r2_unseen", "within", "excess", "technical", "elevation"}
+SELDOM = {"r2_w", "r2_unseen", "within", "excess", "technical", "elevation", "bound"}
 NEEDING = [name for name in HOMES if experiment(name).datasets(parameters_for(experiment(name), "smoke"))]
 
 
@@ -104,7 +104,7 @@ def _squares(result, figures, page):
 
 
 def _disentanglement(result, figures, page):
-    # Information, reconstructions and, where there is ICA, traversals.
+    # Information, reconstructions and, where there is ICA, traversals; there is no ranking with one seed.
     assert len(figures) == 5 and "data:image/png" in page
 
 

@@ -14,7 +14,7 @@ VARIABLE = "NEARID_DATA"
 
 MODULES = (
     *("dsprites", "shapes3d", "mpi3d", "rooms3d", "cars3d", "smallnorb", "kitti_masks", "ident3d", "mnist", "cifar10"),
-    *("digits", "faces", "coil20", "wikitext", "treebank", "cifar10_resnets", "profiles"),
+    *("digits", "faces", "coil20", "wikitext", "treebank", "cifar10_resnets", "profiles", "ensembles"),
 )
 
 

@@ -115,7 +115,8 @@ def _as_it_was(e: Experiment[Any], record: Mapping[str, Any]) -> Experiment[Any]
             row["changes"],
             {key: Published(**score["published"]) for key, score in row["scores"].items() if score["published"]},
             row["violated"],
-            row["note"],
+            # Not stored by the first versions.
+            row.get("note", ""),
         )
         for row in record["table"]
     ]

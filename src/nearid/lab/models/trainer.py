@@ -47,6 +47,10 @@ class Training:
         cosine falls to 0 over `steps`.
     warmup : int
         Steps over which the learning rate rises linearly.
+    clip : float, optional
+        Gradients longer than this, over all parameters together, are shortened to it.
+    clip_each : float, optional
+        Every coordinate of the gradients is cut to at most this size.
     seed : int
         The batch of step t depends only on the seed and on t.
     device : str
@@ -72,6 +76,8 @@ class Training:
     weight_decay: float = 0.0
     schedule: str = "constant"
     warmup: int = 0
+    clip: float | None = None
+    clip_each: float | None = None
     seed: int = 0
     device: str = "cpu"
     mixed_precision: bool = False
@@ -97,6 +103,10 @@ class Training:
             raise InputError(
                 f"score_every is {self.score_every}, but scores are part of records, which are written every "
                 f"{self.log_every} steps. Choose a multiple of log_every."
+            )
+        if self.clip is not None and not 0 < self.clip < math.inf:
+            raise InputError(
+                f"clip is {self.clip}, but a number above 0 is expected; None leaves gradients as they are."
             )
         if self.patience is not None and self.patience < 1:
             raise InputError(f"patience is {self.patience}, but at least 1 record is expected; None never stops early.")
@@ -363,6 +373,10 @@ class _Run:
             loss: Tensor = self.model(*batch)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
+        if options.clip is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), options.clip)
+        if options.clip_each is not None:
+            nn.utils.clip_grad_value_(self.model.parameters(), options.clip_each)
         self.optimiser.step()
         return loss.detach()
 

@@ -11,9 +11,16 @@ from nearid.base.errors import InputError  # noqa: E402
 from nearid.lab.framework.settings import changed  # noqa: E402
 from nearid.lab.models.trainer import seeded  # noqa: E402
 from nearid.lab.papers.common.images import Judge, image_source  # noqa: E402
-from nearid.lab.papers.nelson.autoencoding import MODELS, Parameters, autoencoder, cell, judged_model  # noqa: E402
+from nearid.lab.papers.nelson.autoencoding import (  # noqa: E402
+    MODELS,
+    Parameters,
+    autoencoder,
+    cell,
+    judged_model,
+    spectrum,
+)
 
-TINY = Parameters(data="solids", steps=2, batch=4, judged=200, dci_rows=60, looks=1)
+TINY = Parameters(data="solids", steps=2, batch=4, judged=200, dci_rows=60, looks=1, looked=60)
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +42,30 @@ def test_every_model_is_judged(model, judge):
     if model != "vq-vae":
         assert np.shape(views["ica"]) == (12, 6) and 1 <= len(views["traversed"]) <= 6
         assert {"mcc_ica", "dci_d_ica"} <= scores.keys()
+
+
+def test_idle_latents_are_told_by_the_decoder(judge):
+    """A decoder that reads three of twelve latents, one of them twice as strongly."""
+
+    class Reads(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(1))
+
+        def decode(self, z):
+            return (z * torch.tensor([2.0, 1.0, 1.0] + [1e-3] * 9))[:, :, None, None]
+
+    found = spectrum(Reads(), np.random.default_rng(0).normal(size=(100, 12)))
+    assert found["directions"] == 3 and found["condition"] == pytest.approx(2, rel=1e-3)
+    assert found["gap"] == pytest.approx(1000, rel=0.05) and found["lipschitz"] == pytest.approx(2**0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("model", ["ae", "vq-vae", "qlae"])
+def test_modularity_is_followed_in_training(model, tmp_path):
+    found = cell(replace(TINY, model=model, looks=2, dci_rows=0), 0, tmp_path)
+    keys = {"look_infom", "explained"} | ({"look_infom_ica"} if model != "vq-vae" else set())
+    assert keys <= set(found["curves"]) and all(found["curves"][key]["x"] == [1.0, 2.0] for key in keys)
+    assert ("look_infom_ica" in found["curves"]) == (model != "vq-vae")
 
 
 def test_latents_that_do_not_vary_are_judged_without_ica(judge):

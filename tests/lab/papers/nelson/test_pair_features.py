@@ -127,9 +127,12 @@ def test_the_state_that_the_head_reads_is_taken(write_text, monkeypatch, tmp_pat
             return [torch.stack([torch.full(ids.shape, layer), ids, places], dim=2).double() for layer in range(4)]
 
     monkeypatch.setattr("nearid.lab.models.gpt.GPT", Told)
+    monkeypatch.setattr("nearid.lab.papers.nelson.pair_features.following_constants", lambda model, rows: [1.0] * 4)
     write_text([f"w{k % 7}" for k in range(200)])
     learner = TextModels(20, 0, vocabulary=20, context=8, width=8, depth=3, budget=BUDGET)
-    layer, ids, places = learner.learn(0, tmp_path).features.T
+    learnt = learner.learn(0, tmp_path)
+    layer, ids, places = learnt.features.T
+    assert [set(states[:, 0]) for states in learnt.layers] == [{0}, {1}, {2}, {3}]
     assert (layer == 3).all() and places.tolist() == [1, 3, 5, 7] * 5
     np.testing.assert_array_equal(ids, learner.tokens[1][:, [1, 3, 5, 7]].ravel())
 

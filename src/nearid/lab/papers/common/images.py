@@ -48,6 +48,10 @@ class Sample:
     codes: Codes
     columns: dict[str, np.ndarray]
 
+    def first(self, n: int) -> Sample:
+        """The first images, at most so many."""
+        return Sample(self.images[:n], self.codes[:n], {name: column[:n] for name, column in self.columns.items()})
+
 
 class ImageSource(ABC):
     """Images of discrete factors, drawn at random.

@@ -3,8 +3,15 @@
 The protocol is that of Hsu et al. (2023): twice as many latents as factors, AdamW, InfoMEC on images drawn anew, of
 which training may have seen some, as there are finitely many. ICA does not whiten, as in Nelson et al. (2026): idle
 latents would be blown up. It is nearid's own, whose contrast allows for latents of unequal variance, where the paper
-takes FastICA; it is fitted, without factors, on the images that are judged. In all presets the last step is judged, not
-the best one on the way, and gradients are not clipped, both unlike the protocol.
+takes FastICA; it is fitted, without factors, on the images that are judged. Every coordinate of the gradients is cut to
+1, as in the protocol.
+
+The protocol judges the step with the best mean InfoM on the way. So InfoM, with ICA and without, is measured at some
+steps on the first of the judged images (the curves); which step counts is decided by the table, over seeds. The scores
+of the table itself are those of the last step, on all judged images.
+
+The decoder's Jacobian tells idle latents (A.7.3 of Nelson et al. 2026): its singular values, mean over images, fall
+apart into those of active directions and those near 0 at the widest gap between neighbours.
 """
 
 from __future__ import annotations
@@ -45,6 +52,10 @@ NETWORKS = ("light", "protocol")
 SHOWN = 8
 # Images on which reconstruction is followed during training.
 WATCHED = 512
+# Images at which the decoder's Jacobian is taken.
+POINTS = 32
+# Size of the steps that stand for its derivatives, in deviations of the latent that varies most.
+STEP = 0.05
 
 
 @dataclass(frozen=True)
@@ -73,7 +84,9 @@ class Parameters(Checked):
     dci_rows: int = parameter(2000, "of which for DCI; 0 leaves it out", least=0, smoke=40, paper=10_000)
     admitted: float = parameter(0.9, "share of the pixels' variance that a selected setting explains", smoke=0.0)
     whiten: bool = parameter(False, "whether ICA whitens; the protocol does not")
-    looks: int = parameter(10, "times that reconstruction is looked at during training", least=1, smoke=2)
+    clip: float = parameter(1.0, "size that every coordinate of the gradients is cut to", positive=True)
+    looks: int = parameter(10, "times that models are looked at during training", least=1, smoke=2)
+    looked: int = parameter(1000, "images for InfoM at these times", least=50, smoke=100)
     device: str = parameter("cpu", "cpu, cuda, or auto for a GPU where there is one", paper="auto")
 
     def __post_init__(self) -> None:
@@ -99,14 +112,16 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
     with seeded(start):
         model = autoencoder(p, source)
 
+    some = Judge(source, sample.first(p.looked), 0)
+
     def look(_: nn.Module) -> dict[str, float]:
         watched = sample.images[:WATCHED]
-        return {"explained": explained(watched, reconstructed(model, watched))}
+        return {"explained": explained(watched, reconstructed(model, watched)), **modularity(p, model, some)}
 
     def batches(rng: np.random.Generator) -> tuple[Floats]:
         return (source.sample(p.batch, rng).images,)
 
-    options: dict[str, Any] = {"optimiser": "adamw", "weight_decay": p.decay}
+    options: dict[str, Any] = {"optimiser": "adamw", "weight_decay": p.decay, "clip_each": p.clip}
     curves = trained(model, batches, p, order, folder, score=look, **options)
     scores, views = judged_model(p, model, Judge(source, sample, p.dci_rows))
     return {"scores": scores, "curves": curves, "views": views}
@@ -130,6 +145,40 @@ def autoencoder(p: Parameters, source: ImageSource) -> Autoencoder:
     return plain[p.model](latents, networks)
 
 
+def modularity(p: Parameters, model: Autoencoder, judge: Judge) -> dict[str, float]:
+    """InfoM during training, without ICA and with it; 0 where it is not defined, and without ICA alone for codes."""
+    images, discrete = judge.sample.images, p.model in DISCRETE
+    z = _codes(model, images)
+    raw, _ = judge.information(_codes(model, images, discrete=True) if discrete else z, discrete=discrete)
+    found = {"look_infom": raw["infom"] or 0.0}
+    if p.model == "vq-vae":
+        return found
+    after = judge.information(components(z, whiten=p.whiten).values)[0]["infom"] if np.ptp(z, axis=0).any() else None
+    return found | {"look_infom_ica": after or 0.0}
+
+
+def spectrum(model: Autoencoder, z: Floats) -> dict[str, float]:
+    """Of the decoder's Jacobian: how many directions are active, the gap below them, and how unequal they are.
+
+    Derivatives are differences, at a few images.
+    """
+    at = z[:POINTS]
+    step = STEP * float(z.std(axis=0).max())
+    moves = step * np.eye(z.shape[1])
+    columns = [(decoded(model, at + move) - decoded(model, at - move)).reshape(len(at), -1) for move in moves]
+    jacobians = np.stack(columns, axis=2) / (2 * step)
+    values = np.linalg.svd(jacobians, compute_uv=False).mean(axis=0).clip(1e-12)
+    active = int(np.argmax(values[:-1] / values[1:])) + 1
+    condition = float(values[0] / values[active - 1])
+    return {
+        "directions": float(active),
+        "gap": float(values[active - 1] / values[active]),
+        "condition": condition,
+        # Under the best scale, within the active directions.
+        "lipschitz": float(np.sqrt(condition)),
+    }
+
+
 def judged_model(p: Parameters, model: Autoencoder, judge: Judge) -> tuple[dict[str, Any], dict[str, Any]]:
     """Scores and views of a trained model.
 
@@ -150,7 +199,7 @@ def judged_model(p: Parameters, model: Autoencoder, judge: Judge) -> tuple[dict[
     }
     if p.model == "vq-vae" or not np.ptp(z, axis=0).any():
         return scores, views
-    scores |= judge.recovery(z)
+    scores |= judge.recovery(z) | spectrum(model, z)
     turned = components(z, whiten=p.whiten)
     after, unmixed = judge.information(turned.values)
     scores |= {f"{key}_ica": value for key, value in (after | judge.recovery(turned.values)).items()}

@@ -5,8 +5,19 @@ linear isometry, and the smaller alpha is, the less it preserves distances. Two 
 different starts are compared up to a rigid motion (Theorem 1 allows no scale) on test images.
 
 The widths, the number of latents, the values of alpha, the learning rate, the size of a batch and the leak that is the
-reference of the filter are not legible in the text of the paper that was at hand; those here are choices. Its gradients
-are clipped to norm 1, which a mean squared error per pixel does not reach: nothing is clipped here.
+reference of the filter are not legible in the text of the paper that was at hand; those here are choices. As in the
+paper, gradients are clipped to norm 1, training ends where the loss has not fallen for 50 records, and pairs are
+dropped of which a run reconstructs worse than the 95th percentile at the reference leak. The rate falls to 0 by a
+cosine.
+
+The paper's figures show the errors of all runs together against sqrt(L^2 - 1), with the fitted curve. So the claims on
+the curve pool all kept pairs: the slope of a line must be above 0 (that of a curve through 0 always is, as errors are),
+and the theorem's curve must explain half of the variance of the errors; intervals are over seeds, by a jackknife. The
+paper gives no R2: the half is a choice, made after a run of 5 seeds and a fifth of the steps had R2 of .12 to .33.
+
+Theorem 1 has a constant (`nearid.geometry.bounds.isometry_constant`), so that its bound is a number. It is far above 1,
+the diameter: the theorem tells the rate, not the size of the error. It is also about the largest error, which is
+beside the mean.
 
 At leak 1 the decoder is linear and orthogonal, so that its constant is 1 whatever is trained.
 
@@ -24,14 +35,15 @@ import numpy as np
 
 from nearid.base.errors import InputError
 from nearid.base.estimate import Estimate
+from nearid.geometry.bounds import isometry_constant, rigid_bound
 from nearid.lab.framework.cells import Finished
-from nearid.lab.framework.claims import Claim, Outcome, Test, all_of, at_most, decide
+from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_most, decide
 from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Curve, Experiment, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.nelson import sections
-from nearid.lab.papers.nelson.near_isometry import ORDERED, error_plot, fitted, ordered, pairs
+from nearid.lab.papers.nelson.near_isometry import EXPLAINED, ORDERED, error_plot, ordered, pairs, pooled_curve
 from nearid.moments import Floats
 from nearid.show.figures import Figure, Scatter
 
@@ -62,12 +74,13 @@ class Parameters(Checked):
     widths: tuple[int, ...] = parameter(
         (128, 32), "hidden widths of the encoder; the decoder mirrors it", smoke=(24, 12)
     )
-    steps: int = parameter(1500, "steps of Adam, at most", least=1, smoke=10, paper=470_000)
+    steps: int = parameter(7500, "steps of Adam, at most", least=1, smoke=10, paper=470_000)
     batch: int = parameter(128, "images in each step", least=1, smoke=32, paper=256)
     rate: float = parameter(3e-3, "learning rate", positive=True, paper=1e-3)
     schedule: str = parameter("cosine", "course of the learning rate", choices=SCHEDULES, paper="constant")
     record: int = parameter(50, "steps between records of the loss", least=1, smoke=5, paper=235)
-    patience: int = parameter(0, "records without a gain that end the training; 0 for none", least=0, paper=50)
+    patience: int = parameter(50, "records without a gain that end the training; 0 for none", least=0, smoke=0)
+    clip: float = parameter(1.0, "norm that gradients are clipped to", positive=True)
     held_out: int = parameter(10_000, "test images that are compared, at most; by five folds", least=50, smoke=300)
     points: int = parameter(1000, "test images at which the constants are measured", least=2, smoke=100)
     directions: int = parameter(10, "random directions at each of them")
@@ -91,6 +104,7 @@ class Run:
     mean: float
     maximum: float
     exact: float
+    exact_maximum: float
     quantiles: list[float]
     error: float
     curves: dict[str, Curve]
@@ -128,7 +142,7 @@ def run(p: Parameters, seen: np.ndarray, held: np.ndarray, seed: int, folder: Pa
         return (scaled(seen[rng.integers(0, len(seen), p.batch)]),)
 
     looks = max(1, p.steps // p.record)
-    curves = trained(model, batches, p, seed, folder, looks=looks, patience=p.patience or None)
+    curves = trained(model, batches, p, seed, folder, looks=looks, patience=p.patience or None, clip=p.clip)
     model.to("cpu")
     with torch.no_grad():
         x = torch.as_tensor(scaled(held))
@@ -142,6 +156,7 @@ def run(p: Parameters, seen: np.ndarray, held: np.ndarray, seed: int, folder: Pa
         local.mean.value,
         local.maximum.value,
         constants.exact.local.mean.value,
+        constants.exact.local.maximum.value,
         [q.value for q in local.quantiles.values()],
         error,
         curves,
@@ -175,13 +190,16 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         random_state=seed,
     )
     rigid = comparison.groups["rigid"]
+    bound = theorem_bound(max(first.exact_maximum, second.exact_maximum), p.latents)
     return {
         "scores": {
             "leak": p.leak,
             "lipschitz": max(first.mean, second.mean),
             "lipschitz_max": max(first.maximum, second.maximum),
             "lipschitz_exact": max(first.exact, second.exact),
+            **({} if bound is None else {"bound": bound}),
             "rigid": rigid.epsilon.value,
+            "rigid_max": rigid.max,
             "linear": comparison.groups["linear"].epsilon.value,
             "chance": rigid.epsilon.chance,
             "reconstruction": max(first.error, second.error),
@@ -189,6 +207,11 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         "curves": first.curves,
         "views": {"errors": [first.error, second.error], "quantiles": first.quantiles},
     }
+
+
+def theorem_bound(lipschitz: float, dimension: int) -> float | None:
+    """Theorem 1's bound on the largest rigid error over the diameter; None where L^2 is 2 or more: it then has none."""
+    return rigid_bound(lipschitz, isometry_constant(dimension)).epsilon if np.isfinite(lipschitz) else None
 
 
 def rows(p: Parameters) -> list[Row]:
@@ -210,21 +233,15 @@ def filtered(result: ExperimentResult, group: str) -> tuple[list[Finished], list
     """Cells that are kept, and those that are dropped because a run of theirs was trained badly.
 
     The paper's rule: the reconstruction error of either run exceeds the 95th percentile of the runs at the reference
-    leak, among runs of the same digit where there is but one, as digits are not equally hard. The percentile is one of
-    the errors, not a value between two: with few runs it is the largest. Where that leak was not run, all are kept.
+    leak, between two errors by interpolation. It is one percentile for all digits, also where each run sees but one:
+    the 5 of 180 that the paper drops are fewer than a percentile of each digit would drop. Where that leak was not run,
+    all are kept.
     """
     cells = of_group(result, group)
-    bounds: dict[int | None, float] = {}
-    for digit in {_digit(f) for f in cells}:
-        same = [f for f in cells if _digit(f) == digit and f.cell.parameters.leak == result.parameters.reference]
-        if same:
-            bounds[digit] = float(np.quantile([e for f in same for e in _errors(f)], SHARE, method="higher"))
-    bad = [max(_errors(f)) > bounds.get(_digit(f), np.inf) for f in cells]
-    return [f for f, b in zip(cells, bad, strict=True) if not b], [f for f, b in zip(cells, bad, strict=True) if b]
-
-
-def _digit(f: Finished) -> int | None:
-    return f.cell.seed % 10 if f.cell.parameters.one_digit else None
+    reference = [e for f in cells if f.cell.parameters.leak == result.parameters.reference for e in _errors(f)]
+    bound = float(np.quantile(reference, SHARE)) if reference else np.inf
+    kept = [f for f in cells if max(_errors(f)) <= bound]
+    return kept, [f for f in cells if max(_errors(f)) > bound]
 
 
 def _errors(f: Finished) -> list[float]:
@@ -266,12 +283,33 @@ def _predicts(group: str, constant: str) -> Test:
         # The order of L is that of sqrt(L^2 - 1).
         decided = ordered(_kept(group), group, constant, "rigid", "√(L² - 1) and rigid error")(result)
         said = f"{len(dropped)} of {len(kept) + len(dropped)} cells were dropped ({DROPPED[group]} in the paper)."
-        rate = fitted(kept, constant, "rigid")
-        if rate is not None:
-            said += f" The fitted curve is {rate.constant.value:.3g} √(L² - 1), R² {rate.r2:.2f}."
         return decided if decided.needs else replace(decided, sentence=f"{decided.sentence} {said}")
 
     return test
+
+
+def _curve(group: str, constant: str) -> Test:
+    return pooled_curve(_kept(group), group, constant, "rigid")
+
+
+def _bounded(result: ExperimentResult) -> Outcome:
+    """Whether the largest error of each pair is below the bound, where there is one."""
+    cells = [f for group in GROUPS for f in of_group(result, group) if f.data["scores"].get("bound") is not None]
+    if not cells:
+        return Outcome(Status.NOT_TESTABLE, "No pair has L² below 2, which the theorem needs.")
+    pairs_ = [(f.data["scores"]["rigid_max"], f.data["scores"]["bound"]) for f in cells]
+    # At leak 1 the bound is 0 but for rounding, and the theorem's premise, optimal models, holds but nearly.
+    curved = [(error, bound) for error, bound in pairs_ if bound > 1e-3]
+    below = sum(error <= bound for error, bound in curved)
+    if not curved:
+        return Outcome(Status.NOT_TESTABLE, "No pair with a bound above 0 was run.")
+    ratios = [bound / error for error, bound in curved if error > 0]
+    said = (
+        f"{below} of {len(curved)} pairs with L² below 2 have no error above the bound, which is {min(ratios):.3g} to "
+        f"{max(ratios):.3g} times the largest error; the constant c_d is "
+        f"{isometry_constant(result.parameters.latents):.3g} for {result.parameters.latents} latents."
+    )
+    return Outcome(Status.REPRODUCED if below == len(curved) else Status.NOT_REPRODUCED, said)
 
 
 def figures(result: ExperimentResult) -> Sequence[Figure]:
@@ -279,7 +317,7 @@ def figures(result: ExperimentResult) -> Sequence[Figure]:
     slots: list[Figure] = []
     for group, who in GROUPS.items():
         kept, dropped = filtered(result, group)
-        if not kept:
+        if not kept and not dropped:
             continue
         by_leak = {f"leak {a:g}": [f for f in kept if f.cell.parameters.leak == a] for a in result.parameters.leaks}
         shown = {name: cells for name, cells in by_leak.items() if cells} | ({"dropped": dropped} if dropped else {})
@@ -305,7 +343,7 @@ def figures(result: ExperimentResult) -> Sequence[Figure]:
                 {},
             )
         )
-        slots.append(_distribution(f"{who}: local constants by leak", kept))
+        slots.append(_distribution(f"{who}: local constants by leak", [*kept, *dropped]))
     return slots
 
 
@@ -339,6 +377,16 @@ CLAIMS = (
         _predicts(ONE, MEAN[0]),
     ),
     Claim(f"And for those of one digit with the maximum (at least {ORDERED:g}).", _predicts(ONE, MAXIMUM[0])),
+    Claim(
+        "All pairs together lie along the curve of Fig. 2: the error rises with √(L² - 1), L the mean over samples, "
+        f"and c √(L² - 1) explains at least {EXPLAINED:g} of its variance (R2; added after a shorter run).",
+        _curve(ALL, MEAN[0]),
+    ),
+    Claim(f"So they do along that of Fig. A.4, L the maximum (R2 of at least {EXPLAINED:g}).", _curve(ALL, MAXIMUM[0])),
+    Claim(
+        f"And those of one digit along that of Fig. A.6, the mean (R2 of at least {EXPLAINED:g}).", _curve(ONE, MEAN[0])
+    ),
+    Claim("No error is above the bound of Theorem 1, where L² is below 2 and above 1.", _bounded),
 )
 
 
@@ -350,12 +398,14 @@ MNIST_AUTOENCODERS = Experiment(
     about="Two autoencoders of MNIST agree the better up to a rigid motion, the nearer their decoders are to an "
     "isometry, which the leak of their activations controls.",
     defaults=Parameters(),
-    presets=presets(cpu=("about 16 minutes on 2 idle cores", 5), paper=("days on a CPU (estimated)", 10)),
+    presets=presets(cpu=("about 2.5 hours on 2 idle cores (estimated)", 10), paper=("days on a CPU (estimated)", 10)),
     columns=(
         Column("lipschitz", "L, mean over samples", least=1),
         Column("lipschitz_max", "L, maximum", least=1),
         Column("lipschitz_exact", "L, all directions, mean", least=1),
+        Column("bound", "Theorem 1's bound on the largest error"),
         Column("rigid", "rigid error", 4, least=0),
+        Column("rigid_max", "largest rigid error", 4, least=0),
         Column("linear", "linear error", 4, least=0),
         Column("chance", "rigid error by chance", least=0),
         Column("reconstruction", "worse reconstruction error", 4, least=0),
@@ -366,4 +416,6 @@ MNIST_AUTOENCODERS = Experiment(
     curves=(Axes("loss", "Loss during training", "steps", "mean squared error of a pixel"),),
     figures=figures,
     datasets=lambda p: ("mnist",),
+    # 2: clipping, largest errors and bounds.
+    version=2,
 )

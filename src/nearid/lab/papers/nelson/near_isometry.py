@@ -7,14 +7,17 @@ import numpy as np
 
 from nearid.base.errors import InputError
 from nearid.base.estimate import Estimate
-from nearid.geometry.bounds import FittedRate, fit_rate
+from nearid.geometry.bounds import FittedRate, fit_rate, rate
 from nearid.lab.framework.cells import Finished
-from nearid.lab.framework.claims import Outcome, Test, decide
+from nearid.lab.framework.claims import Outcome, Test, decide, worst
 from nearid.lab.framework.result import ExperimentResult
+from nearid.lab.papers.common.jackknife import jackknife
 from nearid.show.figures import Coordinates, Scatter
 
 # What counts as a clear order: Spearman's correlation over the rows of a seed.
 ORDERED = 0.8
+# Share of the variance of the errors that counts as lying along the curve.
+EXPLAINED = 0.5
 # Rows of a seed without which an order means nothing.
 FEWEST = 3
 
@@ -78,6 +81,59 @@ def ordered(
     return test
 
 
+def ordered_within(row: str, view: str, x: str, y: str, label: str) -> Test:
+    """A test whether one list of a view rises with another, by the rank correlation within each cell of a row."""
+
+    def test(result: ExperimentResult) -> Outcome:
+        lists = [f.data["views"][view] for f in result.of_row(row)]
+        found = [value for v in lists if np.isfinite(value := _spearman(v[x], v[y]))]
+        return decide(result, [row], Estimate.over(found), ORDERED, f"The rank correlation of {label}", above=True)
+
+    return test
+
+
+def pooled_curve(
+    cells_of: Callable[[ExperimentResult], Sequence[Finished]], group: str, constant: str, error: str
+) -> Test:
+    """A test of the curve c sqrt(L^2 - 1) over all cells together, as the paper's figures show it.
+
+    A line must rise, and the curve must explain the share `EXPLAINED` of the errors' variance. Intervals are over
+    seeds, by a jackknife. A line, as the slope of a curve through 0 is above 0 whatever positive errors do.
+    """
+
+    def test(result: ExperimentResult) -> Outcome:
+        cells = cells_of(result)
+        rows = [row.key for row in result.every_row if row.key.startswith(f"{group}-")]
+        seeds = sorted({f.cell.seed for f in cells})
+
+        def over_seeds(statistic: Callable[[Sequence[float], Sequence[float]], float]) -> Estimate:
+            return jackknife(
+                seeds, lambda out: statistic(*pairs([f for f in cells if f.cell.seed != out], constant, error)), "seeds"
+            )
+
+        slope, r2 = (over_seeds(s) if cells else Estimate.over([]) for s in (_slope, _explained))
+        return worst(
+            decide(result, rows, slope, 0.0, "The slope of the error over √(L² - 1)", above=True, strict=True),
+            decide(result, rows, r2, EXPLAINED, "R2 of the curve c √(L² - 1)", above=True),
+        )
+
+    return test
+
+
+def _slope(constants: Sequence[float], errors: Sequence[float]) -> float:
+    """Slope of a line of errors over sqrt(L^2 - 1); NaN where constants do not differ."""
+    x = rate(constants) - np.mean(rate(constants))
+    return float(x @ errors / (x @ x)) if len(x) and np.any(x) else float("nan")
+
+
+def _explained(constants: Sequence[float], errors: Sequence[float]) -> float:
+    """R2 of the curve through 0; NaN where the cells do not determine it."""
+    try:
+        return fit_rate(constants, errors).r2
+    except InputError:
+        return float("nan")
+
+
 def fitted(cells: Sequence[Finished], x: str, y: str) -> FittedRate | None:
     """The curve c sqrt(L^2 - 1) for a constant x and an error y; None where the cells do not determine it."""
     try:
@@ -107,12 +163,12 @@ def error_plot(
     """
     points = {name: pairs(cells, x[0], y[0]) for name, cells in groups.items()}
     curves: dict[str, Coordinates] = {}
-    rate = fitted(fit, x[0], y[0])
-    if rate is not None:
+    curve = fitted(fit, x[0], y[0])
+    if curve is not None:
         at = np.linspace(1, 1.02 * max(max(a, default=1.0) for a, _ in points.values()), 100)
-        c = rate.constant
-        told = f"{c.value:.3g} [{c.low:.3g}, {c.high:.3g}] √(L² - 1), R² {rate.r2:.2f}"
-        curves[f"fitted: {told}"] = at.round(5).tolist(), rate.at(at).round(5).tolist()
+        c = curve.constant
+        told = f"{c.value:.3g} [{c.low:.3g}, {c.high:.3g}] √(L² - 1), R² {curve.r2:.2f}"
+        curves[f"fitted: {told}"] = at.round(5).tolist(), curve.at(at).round(5).tolist()
     return Scatter(title, caption, x[1], y[1], points, curves)
 
 

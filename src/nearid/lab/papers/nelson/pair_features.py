@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,8 @@ from nearid.moments import Floats
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from nearid.lab.models.gpt import GPT
+
 # Hidden states that are kept of each row of tokens, at even distances.
 PLACES = 4
 # Times that the loss is recorded during training.
@@ -48,10 +50,20 @@ class Budget:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a trained network makes of the held-out rows, and how its training went."""
+    """What a trained network makes of the held-out rows, and how its training went.
+
+    Attributes
+    ----------
+    layers : list of ndarray
+        Of a GPT: what each layer makes of them, from the embedding to the features.
+    constants : list of float
+        And the bi-Lipschitz constant of what follows each layer, mean over tokens.
+    """
 
     features: Floats
     curves: dict[str, Curve]
+    layers: list[Floats] = field(default_factory=list)
+    constants: list[float] = field(default_factory=list)
 
 
 def held_out_pixels(count: int, seed: int) -> np.ndarray:
@@ -141,6 +153,8 @@ class TextModels:
         Tokens of test text, at most.
     seed : int
         Draws these tokens.
+    points : int
+        Tokens at which constants of layers are measured.
     """
 
     held_out: int
@@ -150,6 +164,7 @@ class TextModels:
     width: int
     depth: int
     budget: Budget
+    points: int = 200
 
     @cached_property
     def tokens(self) -> tuple[np.ndarray, np.ndarray, int]:
@@ -161,6 +176,8 @@ class TextModels:
 
     def learn(self, seed: int, folder: Path) -> Trained:
         """Train a network from a seed, which draws its start and its batches."""
+        import torch
+
         from nearid.lab.models.gpt import GPT
 
         stream, rows, size = self.tokens
@@ -176,12 +193,42 @@ class TextModels:
         model, curves = _trained(make, batches, self.budget, seed, folder)
         step = self.context // PLACES
 
-        def last(ids: Tensor) -> Tensor:
-            # After the final norm: the theory is of the representation that is mapped linearly to the loss.
-            states: Tensor = model.hidden_states(ids)[-1][:, step - 1 :: step][:, :PLACES]
-            return states.flatten(0, 1)
+        def states(ids: Tensor) -> Tensor:
+            kept = [state[:, step - 1 :: step][:, :PLACES].flatten(0, 1) for state in model.hidden_states(ids)]
+            return torch.stack(kept, dim=1)
 
-        return Trained(_seen(last, rows, model), curves)
+        layers = list(_seen(states, rows, model).transpose(1, 0, 2))
+        some = rows[np.random.default_rng(self.seed).permutation(len(rows))[: self.points]]
+        # After the final norm: the theory is of the representation that is mapped linearly to the loss.
+        return Trained(layers[-1], curves, layers, following_constants(model, some))
+
+
+def following_constants(model: GPT, rows: np.ndarray) -> list[float]:
+    """Bi-Lipschitz constant of the map from each hidden state of a GPT to the last one, mean over rows of tokens.
+
+    At the last token of each row, with the states of all others fixed, under the best global scale. The final norm
+    takes away the length and the mean of a state: the two directions at each point that it removes are left out.
+    """
+    import torch
+
+    from nearid.geometry.constants import Constants
+
+    ids = torch.as_tensor(rows, device=next(model.parameters()).device)
+    with torch.no_grad():
+        states = model.hidden_states(ids)
+    constants = []
+    for layer, state in enumerate(states[:-1]):
+        own = state[:, -1:].clone().requires_grad_()
+        whole = torch.cat([state[:, :-1], own], dim=1)
+        for block in model.blocks[layer:]:
+            whole = block(whole)
+        last = model.norm(whole[:, -1])
+        # A coordinate of all rows at a time: no row has a part in another.
+        gradients = [torch.autograd.grad(column.sum(), own, retain_graph=True)[0][:, 0] for column in last.T]
+        values = torch.linalg.svdvals(torch.stack(gradients, dim=1).double()).cpu().numpy()
+        constants.append(float(Constants.of(values[:, -3], values[:, 0]).scaled.mean))
+    # The last hidden state itself.
+    return [*constants, 1.0]
 
 
 def files_of(given: str) -> tuple[str, str]:
