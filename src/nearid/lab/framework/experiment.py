@@ -246,6 +246,7 @@ HOMES = {
     "words": "nearid.lab.papers.roeder.words:WORDS",
     "gpt2-svcca": "nearid.lab.papers.roeder.gpt2_svcca:GPT2_SVCCA",
     "3dident": "nearid.lab.papers.zimmermann.ident3d:IDENT3D",
+    "imagenet-factors": "nearid.lab.papers.reizinger.imagenet_factors:IMAGENET_FACTORS",
     "imagenet-x": "nearid.lab.papers.reizinger.imagenet_x:IMAGENET_X",
 }
 
