@@ -1,85 +1,199 @@
-"""Write the scoreboard of docs/reproduce.md from the stored results: python docs/tools/scoreboard.py."""
+"""Write docs/reproduce.md, its tables and pictures from the stored results: python docs/tools/scoreboard.py.
+
+The scores in docs/results/*.json are what runs have measured. All else follows from them: the claims in these files and
+the printed tables (*.txt), the scoreboard and the sections of the page, and the pictures in docs/pictures/papers. A new
+result is picked up by its file: NAME.json is the result of the experiment NAME, NAME-anything.json a further run of it.
+"""
 
 import json
+import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-from nearid.lab.framework.experiment import experiment
+from nearid.base.errors import InputError
+from nearid.lab.framework.experiment import Experiment, experiments
+from nearid.lab.framework.scoreboard import COUNTED, command, compared, core_minutes, counts, figure
+from nearid.lab.framework.stored import StoredResult, read_result
+from nearid.lab.framework.view import MARKS
+from nearid.show.svg import picture
+from nearid.show.terminal import text
+from nearid.show.view import counted, number
 
 DOCS = Path(__file__).parents[1]
-PAGE = DOCS / "reproduce.md"
-BEGIN, END = "<!-- scoreboard: written by docs/tools/scoreboard.py -->\n", "<!-- end of the scoreboard -->\n"
-# The score that stands for an experiment, and the rows that it is taken from; by file where its rows differ.
-HEADLINES = {
-    "bilipschitz-recovery": ("mcc", ("leak-0.2",)),
-    "contrastive-box": ("mcc", ("laplace-box",)),
-    "contrastive-sphere": ("r2", ("sphere-vmf10",)),
-    "cpc": ("cca_f", ("base",)),
-    "deconfounding": ("auroc_ica", ("screen",)),
-    "diet": ("r2_z", ("base-unit",)),
-    "disentanglement": ("infom_ica", ("sprites-ae-decay-1", "solids-ae-decay-1")),
-    "dislib": ("scale", ("sprites-cnn", "solids-cnn")),
-    "faces": ("mcc_ica", ("ae-wide",)),
-    "gpt2-svcca": ("back0", ("widths",)),
-    "masks-contrastive": ("mcc", ("l1-box",)),
-    "mnist-autoencoders": ("rigid", ("leak-1",)),
-    "pretrained-pairs": ("efficiency_in", ("akamaster-20-dansun18-20", "akamaster-56-zhengjiakun-56")),
-    "radial": ("cca", ("published",)),
-    "square-manifolds": ("anisotropy", ("xr",)),
-    "supervised": ("r2_z", ("base-free",)),
-    "supervised-longer": ("r2_z", ("double-d-free",)),
-    "words": ("cca_f", ("more",)),
+PAGE, RESULTS, PICTURES = DOCS / "reproduce.md", DOCS / "results", DOCS / "pictures" / "papers"
+# Columns of text of the printed tables.
+WIDTH = 140
+# What stands between these lines is written by this program.
+BLOCKS = {
+    name: (f"<!-- {name}: written by docs/tools/scoreboard.py -->\n", f"<!-- end of {name} -->\n")
+    for name in ("scoreboard", "sections")
 }
-STATUSES = ("reproduced", "not reproduced", "undecided", "not testable here")
+SIGNS = dict(zip(COUNTED, ("✓", "✗", "?", "–"), strict=True))
 
 
-def span(values: list[float]) -> str:
-    """Least and largest value, or the one value."""
-    shown = sorted({f"{value:.4g}" for value in values}, key=float)
-    return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
+@cache
+def stored(stem: str) -> StoredResult:
+    """A stored result by the name of its file."""
+    return read_result(RESULTS / f"{stem}.json")
 
 
-def figures(table: list[dict], column: str, rows: tuple[str, ...]) -> tuple[str, str]:
-    """Published and measured values of a score over some rows; published ones of any row where these have none."""
-    of = {row["row"]: row["scores"][column] for row in table}
-    chosen = [of[row] for row in rows]
-    published = [score["published"]["value"] for score in chosen if score["published"]]
-    published = published or [score["published"]["value"] for score in of.values() if score["published"]]
-    return span(published) if published else "no number", span([score["mean"] for score in chosen])
+def files_of(e: Experiment) -> list[str]:
+    """Names of the results of an experiment, that of its whole table first."""
+    made = {f.stem: json.loads(f.read_text(encoding="utf-8"))["experiment"] for f in sorted(RESULTS.glob("*.json"))}
+    return sorted((stem for stem, name in made.items() if name == e.name), key=lambda stem: (stem != e.name, stem))
 
 
-def line(file: Path) -> str:
-    """The row of one stored result."""
-    told = json.loads(file.read_text(encoding="utf-8"))
-    found = [claim["status"] for claim in told["claims"]]
-    core = sum(cell.get("core_seconds") or 0 for cell in told["cells"]) / 60
-    changed = "" if file.stem == told["experiment"] else " with other settings"
-    column, rows = HEADLINES.get(file.stem) or HEADLINES[told["experiment"]]
-    titles = {row["row"]: row["title"] for row in told["table"]}
-    score = next(c.title for c in experiment(told["experiment"]).columns if c.key == column)
-    cells = [
-        f"[{file.stem}](results/{file.stem}.txt)",
-        f"{told['paper']['authors']}, {told['shows']}",
-        f"{score}; {' and '.join(titles[row] for row in rows)}",
-        *figures(told["table"], column, rows),
-        *(str(found.count(status)) for status in STATUSES),
-        "not stored" if not core else f"{core:.0f}" if core >= 1 else "less than 1",
-        f"`nearid reproduce {told['experiment']}`{changed}",
-    ]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+def by_paper() -> Iterator[tuple[str, list[Experiment]]]:
+    """Experiments by the short name of their paper, in the order of the list of all."""
+    every = experiments()
+    for paper in dict.fromkeys(e.paper for e in every):
+        yield paper.short, [e for e in every if e.paper == paper]
+
+
+def minutes(result: StoredResult) -> str:
+    """Core minutes of a result."""
+    core = core_minutes(result)
+    return "not stored" if not core else f"{core:.0f}" if core >= 1 else "< 1"
 
 
 def scoreboard() -> str:
-    """The table, in Markdown."""
-    heads = ["experiment", "paper", "score and row", "published", "measured", *STATUSES, "core minutes", "command"]
-    lines = [line(file) for file in sorted((DOCS / "results").glob("*.json"))]
-    return "\n".join(["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads), *lines]) + "\n"
+    """The table of all stored results, a line each, and a line for their sum."""
+    heads = ["experiment", "score", "published", "measured", "largest difference", " ".join(SIGNS.values())]
+    lines = []
+    total = [0] * len(COUNTED)
+    for paper, group in by_paper():
+        for e in group:
+            for stem in files_of(e):
+                lines.append(line(stem, f"{paper}, {e.shows}"))
+                if stem == e.name:
+                    total = [a + b for a, b in zip(total, counts(stored(stem)), strict=True)]
+    lines.append(["**all experiments**", f"{sum(total)} claims", "", "", "", f"**{_together(total)}**", "", ""])
+    return table([*heads, "core minutes", "command"], lines)
 
 
-def page(text: str) -> str:
-    """The page with the table as it should be."""
-    before, rest = text.split(BEGIN)
-    return before + BEGIN + "\n" + scoreboard() + "\n" + END + rest.split(END)[1]
+def line(stem: str, shows: str) -> list[str]:
+    """The cells of one stored result."""
+    result = stored(stem)
+    e, both = result.experiment, compared(result)
+    whole = stem == e.name
+    name = f"[{e.name}](#{e.name})<br>{shows}" if whole else f"[{stem}](#{e.name})<br>further run"
+    figures = ["no published value for these rows", "–", "–", "–"]
+    if both:
+        row, difference = both.largest
+        unlike = e.section.unlike(result.parameters)
+        score = f"{both.column.title}, {counted(len(both.rows), 'row')}" + (f"; *{unlike}*" if unlike else "")
+        largest = f"{difference:+.{both.column.digits}f}<br>{row.title}"
+        figures = [score, both.published_range, both.measured_range, largest]
+    return [name, *figures, _together(counts(result)) if whole else "–", minutes(result), f"`{command(result)}`"]
+
+
+def _together(numbers: list[int]) -> str:
+    return " ".join(map(str, numbers))
+
+
+def table(heads: list[str], lines: list[list[str]]) -> str:
+    """A table in Markdown."""
+    rows = [heads, ["---"] * len(heads), *lines]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows) + "\n"
+
+
+def sections() -> str:
+    """A section for each experiment, by paper."""
+    parts = []
+    for paper, group in by_paper():
+        parts.append(f"## {paper}\n\n[{group[0].paper.title}]({group[0].paper.url}), {group[0].paper.authors}.\n")
+        parts += [section(e) for e in group]
+    return "\n".join(parts)
+
+
+def section(e: Experiment) -> str:
+    """What the paper claims, what was measured and what differs; the claims; the figure; further runs."""
+    stems, s = files_of(e), e.section
+    parts = [f"### {e.name}\n", f"**{e.shows}.** {s.paper or e.about}\n"]
+    if e.name not in stems:
+        return "\n".join([*parts, f"**Not run here.** {s.different}\n", f"```sh\nnearid reproduce {e.name}\n```\n"])
+    result = stored(e.name)
+    if result.older:
+        parts.append(
+            "**These results are of an older version of the experiment.** Its claims are as they were judged then.\n"
+        )
+    seeds = counted(len(result.seeds), "seed")
+    took = f"{minutes(result)} core minutes" if core_minutes(result) else "time not stored"
+    parts.append(f"**Measured** ({seeds}, {took}). {filled(s.measured, result)}".rstrip() + "\n")
+    if s.different:
+        parts.append(f"**Differences from the paper.** {filled(s.different, result)}\n")
+    if drawn := figure(result):
+        published = f" In the paper: {s.shown}" if s.shown else ""
+        parts += [f"![{drawn.title}](pictures/papers/{e.name}.svg)\n", f"*{drawn.caption}{published}*\n"]
+    claims = [[c.text, f"{MARKS[o.status][0]} {o.status}", o.figures] for c, o in result.outcomes]
+    parts.append(table(["claim", "status", "figure"], claims))
+    parts.append(f"[Whole table](results/{e.name}.txt), [JSON](results/{e.name}.json). Run it again:\n")
+    parts.append(f"<!-- not run: minutes to hours -->\n```sh\n{command(result)}\n```\n")
+    for stem in stems[1:]:
+        further, told = (
+            stored(stem),
+            f"**{stem}** ([table](results/{stem}.txt), {counted(len(stored(stem).seeds), 'seed')}). ",
+        )
+        parts.append(told + filled(s.further.get(stem, ""), further) + "\n")
+        parts.append(f"<!-- not run: minutes to hours -->\n```sh\n{command(further)}\n```\n")
+    return "\n".join(parts)
+
+
+def filled(told: str, result: StoredResult) -> str:
+    """A text with the mean of a stored score in the place of each {row:column}."""
+
+    def value(found: re.Match[str]) -> str:
+        row, column = found[1], found[2]
+        if row not in result.ran or column not in {c.key for c in result.experiment.columns}:
+            raise InputError(f"The section of {result.experiment.name} names {found[0]}, which is not stored.")
+        return number(result.estimate(row, column).value, result.column(column).digits)
+
+    return re.sub(r"\{([\w.+-]+):(\w+)\}", value, told)
+
+
+def page(before: str) -> str:
+    """The page with everything as it should be that is written by this program."""
+    for name, made in (("scoreboard", scoreboard()), ("sections", sections())):
+        begin, end = BLOCKS[name]
+        head, rest = before.split(begin)
+        before = head + begin + "\n" + made + "\n" + end + rest.split(end)[1]
+    return before
+
+
+def printed(stem: str) -> str:
+    """The table of a result as a terminal shows it."""
+    lines = text(stored(stem).view, WIDTH).splitlines()
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def judged(stem: str) -> str:
+    """The file of a result with the claims as they are now; what was measured stays."""
+    record = json.loads((RESULTS / f"{stem}.json").read_text(encoding="utf-8"))
+    now = stored(stem).to_dict()
+    if not stored(stem).older:
+        record |= {"shows": now["shows"], "about": now["about"], "paper": now["paper"], "claims": now["claims"]}
+    return json.dumps(record, indent=1, allow_nan=False) + "\n"
+
+
+def pictures() -> dict[Path, str]:
+    """The picture of each experiment."""
+    made = {}
+    for e in experiments():
+        if e.name in files_of(e) and (drawn := figure(stored(e.name))):
+            made[PICTURES / f"{e.name}.svg"] = picture(drawn).svg + "\n"
+    return made
+
+
+def everything() -> dict[Path, str]:
+    """All files that this program writes, and what is in them."""
+    stems = [stem for e in experiments() for stem in files_of(e)]
+    made = {RESULTS / f"{stem}.json": judged(stem) for stem in stems}
+    made |= {RESULTS / f"{stem}.txt": printed(stem) for stem in stems}
+    return made | pictures() | {PAGE: page(PAGE.read_text(encoding="utf-8"))}
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for place, content in everything().items():
+        place.write_text(content, encoding="utf-8")

@@ -48,6 +48,8 @@ class Outcome:
         Keys of rows that it needs and that were not run.
     parts : tuple of Outcome
         The comparisons, where there are several.
+    figure : str
+        The estimate with its interval and the threshold alone, of one comparison.
     """
 
     status: Status
@@ -56,6 +58,7 @@ class Outcome:
     p_value: float = math.nan
     needs: tuple[str, ...] = ()
     parts: tuple[Outcome, ...] = ()
+    figure: str = ""
 
     @property
     def brief(self) -> str:
@@ -64,6 +67,22 @@ class Outcome:
             return self.sentence
         if self.needs and self.status is Status.NOT_TESTABLE:
             return _needed(self.needs)
+        worst = self._deciding.sentence
+        several = sum(p.status is self.status for p in self.parts) > 1
+        return f"{self._counts()}. {'The worst: ' if several else ''}{worst}"
+
+    @property
+    def figures(self) -> str:
+        """The figures that decided, for a cell of a table; the sentence where there are none."""
+        if not self.parts or (self.needs and self.status is Status.NOT_TESTABLE):
+            return self.figure or self.brief
+        return f"{self._counts()}; {self._deciding.figure or self._deciding.sentence}"
+
+    @property
+    def _deciding(self) -> Outcome:
+        return min((p for p in self.parts if p.status is self.status), key=lambda p: p.margin)
+
+    def _counts(self) -> str:
         holding, failing = (
             sum(p.status is status for p in self.parts) for status in (Status.REPRODUCED, Status.NOT_REPRODUCED)
         )
@@ -71,9 +90,7 @@ class Outcome:
         counts = [f"{holding} of {len(self.parts)} comparisons hold{'s' if holding == 1 else ''}"]
         counts += [f"{failing} do{'es' if failing == 1 else ''} not"] if failing else []
         counts += [f"{left_open} {'is' if left_open == 1 else 'are'} not decided"] if left_open else []
-        deciding = [p for p in self.parts if p.status is self.status]
-        worst = min(deciding, key=lambda p: p.margin).sentence
-        return f"{', '.join(counts)}. {'The worst: ' if len(deciding) > 1 else ''}{worst}"
+        return ", ".join(counts)
 
 
 # What decides a claim.
@@ -202,18 +219,20 @@ def decide(
         return Outcome(
             Status.UNDECIDED,
             f"{label} is {estimate.value:.4g} ({claimed} is claimed), but one seed gives no interval.",
+            figure=f"{estimate.value:.3g} of one seed, claimed: {claimed}",
         )
     shown = estimate if column is None else estimate.within(column.least, column.most)
     figures = f"{label} is {estimate.value:.4g}, 95% interval [{shown.low:.4g}, {shown.high:.4g}] of {estimate.n} seeds"
+    figure = f"{estimate.value:.3g} [{shown.low:.3g}, {shown.high:.3g}], claimed: {claimed}"
     sign = 1 if above else -1
     margin = sign * ((estimate.low if above else estimate.high) - threshold)
     p_value = _miss(estimate, threshold, sign, strict)
     if p_value < LEVEL:
-        return Outcome(Status.NOT_REPRODUCED, f"{figures}; {claimed} is claimed.", margin, p_value)
+        return Outcome(Status.NOT_REPRODUCED, f"{figures}; {claimed} is claimed.", margin, p_value, figure=figure)
     if _short(margin, strict):
         sentence = f"{figures}: so few seeds do not decide whether it is {claimed}."
-        return Outcome(Status.UNDECIDED, sentence, margin, p_value)
-    return Outcome(Status.REPRODUCED, f"{figures}: {claimed}, as claimed.", margin, p_value)
+        return Outcome(Status.UNDECIDED, sentence, margin, p_value, figure=figure)
+    return Outcome(Status.REPRODUCED, f"{figures}: {claimed}, as claimed.", margin, p_value, figure=figure)
 
 
 def _miss(estimate: Estimate, threshold: float, sign: int, strict: bool) -> float:

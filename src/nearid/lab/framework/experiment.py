@@ -28,6 +28,11 @@ class Paper:
     venue: str
     url: str
 
+    @property
+    def short(self) -> str:
+        """First author and year, as "Roeder et al. 2021"."""
+        return f"{self.authors.split(',')[0]} et al. {self.venue.split()[-1]}"
+
 
 @dataclass(frozen=True)
 class Published:
@@ -148,6 +153,40 @@ class Axes:
 
 
 @dataclass(frozen=True)
+class Section(Generic[P]):
+    """What docs/reproduce.md tells about an experiment beside its table and its claims, and its figure.
+
+    In a text, {row:column} stands for the mean of a stored score, so that a new run does not need new sentences.
+
+    Attributes
+    ----------
+    paper : str
+        What the paper claims; the sentence of the experiment by default.
+    shown : str
+        What the paper's figure or table shows, in words.
+    measured : str
+        What came out.
+    different : str
+        What was done differently from the paper, and why.
+    figure : callable, optional
+        A figure that shows the claim, from scores and curves alone; None where these do not give one. Published beside
+        measured values by default.
+    unlike : callable
+        In what the rows that have published values differ from the paper's, in a few words; empty where in nothing.
+    further : mapping
+        Sentences on further stored runs, by the name of their file.
+    """
+
+    paper: str = ""
+    shown: str = ""
+    measured: str = ""
+    different: str = ""
+    figure: Callable[[ExperimentResult], Figure | None] | None = None
+    unlike: Callable[[P], str] = lambda parameters: ""
+    further: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Experiment(Generic[P]):
     """A table or figure of a paper, ready to be run.
 
@@ -178,6 +217,8 @@ class Experiment(Generic[P]):
         Names of the data sets that a cell with given parameters reads.
     ready : callable
         Raises an InputError where something that the user must give, such as a file, is missing or cannot be used.
+    section : Section
+        Its section on the page of results.
     version : int
         Raised whenever a cell would return something else than before, so that older cells are not taken up again.
     """
@@ -197,6 +238,7 @@ class Experiment(Generic[P]):
     requires: Mapping[str, str] = field(default_factory=lambda: {"torch": "lab"})
     datasets: Callable[[P], Sequence[str]] = lambda parameters: ()
     ready: Callable[[P], None] = lambda parameters: None
+    section: Section[P] = field(default_factory=Section)
     version: int = 1
 
 

@@ -25,6 +25,7 @@ from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.recovery import first_views
+from nearid.lab.papers.nelson import sections
 from nearid.lab.papers.nelson.near_isometry import ORDERED, error_plot, ordered
 from nearid.lab.processes.mixing import OrthogonalMixing, draw_orthogonal
 from nearid.moments import Floats
@@ -223,6 +224,7 @@ BILIPSCHITZ_RECOVERY = Experiment(
     name="bilipschitz-recovery",
     paper=NELSON,
     shows="Theorem 3",
+    section=sections.BILIPSCHITZ_RECOVERY,
     about="An autoencoder with a bi-Lipschitz decoder and ICA recover independent sources, the more nearly the nearer "
     "the process is to an isometry.",
     defaults=Parameters(),

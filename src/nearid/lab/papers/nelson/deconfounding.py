@@ -20,6 +20,7 @@ from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.common.recovery import first_views
+from nearid.lab.papers.nelson import sections
 from nearid.show.figures import Figure, Scatter, Text
 
 if TYPE_CHECKING:
@@ -210,6 +211,7 @@ DECONFOUNDING = Experiment(
     name="deconfounding",
     paper=NELSON,
     shows="Tables 3 and 4",
+    section=sections.DECONFOUNDING,
     about="Classifiers of perturbations are trained on some batches and judged on others, before and after ICA.",
     defaults=Parameters(),
     presets=presets(cpu=("about 4 minutes on 2 idle cores", 3), paper=("hours on 2 cores (estimated)", 3)),

@@ -20,6 +20,7 @@ from nearid.lab.framework.claims import Claim, Outcome, decide
 from nearid.lab.framework.experiment import NELSON, Axes, Column, Experiment, Published, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.papers.common.images import stored_names
+from nearid.lab.papers.nelson import sections
 from nearid.lab.papers.nelson.autoencoding import Parameters, cell
 from nearid.show.figures import Figure, HeatMap, Pictures
 
@@ -275,6 +276,7 @@ DISENTANGLEMENT = Experiment(
     name="disentanglement",
     paper=NELSON,
     shows="Table 2",
+    section=sections.DISENTANGLEMENT,
     about="ICA turns the latents of a plain autoencoder so that each informs of one factor, about as well as models do "
     "that were made to disentangle.",
     defaults=Parameters(),

@@ -22,6 +22,7 @@ from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import PLACES, as_planes, components, encoded, explained, traversals
 from nearid.lab.papers.common.pictures import grid_picture
 from nearid.lab.papers.common.recovery import first_views
+from nearid.lab.papers.nelson import sections
 from nearid.lab.papers.nelson.autoencoding import decoded, reconstructed
 from nearid.moments import Floats, Moments
 from nearid.show.figures import Figure, HeatMap, Pictures, scatter_matrix
@@ -175,6 +176,7 @@ FACES = Experiment(
     name="faces",
     paper=NELSON,
     shows="Theorem 3 on faces (not in the paper)",
+    section=sections.FACES,
     about="An autoencoder and ICA, told nothing but pictures of a face, are asked for its pose and light.",
     defaults=Parameters(),
     presets=presets(cpu=("about 5 minutes on 2 idle cores", 5), paper=("an hour on 2 cores (estimated)", 10)),

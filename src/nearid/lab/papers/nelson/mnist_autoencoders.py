@@ -30,6 +30,7 @@ from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Curv
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
+from nearid.lab.papers.nelson import sections
 from nearid.lab.papers.nelson.near_isometry import ORDERED, error_plot, fitted, ordered, pairs
 from nearid.moments import Floats
 from nearid.show.figures import Figure, Scatter
@@ -345,6 +346,7 @@ MNIST_AUTOENCODERS = Experiment(
     name="mnist-autoencoders",
     paper=NELSON,
     shows="Fig. 2 and A.3-A.6",
+    section=sections.MNIST_AUTOENCODERS,
     about="Two autoencoders of MNIST agree the better up to a rigid motion, the nearer their decoders are to an "
     "isometry, which the leak of their activations controls.",
     defaults=Parameters(),

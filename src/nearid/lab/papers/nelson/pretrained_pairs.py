@@ -42,6 +42,7 @@ from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at
 from nearid.lab.framework.experiment import NELSON, Axes, CellData, Column, Curve, Experiment, Published, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
+from nearid.lab.papers.nelson import sections
 from nearid.lab.papers.nelson.pair_features import (
     Budget,
     ImageModels,
@@ -387,6 +388,7 @@ PRETRAINED_PAIRS = Experiment(
     name="pretrained-pairs",
     paper=NELSON,
     shows="Table 1",
+    section=sections.PRETRAINED_PAIRS,
     about="Networks of one architecture, trained independently, agree nearly up to a rigid or linear map, and ICA of "
     "each alone removes a part of what a signed permutation leaves.",
     defaults=Parameters(),

@@ -19,6 +19,7 @@ from nearid.lab.framework.claims import Claim, all_of, at_most, exceeds
 from nearid.lab.framework.experiment import NELSON, CellData, Column, Experiment, Published, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
+from nearid.lab.papers.nelson import sections
 from nearid.lab.processes.images.metric import distortion
 from nearid.lab.processes.images.squares import SquareProcess, isotropic
 from nearid.moments import Floats
@@ -149,6 +150,7 @@ SQUARE_MANIFOLDS = Experiment(
     name="square-manifolds",
     paper=NELSON,
     shows="Section 3.3.1 and A.6",
+    section=sections.SQUARE_MANIFOLDS,
     about="Images of a square are a scaled isometry of its place, and a conformal map of its place and size: the "
     "metric is measured on pixels and compared with the theory of continuous images.",
     defaults=Parameters(),

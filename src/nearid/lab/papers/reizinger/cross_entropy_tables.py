@@ -32,6 +32,7 @@ from nearid.lab.framework.experiment import REIZINGER, Axes, Column, Experiment,
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import changed, parameter
 from nearid.lab.papers.common.recovery import recovery_figures
+from nearid.lab.papers.reizinger import sections
 from nearid.lab.papers.reizinger.cross_entropy import LABELS, Parameters, cell, violations
 from nearid.show.figures import Figure
 
@@ -399,6 +400,7 @@ DIET = Experiment(
     name="diet",
     paper=REIZINGER,
     shows="Table 2",
+    section=sections.DIET,
     about="A classifier of instances, trained by cross-entropy, recovers the latents and the class vectors up to a "
     "rotation (normalised W) or a linear map (free W), unless the classes are too few.",
     defaults=DietParameters(),
@@ -464,6 +466,7 @@ SUPERVISED = Experiment(
     name="supervised",
     paper=REIZINGER,
     shows="Table 3",
+    section=sections.SUPERVISED,
     about="A classifier of classes, trained by cross-entropy, recovers the latents up to a rotation (normalised W) or "
     "a linear map (free W), unless the classes are too few.",
     defaults=Parameters(),

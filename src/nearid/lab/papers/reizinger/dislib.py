@@ -48,6 +48,7 @@ from nearid.lab.papers.common.images import (
     source_names,
     stored_names,
 )
+from nearid.lab.papers.reizinger import sections
 from nearid.moments import Floats, PairMoments
 from nearid.show.figures import Figure, HeatMap
 
@@ -299,6 +300,7 @@ DISLIB = Experiment(
     name="dislib",
     paper=REIZINGER,
     shows="Table 4",
+    section=sections.DISLIB,
     about="Features of a classifier of shapes decode scale, place and angle linearly, though it was never told about "
     "them.",
     defaults=Parameters(),

@@ -33,6 +33,7 @@ from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of
 from nearid.lab.framework.experiment import REIZINGER, CellData, Column, Experiment, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
+from nearid.lab.papers.reizinger import sections
 from nearid.lab.papers.reizinger.probing import FEWEST, AboveChance, judged_on, probe, told
 from nearid.moments import Floats
 from nearid.show.figures import Figure, HeatMap
@@ -270,6 +271,7 @@ IMAGENET_X = Experiment(
     name="imagenet-x",
     paper=REIZINGER,
     shows="ImageNet-X",
+    section=sections.IMAGENET_X,
     about="Features of networks that were trained on classes decode pose, background, pattern and other factors of an "
     "image linearly. Needs features of ImageNet's validation images, which the user makes.",
     defaults=Parameters(),

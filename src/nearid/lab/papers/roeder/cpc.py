@@ -41,6 +41,7 @@ from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import SCHEDULES, Checked, parameter, shown
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.correlation import plain_cca
+from nearid.lab.papers.roeder import sections
 from nearid.lab.papers.roeder.radial import CARRIED, transforms
 from nearid.moments import Floats
 from nearid.show.figures import Coordinates, Figure, Scatter
@@ -338,6 +339,7 @@ CPC = Experiment(
     name="cpc",
     paper=ROEDER,
     shows="Fig. 3",
+    section=sections.CPC,
     about="Two models that tell which bottom patch of an image belongs to a top patch agree up to a linear map, the "
     "better the longer they are trained, the more images they see and the wider they are. Needs the data set cifar10.",
     defaults=Parameters(),

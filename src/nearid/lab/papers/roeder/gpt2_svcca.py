@@ -46,6 +46,7 @@ from nearid.lab.framework.experiment import ROEDER, Axes, CellData, Column, Curv
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.common.wikitext import SPLITS, Text, wikitext
+from nearid.lab.papers.roeder import sections
 from nearid.lab.papers.roeder.gpt2_states import (
     agreement,
     check_models,
@@ -364,6 +365,7 @@ GPT2_SVCCA = Experiment(
     name="gpt2-svcca",
     paper=ROEDER,
     shows="Fig. 4",
+    section=sections.GPT2_SVCCA,
     about="The last hidden states of independently trained language models agree up to a linear map, more than earlier "
     "layers do.",
     defaults=Parameters(),

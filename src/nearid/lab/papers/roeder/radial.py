@@ -36,6 +36,7 @@ from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.common.correlation import plain_cca
 from nearid.lab.papers.common.recovery import recovery_figures
+from nearid.lab.papers.roeder import sections
 from nearid.lab.processes.classes import Labels, RadialClasses
 from nearid.moments import Floats
 from nearid.show.figures import Figure
@@ -244,6 +245,7 @@ RADIAL = Experiment(
     name="radial",
     paper=ROEDER,
     shows="Fig. 2",
+    section=sections.RADIAL,
     about="Two classifiers of equal sectors of the plane, from different starts, learn the same features up to a "
     "linear map; with fewer classes than feature dimensions plus one nothing says that they should.",
     defaults=Parameters(),

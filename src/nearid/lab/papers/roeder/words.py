@@ -38,6 +38,7 @@ from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
 from nearid.lab.papers.common.correlation import plain_cca
 from nearid.lab.papers.common.wikitext import SPLITS, wikitext
+from nearid.lab.papers.roeder import sections
 from nearid.moments import Floats
 from nearid.show.figures import Figure, Scatter
 
@@ -239,6 +240,7 @@ WORDS = Experiment(
     name="words",
     paper=ROEDER,
     shows="Fig. 1",
+    section=sections.WORDS,
     about="The word vectors of two runs of a log-bilinear model overlap after a linear map.",
     defaults=Parameters(),
     presets=presets(cpu=("about 3 minutes on 2 idle cores", 5), paper=("an hour on 2 cores (estimated)", 8)),

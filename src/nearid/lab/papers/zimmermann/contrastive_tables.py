@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from nearid.lab.framework.claims import Claim, all_of, at_least, exceeds
 from nearid.lab.framework.experiment import ZIMMERMANN, Column, Experiment, Published, Row, presets
+from nearid.lab.papers.zimmermann import sections
 from nearid.lab.papers.zimmermann.contrastive import CURVES, Parameters, cell, described, figures
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ CONTRASTIVE_SPHERE = Experiment(
     name="contrastive-sphere",
     paper=ZIMMERMANN,
     shows="Table 1",
+    section=sections.CONTRASTIVE_SPHERE,
     about="An encoder trained with InfoNCE alone inverts the mixing up to a linear map, also where the law of the "
     "positives is not the one that the loss stands for.",
     defaults=Parameters(),
@@ -165,6 +167,7 @@ CONTRASTIVE_BOX = Experiment(
     name="contrastive-box",
     paper=ZIMMERMANN,
     shows="Table 2",
+    section=sections.CONTRASTIVE_BOX,
     about="Latents that are uniform in a box are recovered one by one, where the loss has an exponent other than 2 or "
     "the representations live in a box; the squared distance in R^n recovers them up to a linear map alone.",
     defaults=Parameters(space="box", conditional="laplace", output="box", exponent=1.0),

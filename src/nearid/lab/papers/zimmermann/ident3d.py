@@ -30,6 +30,7 @@ from nearid.lab.framework.experiment import ZIMMERMANN, CellData, Column, Experi
 from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import BLOCK, as_planes, encoded
+from nearid.lab.papers.zimmermann import sections
 from nearid.lab.papers.zimmermann.contrastive import CURVES, OBJECTIVES, figures, scores, views
 from nearid.lab.processes.noise import Laplace, Noise, Normal
 from nearid.lab.processes.pairs import PairProcess, StoredPairs
@@ -182,6 +183,7 @@ IDENT3D = Experiment(
     name="3dident",
     paper=ZIMMERMANN,
     shows="3DIdent",
+    section=sections.IDENT3D,
     about="From pairs of rendered images with similar latents, place, rotation, light and hues are recovered one by "
     "one where the outputs live in a box, and up to a linear map in R^n. Needs the data set 3dident.",
     defaults=Parameters(),

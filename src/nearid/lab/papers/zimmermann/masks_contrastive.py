@@ -27,6 +27,7 @@ from nearid.lab.framework.settings import SCHEDULES, Checked, parameter
 from nearid.lab.framework.training import trained
 from nearid.lab.papers.common.images import as_planes, encoded
 from nearid.lab.papers.common.recovery import first_views
+from nearid.lab.papers.zimmermann import sections
 from nearid.lab.papers.zimmermann.contrastive import CURVES
 from nearid.lab.processes.images.masks import MaskProcess, draw_mask_process
 from nearid.lab.processes.noise import Laplace
@@ -229,6 +230,7 @@ MASKS_CONTRASTIVE = Experiment(
     name="masks-contrastive",
     paper=ZIMMERMANN,
     shows="KITTI Masks",
+    section=sections.MASKS_CONTRASTIVE,
     about="From pairs of frames that are close in time, place and size of a moving mask are recovered one by one, "
     "where the loss has an exponent other than 2 or the outputs live in a box.",
     defaults=Parameters(),

@@ -1,0 +1,200 @@
+"""Results side by side: published and measured by one rule, claims counted, and the figure of each experiment."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nearid.base.estimate import Estimate
+from nearid.lab.framework.claims import Status
+from nearid.lab.framework.settings import USUAL, preset_of, shown
+from nearid.show.figures import Curve, Dots, Figure, Lines
+from nearid.show.view import Column as Head, Row as Line, Table, View, counted
+
+if TYPE_CHECKING:
+    from nearid.lab.framework.experiment import Column, Row
+    from nearid.lab.framework.result import ExperimentResult
+
+# The statuses that are counted, in the order of the columns.
+COUNTED = (Status.REPRODUCED, Status.NOT_REPRODUCED, Status.UNDECIDED, Status.NOT_TESTABLE)
+MEASURED, PUBLISHED = "measured", "published"
+# Rows that a picture has room for.
+MANY = 40
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Published and measured values of one score, over all rows that have both."""
+
+    column: Column
+    rows: Sequence[Row]
+    published: Sequence[float]
+    measured: Sequence[float]
+
+    def _range(self, values: Sequence[float]) -> str:
+        ends = dict.fromkeys(f"{value:.{self.column.digits}f}" for value in (min(values), max(values)))
+        return " to ".join(ends)
+
+    @property
+    def published_range(self) -> str:
+        """Least and largest published value."""
+        return self._range(self.published)
+
+    @property
+    def measured_range(self) -> str:
+        """Least and largest measured value."""
+        return self._range(self.measured)
+
+    @property
+    def largest(self) -> tuple[Row, float]:
+        """The row where both differ most, and measured minus published there."""
+        differences = [m - p for m, p in zip(self.measured, self.published, strict=True)]
+        k = max(range(len(differences)), key=lambda k: abs(differences[k]))
+        return self.rows[k], differences[k]
+
+
+def compared(result: ExperimentResult) -> Compared | None:
+    """The first score for which the paper gives a value in a row that was run; None where there is none."""
+    for column in result.experiment.columns:
+        both = [
+            (row, row.published[column.key].value, result.estimate(row.key, column.key).value)
+            for row in result.rows
+            if column.key in row.published
+        ]
+        known = [values for values in both if math.isfinite(values[2])]
+        if known:
+            rows, published, measured = zip(*known, strict=True)
+            return Compared(column, rows, published, measured)
+    return None
+
+
+def counts(result: ExperimentResult) -> list[int]:
+    """Claims of each counted status."""
+    statuses = [outcome.status for _, outcome in result.outcomes]
+    return [statuses.count(status) for status in COUNTED]
+
+
+def core_minutes(result: ExperimentResult) -> float:
+    """What all cells took of one core."""
+    return sum(f.core_seconds for f in result.cells) / 60
+
+
+def command(result: ExperimentResult) -> str:
+    """The command that runs a result again."""
+    parts = ["nearid", "reproduce", result.experiment.name]
+    parts += [] if result.preset == USUAL else ["--preset", result.preset]
+    usual = preset_of(result.experiment, result.preset).seeds
+    parts += [] if len(result.seeds) == usual else ["--seeds", str(len(result.seeds))]
+    parts += [part for row in result.only for part in ("--row", row)]
+    parts += [part for name, (value, _) in result.changes.items() for part in ("--set", f"{name}={shown(value)}")]
+    return shlex.join(parts)
+
+
+def figure(result: ExperimentResult) -> Figure | None:
+    """The figure of an experiment: its own, or published beside measured values, row by row."""
+    own = result.experiment.section.figure
+    return (own(result) if own is not None else None) or dots(result)
+
+
+def dots(result: ExperimentResult, columns: Sequence[str] = (), rows: Sequence[str] = ()) -> Figure | None:
+    """A dot for each row and score with its interval, and the published value beside it.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Keys of the scores; by default the one that is compared, or the first.
+    rows : sequence of str
+        Keys of the rows; by default those with a published value, or all.
+    """
+    both = compared(result)
+    keys = columns or (both.column.key if both else result.experiment.columns[0].key,)
+    heads = [result.column(key) for key in keys]
+    drawn = [row for row in result.rows if row.key in rows] if rows else list(both.rows if both else result.rows)
+    groups: dict[str, list[Estimate | None]] = {}
+    for head in heads:
+        name = MEASURED if len(heads) == 1 else head.title
+        groups[name] = [_known(result.estimate(row.key, head.key).within(head.least, head.most)) for row in drawn]
+        values = [row.published.get(head.key) for row in drawn]
+        if any(values):
+            name = PUBLISHED if len(heads) == 1 else f"{head.title}, {PUBLISHED}"
+            groups[name] = [None if value is None else Estimate(value.value) for value in values]
+    kept = [k for k in range(len(drawn)) if any(group[k] is not None for group in groups.values())][:MANY]
+    if not kept:
+        return None
+    title = f"{result.experiment.name}: {heads[0].title if len(heads) == 1 else result.experiment.shows}"
+    unit = heads[0].title if len(heads) == 1 else ""
+    caption = f"Mean over {counted(len(result.seeds), 'seed')} with its 95% interval."
+    groups = {name: [group[k] for k in kept] for name, group in groups.items()}
+    return Dots(title, caption, unit, [drawn[k].title for k in kept], groups)
+
+
+def training(result: ExperimentResult, key: str, rows: Sequence[str] = ()) -> Figure | None:
+    """Training curves of some rows (all by default), each the mean over seeds."""
+    axes = next((axes for axes in result.experiment.curves if axes.key == key), None)
+    lines: dict[str, Curve] = {}
+    for row in result.rows:
+        stored = [curve for f in result.of_row(row.key) if (curve := f.data.get("curves", {}).get(key)) is not None]
+        # Seeds that were looked at at other steps have no mean.
+        alike = [curve for curve in stored if curve["x"] == stored[0]["x"]]
+        if alike and (not rows or row.key in rows):
+            mean = [sum(values) / len(alike) for values in zip(*(curve["y"] for curve in alike), strict=True)]
+            lines[row.title] = Curve(alike[0]["x"], mean)
+    if axes is None or not lines:
+        return None
+    caption = f"Each line is the mean over {counted(len(result.seeds), 'seed')}."
+    return Lines(f"{result.experiment.name}: {axes.title.lower()}", caption, axes.x, axes.y, lines, wide=True)
+
+
+def all_published(result: ExperimentResult) -> Figure | None:
+    """Every published value beside the measured one: a line for each row and score that has both."""
+    lines = [
+        (f"{row.title}, {column.title}", result.estimate(row.key, column.key).within(column.least, column.most), value)
+        for row in result.rows
+        for column in result.experiment.columns
+        if (value := row.published.get(column.key)) is not None
+    ]
+    lines = [line for line in lines if math.isfinite(line[1].value)]
+    if not lines:
+        return None
+    names, measured, published = zip(*lines, strict=True)
+    groups = {MEASURED: list(measured), PUBLISHED: [Estimate(value.value) for value in published]}
+    caption = f"Mean over {counted(len(result.seeds), 'seed')} with its 95% interval."
+    return Dots(f"{result.experiment.name}: {result.experiment.shows}", caption, "", names, groups)
+
+
+def _known(estimate: Estimate) -> Estimate | None:
+    return estimate if math.isfinite(estimate.value) else None
+
+
+def view_of_results(results: Sequence[ExperimentResult]) -> View:
+    """The scoreboard of some results: published, measured and claims of each, and their sum."""
+    heads = ["experiment", "paper", "score", "published", "measured", "claims\n✓ ✗ ? -", "core\nminutes"]
+    totals = [sum(column) for column in zip(*map(counts, results), strict=True)]
+    said = [f"{n} {status}" for n, status in zip(totals, COUNTED, strict=True) if n]
+    rows = []
+    for result in results:
+        both = compared(result)
+        found = [both.column.title, both.published_range, both.measured_range] if both else ["-", "-", "-"]
+        minutes = core_minutes(result)
+        rows.append(
+            Line(
+                [
+                    result.experiment.name,
+                    f"{result.experiment.paper.short}, {result.experiment.shows}",
+                    *found,
+                    " ".join(map(str, counts(result))),
+                    f"{minutes:.0f}" if minutes >= 1 else "<1",
+                ]
+            )
+        )
+    return View(
+        question="The papers",
+        subject="scoreboard",
+        headline=f"{counted(sum(totals), 'claim')}: {', '.join(said)}" if said else "No claim was judged.",
+        reason=f"{counted(len(results), 'experiment')}. The score is the first one with a published value in a row "
+        "that was run. Ranges are over all such rows.",
+        tables=[Table("", [Head(head, left=True) for head in heads], rows)],
+    )

@@ -1,0 +1,130 @@
+"""Results that were written to result.json, read again: the stored scores, judged by the claims of today."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nearid.base.errors import InputError
+from nearid.engines.base import Failure
+from nearid.lab.framework.cells import Cell, Finished, every_row
+from nearid.lab.framework.claims import Claim, Outcome, Status
+from nearid.lab.framework.experiment import Column, Experiment, Published, Row, experiment
+from nearid.lab.framework.result import ExperimentResult, Failed
+from nearid.lab.framework.settings import changed, parameters_for
+
+
+@dataclass(frozen=True, repr=False)
+class StoredResult(ExperimentResult):
+    """A result that was read from its file.
+
+    Attributes
+    ----------
+    older : bool
+        Whether the experiment has changed since the run. Rows, claims and statuses are then those of the file.
+    """
+
+    older: bool = False
+
+
+def read_result(path: Path) -> StoredResult:
+    """A result from the file result.json that a run has written.
+
+    Scores are those of the file. If the experiment is still the same, its claims are tested again on these scores, so
+    that a claim may be worded better without another run. A claim that needs more than scores and curves keeps the
+    outcome of the file.
+    """
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return _result(record)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path} is not the result.json of an experiment ({type(error).__name__}: {error})."
+        ) from error
+
+
+def _result(record: Mapping[str, Any]) -> StoredResult:
+    e, made = experiment(record["experiment"]), record["provenance"]
+    keys = [row["row"] for row in record["table"]]
+    try:
+        parameters = parameters_for(e, made["preset"], made["parameters"])
+        there = {row.key: row for row in every_row(e, parameters)}
+        older = made.get("version", e.version) != e.version or not set(keys) <= there.keys()
+    except InputError:
+        parameters, there, older = e.defaults, {}, True
+    if older:
+        e = _as_it_was(e, record)
+        there = {row.key: row for row in e.rows(parameters)}
+    elif len(e.claims) == len(record["claims"]):
+        e = replace(e, claims=[_tested_again(*both) for both in zip(e.claims, record["claims"], strict=True)])
+    # What the figures of the experiment itself are drawn from is not stored.
+    e = replace(e, figures=None)
+    machines = made.get("machines", [{}])
+    set_by_row = {key: parameters if older else changed(parameters, row.changes) for key, row in there.items()}
+
+    def cell_of(stored: Mapping[str, Any]) -> Cell:
+        return Cell(e, there[stored["row"]], set_by_row[stored["row"]], stored["seed"])
+
+    finished = [
+        Finished(
+            cell_of(cell),
+            {"scores": cell["scores"], "curves": cell["curves"]},
+            cell["seconds"],
+            # Not stored by the first versions.
+            cell.get("core_seconds", 0.0),
+            machines[0],
+        )
+        for cell in record["cells"]
+    ]
+    failures = [
+        Failed(
+            Cell(e, there[cell["row"]], set_by_row[cell["row"]], cell["seed"]), Failure(cell["error"], cell["trace"])
+        )
+        for cell in record["failures"]
+    ]
+    only = () if keys == list(there) else tuple(keys)
+    seeds = tuple(range(made["seeds"]))
+    return StoredResult(e, made["preset"], parameters, seeds, finished, failures, dict(made), only, older)
+
+
+def _as_it_was(e: Experiment[Any], record: Mapping[str, Any]) -> Experiment[Any]:
+    """An experiment with the rows, the columns and the outcomes that its file has."""
+    rows = [
+        Row(
+            row["row"],
+            row["title"],
+            row["changes"],
+            {key: Published(**score["published"]) for key, score in row["scores"].items() if score["published"]},
+            row["violated"],
+            row["note"],
+        )
+        for row in record["table"]
+    ]
+    known = {column.key: column for column in e.columns}
+    keys = dict.fromkeys(key for row in record["table"] for key in row["scores"])
+    claims = [_stored_claim(claim) for claim in record["claims"]]
+    return replace(
+        e, rows=lambda p: rows, columns=[known.get(key, Column(key, key)) for key in keys], claims=claims, curves=()
+    )
+
+
+def _stored_claim(claim: Mapping[str, str]) -> Claim:
+    outcome = Outcome(Status(claim["status"]), claim["why"])
+    return Claim(claim["claim"], lambda result: outcome)
+
+
+def _tested_again(claim: Claim, stored: Mapping[str, str]) -> Claim:
+    """A claim that is tested on stored scores; where it needs the views of the cells, its outcome is the stored one."""
+
+    def test(result: ExperimentResult) -> Outcome:
+        try:
+            return claim.test(result)
+        except KeyError as missing:
+            if missing.args != ("views",):
+                raise
+            return _stored_claim(stored).test(result)
+
+    return replace(claim, test=test)
