@@ -197,9 +197,7 @@ def _above(kind: str, baseline: str) -> Test:
     def made(p: Parameters) -> Test:
         name = p.untrained if baseline == "untrained" else baseline
         pairs = [(network, factor) for network in p.networks for factor in KINDS[kind][1]]
-        return all_of(
-            *(exceeds((f"{kind}-{network}", f), (f"{kind}-{name}", f), by=CLEARLY) for network, f in pairs)
-        )
+        return all_of(*(exceeds((f"{kind}-{network}", f), (f"{kind}-{name}", f), by=CLEARLY) for network, f in pairs))
 
     return for_parameters(made)
 
@@ -209,9 +207,7 @@ def _agree(p: Parameters) -> Test:
     first, second = p.networks[:2]
     pairs = [(kind, factor) for kind in ("faces", "coil") for factor in KINDS[kind][1]]
     sides = [((first, second), pair) for pair in pairs] + [((second, first), pair) for pair in pairs]
-    return all_of(
-        *(exceeds((f"{kind}-{a}", f), (f"{kind}-{b}", f), by=-AGREES) for (a, b), (kind, f) in sides)
-    )
+    return all_of(*(exceeds((f"{kind}-{a}", f), (f"{kind}-{b}", f), by=-AGREES) for (a, b), (kind, f) in sides))
 
 
 def _mapped(p: Parameters) -> Test:
