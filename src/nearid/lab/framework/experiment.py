@@ -276,6 +276,7 @@ HOMES = {
     "supervised": "nearid.lab.papers.reizinger.cross_entropy_tables:SUPERVISED",
     "contrastive-sphere": "nearid.lab.papers.zimmermann.contrastive_tables:CONTRASTIVE_SPHERE",
     "contrastive-box": "nearid.lab.papers.zimmermann.contrastive_tables:CONTRASTIVE_BOX",
+    "contrastive-marginals": "nearid.lab.papers.zimmermann.marginals:CONTRASTIVE_MARGINALS",
     "mnist-autoencoders": "nearid.lab.papers.nelson.mnist_autoencoders:MNIST_AUTOENCODERS",
     "square-manifolds": "nearid.lab.papers.nelson.square_manifolds:SQUARE_MANIFOLDS",
     "bilipschitz-recovery": "nearid.lab.papers.nelson.bilipschitz_recovery:BILIPSCHITZ_RECOVERY",

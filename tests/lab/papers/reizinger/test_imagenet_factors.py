@@ -23,7 +23,9 @@ WIDTH = 12
 def known(columns, rng, noise=0.05):
     """Features in which each column has a direction of its own, at right angles to the others."""
     standard = (columns - columns.mean(axis=0)) / columns.std(axis=0)
-    return standard @ np.linalg.qr(rng.normal(size=(WIDTH, columns.shape[1])))[0].T + noise * rng.normal(size=(len(columns), WIDTH))
+    return standard @ np.linalg.qr(rng.normal(size=(WIDTH, columns.shape[1])))[0].T + noise * rng.normal(
+        size=(len(columns), WIDTH)
+    )
 
 
 @pytest.fixture
