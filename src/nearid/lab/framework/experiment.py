@@ -118,9 +118,15 @@ class Preset:
     seeds: int
 
 
-def presets(cpu: tuple[str, int], paper: tuple[str, int], smoke: tuple[str, int] = ("seconds", 2)) -> dict[str, Preset]:
-    """The presets of an experiment by name, from the time and the seeds of each."""
-    return {"smoke": Preset(*smoke), "cpu": Preset(*cpu), "paper": Preset(*paper)}
+def presets(
+    cpu: tuple[str, int],
+    paper: tuple[str, int],
+    smoke: tuple[str, int] = ("seconds", 2),
+    quick: tuple[str, int] | None = None,
+) -> dict[str, Preset]:
+    """The presets of an experiment by name, from the time and the seeds of each; few have a quick version of cpu."""
+    usual = {"smoke": Preset(*smoke), "cpu": Preset(*cpu), "paper": Preset(*paper)}
+    return usual if quick is None else usual | {"quick": Preset(*quick)}
 
 
 class Curve(TypedDict):
@@ -201,7 +207,8 @@ class Experiment(Generic[P]):
     defaults : dataclass instance
         The parameters, frozen; see `nearid.lab.framework.settings`.
     presets : mapping
-        By name: "smoke" (seconds), "cpu" (the default) and "paper" (the published protocol).
+        By name: "smoke" (seconds), "cpu" (the default), "paper" (the published protocol), and for some experiments
+        "quick", a shorter version of "cpu" whose claims are judged, too.
     rows : callable
         The rows for given parameters.
     cell : callable

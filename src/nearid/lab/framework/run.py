@@ -75,8 +75,8 @@ def reproduce(
         to the folder itself; any other run to a folder in it that is named after what was set, so that no run replaces
         the result of another. Finished cells of all runs are kept in its folder "cells", and the next run goes on from
         there. By default nothing is kept.
-    preset : {"cpu", "smoke", "paper"}
-        Hours at most, seconds, or the published protocol.
+    preset : {"cpu", "smoke", "quick", "paper"}
+        Hours at most, seconds, a shorter version of cpu that some experiments have, or the published protocol.
     seeds : int, optional
         Seeds 0, 1, ... of each row; those of the preset by default.
     rows : sequence of str

@@ -298,8 +298,9 @@ def all_but_one(*tests: Test) -> Test:
             return Outcome(Status.REPRODUCED, sentence)
         if missed > 1:
             return Outcome(Status.NOT_REPRODUCED, sentence)
-        # Rows that were not run may decide either way.
-        return Outcome(Status.NOT_TESTABLE if needs else Status.UNDECIDED, sentence, needs=needs)
+        # Rows that were not run, or failed, may decide either way.
+        untested = any(p.status is Status.NOT_TESTABLE for p in parts)
+        return Outcome(Status.NOT_TESTABLE if untested else Status.UNDECIDED, sentence, needs=needs)
 
     return test
 

@@ -202,6 +202,8 @@ def figures(result: ExperimentResult) -> list[Figure]:
         scores = [(row.changes["width"], result.estimate(row.key, "r2").value) for row in ran if result.of_row(row.key)]
         if scores:
             by_width[f"{n} latents"] = [w for w, _ in scores], [v for _, v in scores]
+    if not by_width:
+        return []
     return [
         Scatter(
             "The wider the marginal, the nearer the minimum is to a linear map",
