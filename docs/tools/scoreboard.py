@@ -57,9 +57,14 @@ def minutes(result: StoredResult) -> str:
     return "not stored" if not core else f"{core:.0f}" if core >= 1 else "< 1"
 
 
+def again(result: StoredResult) -> str:
+    """The command that gives a result; of an experiment that has changed since, what was typed then."""
+    return result.recorded_command if result.older else command(result)
+
+
 def scoreboard() -> str:
     """The table of all stored results, a line each, and a line for their sum."""
-    heads = ["experiment", "score", "published", "measured", "largest difference", " ".join(SIGNS.values())]
+    heads = ["experiment", "score", "published", "measured", "largest difference", "/".join(SIGNS.values())]
     lines = []
     total = [0] * len(COUNTED)
     for paper, group in by_paper():
@@ -78,18 +83,19 @@ def line(stem: str, shows: str) -> list[str]:
     e, both = result.experiment, compared(result)
     whole = stem == e.name
     name = f"[{e.name}](#{e.name})<br>{shows}" if whole else f"[{stem}](#{e.name})<br>further run"
+    name += "<br>older version" if result.older else ""
     figures = ["no published value for these rows", "–", "–", "–"]
     if both:
         row, difference = both.largest
-        unlike = e.section.unlike(result.parameters)
+        unlike = e.section.unlike(result.parameters) if result.readable else ""
         score = f"{both.column.title}, {counted(len(both.rows), 'row')}" + (f"; *{unlike}*" if unlike else "")
         largest = f"{difference:+.{both.column.digits}f}<br>{row.title}"
         figures = [score, both.published_range, both.measured_range, largest]
-    return [name, *figures, _together(counts(result)) if whole else "–", minutes(result), f"`{command(result)}`"]
+    return [name, *figures, _together(counts(result)) if whole else "–", minutes(result), f"`{again(result)}`"]
 
 
 def _together(numbers: list[int]) -> str:
-    return " ".join(map(str, numbers))
+    return "/".join(map(str, numbers))
 
 
 def table(heads: list[str], lines: list[list[str]]) -> str:
@@ -112,7 +118,7 @@ def section(e: Experiment) -> str:
     stems, s = files_of(e), e.section
     parts = [f"### {e.name}\n", f"**{e.shows}.** {s.paper or e.about}\n"]
     if e.name not in stems:
-        return "\n".join([*parts, f"**Not run here.** {s.different}\n", f"```sh\nnearid reproduce {e.name}\n```\n"])
+        return "\n".join([*parts, f"**Not run here.** {s.different}\n", fence(f"nearid reproduce {e.name}")])
     result = stored(e.name)
     if result.older:
         parts.append(
@@ -126,18 +132,23 @@ def section(e: Experiment) -> str:
     if drawn := figure(result):
         published = f" In the paper: {s.shown}" if s.shown else ""
         parts += [f"![{drawn.title}](pictures/papers/{e.name}.svg)\n", f"*{drawn.caption}{published}*\n"]
-    claims = [[c.text, f"{MARKS[o.status][0]} {o.status}", o.figures] for c, o in result.outcomes]
+    claims = [[c.text, f"{MARKS[o.status][0]}&nbsp;{o.status}", o.figures] for c, o in result.outcomes]
     parts.append(table(["claim", "status", "figure"], claims))
     parts.append(f"[Whole table](results/{e.name}.txt), [JSON](results/{e.name}.json). Run it again:\n")
-    parts.append(f"<!-- not run: minutes to hours -->\n```sh\n{command(result)}\n```\n")
+    parts.append(fence(again(result)))
     for stem in stems[1:]:
         further, told = (
             stored(stem),
             f"**{stem}** ([table](results/{stem}.txt), {counted(len(stored(stem).seeds), 'seed')}). ",
         )
         parts.append(told + filled(s.further.get(stem, ""), further) + "\n")
-        parts.append(f"<!-- not run: minutes to hours -->\n```sh\n{command(further)}\n```\n")
+        parts.append(fence(again(further)))
     return "\n".join(parts)
+
+
+def fence(line: str) -> str:
+    """A command that the test of the pages does not run."""
+    return f"<!-- not run: minutes to hours -->\n```sh\n{line}\n```\n"
 
 
 def filled(told: str, result: StoredResult) -> str:

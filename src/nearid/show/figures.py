@@ -234,6 +234,8 @@ class Dots(Figure):
         A colour for each row, where the groups need none.
     from_zero : bool
         Whether the axis begins at 0 at the latest.
+    name_width : int
+        Characters of a row's name before it is broken.
     """
 
     x: str
@@ -241,15 +243,17 @@ class Dots(Figure):
     groups: Mapping[str, Sequence[Estimate | None]]
     row_colours: Sequence[str] = ()
     from_zero: bool = False
+    name_width: int = 24
 
     def draw(self) -> Drawing:
         """Rows from the top, a colour for each group."""
         data: list[dict[str, Any]] = []
+        names = [wrapped(row, self.name_width) for row in self.rows]
         legend: list[str] = []
         for k, (name, estimates) in enumerate(self.groups.items()):
             known = [
-                (wrapped(row), e, self.row_colours[j] if self.row_colours else PALETTE[k % len(PALETTE)])
-                for j, (row, e) in enumerate(zip(self.rows, estimates, strict=True))
+                (row, e, self.row_colours[j] if self.row_colours else PALETTE[k % len(PALETTE)])
+                for j, (row, e) in enumerate(zip(names, estimates, strict=True))
                 if e is not None and np.isfinite(e.value)
             ]
             # One colour where all are alike: error bars have that of their dot then.
@@ -298,7 +302,7 @@ class Dots(Figure):
                         },
                     }
                 )
-        lines = {"type": "category", "categoryarray": [wrapped(row) for row in self.rows], "autorange": "reversed"}
+        lines = {"type": "category", "categoryarray": names, "autorange": "reversed"}
         across: dict[str, Any] = {"title": {"text": self.x}, "automargin": True, "zerolinewidth": 2}
         if self.from_zero:
             across["rangemode"] = "tozero"

@@ -55,12 +55,15 @@ class Row:
         Drawn bold, or pale.
     part : int, optional
         The part of the view that the row leads to.
+    link : str
+        The address of another page that the row leads to.
     """
 
     cells: Sequence[Cell]
     strong: bool = False
     faint: bool = False
     part: int | None = None
+    link: str = ""
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,82 @@ def test_kept_and_read_again(cell, tmp_path):
     assert kept.machine == machine() and {"python", "numpy", "processor"} <= set(kept.machine)
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"identity": 1}', "[" * 100_000])
+@pytest.mark.parametrize("damage", ["", "{", "[]", "3", "null", '{"identity": 1}', "[" * 100_000, "\x00" * 9])
 def test_a_damaged_file_is_no_cell(cell, tmp_path, damage):
     store = Store(tmp_path)
     store.file(cell).write_text(damage)
     assert store.read(cell) is None
+
+
+@pytest.fixture
+def kept(cell, tmp_path):
+    """Write a cell that has run, after its record was changed; gives what the store reads."""
+    store = Store(tmp_path)
+    record = run_cell(Task(cell.experiment.cell, cell.parameters, cell.seed, store.work(cell), ()))
+
+    def read(change):
+        store.write(cell, record)
+        told = json.loads(store.file(cell).read_text())
+        change(told)
+        store.file(cell).write_text(json.dumps(told))
+        return store.read(cell)
+
+    return read
+
+
+# Values of another type, by the key of a record.
+WRONG = {
+    "identity": [None, "text", 3, [], {}],
+    "data": [None, "text", 3, [], {}, {"scores": 3}],
+    "seconds": [None, "text", [], {}],
+    "core_seconds": [None, "text", [], {}],
+    "machine": [None, "text", 3, [1]],
+}
+
+
+@pytest.mark.parametrize("key", WRONG)
+def test_a_file_with_a_key_missing_or_of_another_type_is_no_cell(kept, key):
+    assert kept(lambda told: None) is not None
+    assert kept(lambda told: told.pop(key)) is None
+    for value in WRONG[key]:
+        assert kept(lambda told, value=value: told.update({key: value})) is None, value
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"scores": None},
+        {"scores": {"score": "high"}},
+        {"scores": {"score": [1.0]}},
+        {"curves": []},
+        {"curves": {"walk": 3}},
+        {"curves": {"walk": {"x": [1]}}},
+        {"curves": {"walk": {"x": [1, 2], "y": [1]}}},
+        {"curves": {"walk": {"x": [1], "y": ["a"]}}},
+        {"views": []},
+    ],
+)
+def test_data_of_another_form_are_no_cell(kept, data):
+    assert kept(lambda told: told["data"].update(data)) is None
+
+
+def test_a_truncated_file_is_no_cell(cell, kept, tmp_path):
+    kept(lambda told: None)
+    file = Store(tmp_path).file(cell)
+    whole = file.read_text()
+    for length in range(0, len(whole) - 2, 7):
+        file.write_text(whole[:length])
+        assert Store(tmp_path).read(cell) is None
+
+
+@pytest.mark.parametrize("key", ["version", "format", "nearid", "experiment", "seed"])
+def test_a_cell_of_another_version_is_no_cell(kept, key):
+    assert kept(lambda told: told["identity"].update({key: 99})) is None
+
+
+def test_a_folder_in_the_place_of_a_cell_is_no_cell(cell, tmp_path):
+    Store(tmp_path).file(cell).mkdir()
+    assert Store(tmp_path).read(cell) is None
 
 
 def test_a_file_of_something_else_is_no_cell(cell, tmp_path):

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 from unittest import mock
+from urllib.parse import unquote
 
 import pytest
 
@@ -61,11 +63,13 @@ main()
 """
 
 
-def test_the_list_loads_no_torch():
-    done = subprocess.run([sys.executable, "-c", LISTED], capture_output=True, text=True, timeout=60)
-    words = " ".join(done.stdout.split())
-    assert done.returncode == 0 and "radial" in words and "Fig. 2" in words and "smoke: seconds" in words
-    assert words.endswith("False")
+def test_the_list_fits_a_screen_and_loads_no_torch(tmp_path):
+    env = {**os.environ, "COLUMNS": "80", "NEARID_DATA": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", LISTED], capture_output=True, text=True, timeout=120, env=env)
+    *lines, torch = done.stdout.splitlines()
+    assert done.returncode == 0 and torch == "False" and len(lines) <= 45 and max(map(len, lines)) <= 80
+    listed = {line.split()[0]: " ".join(line.split()[1:]) for line in lines if line.split()}
+    assert listed["radial"].startswith("Fig. 2 about 6 minutes yes") and "needs mnist" in listed["mnist-autoencoders"]
 
 
 def test_parameters_are_shown(nearid):
@@ -80,6 +84,7 @@ def test_the_list_and_parameters_as_json(nearid, tmp_path):
     done = nearid("reproduce", "--json")
     told = json.loads(done.stdout)
     assert done.returncode == 0 and {"radial", "diet"} <= {e["experiment"] for e in told}
+    assert all(isinstance(e["lacking"], list) for e in told)
     done = nearid("reproduce", "radial", "--show", "--json", "--set", "width=77")
     told = json.loads(done.stdout)
     assert told["parameters"]["width"]["value"] == 77 and [r["row"] for r in told["rows"]][:2] == [
@@ -106,6 +111,19 @@ def test_a_table_the_files_and_json(reproduce, tmp_path):
     assert [r["table"] for r in json.loads(out)] == [saved["table"]]
 
 
+def test_all_ends_with_a_scoreboard_and_a_page_that_leads_to_the_reports(reproduce, tmp_path):
+    code, out, err = reproduce("all", "--seeds", "2", "--set", "kind=a b", "-o", "res", columns=80)
+    assert code == 0 and err.endswith("Scoreboard with links to all reports written to res/index.html\n")
+    board = " ".join(out[out.rindex("scoreboard") :].split())
+    assert "4 claims: 2 reproduced, 1 not reproduced, 1 not testable here" in board
+    assert "0.50 to 0.87" in board and "2/1/0/1" in board and max(map(len, out.splitlines())) <= 80
+    page = (tmp_path / "res" / "index.html").read_text(encoding="utf-8")
+    [link] = re.findall('<a href="([^"#]*report.html)">toy</a>', page)
+    assert (tmp_path / "res" / unquote(link)).is_file() and "<svg" in page
+    code, out, err = reproduce("all", "--preset", "smoke", "-o", "res")
+    assert "No claim was judged." in out and "not judged" in out[out.rindex("scoreboard") :]
+
+
 def test_what_lacks_its_data_set_is_refused_alone_and_left_out_of_all(reproduce, tmp_path, monkeypatch):
     monkeypatch.setenv("NEARID_DATA", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -117,7 +135,7 @@ def test_what_lacks_its_data_set_is_refused_alone_and_left_out_of_all(reproduce,
     assert code == 0 and [r["experiment"] for r in json.loads(out)] == ["toy"]
     # Told before the first begins.
     assert err.startswith(f"nearid: wanting is skipped. {lacking}") and "4 of 4 cells" in err
-    assert os.listdir(tmp_path / "nearid-results") == ["toy"]
+    assert sorted(os.listdir(tmp_path / "nearid-results")) == ["index.html", "toy"]
 
 
 def test_failed_cells_have_an_exit_code(reproduce, tmp_path):

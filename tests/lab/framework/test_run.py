@@ -196,8 +196,34 @@ def test_a_damaged_cell_is_run_again(toy, tmp_path, inline):
     ran()
     [cell] = (tmp_path / "out" / "cells").glob("high-seed1-*.json")
     cell.write_text(cell.read_text()[:50])
+    said = []
+    list(run([plan(experiment, tmp_path / "out", preset="smoke")], say=said.append))
+    assert ran() == ["0.9 1"] and told(tmp_path / "out") == before
+    assert said[0] == f"{cell.name} is damaged or not a cell of this run. The cell runs again."
+
+
+@pytest.mark.parametrize("data", ["{}", '{"scores": {"score": "high"}}', '{"scores": {"score": 1}, "curves": [1]}'])
+def test_a_cell_that_has_lost_its_scores_is_run_again(toy, tmp_path, inline, data):
+    experiment, ran = toy
+    reproduce(experiment, tmp_path / "out", preset="smoke")
+    before = told(tmp_path / "out")
+    ran()
+    [cell] = (tmp_path / "out" / "cells").glob("high-seed1-*.json")
+    cell.write_text(json.dumps(json.loads(cell.read_text()) | {"data": json.loads(data)}))
     reproduce(experiment, tmp_path / "out", preset="smoke")
     assert ran() == ["0.9 1"] and told(tmp_path / "out") == before
+
+
+def test_a_folder_in_the_place_of_a_cell_is_named_before_the_work(toy, tmp_path, inline):
+    experiment, ran = toy
+    reproduce(experiment, tmp_path / "out", preset="smoke")
+    ran()
+    [cell] = (tmp_path / "out" / "cells").glob("high-seed1-*.json")
+    cell.unlink()
+    cell.mkdir()
+    with pytest.raises(InputError, match=cell.name):
+        reproduce(experiment, tmp_path / "out", preset="smoke")
+    assert ran() == []
 
 
 def test_cells_that_fail_or_die_do_not_lose_the_others(toy, tmp_path):
@@ -276,6 +302,7 @@ def test_killed_and_resumed_equals_undisturbed(tmp_path, inline):
         ("note.txt/out", {}, "note.txt is a file"),
         ("/proc/nowhere", {}, "nowhere cannot be written into the folder /proc"),
         ("out", {"seeds": 0}, "seeds is 0, but a whole number of at least 1"),
+        ("out", {"seeds": 10**12}, "The number of seeds must be between 1 and 1000, not 1000000000000"),
         ("out", {"engine": "spark"}, "The engine must be"),
         ("out", {"rows": ["hihg"]}, "There is no row of toy named 'hihg'. Did you mean high?"),
     ],

@@ -7,7 +7,7 @@ import pytest
 
 from nearid.base.estimate import Estimate
 from nearid.lab.framework.claims import Claim, all_of, at_least
-from nearid.lab.framework.experiment import Column
+from nearid.lab.framework.experiment import Column, Preset
 from nearid.lab.framework.run import plan
 from nearid.lab.framework.view import how_run, view_of_all, view_of_plan
 from nearid.show.page import page
@@ -117,8 +117,15 @@ def test_a_run_before_it_begins_and_the_list(tmp_path):
     shown = text(view_of_plan(plan(TOY, tmp_path, preset="smoke", rows=["high"])), 140)
     assert "points of the curve" in shown and "High is high." in shown and "Nobody & Co" in shown
     assert "preset smoke" in shown and "low" not in shown.split("Rows")[1].split("Claims")[0]
-    listed = words(view_of_all([TOY]))
-    assert "1 experiment" in listed and "smoke: no time, 2 seeds" in listed
+    assert "smoke no time 2" in " ".join(shown.split())
+
+
+def test_the_list_has_a_line_for_each_experiment_and_what_it_lacks():
+    other = replace(TOY, name="other", presets={"cpu": Preset("about 5 minutes on 2 idle cores (more elsewhere)", 3)})
+    listed = text(view_of_all([TOY, other], {"toy": [], "other": ["torch", "mnist"]}), 80)
+    lines = [" ".join(line.split()) for line in listed.splitlines()]
+    assert "2 experiments, 1 can run here" in listed and "toy Table 0 a moment yes" in lines
+    assert "other Table 0 about 5 minutes needs torch, mnist" in lines
 
 
 def test_a_headline_begins_with_cells_that_failed(failing):

@@ -5,7 +5,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -152,6 +152,21 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
+def _is_cell_data(data: Any) -> bool:
+    """Whether data from a file have the form of `CellData`: named scores that are numbers, curves and views."""
+    if not isinstance(data, dict) or not _are_numbers(data.get("scores", {}).values()) or "scores" not in data:
+        return False
+    curves = data.get("curves", {}).values()
+    return isinstance(data.get("views", {}), dict) and all(
+        len(curve["x"]) == len(curve["y"]) and _are_numbers([*curve["x"], *curve["y"]]) for curve in curves
+    )
+
+
+def _are_numbers(values: Iterable[Any]) -> bool:
+    # None stands for what is not finite.
+    return all(value is None or isinstance(value, int | float) for value in values)
+
+
 @dataclass(frozen=True)
 class Store:
     """Finished cells in a folder, one file each, and a folder beside it for a cell that is not finished."""
@@ -176,8 +191,10 @@ class Store:
             if record["identity"] != cell.identity:
                 return None
             times = float(record["seconds"]), float(record["core_seconds"])
+            if not _is_cell_data(record["data"]):
+                return None
             return Finished(cell, record["data"], *times, dict(record["machine"]))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
     def write(self, cell: Cell, record: dict[str, Any]) -> Finished:

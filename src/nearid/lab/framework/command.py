@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Exit code of a run of which cells failed.
 FAILED = 3
+# The page of all results.
+INDEX = "index.html"
 
 
 @guided(
@@ -44,7 +46,10 @@ def reproduce(
     seeds: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Number of seeds for each row. Default: that of the preset.", rich_help_panel=COMPUTED
+            min=1,
+            max=1000,
+            help="Number of seeds for each row. Default: that of the preset.",
+            rich_help_panel=COMPUTED,
         ),
     ] = None,
     rows: Annotated[
@@ -94,20 +99,21 @@ def reproduce(
 
     nearid writes result.json and report.html to OUT/NAME. With another preset, --seeds, --row or --set it writes them
     to a folder in OUT/NAME that is named after these options. Finished cells of the table are kept in OUT/NAME/cells.
-    After Ctrl-C, the same command continues. "all" skips experiments that lack a data set or a package. The exit code
-    is 3 if cells failed.
+    After Ctrl-C, the same command continues. "all" skips experiments that lack a data set or a package, ends with a
+    scoreboard, and writes it to OUT/index.html with links to the reports. The exit code is 3 if cells failed.
     """
     from nearid.lab.framework.experiment import experiment, experiments, summary
-    from nearid.lab.framework.run import details, plan, resume_hint, run
+    from nearid.lab.framework.run import details, lacking, plan, resume_hint, run
     from nearid.lab.framework.settings import assignments
     from nearid.lab.framework.view import view_of_all, view_of_plan
     from nearid.show.view import counted
 
     if name is None:
+        lacks = {e.name: lacking(e) for e in experiments()}
         if as_json:
-            _print([summary(e) for e in experiments()], True)
+            _print([summary(e) | {"lacking": lacks[e.name]} for e in experiments()], True)
         else:
-            _draw(view_of_all(experiments()))
+            _draw(view_of_all(experiments(), lacks))
         return
     several = name == "all"
     chosen = experiments() if several else [experiment(name)]
@@ -129,6 +135,8 @@ def reproduce(
             results[result.experiment.name] = result
             if not as_json:
                 _draw(result.view)
+        if several:
+            _summarise(plans, results, out, printed=not as_json, quiet=quiet)
         if as_json:
             _print([results[planned.experiment.name].to_dict() for planned in plans], several)
     failed = sum(len(result.failures) for result in results.values())
@@ -136,6 +144,25 @@ def reproduce(
         again = "it" if failed == 1 else "these cells"
         say(f"nearid: {counted(failed, 'cell')} failed. Run the same command again to retry only {again}.")
         raise typer.Exit(FAILED)
+
+
+def _summarise(
+    plans: list[Plan], results: dict[str, ExperimentResult], out: Path, *, printed: bool, quiet: bool
+) -> None:
+    """Print the scoreboard of all results, and write a page with it that leads to the reports."""
+    from urllib.parse import quote
+
+    from nearid.lab.framework.result import REPORT
+    from nearid.lab.framework.scoreboard import view_of_results
+    from nearid.show.page import write
+
+    reports = {p.experiment.name: quote((p.place / REPORT).relative_to(out).as_posix()) for p in plans}
+    board = view_of_results([results[p.experiment.name] for p in plans], reports)
+    write(board, out / INDEX)
+    if printed:
+        _draw(board)
+    if not quiet:
+        say(f"Scoreboard with links to all reports written to {out / INDEX}")
 
 
 def _possible(plans: list[Plan], engine: str) -> list[Plan]:

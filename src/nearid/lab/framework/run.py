@@ -25,6 +25,7 @@ from nearid.base.progress import Progress, Reporting, reporting, silent
 from nearid.base.provenance import provenance
 from nearid.engines.base import Engine, Failure
 from nearid.engines.local import Local, open_engine
+from nearid.lab.data.base import FileSet
 from nearid.lab.data.registry import dataset, find, how_to_get
 from nearid.lab.framework.cells import Cell, Finished, Store, Task, cells_of, every_row, rows_of, run_cell
 from nearid.lab.framework.experiment import Experiment, experiment, summary
@@ -43,6 +44,8 @@ from nearid.lab.models.log import reached
 
 # The longest name of a folder that is kept in full.
 LONGEST = 100
+# The most seeds of a row: far more than any interval needs, and few enough to be counted at once.
+MOST_SEEDS = 1000
 # Engines whose cells run on this machine.
 LOCAL_ENGINES = ("local", "dask")
 
@@ -78,7 +81,7 @@ def reproduce(
     preset : {"cpu", "smoke", "quick", "paper"}
         Hours at most, seconds, a shorter version of cpu that some experiments have, or the published protocol.
     seeds : int, optional
-        Seeds 0, 1, ... of each row; those of the preset by default.
+        Seeds 0, 1, ... of each row, at most 1000; those of the preset by default.
     rows : sequence of str
         Keys of the rows to run; all by default. Claims that need others are then not testable.
     parameters : mapping, optional
@@ -147,6 +150,8 @@ def run(
             name = f"{table.plan.experiment.name}: " if several else ""
             for note in table.plan.notes:
                 say(f"{name}{note}")
+            for file in table.replaced:
+                say(f"{name}{file.name} is damaged or not a cell of this run. The cell runs again.")
             if table.finished:
                 say(f"{name}{len(table.finished)} of {len(table.plan.cells)} cells were finished before.")
             if not table.missing:
@@ -218,6 +223,7 @@ class _Table:
     made_by: dict[str, str]
     finished: dict[str, Finished] = field(default_factory=dict)
     failures: list[Failed] = field(default_factory=list)
+    replaced: list[Path] = field(default_factory=list)
     began: float = 0.0
 
     def __post_init__(self) -> None:
@@ -230,6 +236,7 @@ class _Table:
             elif self.store.file(cell).exists():
                 # Whatever cannot be replaced is told before the work.
                 check_target(self.store.file(cell))
+                self.replaced.append(self.store.file(cell))
 
     @property
     def missing(self) -> list[Cell]:
@@ -379,6 +386,8 @@ def plan(
     """
     chosen = parameters_for(experiment, preset, parameters)
     wanted = preset_of(experiment, preset).seeds if seeds is None else seeds
+    if not 1 <= wanted <= MOST_SEEDS:
+        raise InputError(f"The number of seeds must be between 1 and {MOST_SEEDS}, not {wanted}.")
     only = [row.key for row in rows_of(experiment, chosen, rows)]
     every = [row.key for row in every_row(experiment, chosen)]
     notes = [note for name in parameters or {} if (note := _override_note(experiment, chosen, name, only))]
@@ -412,12 +421,11 @@ def _name(engine: str | Engine | None) -> str:
 
 def check_machine(plan: Plan, engine: str | Engine | None = None) -> None:
     """Refuse to begin without what the cells need: modules and, where they run here, files, a device and data sets."""
-    for module, extra in plan.experiment.requires.items():
-        if find_spec(module) is None:
-            raise InputError(
-                f"The experiment {plan.experiment.name} needs {module}, which is not installed: "
-                f"pip install 'nearid[{extra}]'."
-            )
+    for module in missing_modules(plan.experiment):
+        raise InputError(
+            f"The experiment {plan.experiment.name} needs {module}, which is not installed: "
+            f"pip install 'nearid[{plan.experiment.requires[module]}]'."
+        )
     # Refuses a name that no engine has; nothing is opened yet.
     open_engine(engine)
     if _name(engine) not in LOCAL_ENGINES:
@@ -428,13 +436,32 @@ def check_machine(plan: Plan, engine: str | Engine | None = None) -> None:
 
         torch_device(device)
     plan.experiment.ready(plan.parameters)
-    # Each once, in the order of the table.
-    for name in dict.fromkeys(name for c in plan.cells for name in plan.experiment.datasets(c.parameters)):
-        wanted = dataset(name)
-        if wanted.files and find(wanted) is None:
-            raise InputError(
-                f"The experiment {plan.experiment.name} needs {wanted.title}, which is not here: {how_to_get(wanted)}"
-            )
+    for wanted in missing_datasets(plan):
+        raise InputError(
+            f"The experiment {plan.experiment.name} needs {wanted.title}, which is not here: {how_to_get(wanted)}"
+        )
+
+
+def missing_modules(experiment: Experiment[Any]) -> list[str]:
+    """Modules that the cells import and that are not installed."""
+    return [module for module in experiment.requires if find_spec(module) is None]
+
+
+def missing_datasets(plan: Plan) -> list[FileSet]:
+    """Data sets that the cells read and that are not here, each once, in the order of the table."""
+    names = dict.fromkeys(name for c in plan.cells for name in plan.experiment.datasets(c.parameters))
+    return [wanted for name in names if (wanted := dataset(name)).files and find(wanted) is None]
+
+
+def lacking(experiment: Experiment[Any]) -> list[str]:
+    """What the usual preset of an experiment cannot run without here: modules, data sets and files of the user."""
+    planned = plan(experiment, Path(), seeds=1)
+    missing = [*missing_modules(experiment), *(wanted.name for wanted in missing_datasets(planned))]
+    try:
+        experiment.ready(planned.parameters)
+    except InputError:
+        missing.append("your files")
+    return missing
 
 
 def details(plan: Plan) -> dict[str, Any]:

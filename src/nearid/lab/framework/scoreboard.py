@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 # The statuses that are counted, in the order of the columns.
 COUNTED = (Status.REPRODUCED, Status.NOT_REPRODUCED, Status.UNDECIDED, Status.NOT_TESTABLE)
 MEASURED, PUBLISHED = "measured", "published"
-# Rows that a picture has room for.
-MANY = 40
+# Rows that a picture has room for, and characters of the name of a row in one line.
+MANY, NAME = 40, 34
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,9 @@ def dots(result: ExperimentResult, columns: Sequence[str] = (), rows: Sequence[s
     """
     both = compared(result)
     keys = columns or (both.column.key if both else result.experiment.columns[0].key,)
-    heads = [result.column(key) for key in keys]
+    heads = [column for column in result.experiment.columns if column.key in keys]
+    if not heads:
+        return None
     drawn = [row for row in result.rows if row.key in rows] if rows else list(both.rows if both else result.rows)
     groups: dict[str, list[Estimate | None]] = {}
     for head in heads:
@@ -128,7 +130,12 @@ def dots(result: ExperimentResult, columns: Sequence[str] = (), rows: Sequence[s
     unit = heads[0].title if len(heads) == 1 else ""
     caption = f"Mean over {counted(len(result.seeds), 'seed')} with its 95% interval."
     groups = {name: [group[k] for k in kept] for name, group in groups.items()}
-    return Dots(title, caption, unit, [drawn[k].title for k in kept], groups)
+    return Dots(title, caption, unit, [drawn[k].title for k in kept], groups, name_width=NAME)
+
+
+def scores(*columns: str) -> Callable[[ExperimentResult], Figure | None]:
+    """A figure of some scores in all rows."""
+    return lambda result: dots(result, columns, [row.key for row in result.rows])
 
 
 def training(result: ExperimentResult, key: str, rows: Sequence[str] = ()) -> Figure | None:
@@ -145,7 +152,7 @@ def training(result: ExperimentResult, key: str, rows: Sequence[str] = ()) -> Fi
     if axes is None or not lines:
         return None
     caption = f"Each line is the mean over {counted(len(result.seeds), 'seed')}."
-    return Lines(f"{result.experiment.name}: {axes.title.lower()}", caption, axes.x, axes.y, lines, wide=True)
+    return Lines(f"{result.experiment.name}: {axes.title}", caption, axes.x, axes.y, lines, wide=True)
 
 
 def all_published(result: ExperimentResult) -> Figure | None:
@@ -162,39 +169,41 @@ def all_published(result: ExperimentResult) -> Figure | None:
     names, measured, published = zip(*lines, strict=True)
     groups = {MEASURED: list(measured), PUBLISHED: [Estimate(value.value) for value in published]}
     caption = f"Mean over {counted(len(result.seeds), 'seed')} with its 95% interval."
-    return Dots(f"{result.experiment.name}: {result.experiment.shows}", caption, "", names, groups)
+    return Dots(f"{result.experiment.name}: {result.experiment.shows}", caption, "", names, groups, name_width=NAME)
 
 
 def _known(estimate: Estimate) -> Estimate | None:
     return estimate if math.isfinite(estimate.value) else None
 
 
-def view_of_results(results: Sequence[ExperimentResult]) -> View:
-    """The scoreboard of some results: published, measured and claims of each, and their sum."""
-    heads = ["experiment", "paper", "score", "published", "measured", "claims\n✓ ✗ ? -", "core\nminutes"]
+def view_of_results(results: Sequence[ExperimentResult], reports: Mapping[str, str]) -> View:
+    """The scoreboard of some results: published, measured and claims of each, and their sum.
+
+    Parameters
+    ----------
+    reports : mapping
+        Addresses of the reports by the name of their experiment.
+    """
+    heads = [
+        Head("experiment", left=True),
+        Head("score", left=True, wide=True),
+        *(Head(title) for title in ("published", "measured", "claims\n✓/✗/?/-", "core\nminutes")),
+    ]
     totals = [sum(column) for column in zip(*map(counts, results), strict=True)]
     said = [f"{n} {status}" for n, status in zip(totals, COUNTED, strict=True) if n]
     rows = []
     for result in results:
-        both = compared(result)
+        both, e, minutes = compared(result), result.experiment, core_minutes(result)
         found = [both.column.title, both.published_range, both.measured_range] if both else ["-", "-", "-"]
-        minutes = core_minutes(result)
-        rows.append(
-            Line(
-                [
-                    result.experiment.name,
-                    f"{result.experiment.paper.short}, {result.experiment.shows}",
-                    *found,
-                    " ".join(map(str, counts(result))),
-                    f"{minutes:.0f}" if minutes >= 1 else "<1",
-                ]
-            )
-        )
+        counted_claims = "/".join(map(str, counts(result))) if result.judged else "not judged"
+        time = f"{minutes:.0f}" if minutes >= 1 else "<1"
+        rows.append(Line([e.name, *found, counted_claims, time], link=reports.get(e.name, "")))
     return View(
         question="The papers",
         subject="scoreboard",
         headline=f"{counted(sum(totals), 'claim')}: {', '.join(said)}" if said else "No claim was judged.",
-        reason=f"{counted(len(results), 'experiment')}. The score is the first one with a published value in a row "
-        "that was run. Ranges are over all such rows.",
-        tables=[Table("", [Head(head, left=True) for head in heads], rows)],
+        reason="The score is the first one for which the paper gives a value in a row that was run. Ranges are over "
+        "all such rows. The claims are counted as reproduced/not reproduced/undecided/not testable.",
+        tables=[Table("", heads, rows)],
+        figures=[drawn for result in results if (drawn := figure(result)) is not None],
     )

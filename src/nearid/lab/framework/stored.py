@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,9 +26,19 @@ class StoredResult(ExperimentResult):
     ----------
     older : bool
         Whether the experiment has changed since the run. Rows, claims and statuses are then those of the file.
+    readable : bool
+        Whether the experiment still has all parameters of the run. If not, `parameters` are the defaults.
     """
 
     older: bool = False
+    readable: bool = True
+
+    @property
+    def recorded_command(self) -> str:
+        """What was typed to make the result, without the folder for it."""
+        words = shlex.split(self.provenance.get("command", ""))
+        kept = [w for k, w in enumerate(words) if not {"-o", "--out"} & {w, *words[max(k - 1, 0) : k]}]
+        return shlex.join(kept)
 
 
 def read_result(path: Path) -> StoredResult:
@@ -49,17 +60,22 @@ def read_result(path: Path) -> StoredResult:
 def _result(record: Mapping[str, Any]) -> StoredResult:
     e, made = experiment(record["experiment"]), record["provenance"]
     keys = [row["row"] for row in record["table"]]
+    readable = True
     try:
         parameters = parameters_for(e, made["preset"], made["parameters"])
         there = {row.key: row for row in every_row(e, parameters)}
         older = made.get("version", e.version) != e.version or not set(keys) <= there.keys()
     except InputError:
-        parameters, there, older = e.defaults, {}, True
+        parameters, there, older, readable = e.defaults, {}, True, False
     if older:
         e = _as_it_was(e, record)
         there = {row.key: row for row in e.rows(parameters)}
-    elif len(e.claims) == len(record["claims"]):
-        e = replace(e, claims=[_tested_again(*both) for both in zip(e.claims, record["claims"], strict=True)])
+    else:
+        # Claims that were only worded anew are still in the same place.
+        same = len(e.claims) == len(record["claims"])
+        named = {claim["claim"]: claim for claim in record["claims"]}
+        before = record["claims"] if same else [named.get(claim.text) for claim in e.claims]
+        e = replace(e, claims=[_tested_again(*both) for both in zip(e.claims, before, strict=True)])
     # What the figures of the experiment itself are drawn from is not stored.
     e = replace(e, figures=None)
     machines = made.get("machines", [{}])
@@ -87,7 +103,7 @@ def _result(record: Mapping[str, Any]) -> StoredResult:
     ]
     only = () if keys == list(there) else tuple(keys)
     seeds = tuple(range(made["seeds"]))
-    return StoredResult(e, made["preset"], parameters, seeds, finished, failures, dict(made), only, older)
+    return StoredResult(e, made["preset"], parameters, seeds, finished, failures, dict(made), only, older, readable)
 
 
 def _as_it_was(e: Experiment[Any], record: Mapping[str, Any]) -> Experiment[Any]:
@@ -116,8 +132,8 @@ def _stored_claim(claim: Mapping[str, str]) -> Claim:
     return Claim(claim["claim"], lambda result: outcome)
 
 
-def _tested_again(claim: Claim, stored: Mapping[str, str]) -> Claim:
-    """A claim that is tested on stored scores; where it needs the views of the cells, its outcome is the stored one."""
+def _tested_again(claim: Claim, stored: Mapping[str, str] | None) -> Claim:
+    """A claim that is tested on stored scores; if it needs the views of the cells, its outcome is the stored one."""
 
     def test(result: ExperimentResult) -> Outcome:
         try:
@@ -125,6 +141,8 @@ def _tested_again(claim: Claim, stored: Mapping[str, str]) -> Claim:
         except KeyError as missing:
             if missing.args != ("views",):
                 raise
+            if stored is None:
+                return Outcome(Status.NOT_TESTABLE, "The stored run lacks what this claim needs: run it again.")
             return _stored_claim(stored).test(result)
 
     return replace(claim, test=test)

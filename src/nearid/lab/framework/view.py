@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from nearid.lab.framework.cells import rows_of
 from nearid.lab.framework.claims import ORDER, Status
-from nearid.lab.framework.settings import described, shown
+from nearid.lab.framework.settings import USUAL, described, shown
 from nearid.show.figures import Curve, Figure, Lines
 from nearid.show.view import BAD, CAREFUL, GOOD, Cell, Column, Row, Table, View, cell_lines, counted, number
 
@@ -197,12 +198,14 @@ def view_of_plan(plan: Plan) -> View:
     e = plan.experiment
     parameters = [Row([name, shown(value), about]) for name, value, about in described(plan.parameters)]
     rows = [Row([row.key, row.title]) for row in rows_of(e, plan.parameters, plan.only)]
+    presets = [Row([name, preset.time, preset.seeds]) for name, preset in e.presets.items()]
     return View(
         question=e.name,
         subject=e.name,
         headline=e.shows,
         reason=f"{e.about}\n{cited(e)}",
         tables=[
+            Table("Presets", _columns("preset", "time", "seeds"), presets),
             Table(f"Parameters, preset {plan.preset}", _columns("parameter", "value", "meaning"), parameters),
             Table("Rows", _columns("key", "setting"), rows),
             Table("Claims", _columns("claim"), [Row([claim.text]) for claim in e.claims]),
@@ -210,26 +213,36 @@ def view_of_plan(plan: Plan) -> View:
     )
 
 
-def view_of_all(experiments: Sequence[Experiment[Any]]) -> View:
-    """All experiments with their presets."""
-    rows = [
-        Row(
-            [
-                e.name,
-                f"{e.paper.authors}: {e.paper.title}",
-                e.shows,
-                "\n".join(f"{name}: {p.time}, {counted(p.seeds, 'seed')}" for name, p in e.presets.items()),
-            ]
-        )
-        for e in experiments
-    ]
+def view_of_all(experiments: Sequence[Experiment[Any]], lacking: Mapping[str, Sequence[str]]) -> View:
+    """All experiments by paper, a line each: what they show, how long they take and whether they can run here.
+
+    Parameters
+    ----------
+    lacking : mapping
+        By the name of an experiment, what it cannot run without here.
+    """
+    rows: list[Row] = []
+    for paper in dict.fromkeys(e.paper for e in experiments):
+        rows.append(Row([paper.short, "", "", ""], strong=True))
+        for e in experiments:
+            if e.paper == paper:
+                here = f"needs {', '.join(lacking[e.name])}" if lacking[e.name] else "yes"
+                rows.append(Row([e.name, e.shows, _time(e), here], faint=here != "yes"))
+    ready = sum(not lacking[e.name] for e in experiments)
     return View(
         question="experiments",
         subject="",
-        headline=counted(len(rows), "experiment"),
-        reason="nearid reproduce NAME runs one, nearid reproduce NAME --show prints its parameters.",
-        tables=[Table("", _columns("name", "paper", "shows", "presets"), rows)],
+        headline=f"{counted(len(experiments), 'experiment')}, {ready} can run here",
+        reason="nearid reproduce NAME runs one. nearid reproduce NAME --show prints its rows, claims and presets.\n"
+        "nearid data list shows where data sets come from.",
+        colour=GOOD if ready else CAREFUL,
+        tables=[Table("", _columns("experiment", "shows", "time", "runs here"), rows)],
     )
+
+
+def _time(e: Experiment[Any]) -> str:
+    """About how long the usual preset takes."""
+    return re.split(r" on | of |[,;(]", e.presets[USUAL].time)[0].strip()
 
 
 def _columns(*titles: str) -> list[Column]:

@@ -1,0 +1,79 @@
+"""The scoreboard: one rule for what is compared, claims counted, the command that gives a result, and the figures."""
+
+from dataclasses import replace
+
+import pytest
+
+from nearid.lab.framework.cells import cells_of
+from nearid.lab.framework.experiment import Section
+from nearid.lab.framework.run import plan, reproduce
+from nearid.lab.framework.scoreboard import all_published, command, compared, counts, figure, scores, training
+from nearid.lab.framework.settings import assignments
+from toy_experiments import TOY
+from toy_results import Inline
+
+
+def run(**options):
+    return reproduce(TOY, engine=Inline(), **options)
+
+
+def test_the_first_score_with_a_published_value_over_all_rows_that_were_run(result):
+    both = compared(result)
+    assert both.column.key == "score" and [row.key for row in both.rows] == ["low", "high"]
+    assert both.published == (0.5, 0.87) and both.published_range == "0.50 to 0.87"
+    means = [result.estimate(key, "score").value for key in ("low", "high")]
+    row, difference = both.largest
+    assert row.key == "high" and difference == pytest.approx(means[1] - 0.87)
+
+
+def test_rows_without_a_result_are_not_compared(result):
+    assert [row.key for row in compared(replace(result, only=("low",))).rows] == ["low"]
+    assert compared(replace(result, cells=())) is None
+    bare = replace(TOY, rows=lambda p: [replace(row, published={}) for row in TOY.rows(p)])
+    assert compared(replace(result, experiment=bare)) is None
+
+
+def test_claims_are_counted_by_status(result):
+    assert counts(result) == [2, 1, 0, 1] and sum(counts(result)) == len(TOY.claims)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"preset": "smoke"}, {"seeds": 2, "rows": ["high"], "parameters": {"sizes": (3, 4), "kind": "two words"}}],
+)
+def test_the_command_gives_the_same_cells_again(tmp_path, options):
+    import shlex
+
+    typed = shlex.split(command(run(**options)))[3:]
+    given = dict.fromkeys(("--preset", "--seeds"))
+    rows, sets = [], []
+    for name, value in zip(typed[::2], typed[1::2], strict=True):
+        {"--row": rows, "--set": sets}.get(name, []).append(value)
+        given |= {name: value}
+    again = plan(
+        TOY,
+        tmp_path,
+        preset=given["--preset"] or "cpu",
+        seeds=int(given["--seeds"]) if given["--seeds"] else None,
+        rows=rows,
+        parameters=assignments(sets),
+    )
+    first = run(**options)
+    names = {c.name for c in cells_of(TOY, first.parameters, first.seeds, first.only)}
+    assert {c.name for c in again.cells} == names
+
+
+def test_figures(result):
+    drawn = figure(result)
+    assert list(drawn.groups) == ["measured", "published"] and len(drawn.rows) == 2
+    assert [e.value for e in drawn.groups["published"]] == [0.5, 0.87]
+    assert list(scores("score", "vanished")(result).groups) == ["measured", "published"]
+    assert scores("vanished")(result) is None and training(result, "vanished") is None
+    walk = training(result, "walk", ["high"])
+    seeds = [f.data["curves"]["walk"]["y"] for f in result.of_row("high")]
+    assert list(walk.curves) == ["high"] and walk.curves["high"].y[0] == pytest.approx(sum(y[0] for y in seeds) / 3)
+    assert len(all_published(result).rows) == 2 and all_published(replace(result, cells=())) is None
+    own = replace(TOY, section=Section(figure=lambda result: walk))
+    assert figure(replace(result, experiment=own)) is walk
+    none = replace(TOY, section=Section(figure=lambda result: None))
+    assert figure(replace(result, experiment=none)) == drawn
