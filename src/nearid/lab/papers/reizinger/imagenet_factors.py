@@ -30,7 +30,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -44,6 +44,7 @@ from nearid.lab.framework.claims import Claim, Test, all_of, exceeds, for_parame
 from nearid.lab.framework.experiment import REIZINGER, CellData, Column, Experiment, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import Checked, parameter
+from nearid.lab.papers.reizinger import sections
 from nearid.moments import Floats
 from nearid.show.figures import Figure, HeatMap
 
@@ -240,6 +241,12 @@ def figures(result: ExperimentResult) -> list[Figure]:
     return drawn
 
 
+def coil_figure(result: ExperimentResult) -> Figure | None:
+    """What is decoded of COIL-20, where that was run."""
+    drawn = {figure.title.partition(":")[0]: figure for figure in figures(result)}
+    return drawn.get(TITLES["coil"])
+
+
 def _claims() -> Sequence[Claim]:
     margin = f"R2 higher by more than {CLEARLY:g}"
     return (
@@ -277,6 +284,7 @@ IMAGENET_FACTORS = Experiment(
     name="imagenet-factors",
     paper=REIZINGER,
     shows="the claim behind ImageNet-X, on other images (not in the paper)",
+    section=replace(sections.IMAGENET_FACTORS, figure=coil_figure),
     about="Features of networks that were trained on the classes of ImageNet decode pose, light and object of other "
     "images linearly. Needs a file of features, and the data sets faces and coil20.",
     defaults=Parameters(),
