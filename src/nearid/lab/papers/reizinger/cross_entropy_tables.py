@@ -80,8 +80,10 @@ STANDS_FOR |= {"double-d-more": "double-d", "quadruple-d-more": "quadruple-d"}
 # Settings that the paper shows as failures or limits, where more R2 than published is no nearer to the paper.
 LIMITS, LIMITED = ("high-kappa", "laplace-1", "laplace-1-off"), 95.0
 # Settings that both tables have, in which the two ways to label are compared.
-BOTH = ("base", "double-d", "quadruple-d", "few-classes", "many-classes", "low-kappa", "high-kappa")
-BOTH = (*BOTH, "laplace-1", "normal-1")
+BOTH = (
+    *("base", "double-d", "quadruple-d", "few-classes", "many-classes"),
+    *("low-kappa", "high-kappa", "laplace-1", "normal-1"),
+)
 
 # Settings whose figures are drawn: what should work, and the ways in which it does not.
 DRAWN = ("base", "high-kappa", "few-classes-double-d", "noise-100")

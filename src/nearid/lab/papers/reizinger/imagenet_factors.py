@@ -135,7 +135,7 @@ def features_of(p: Parameters, kind: str, network: str) -> Floats:
 def _places(p: Parameters) -> np.ndarray:
     """Places of the file's rows in COIL-20, which is sorted by object and pose."""
     objects, degrees = (array(p, f"coil_{name}").ravel().astype(int) for name in ("object", "degrees"))
-    return (objects - 1) * POSES + degrees // DEGREES
+    return np.asarray((objects - 1) * POSES + degrees // DEGREES)
 
 
 def truth_of(p: Parameters, kind: str) -> tuple[Any, np.ndarray | None]:
@@ -283,7 +283,7 @@ def _claims() -> Sequence[Claim]:
 IMAGENET_FACTORS = Experiment(
     name="imagenet-factors",
     paper=REIZINGER,
-    shows="the claim behind ImageNet-X, on other images (not in the paper)",
+    shows="ImageNet-X, on other images (not in the paper)",
     section=replace(sections.IMAGENET_FACTORS, figure=coil_figure),
     about="Features of networks that were trained on the classes of ImageNet decode pose, light and object of other "
     "images linearly. Needs a file of features, and the data sets faces and coil20.",

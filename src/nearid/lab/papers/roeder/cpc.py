@@ -192,7 +192,9 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         return {name: plain_cca(*both).correlations for name, both in encoded().items()}
 
     def weighted() -> dict[str, float]:
-        return {WEIGHTED[name]: agreement_by_variance(*both, seed) for name, both in encoded().items()}
+        return {
+            WEIGHTED[name]: agreement_by_variance(first, second, seed) for name, (first, second) in encoded().items()
+        }
 
     @torch.no_grad()
     def look(_: nn.Module | None = None) -> dict[str, float]:

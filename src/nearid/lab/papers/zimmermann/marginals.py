@@ -163,7 +163,7 @@ def cell(p: Parameters, seed: int, folder: Path) -> CellData:
         stretch: Any = models[1].encoder.stretch
         y = x * stretch(torch.as_tensor(x, dtype=torch.float32)).numpy()
     # In units of the linear map, so that the diagonal is the linear map.
-    factor = float(models[0].encoder.log_factor.detach().exp())  # type: ignore[operator,union-attr]
+    factor = float(models[0].encoder.log_factor.detach().exp())  # type: ignore[operator]
     curves["map"] = {"x": x.round(4).tolist(), "y": (y / factor).round(4).tolist()}
     return {"scores": score(models[1]), "curves": curves}
 
@@ -245,7 +245,7 @@ EVERY = (*NORMAL, *(f"laplace-{n}" for n in (FEW, PUBLISHED_LATENTS)))
 CONTRASTIVE_MARGINALS = Experiment(
     name="contrastive-marginals",
     paper=ZIMMERMANN,
-    shows="Table 1, marginals that are not uniform: a finding against the figure (not in the paper)",
+    shows="Table 1, marginals that are not uniform (a finding against its figures)",
     section=replace(sections.CONTRASTIVE_MARGINALS, figure=map_figure),
     about="Where the marginal is not uniform, the contrastive loss is lower at a map of the latents that is not linear "
     "than at the best linear map, so that R2 stays below the published figure however long one trains.",
