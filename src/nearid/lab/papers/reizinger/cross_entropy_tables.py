@@ -407,7 +407,7 @@ DIET = Experiment(
     about="A classifier of instances, trained by cross-entropy, recovers the latents and the class vectors up to a "
     "rotation (normalised W) or a linear map (free W), unless the classes are too few.",
     defaults=DietParameters(),
-    presets=presets(cpu=("about 3 hours of one core (estimated)", 3), paper=PAPER_PRESET),
+    presets=presets(cpu=("about 3 hours of one core (estimated)", 5), paper=PAPER_PRESET),
     columns=columns(instances=True),
     rows=diet_rows,
     cell=cell,
@@ -473,7 +473,7 @@ SUPERVISED = Experiment(
     about="A classifier of classes, trained by cross-entropy, recovers the latents up to a rotation (normalised W) or "
     "a linear map (free W), unless the classes are too few.",
     defaults=Parameters(),
-    presets=presets(cpu=("about 3 hours of one core (estimated)", 3), paper=PAPER_PRESET),
+    presets=presets(cpu=("about 3 hours of one core (estimated)", 5), paper=PAPER_PRESET),
     columns=columns(instances=False),
     rows=supervised_rows,
     cell=cell,
