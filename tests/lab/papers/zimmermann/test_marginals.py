@@ -5,6 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nearid.lab.framework.cells import Finished, cells_of
+from nearid.lab.framework.result import ExperimentResult
+from nearid.lab.framework.settings import parameters_for
 from nearid.lab.papers.zimmermann.marginals import (
     CONTRASTIVE_MARGINALS,
     EVERY,
@@ -64,3 +67,40 @@ def test_claims_speak_of_rows_that_are_there():
     published = {row.key: row.published["r2"].value for row in rows(Parameters()) if row.published}
     assert published == {"normal-10": 98.76, "laplace-10": 98.13}
     assert not CONTRASTIVE_MARGINALS.datasets(Parameters())
+
+
+def result(**changes):
+    """Three seeds as the finding has them, apart from what is given as row__column."""
+    e, p = CONTRASTIVE_MARGINALS, parameters_for(CONTRASTIVE_MARGINALS, "cpu")
+    told = []
+    for c in cells_of(e, p, range(3)):
+        scores = {"r2": 90.0 + 2 * c.parameters.width, "loss_linear": 6.0, "loss_stretched": 5.5, "gain": 0.5}
+        scores |= {k.split("__")[1]: v for k, v in changes.items() if k.split("__")[0] == c.row.key.replace("-", "_")}
+        scores = {k: v + 0.01 * c.seed * (k == "r2") + 0.001 * c.seed * (k == "loss_linear") for k, v in scores.items()}
+        told.append(
+            Finished(c, {"scores": scores, "curves": {"map": {"x": [0.0, 1.0], "y": [0.0, 2.0]}}}, 1.0, 1.0, {})
+        )
+    return ExperimentResult(e, "cpu", p, range(3), told, (), {})
+
+
+@pytest.mark.parametrize(
+    ("changes", "fails"),
+    [
+        ({}, ()),
+        ({"laplace_10__loss_stretched": 6.5}, (0,)),
+        ({"normal_4__r2": 97.9}, (1, 2)),
+        ({"normal_10_wide_4__r2": 90.0}, (2,)),
+    ],
+)
+def test_claims_decide(changes, fails):
+    expected = ["not reproduced" if k in fails else "reproduced" for k in range(3)]
+    assert [str(o.status) for _, o in result(**changes).outcomes] == expected
+
+
+def test_figures_show_the_map_and_the_width():
+    e = CONTRASTIVE_MARGINALS
+    assert set(e.section.figure(result()).curves) == {row.title for row in rows(Parameters())}
+    [by_width] = e.figures(result())
+    assert by_width.curves["4 latents"][0] == [1.0, 2.0, 4.0]
+    nothing = ExperimentResult(e, "cpu", Parameters(), range(1), (), (), {})
+    assert e.section.figure(nothing) is None and e.figures(nothing) == []
