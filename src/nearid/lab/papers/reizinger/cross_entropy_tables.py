@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_least, at_most, exceeds
+from nearid.lab.framework.claims import Claim, Outcome, Status, Test, all_of, at_least, at_most, exceeds, worst
 from nearid.lab.framework.experiment import REIZINGER, Axes, Column, Experiment, Published, Row, presets
 from nearid.lab.framework.result import ExperimentResult
 from nearid.lab.framework.settings import changed, parameter
@@ -291,18 +291,19 @@ def all_but_one(*tests: Test) -> Test:
     """A test that all of some tests but one must pass."""
 
     def test(result: ExperimentResult) -> Outcome:
-        parts = tuple(t(result) for t in tests)
-        held, missed = (sum(p.status is s for p in parts) for s in (Status.REPRODUCED, Status.NOT_REPRODUCED))
-        needs = tuple(dict.fromkeys(row for p in parts for row in p.needs))
-        told = " ".join(p.sentence for p in parts if not p.needs)
-        sentence = f"{held} of {len(parts)} comparisons hold, {missed} do not. {told}"
-        if held >= len(parts) - 1:
-            return Outcome(Status.REPRODUCED, sentence)
-        if missed > 1:
-            return Outcome(Status.NOT_REPRODUCED, sentence)
-        # Rows that were not run, or failed, may decide either way.
-        untested = any(p.status is Status.NOT_TESTABLE for p in parts)
-        return Outcome(Status.NOT_TESTABLE if untested else Status.UNDECIDED, sentence, needs=needs)
+        every = worst(*(t(result) for t in tests))
+        held, missed, untested = (
+            sum(p.status is status for p in every.parts)
+            for status in (Status.REPRODUCED, Status.NOT_REPRODUCED, Status.NOT_TESTABLE)
+        )
+        if held >= len(every.parts) - 1:
+            status = Status.REPRODUCED
+        elif missed > 1:
+            status = Status.NOT_REPRODUCED
+        else:
+            # Rows that were not run, or failed, may decide either way.
+            status = Status.NOT_TESTABLE if untested else Status.UNDECIDED
+        return replace(every, status=status)
 
     return test
 
