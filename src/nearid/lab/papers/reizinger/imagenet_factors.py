@@ -283,7 +283,7 @@ def _claims() -> Sequence[Claim]:
 IMAGENET_FACTORS = Experiment(
     name="imagenet-factors",
     paper=REIZINGER,
-    shows="ImageNet-X, on other images (not in the paper)",
+    shows="Like ImageNet-X",
     section=replace(sections.IMAGENET_FACTORS, figure=coil_figure),
     about="Features of networks that were trained on the classes of ImageNet decode pose, light and object of other "
     "images linearly. Needs a file of features, and the data sets faces and coil20.",

@@ -253,7 +253,7 @@ WORDS = Experiment(
     about="The word vectors of two runs of a log-bilinear model overlap after a linear map.",
     defaults=Parameters(),
     presets=presets(
-        cpu=("about 90 minutes of one core (estimated)", 10),
+        cpu=("about 100 minutes of one core (estimated)", 10),
         paper=("a day on a CPU (estimated)", 10),
         quick=("about 5 minutes of one core", 5),
     ),
